@@ -1,0 +1,92 @@
+"""How an action is laid out in flat arrays: D discrete heads and C continuous numbers.
+
+The policy writes `discrete` [N, D] and `continuous` [N, C]; an environment reads them back as its own kind of action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+
+@dataclass(frozen=True)
+class ActionSpec:
+    """The flat layout of an action space.
+
+    discrete_sizes: number of choices of each independent categorical head, in the order of the space.
+    num_continuous: how many real numbers follow. A policy samples them around [-1, 1]; `decoder` maps that range
+        to [low, high] where a Box is bounded, and leaves it alone where it is not.
+    """
+
+    discrete_sizes: tuple[int, ...]
+    num_continuous: int
+
+    @classmethod
+    def of(cls, space: gym.Space) -> ActionSpec:
+        """Raises ValueError for a space that is not Discrete, MultiDiscrete, Box, or a Tuple of them."""
+        sizes: list[int] = []
+        num_continuous = 0
+        for leaf in _leaves(space):
+            if isinstance(leaf, gym.spaces.Discrete):
+                sizes.append(int(leaf.n))
+            elif isinstance(leaf, gym.spaces.MultiDiscrete):
+                sizes.extend(int(n) for n in leaf.nvec.flatten())
+            else:
+                num_continuous += int(np.prod(leaf.shape or ()))
+        return cls(tuple(sizes), num_continuous)
+
+
+def decoder(space: gym.Space) -> Callable[[np.ndarray, np.ndarray], Any]:
+    """A function (discrete [D], continuous [C]) -> an action that `space` contains."""
+    if isinstance(space, gym.spaces.Tuple):
+        parts = [(ActionSpec.of(leaf), decoder(leaf)) for leaf in space.spaces]
+
+        def decode_tuple(discrete: np.ndarray, continuous: np.ndarray) -> tuple[Any, ...]:
+            action, d, c = [], 0, 0
+            for spec, decode in parts:
+                d_end, c_end = d + len(spec.discrete_sizes), c + spec.num_continuous
+                action.append(decode(discrete[d:d_end], continuous[c:c_end]))
+                d, c = d_end, c_end
+            return tuple(action)
+
+        return decode_tuple
+    if isinstance(space, gym.spaces.Discrete):
+        start = int(space.start)
+        return lambda discrete, continuous: start + int(discrete[0])
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        shape, first = space.shape, space.start
+        return lambda discrete, continuous: first + discrete.reshape(shape).astype(space.dtype)
+    if isinstance(space, gym.spaces.Box):
+        low, high, shape, dtype = space.low, space.high, space.shape, space.dtype
+        # Some environments write the largest number where they mean infinity.
+        with np.errstate(over="ignore"):
+            bounded = high.astype(np.float64) - low < np.finfo(np.float32).max
+        bottom, top = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+        centre, half = ((top + bottom) / 2).astype(np.float32), ((top - bottom) / 2).astype(np.float32)
+
+        def decode_box(discrete: np.ndarray, continuous: np.ndarray) -> np.ndarray:
+            return np.asarray(np.clip(centre + half * continuous.reshape(shape), low, high), dtype)
+
+        return decode_box
+    raise _unsupported(space)
+
+
+def _leaves(space: gym.Space) -> list[gym.Space]:
+    leaves = list(space.spaces) if isinstance(space, gym.spaces.Tuple) else [space]
+    for leaf in leaves:
+        integer_box = isinstance(leaf, gym.spaces.Box) and not np.issubdtype(leaf.dtype, np.floating)
+        known = isinstance(leaf, gym.spaces.Discrete | gym.spaces.MultiDiscrete | gym.spaces.Box)
+        if not known or integer_box:
+            raise _unsupported(leaf)
+    return leaves
+
+
+def _unsupported(space: gym.Space) -> ValueError:
+    return ValueError(
+        f"action space {space} is not supported: use Discrete, MultiDiscrete, a Box of floats, or a Tuple of those "
+        "(a wrapper of the environment can convert it)"
+    )

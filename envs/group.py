@@ -1,0 +1,96 @@
+"""The one interface between environments and a rollout worker: a group of environments stepped together.
+
+A group holds E environments with one or more agents each: N actors in all. It writes the observations straight
+into the arrays it is handed (rows of shared memory), and everything else into the arrays of a `StepResult`.
+
+What a row means (t counts the calls of `step`; row 0 comes from `reset`):
+
+- `obs` of row t+1, `first` of row t+1: what the actor sees next, and whether it is the first observation of an
+  episode (a recurrent policy forgets before it reads that row).
+- `reward`, `terminated`, `truncated`, `valid` of row t: what the action of row t caused.
+
+A group resets its environments itself. After *termination* nothing of the old episode is needed any more: `step`
+returns the first observation of the next episode at once (`terminated`, `first`). After *truncation* the final
+observation is needed, because its value is the bootstrap of the last step: `step` returns it (`truncated`, not
+`first`); the next `step` ignores that actor's action, resets the environment, and returns its first observation
+with `valid` False and reward 0 (`first`). A natively vectorised environment that resets a step late after
+termination as well does the same there. So, always: a row whose action was ignored has `valid` False.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import gymnasium as gym
+import numpy as np
+
+ObsRows = Mapping[str, Sequence[np.ndarray]]
+"""Where the next observations go: `rows[key][n]` is a writable array of the shape of `obs_space[key]` for actor n."""
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """What one actor of an environment sees and does, known without starting the environment where possible."""
+
+    obs_space: gym.spaces.Dict  # a bare Box is {"obs": Box}; every entry is a Box
+    action_space: gym.Space  # Discrete, MultiDiscrete, Box, or a Tuple of Discrete and Box
+    num_agents: int = 1  # actors of one environment
+    frameskip: int = 1  # frames of the simulator for one step (one decision)
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One finished episode of one actor."""
+
+    actor_idx: int  # in the group
+    episode_return: float  # sum of the environment's own rewards: before shaping, clipping and scaling
+    num_steps: int  # decisions
+    num_frames: int  # steps x frameskip, or fewer where the last step was cut
+    stats: Mapping[str, float] = field(default_factory=dict)  # kills, frags, shaped_return, true_objective, ...
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a step caused, for N actors. A group overwrites every entry at every step."""
+
+    reward: np.ndarray  # [N] float32
+    terminated: np.ndarray  # [N] bool
+    truncated: np.ndarray  # [N] bool
+    valid: np.ndarray  # [N] bool
+    first: np.ndarray  # [N] bool
+
+    @classmethod
+    def empty(cls, num_actors: int) -> StepResult:
+        return cls(
+            reward=np.zeros(num_actors, np.float32),
+            terminated=np.zeros(num_actors, bool),
+            truncated=np.zeros(num_actors, bool),
+            valid=np.ones(num_actors, bool),
+            first=np.zeros(num_actors, bool),
+        )
+
+
+class EnvGroup(Protocol):
+    """E environments stepped together, N = E x num_agents actors; actor n belongs to env n // num_agents."""
+
+    spec: EnvSpec
+    num_actors: int
+
+    def reset(self, obs: ObsRows) -> None:
+        """Start the first episode of every environment and write its first observations."""
+        ...
+
+    def step(
+        self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult
+    ) -> list[Episode]:
+        """Apply one action per actor, write what it caused, and return the episodes that ended with it.
+
+        discrete: [N, D] int32, continuous: [N, C] float32, as `envs.actions.ActionSpec` lays an action out.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free everything, child processes included. Called once, also after `step` raised."""
+        ...
