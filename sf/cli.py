@@ -1,0 +1,115 @@
+"""From the command line to a `Config`: preset or saved configuration first, flags over it.
+
+The parser and its help are made by tyro from the dataclasses of `sf.config`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import tyro
+from rich.console import Console
+
+from sf import presets
+from sf.config import Config
+from sf.run_dir import RunDir
+
+USER_ERROR = 2  # exit status of everything that the user can mend
+
+
+def parse(argv: Sequence[str] | None = None, prog: str = "sf-train") -> Config:
+    """Parse flags. Ends the process with status 2 and one sentence where they are wrong."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        defaults = Config().replace(**_starting_point(args))
+    except ValueError as error:
+        fail(str(error))
+    registry = tyro.constructors.ConstructorRegistry()
+    registry.primitive_rule(_lowercase_booleans)
+    return tyro.cli(
+        Config,
+        prog=prog,
+        args=args,
+        default=defaults,
+        description="Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8",
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
+        use_underscores=True,
+        registry=registry,
+    )
+
+
+def fail(message: str) -> NoReturn:
+    """Print one sentence and end with status 2."""
+    Console(stderr=True, soft_wrap=True).print(f"[bold red]error:[/] {_escape(message)}", highlight=False)
+    raise SystemExit(USER_ERROR)
+
+
+def report(config: Config, summary: dict[str, Any]) -> NoReturn:
+    """Say how the run went, where it lies, and what to type next; end with 0, or 128 + the signal that ended it."""
+    run = config.run
+    path = RunDir.at(run.train_dir, run.experiment_name).path
+    returns = summary["mean_return"]
+    mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f}"
+    print(
+        f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
+        f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes\n"
+        f"run:    {path}\n"
+        f"curves: tensorboard --logdir {path}\n"
+        f"resume: sf-train --train_dir {run.train_dir} --experiment {run.experiment_name} "
+        f"--train_for_env_steps {2 * max(summary['env_steps'], 1)}"
+    )
+    raise SystemExit(128 + summary["stopped_by"] if summary["stopped_by"] else 0)
+
+
+def _starting_point(args: list[str]) -> dict[str, Any]:
+    """The flags that apply where the command line names none: of the run that is resumed, or of a preset."""
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for flag in ("env", "experiment", "train_dir", "config", "restart_behavior"):
+        early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", dest=flag)
+    try:
+        named = {k: v for k, v in vars(early.parse_known_args(args)[0]).items() if v is not None}
+    except argparse.ArgumentError:
+        return {}  # a flag without its value: the real parser says so
+    run = Config().run
+    env = named.get("env", run.env)
+    experiment = named.get("experiment") or env.replace("/", "_").replace(":", "_")
+    if named.get("restart_behavior", run.restart_behavior) == "resume":
+        saved = RunDir.at(named.get("train_dir", run.train_dir), experiment).saved_flags()
+        if saved is not None:
+            if "env" in named and named["env"] != saved["env"]:
+                raise ValueError(
+                    f"env is {named['env']!r}, but the run {experiment!r} was trained on {saved['env']!r}: "
+                    "name another --experiment, or --restart_behavior restart"
+                )
+            return {**saved, **named}
+    if "config" in named:
+        preset = presets.load(named["config"])
+        return {**preset, "env": named.get("env", preset.get("env", run.env)), "config": named["config"]}
+    return {**presets.for_env(env), "env": env}
+
+
+def _lowercase_booleans(info: tyro.constructors.PrimitiveTypeInfo) -> tyro.constructors.PrimitiveConstructorSpec | None:
+    """`--async_rl false`, also written False, 0, no."""
+    if info.type is not bool:
+        return None
+    values = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+    def parse_one(args: list[str]) -> bool:
+        if args[0].lower() not in values:
+            raise ValueError(f"{args[0]!r} is neither true nor false")
+        return values[args[0].lower()]
+
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="{true,false}",
+        instance_from_str=parse_one,
+        is_instance=lambda value: isinstance(value, bool),
+        str_from_instance=lambda value: [str(value).lower()],
+    )
+
+
+def _escape(text: str) -> str:
+    return text.replace("[", "\\[")

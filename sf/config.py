@@ -1,0 +1,374 @@
+"""The configuration: frozen dataclasses, one a component. Every field is a command-line flag of the same name.
+
+Rules that concern one field or one component are checked where the fields live (`__post_init__`); rules across
+components, in `Config`. Derived numbers are properties. A broken rule is a ValueError that names the flag, its value
+and what to change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from envs.options import EnvOptions
+
+
+def _require(rule: bool, message: str) -> None:
+    if not rule:
+        raise ValueError(message)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What to train, for how long, and where the results go."""
+
+    env: str = "CartPole-v1"
+    """Environment: doom_*, atari_*, toy_*, or any Gymnasium id. A preset configs/NAME.yaml of the same name applies."""
+
+    config: str | None = None
+    """Preset to start from: a name in configs/ or the path of a YAML file. Flags win over it. Default: the preset that
+    is named like the environment, where there is one."""
+
+    experiment: str | None = None
+    """Name of the run directory inside train_dir. Default: the name of the environment."""
+
+    train_dir: str = "train_dir"
+    """Directory that holds the run directories."""
+
+    restart_behavior: Literal["resume", "restart", "overwrite"] = "resume"
+    """An existing run: resume goes on with it, restart moves it aside and begins anew, overwrite deletes it first."""
+
+    seed: int = 0
+    """Seeds the environments, the sampling of actions, and the weights."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where networks run. auto takes a GPU where there is one."""
+
+    train_for_env_steps: int = 10_000_000_000
+    """Stop after so many environment steps (decisions of the policy; frames are steps x frameskip)."""
+
+    train_for_env_frames: int | None = None
+    """Stop after so many frames of the simulator."""
+
+    train_for_seconds: float = 10_000_000_000.0
+    """Stop after so many seconds of wall time."""
+
+    save_every_sec: float = 120.0
+    """Seconds between checkpoints. One more is written at the end and at a stop."""
+
+    keep_checkpoints: int = 2
+    """How many of the latest checkpoints stay on disk, at least 2."""
+
+    summaries_every_sec: float = 5.0
+    """Seconds between two records of metrics.jsonl and TensorBoard."""
+
+    stats_avg: int = 100
+    """The reported mean return is the mean of so many latest episodes."""
+
+    def __post_init__(self) -> None:
+        _require(self.env != "", "env is empty: name an environment, for example --env doom_basic")
+        _require(
+            self.experiment is None or ("/" not in self.experiment and self.experiment not in ("", ".", "..")),
+            f"experiment is {self.experiment!r}: it is the name of one folder in train_dir, so without '/'",
+        )
+        _require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
+        _require(self.train_for_env_steps > 0, f"train_for_env_steps is {self.train_for_env_steps}: at least 1")
+        _require(self.train_for_seconds > 0, f"train_for_seconds is {self.train_for_seconds}: it must be above 0")
+        _require(
+            self.train_for_env_frames is None or self.train_for_env_frames > 0,
+            f"train_for_env_frames is {self.train_for_env_frames}: at least 1",
+        )
+        _require(self.save_every_sec > 0, f"save_every_sec is {self.save_every_sec}: it must be above 0")
+        _require(self.keep_checkpoints >= 2, f"keep_checkpoints is {self.keep_checkpoints}: at least 2")
+        _require(self.summaries_every_sec > 0, f"summaries_every_sec is {self.summaries_every_sec}: above 0")
+        _require(self.stats_avg > 0, f"stats_avg is {self.stats_avg}: at least 1 episode")
+
+    @property
+    def experiment_name(self) -> str:
+        return self.experiment or self.env.replace("/", "_").replace(":", "_")
+
+
+@dataclass(frozen=True)
+class SamplerConfig:
+    """Rollout workers, policy workers, and how much data is under way."""
+
+    num_workers: int | None = None
+    """Rollout worker processes. Default: one for each core that the process may use."""
+
+    num_envs_per_worker: int = 8
+    """Environments of one rollout worker, split into worker_num_splits groups."""
+
+    worker_num_splits: int = 2
+    """Groups of a worker: with 2, one is stepped while the actions of the other are computed (double buffering)."""
+
+    policy_workers_per_policy: int = 1
+    """Processes that run the network for the rollout workers."""
+
+    rollout: int = 32
+    """Steps of one trajectory (T)."""
+
+    async_rl: bool = True
+    """Sample while the learner trains. false: collect, train, collect; bit-reproducible from the seed on CPU."""
+
+    max_policy_lag: int = 1000
+    """Samples that are more policy versions old than this are not trained on (they are counted)."""
+
+    extra_slots: int | None = None
+    """Trajectories that may wait for the learner beyond the batch it assembles. Default: one batch. More smooths
+    the flow, and raises the lag."""
+
+    set_workers_cpu_affinity: bool = True
+    """Pin rollout worker i, and the simulators it starts, to one core, round robin."""
+
+    def __post_init__(self) -> None:
+        _require(
+            self.num_workers is None or self.num_workers >= 1, f"num_workers is {self.num_workers}: at least 1"
+        )
+        _require(
+            self.num_envs_per_worker >= 1, f"num_envs_per_worker is {self.num_envs_per_worker}: at least 1"
+        )
+        _require(self.worker_num_splits >= 1, f"worker_num_splits is {self.worker_num_splits}: at least 1")
+        _require(
+            self.num_envs_per_worker % self.worker_num_splits == 0,
+            f"num_envs_per_worker is {self.num_envs_per_worker}: it must be a multiple of worker_num_splits "
+            f"({self.worker_num_splits}), since the groups are of one size",
+        )
+        _require(
+            self.policy_workers_per_policy >= 1,
+            f"policy_workers_per_policy is {self.policy_workers_per_policy}: at least 1",
+        )
+        _require(
+            self.async_rl or self.policy_workers_per_policy == 1,
+            f"policy_workers_per_policy is {self.policy_workers_per_policy}: synchronous training uses 1",
+        )
+        _require(self.rollout >= 1, f"rollout is {self.rollout}: at least 1 step")
+        _require(self.max_policy_lag >= 0, f"max_policy_lag is {self.max_policy_lag}: 0 or greater")
+        _require(
+            self.extra_slots is None or self.extra_slots >= 0, f"extra_slots is {self.extra_slots}: 0 or greater"
+        )
+
+    @property
+    def num_envs_per_group(self) -> int:
+        return self.num_envs_per_worker // self.worker_num_splits
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The network: an encoder for each kind of observation, a core, and the heads."""
+
+    model: str = "actor_critic"
+    """A whole model registered by name with sf.model.registry.register_model."""
+
+    encoder: str = "auto"
+    """auto (simple for images, mlp for vectors, several inputs concatenated), simple, atari, resnet, mlp, or a name
+    registered with sf.model.registry.register_encoder."""
+
+    encoder_mlp_layers: tuple[int, ...] = (512, 512)
+    """Widths of the layers of the vector encoder."""
+
+    encoder_conv_mlp_layers: tuple[int, ...] = (512,)
+    """Widths of the linear layers after the convolutions."""
+
+    core: Literal["none", "gru", "lstm"] = "none"
+    """The recurrent core between the encoder and the heads."""
+
+    rnn_size: int = 512
+    """Width of the recurrent state."""
+
+    nonlinearity: Literal["elu", "relu", "tanh"] = "elu"
+    """Activation of the encoders."""
+
+    share_critic: bool = True
+    """Actor and critic share encoder and core. false: a network each."""
+
+    normalize_input: bool = False
+    """Normalise vector observations by running statistics, which the learner alone updates. Images are divided by
+    255 in any case."""
+
+    normalize_returns: bool = False
+    """Train the critic on value targets that are normalised by running statistics."""
+
+    initial_stddev: float = 1.0
+    """Standard deviation of continuous actions at the start (in units of half the action range)."""
+
+    precision: Literal["auto", "bfloat16", "float32"] = "auto"
+    """auto: bfloat16 matrix products with float32 weights where the hardware has them."""
+
+    def __post_init__(self) -> None:
+        for name in ("encoder_mlp_layers", "encoder_conv_mlp_layers"):
+            widths = getattr(self, name)
+            _require(all(w >= 1 for w in widths), f"{name} is {widths}: every width must be at least 1")
+        _require(self.rnn_size >= 1, f"rnn_size is {self.rnn_size}: at least 1")
+        _require(self.initial_stddev > 0, f"initial_stddev is {self.initial_stddev}: it must be above 0")
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """Losses, optimiser and batches."""
+
+    batch_size: int = 1024
+    """Samples of one minibatch: one step of the optimiser. A multiple of rollout (trajectories stay whole)."""
+
+    num_batches_per_epoch: int = 1
+    """Minibatches in the data that is taken at once; num_epochs passes are made over it."""
+
+    num_epochs: int = 1
+    """Passes over the data of one iteration."""
+
+    gamma: float = 0.99
+    """Discount of a step."""
+
+    with_vtrace: bool = True
+    """V-trace value targets and advantages (off-policy correction). false: GAE."""
+
+    vtrace_rho: float = 1.0
+    """V-trace: truncation of the importance weight of the temporal difference (rho_bar)."""
+
+    vtrace_c: float = 1.0
+    """V-trace: truncation of the trace coefficients (c_bar)."""
+
+    gae_lambda: float = 0.95
+    """Exponential weight of longer returns: GAE, and the lambda of V-trace's traces."""
+
+    with_ppo_clip: bool = True
+    """PPO's clipped surrogate objective. false: the policy gradient with V-trace's weights (as IMPALA)."""
+
+    ppo_clip_ratio: float = 0.1
+    """The ratio of target to behaviour policy is clipped to [1 / (1 + x), 1 + x]."""
+
+    ppo_clip_value: float = 1.0
+    """The value may move this far from the behaviour value for free of the clipped loss; 0 turns the clip off."""
+
+    normalize_advantages: bool = True
+    """Advantages of a minibatch are shifted and scaled to mean 0 and standard deviation 1."""
+
+    value_loss_coeff: float = 0.5
+    """Weight of the value loss."""
+
+    exploration_loss_coeff: float = 0.003
+    """Weight of the entropy bonus."""
+
+    reward_scale: float = 1.0
+    """Rewards are multiplied by this."""
+
+    reward_clip: float = 1000.0
+    """Rewards are then clipped to [-x, x]."""
+
+    learning_rate: float = 1e-4
+    """Of Adam, at the start."""
+
+    lr_schedule: Literal["constant", "linear", "kl_adaptive"] = "constant"
+    """linear: down to 0 at the end of train_for_env_steps. kl_adaptive: held so that the KL divergence of an update
+    stays near lr_schedule_kl_threshold."""
+
+    lr_schedule_kl_threshold: float = 0.008
+    """kl_adaptive: the target KL divergence between behaviour and updated policy."""
+
+    lr_adaptive_min: float = 1e-6
+    """kl_adaptive: the lowest learning rate."""
+
+    lr_adaptive_max: float = 1e-2
+    """kl_adaptive: the highest learning rate."""
+
+    adam_eps: float = 1e-6
+    """Adam's epsilon."""
+
+    adam_beta1: float = 0.9
+    """Adam's decay of the first moment."""
+
+    adam_beta2: float = 0.999
+    """Adam's decay of the second moment."""
+
+    max_grad_norm: float = 4.0
+    """The global norm of the gradients is clipped to this; 0 turns the clip off."""
+
+    learner_threads: int | None = None
+    """CPU threads of the learner. Default: all cores that the process may use, on CPU; 4 with a GPU."""
+
+    def __post_init__(self) -> None:
+        _require(self.batch_size >= 1, f"batch_size is {self.batch_size}: at least 1")
+        _require(self.num_batches_per_epoch >= 1, f"num_batches_per_epoch is {self.num_batches_per_epoch}: at least 1")
+        _require(self.num_epochs >= 1, f"num_epochs is {self.num_epochs}: at least 1")
+        for name in ("gamma", "gae_lambda"):
+            _require(0.0 <= getattr(self, name) <= 1.0, f"{name} is {getattr(self, name)}: from 0 to 1")
+        for name in ("adam_beta1", "adam_beta2"):
+            _require(0.0 <= getattr(self, name) < 1.0, f"{name} is {getattr(self, name)}: from 0 to below 1")
+        for name in (
+            "vtrace_rho",
+            "vtrace_c",
+            "ppo_clip_ratio",
+            "reward_scale",
+            "reward_clip",
+            "learning_rate",
+            "lr_schedule_kl_threshold",
+            "lr_adaptive_min",
+            "adam_eps",
+        ):
+            _require(getattr(self, name) > 0, f"{name} is {getattr(self, name)}: it must be above 0")
+        for name in ("ppo_clip_value", "value_loss_coeff", "exploration_loss_coeff", "max_grad_norm"):
+            _require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}: it must be 0 or greater")
+        _require(
+            self.vtrace_rho >= self.vtrace_c,
+            f"vtrace_rho is {self.vtrace_rho}, vtrace_c {self.vtrace_c}: V-trace needs rho >= c",
+        )
+        _require(
+            self.lr_adaptive_min <= self.lr_adaptive_max,
+            f"lr_adaptive_min is {self.lr_adaptive_min}: it must not exceed lr_adaptive_max {self.lr_adaptive_max}",
+        )
+        _require(
+            self.learner_threads is None or self.learner_threads >= 1,
+            f"learner_threads is {self.learner_threads}: at least 1",
+        )
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything a run depends on."""
+
+    run: RunConfig = field(default_factory=RunConfig)
+    environment: EnvOptions = field(default_factory=EnvOptions)
+    sampler: SamplerConfig = field(default_factory=SamplerConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+
+    def __post_init__(self) -> None:
+        batch, rollout = self.learner.batch_size, self.sampler.rollout
+        _require(
+            batch % rollout == 0,
+            f"batch_size is {batch}: it must be a multiple of rollout ({rollout}), for example "
+            f"{max(1, round(batch / rollout)) * rollout}",
+        )
+        _require(
+            not (self.learner.lr_schedule == "linear" and self.run.train_for_env_steps >= 10_000_000_000),
+            "lr_schedule is linear: it needs train_for_env_steps to know where the end is",
+        )
+
+    @property
+    def slots_per_batch(self) -> int:
+        """Trajectories of one minibatch (B)."""
+        return self.learner.batch_size // self.sampler.rollout
+
+    @property
+    def slots_per_iteration(self) -> int:
+        """Trajectories that the learner takes at once."""
+        return self.slots_per_batch * self.learner.num_batches_per_epoch
+
+    def flat(self) -> dict[str, Any]:
+        """Every field by its flag name."""
+        out: dict[str, Any] = {}
+        for part in dataclasses.fields(self):
+            out.update(dataclasses.asdict(getattr(self, part.name)))
+        return out
+
+    def replace(self, **flags: Any) -> Config:
+        """A copy with some flags changed, by flag name. Raises ValueError for an unknown name or a broken rule."""
+        parts: dict[str, Any] = {}
+        for part in dataclasses.fields(self):
+            component = getattr(self, part.name)
+            own = {f.name: flags.pop(f.name) for f in dataclasses.fields(component) if f.name in flags}
+            own = {name: tuple(value) if isinstance(value, list) else value for name, value in own.items()}
+            parts[part.name] = dataclasses.replace(component, **own)
+        if flags:
+            raise ValueError(f"unknown setting {', '.join(sorted(flags))}: see sf-train --help for the names")
+        return Config(**parts)

@@ -1,0 +1,57 @@
+"""Presets: YAML files of flag names and values. `configs/NAME.yaml` is taken where an environment is called NAME."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_EXTENDS = "extends"  # the key by which a preset names the one it starts from
+
+
+def preset_names() -> list[str]:
+    return sorted(p.name[: -len(".yaml")] for p in _directory().iterdir() if p.name.endswith(".yaml"))
+
+
+def for_env(env: str) -> dict[str, Any]:
+    """The flags of the preset named like `env`, else like its family (the name up to the first "_" or "/"), else {}."""
+    names = preset_names()
+    family = env.replace("/", "_").split("_")[0]
+    for name in (env.replace("/", "_"), family):
+        if name in names:
+            return load(name)
+    return {}
+
+
+def load(name_or_path: str) -> dict[str, Any]:
+    """The flags of one preset. Raises ValueError where it is missing or is not a YAML mapping."""
+    if name_or_path in preset_names():
+        text = _directory().joinpath(f"{name_or_path}.yaml").read_text()
+    elif Path(name_or_path).is_file():
+        text = Path(name_or_path).read_text()
+    else:
+        near = difflib.get_close_matches(name_or_path, preset_names(), n=1)
+        raise ValueError(
+            f"config is {name_or_path!r}: there is no such preset and no such file"
+            + (f"; did you mean {near[0]!r}?" if near else f". Presets: {', '.join(preset_names())}")
+        )
+    return parse(text, name_or_path)
+
+
+def parse(text: str, source: str) -> dict[str, Any]:
+    """Flags from YAML. Raises ValueError where it is not a mapping of names to values."""
+    try:
+        flags = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ValueError(f"{source} is not YAML: {error}") from None
+    if not isinstance(flags, dict):
+        raise ValueError(f"{source} must be a YAML mapping of flag names to values")
+    parent = flags.pop(_EXTENDS, None)
+    return {**load(parent), **flags} if parent else flags
+
+
+def _directory() -> Any:
+    return importlib.resources.files("configs")

@@ -1,0 +1,107 @@
+"""The directory of a run, and what happens to one that is already there.
+
+    config.yaml      the resolved configuration
+    metrics.jsonl    one JSON record every few seconds
+    tensorboard/     the same for TensorBoard
+    checkpoints/     see sf.checkpoint
+    summary.json     written at the end and at a stop
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sf import presets
+from sf.config import Config
+
+# They say where a run is and how this start treats it, not what is trained.
+_NOT_SAVED = ("train_dir", "restart_behavior", "experiment")
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """Paths of one run."""
+
+    path: Path
+
+    @classmethod
+    def at(cls, train_dir: str, experiment: str) -> RunDir:
+        return cls(Path(train_dir) / experiment)
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def summary(self) -> Path:
+        return self.path / "summary.json"
+
+    def saved_flags(self) -> dict[str, Any] | None:
+        """The flags of the run that is here, or None where there is none. Raises ValueError for a broken file."""
+        if not self.config.is_file():
+            return None
+        return presets.parse(self.config.read_text(), str(self.config))
+
+    def prepare(self, config: Config) -> None:
+        """Make the directory, treat an earlier run as `restart_behavior` says, and write config.yaml.
+
+        Raises ValueError where the path is taken by something that is not a run.
+        """
+        if self.path.exists() and not self.config.is_file() and any(self.path.iterdir()):
+            raise ValueError(
+                f"{self.path} exists and holds no config.yaml, so it is not a run: name another --experiment"
+            )
+        if self.config.is_file() and config.run.restart_behavior == "restart":
+            self.path.rename(self._free_name_beside())
+        if self.config.is_file() and config.run.restart_behavior == "overwrite":
+            shutil.rmtree(self.path)
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        flags = {name: value for name, value in config.flat().items() if name not in _NOT_SAVED}
+        text = yaml.safe_dump(
+            {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()},
+            sort_keys=False,
+        )
+        write_atomically(self.config, text.encode())
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        write_atomically(self.summary, (json.dumps(summary, indent=2) + "\n").encode())
+
+    def _free_name_beside(self) -> Path:
+        number = 1
+        while (candidate := self.path.with_name(f"{self.path.name}.old{number}")).exists():
+            number += 1
+        return candidate
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write so that a reader, or a crash, sees the old file or the new one, whole."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)  # the rename itself must survive a crash
+    finally:
+        os.close(directory)
