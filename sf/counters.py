@@ -1,0 +1,47 @@
+"""What every process counts, in shared memory: written by that process alone, read by the parent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sf.memory import Field, SharedArrays
+
+_NAMES = ("steps", "calls", "busy_s", "wait_s", "slot_wait_s")
+
+
+@dataclass(frozen=True)
+class Counters:
+    """One row a process.
+
+    steps: env steps (rollout worker), actions computed (policy worker), samples taken (learner).
+    calls: group steps, forward passes, optimiser steps.
+    busy_s, wait_s: seconds of work, and of waiting for a message.
+    slot_wait_s: seconds of waiting for a free slot (rollout worker).
+    """
+
+    arrays: SharedArrays
+
+    @classmethod
+    def allocate(cls, num_processes: int) -> Counters:
+        return cls(SharedArrays([Field(name, (num_processes,), np.float64) for name in _NAMES]))
+
+    def row(self, process_idx: int) -> CounterRow:
+        return CounterRow(self.arrays, process_idx)
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        """A copy of all rows, by name: [num_processes] float64."""
+        return {name: self.arrays[name].copy() for name in _NAMES}
+
+
+@dataclass(frozen=True)
+class CounterRow:
+    """The counters of one process."""
+
+    arrays: SharedArrays
+    process_idx: int
+
+    def add(self, **amounts: float) -> None:
+        for name, amount in amounts.items():
+            self.arrays[name][self.process_idx] += amount

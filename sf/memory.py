@@ -1,0 +1,88 @@
+"""Arrays in anonymous shared memory: allocated once by the parent, mapped by every process.
+
+The memory is a memfd: it has no name in /dev/shm, is not bound by the size of that file system, and goes when the
+last process that maps it goes, however that process ends.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from multiprocessing import reduction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_ALIGNMENT = 4096  # a page: the arrays of different writers never share a cache line, and a GPU can pin each alone
+
+
+@dataclass(frozen=True)
+class Field:
+    """One shared array."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Any
+
+    @property
+    def num_bytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+
+class SharedArrays:
+    """Named numpy arrays in one memfd, zero at the start: `arrays["reward"]`.
+
+    An instance can be passed to a child process (as an argument of `multiprocessing.Process`): the child maps the
+    same memory.
+    """
+
+    def __init__(self, fields: Iterable[Field], fd: int | None = None) -> None:
+        self._fields = tuple(fields)
+        offsets, size = [], 0
+        for field in self._fields:
+            offsets.append(size)
+            size += -(-field.num_bytes // _ALIGNMENT) * _ALIGNMENT
+        self.num_bytes = max(size, _ALIGNMENT)
+        if fd is None:
+            fd = os.memfd_create("sf")
+            os.ftruncate(fd, self.num_bytes)
+        self._fd = fd
+        self._mmap = mmap.mmap(fd, self.num_bytes)
+        self._arrays = {
+            field.name: np.frombuffer(
+                self._mmap, field.dtype, count=int(np.prod(field.shape, dtype=np.int64)), offset=offset
+            ).reshape(field.shape)
+            for field, offset in zip(self._fields, offsets, strict=True)
+        }
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterable[str]:
+        return iter(self._arrays)
+
+    def named(self, prefix: str) -> dict[str, np.ndarray]:
+        """The arrays whose name starts with `prefix`, by the rest of their name."""
+        return {name[len(prefix) :]: a for name, a in self._arrays.items() if name.startswith(prefix)}
+
+    def __reduce__(self) -> tuple[Callable[..., SharedArrays], tuple[Any, ...]]:
+        return _attach, (self._fields, reduction.DupFd(self._fd))
+
+
+def _attach(fields: tuple[Field, ...], duplicate: Any) -> SharedArrays:
+    return SharedArrays(fields, duplicate.detach())
+
+
+def available_memory() -> int:
+    """Bytes that this process may still take: of the machine, or of its cgroup where that is less."""
+    meminfo = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    available = int(meminfo["MemAvailable"].split()[0]) * 1024
+    try:
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+    except (OSError, ValueError):  # no cgroup of version 2, or no limit ("max")
+        return available
+    return min(available, limit - used)

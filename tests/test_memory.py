@@ -1,0 +1,50 @@
+"""Shared memory: the same bytes in every process, and nothing left behind."""
+
+import multiprocessing
+import os
+
+import numpy as np
+
+from sf.memory import Field, SharedArrays, available_memory
+
+
+def _write(arrays, value):
+    arrays["a"][:] = value
+    arrays["b"][1, 2] = True
+
+
+def test_a_spawned_child_writes_into_the_memory_of_its_parent():
+    arrays = SharedArrays([Field("a", (5,), np.int32), Field("b", (2, 3), np.bool_)])
+    assert not arrays["a"].any()
+    child = multiprocessing.get_context("spawn").Process(target=_write, args=(arrays, 7))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    assert arrays["a"].tolist() == [7] * 5
+    assert arrays["b"].tolist() == [[False] * 3, [False, False, True]]
+
+
+def test_shared_memory_has_no_name_in_the_file_system():
+    before = set(os.listdir("/dev/shm"))
+    arrays = SharedArrays([Field("a", (1000, 1000), np.float32)])
+    arrays["a"][:] = 1.0
+    assert set(os.listdir("/dev/shm")) - before == set()
+
+
+def test_fields_do_not_overlap_and_an_empty_field_is_allowed():
+    arrays = SharedArrays([Field("a", (3,), np.uint8), Field("none", (4, 0), np.float32), Field("c", (2,), np.float64)])
+    arrays["a"][:] = 255
+    arrays["c"][:] = 1.5
+    assert arrays["none"].shape == (4, 0)
+    assert arrays["a"].tolist() == [255] * 3
+    assert arrays["c"].tolist() == [1.5, 1.5]
+
+
+def test_named_gives_the_arrays_of_a_prefix():
+    arrays = SharedArrays([Field("obs/x", (1,), np.uint8), Field("obs/y", (1,), np.uint8), Field("z", (1,), np.uint8)])
+    assert list(arrays.named("obs/")) == ["x", "y"]
+
+
+def test_available_memory_is_what_the_machine_has_at_most():
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < available_memory() <= total
