@@ -1,0 +1,131 @@
+"""The loss of a minibatch: PPO's clipped surrogate or the plain policy gradient, the value loss, the entropy bonus."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+# exp(20) is 5e8: far beyond any ratio that still teaches something, and far from overflow.
+_MAX_LOG_RATIO = 20.0
+
+
+class PPOMetrics(NamedTuple):
+    """0-dim, detached, on the device of the loss: means over the samples of the mask, 0 where there are none."""
+
+    policy_loss: Tensor
+    value_loss: Tensor
+    entropy: Tensor
+    approx_kl: Tensor  # of the target from the behaviour policy: mean of (ratio - 1) - log ratio, never negative
+    ratio_mean: Tensor
+    clip_fraction: Tensor  # share of samples whose ratio is outside the clip range
+    effective_sample_size: Tensor  # (sum ratio)^2 / sum ratio^2, as a share of the samples: 1 on-policy
+    value_clip_fraction: Tensor  # share of samples whose value moved further than clip_value
+    explained_variance: Tensor  # 1 - Var(target - value) / Var(target)
+    advantage_mean: Tensor  # before normalisation
+    advantage_stddev: Tensor
+    num_samples: Tensor  # in the mask
+
+
+class PPOLoss(NamedTuple):
+    loss: Tensor  # 0-dim, carries the gradients
+    metrics: PPOMetrics
+
+
+def ppo_loss(
+    log_prob: Tensor,
+    behaviour_log_prob: Tensor,
+    entropy: Tensor,
+    advantage: Tensor,
+    value: Tensor,
+    behaviour_value: Tensor,
+    value_target: Tensor,
+    mask: Tensor,
+    *,
+    with_ppo_clip: bool,
+    clip_ratio: float,
+    clip_value: float,
+    value_loss_coeff: float,
+    entropy_coeff: float,
+    normalize_advantages: bool,
+) -> PPOLoss:
+    """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be anything, even NaN.
+
+        ratio  = exp(log_prob - behaviour_log_prob)
+        policy = -mean min(ratio A, clip(ratio, 1 / (1 + clip_ratio), 1 + clip_ratio) A)      with_ppo_clip
+                 -mean log_prob A                                                             otherwise
+        value  = mean max((v - target)^2, (clip(v, v_b - clip_value, v_b + clip_value) - target)^2)
+        loss   = policy + value_loss_coeff value - entropy_coeff mean entropy
+
+    The ratio's range is symmetric in its logarithm. A mask that holds nowhere gives a loss of 0 and gradients of 0.
+
+    Args:
+        log_prob, entropy: [T, B], of the target policy; they carry gradients.
+        behaviour_log_prob: [T, B], of the policy that acted.
+        advantage: [T, B], not weighted by rho with_ppo_clip (the surrogate has the ratio), else weighted.
+        value: [T, B], carries gradients; value, behaviour_value and value_target share one scale.
+        behaviour_value: [T, B], what the network that acted predicted.
+        value_target: [T, B].
+        mask: [T, B] bool: valid, and not too old.
+        clip_value: 0 turns the clipping of the value loss off.
+    """
+    assert log_prob.ndim == 2, log_prob.shape
+    for tensor in (behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target, mask):
+        assert tensor.shape == log_prob.shape, (tensor.shape, log_prob.shape)
+    # Before anything else: 0 x NaN would be NaN, in the gradients too.
+    log_ratio = torch.where(mask, log_prob - behaviour_log_prob, 0.0).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)
+    log_prob, entropy, advantage, value, behaviour_value, value_target = (
+        torch.where(mask, tensor, 0.0)
+        for tensor in (log_prob, entropy, advantage, value, behaviour_value, value_target)
+    )
+    num_samples = mask.sum().to(log_prob.dtype)
+    ratio = log_ratio.exp()
+
+    def mean(x: Tensor) -> Tensor:
+        return torch.where(mask, x, 0.0).sum() / num_samples.clamp(min=1)
+
+    advantage = advantage.detach()
+    advantage_mean = mean(advantage)
+    advantage_stddev = mean((advantage - advantage_mean).square()).sqrt()
+    if normalize_advantages:
+        advantage = (advantage - advantage_mean) / (advantage_stddev + 1e-5)
+
+    low, high = 1 / (1 + clip_ratio), 1 + clip_ratio
+    if with_ppo_clip:
+        policy_loss = -mean(torch.minimum(ratio * advantage, ratio.clamp(low, high) * advantage))
+    else:
+        policy_loss = -mean(log_prob * advantage)
+
+    squared_error = (value - value_target).square()
+    move = value - behaviour_value
+    if clip_value > 0:
+        clipped = behaviour_value + move.clamp(-clip_value, clip_value)
+        squared_error = torch.maximum(squared_error, (clipped - value_target).square())
+    value_loss = mean(squared_error)
+
+    entropy_mean = mean(entropy)
+    loss = policy_loss + value_loss_coeff * value_loss - entropy_coeff * entropy_mean
+
+    with torch.no_grad():
+        residual = value_target - value
+        residual_variance = mean((residual - mean(residual)).square())
+        target_variance = mean((value_target - mean(value_target)).square())
+        ratio_mean = mean(ratio)
+        metrics = PPOMetrics(
+            policy_loss=policy_loss,
+            value_loss=value_loss,
+            entropy=entropy_mean,
+            approx_kl=mean(ratio - 1 - log_ratio),
+            ratio_mean=ratio_mean,
+            clip_fraction=mean(((ratio < low) | (ratio > high)).to(ratio.dtype)),
+            effective_sample_size=ratio_mean.square() / mean(ratio.square()).clamp(min=1e-8),
+            value_clip_fraction=mean((move.abs() > clip_value).to(ratio.dtype)) if clip_value > 0 else mean(ratio * 0),
+            explained_variance=torch.where(
+                target_variance > 0, 1 - residual_variance / target_variance.clamp(min=1e-8), 0.0
+            ),
+            advantage_mean=advantage_mean,
+            advantage_stddev=advantage_stddev,
+            num_samples=num_samples,
+        )
+    return PPOLoss(loss, PPOMetrics(*(metric.detach() for metric in metrics)))

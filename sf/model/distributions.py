@@ -1,0 +1,90 @@
+"""The policy's distribution over actions: independent categorical heads and independent Gaussians.
+
+Its parameters are one row of P numbers for each sample: the logits of all heads one after the other, then the means,
+then the logarithms of the standard deviations of the continuous actions.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from envs.actions import ActionSpec
+
+# Stands for -infinity in the padding of short heads: its exponential is 0 and 0 times it is 0, not NaN.
+_PADDING = -1e9
+
+
+class ActionDistribution:
+    """The distribution with parameters `params` [..., P], any number of leading axes.
+
+    All heads are computed at once, padded to the longest: a small batch costs as many calls as one head would.
+    """
+
+    def __init__(self, spec: ActionSpec, params: Tensor) -> None:
+        num_heads, num_logits = len(spec.discrete_sizes), sum(spec.discrete_sizes)
+        num_params = num_logits + 2 * spec.num_continuous
+        assert params.shape[-1] == num_params, (params.shape, num_params)
+        logits, self.mean, self.log_stddev = params.split(
+            [num_logits, spec.num_continuous, spec.num_continuous], dim=-1
+        )
+        if num_heads == 0:
+            padded = logits.unsqueeze(-1)  # [..., 0, 1]
+        elif len(set(spec.discrete_sizes)) == 1:
+            padded = logits.unflatten(-1, (num_heads, -1))
+        else:
+            logits = F.pad(logits, (0, 1), value=_PADDING)
+            index = _padded_index(spec.discrete_sizes, params.device)
+            padded = logits.index_select(-1, index).unflatten(-1, (num_heads, -1))
+        self.log_probs = padded.log_softmax(dim=-1)  # [..., D, longest head]
+
+    def sample(self, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Discrete [..., D] int32 and continuous [..., C] float32; the generator lives on the device of params."""
+        # The argmax of p / e with e exponential is distributed as p: Gumbel-max, without logarithms.
+        noise = torch.empty_like(self.log_probs).exponential_(generator=generator)
+        discrete = (self.log_probs.exp() / noise).argmax(dim=-1).to(torch.int32)
+        normal = torch.empty_like(self.mean).normal_(generator=generator)
+        return discrete, torch.addcmul(self.mean, normal, self.log_stddev.exp())
+
+    def mode(self) -> tuple[Tensor, Tensor]:
+        """The most probable action: discrete [..., D] int32, continuous [..., C] float32."""
+        return self.log_probs.argmax(dim=-1).to(torch.int32), self.mean
+
+    def log_prob(self, discrete: Tensor, continuous: Tensor) -> Tensor:
+        """discrete [..., D], continuous [..., C] -> the joint log-probability (density) [...]."""
+        assert discrete.shape == self.log_probs.shape[:-1], (discrete.shape, self.log_probs.shape)
+        assert continuous.shape == self.mean.shape, (continuous.shape, self.mean.shape)
+        chosen = self.log_probs.gather(-1, discrete.long().unsqueeze(-1)).squeeze(-1).sum(-1)
+        if not self.mean.shape[-1]:
+            return chosen
+        z = (continuous - self.mean) * (-self.log_stddev).exp()
+        return chosen - (0.5 * z.square() + self.log_stddev + 0.5 * math.log(2 * math.pi)).sum(-1)
+
+    def entropy(self) -> Tensor:
+        """The joint (differential) entropy [...], in nats."""
+        categorical = -(self.log_probs.exp() * self.log_probs).flatten(-2).sum(-1)
+        return categorical + (self.log_stddev + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
+
+    def kl(self, other: ActionDistribution) -> Tensor:
+        """KL(self || other) [...], in nats."""
+        categorical = (self.log_probs.exp() * (self.log_probs - other.log_probs)).flatten(-2).sum(-1)
+        log_ratio = other.log_stddev - self.log_stddev
+        shift = (self.mean - other.mean) * (-other.log_stddev).exp()
+        gaussian = log_ratio + 0.5 * ((-2 * log_ratio).exp() + shift.square() - 1)
+        return categorical + gaussian.sum(-1)
+
+
+@functools.lru_cache
+def _padded_index(sizes: tuple[int, ...], device: torch.device) -> Tensor:
+    """For every place of [D, longest head], which logit goes there; the one after the last is the padding."""
+    longest, padding, start = max(sizes), sum(sizes), 0
+    index: list[int] = []
+    for size in sizes:
+        index += [*range(start, start + size), *[padding] * (longest - size)]
+        start += size
+    with torch.inference_mode(False):  # it is kept, and autograd may use it later
+        return torch.tensor(index, device=device)

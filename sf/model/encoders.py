@@ -1,0 +1,123 @@
+"""Encoders: from one observation [N, ...] to features [N, out_size]. Register more with `register_encoder`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gymnasium as gym
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sf.config import ModelConfig
+from sf.model.images import ImageShape, PixelConv2d, is_image
+from sf.model.layers import activation, compute_dtype, mlp, orthogonal
+from sf.model.registry import register_encoder
+
+
+@register_encoder("simple")
+def simple(space: gym.spaces.Box, config: ModelConfig) -> ConvEncoder:
+    """The network of the Sample Factory paper (Petrenko et al. 2020, appendix A)."""
+    return ConvEncoder(space, config, [(32, 8, 4), (64, 4, 2), (128, 3, 2)])
+
+
+@register_encoder("atari")
+def atari(space: gym.spaces.Box, config: ModelConfig) -> ConvEncoder:
+    """The network of Mnih et al. 2015."""
+    return ConvEncoder(space, config, [(32, 8, 4), (64, 4, 2), (64, 3, 1)])
+
+
+class ConvEncoder(nn.Module):
+    """Convolutions (out_channels, kernel, stride) without padding, then linear layers."""
+
+    def __init__(
+        self, space: gym.spaces.Box, config: ModelConfig, convolutions: Sequence[tuple[int, int, int]]
+    ) -> None:
+        super().__init__()
+        image = ImageShape.of(space)
+        height, width = image.height, image.width
+        for _, kernel, stride in convolutions:
+            height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
+        if height < 1 or width < 1:
+            raise ValueError(
+                f"an image of {image.height}x{image.width} pixels is too small for the convolutions of this "
+                "encoder: render it larger, or take --encoder resnet or mlp"
+            )
+        (channels, kernel, stride), *rest = convolutions
+        layers: list[nn.Module] = [PixelConv2d(image, channels, kernel, stride), activation(config.nonlinearity)]
+        for out_channels, kernel, stride in rest:
+            layers += [orthogonal(nn.Conv2d(channels, out_channels, kernel, stride))]
+            layers += [activation(config.nonlinearity)]
+            channels = out_channels
+        self.convolutions = nn.Sequential(*layers).to(memory_format=torch.channels_last)
+        self.linear, self.out_size = mlp(
+            channels * height * width, config.encoder_conv_mlp_layers, config.nonlinearity
+        )
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return self.linear(_flat(self.convolutions(pixels)))
+
+
+@register_encoder("resnet")
+class ResnetEncoder(nn.Module):
+    """The deep network of Espeholt et al. 2018 (IMPALA, figure 3): three sections of 16, 32 and 32 channels."""
+
+    def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
+        super().__init__()
+        image = ImageShape.of(space)
+        height, width, channels = image.height, image.width, 0
+        layers: list[nn.Module] = []
+        for out_channels in (16, 32, 32):
+            first = (
+                orthogonal(nn.Conv2d(channels, out_channels, 3, padding=1))
+                if channels
+                else PixelConv2d(image, out_channels, kernel=3, stride=1, padding=1)
+            )
+            layers += [first, nn.MaxPool2d(3, stride=2, padding=1)]
+            layers += [_Residual(out_channels, config.nonlinearity) for _ in range(2)]
+            channels, height, width = out_channels, (height + 1) // 2, (width + 1) // 2
+        layers.append(activation(config.nonlinearity))
+        self.convolutions = nn.Sequential(*layers).to(memory_format=torch.channels_last)
+        self.linear, self.out_size = mlp(
+            channels * height * width, config.encoder_conv_mlp_layers, config.nonlinearity
+        )
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return self.linear(_flat(self.convolutions(pixels)))
+
+
+class _Residual(nn.Module):
+    def __init__(self, channels: int, nonlinearity: str) -> None:
+        super().__init__()
+        self.branch = nn.Sequential(
+            activation(nonlinearity, inplace=False),  # the input itself is still needed for the sum
+            orthogonal(nn.Conv2d(channels, channels, 3, padding=1)),
+            activation(nonlinearity),
+            orthogonal(nn.Conv2d(channels, channels, 3, padding=1)),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.branch(x)
+
+
+@register_encoder("mlp")
+class MlpEncoder(nn.Module):
+    """Linear layers on the flattened observation. Pixels are divided by 255."""
+
+    def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
+        super().__init__()
+        self.scale = 1 / 255 if is_image(space) else None
+        self.linear, self.out_size = mlp(
+            int(np.prod(space.shape)), config.encoder_mlp_layers, config.nonlinearity
+        )
+
+    def forward(self, obs: Tensor) -> Tensor:
+        x = obs.flatten(1)
+        if len(self.linear):
+            x = x.to(compute_dtype(self.linear[0].weight))
+        return self.linear(x if self.scale is None else x * self.scale)
+
+
+def _flat(x: Tensor) -> Tensor:
+    """[N, C, H, W] in channels_last memory -> [N, H x W x C], without a copy."""
+    return x.permute(0, 2, 3, 1).flatten(1)

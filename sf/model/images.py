@@ -1,0 +1,77 @@
+"""Images: what counts as one, where its channels are, and the convolution that takes raw pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import gymnasium as gym
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sf.model.layers import compute_dtype, orthogonal
+
+
+@dataclass(frozen=True)
+class ImageShape:
+    """Height and width in pixels, and where the channels are in memory: (H, W, C) if trailing, else (C, H, W)."""
+
+    channels: int
+    height: int
+    width: int
+    channels_trail: bool
+
+    @classmethod
+    def of(cls, space: gym.spaces.Box) -> ImageShape:
+        """The smaller end of the shape is the channels. Raises ValueError where `space` is not an image."""
+        if not is_image(space):
+            raise ValueError(
+                f"observation {space} is not an image, which is uint8 of rank 3: take --encoder mlp or auto"
+            )
+        first, middle, last = space.shape
+        if last <= first:
+            return cls(channels=last, height=first, width=middle, channels_trail=True)
+        return cls(channels=first, height=middle, width=last, channels_trail=False)
+
+
+def is_image(space: gym.spaces.Box) -> bool:
+    return space.dtype == np.uint8 and len(space.shape) == 3
+
+
+class PixelConv2d(nn.Module):
+    """A convolution of uint8 pixels [N, H, W, C] or [N, C, H, W], as if divided by 255; gives [N, out, H', W'].
+
+    Two things make it cheaper than the plain convolution, with the same result:
+    - 1/255 goes into the few weights instead of the many pixels (which bfloat16 holds exactly up to 256).
+    - In memory, a row of W pixels with C channels is a row of W/s pixels with s x C channels. So a kernel of width k
+      and stride s is one of width k/s and stride 1, with channels enough to fill the vector units.
+    """
+
+    def __init__(self, image: ImageShape, out_channels: int, kernel: int, stride: int, padding: int = 0) -> None:
+        super().__init__()
+        conv = orthogonal(nn.Conv2d(image.channels, out_channels, kernel))
+        self.weight, self.bias = conv.weight, conv.bias
+        self.image, self.padding = image, padding
+        foldable = padding == 0 and kernel % stride == 0
+        self.fold = stride if foldable else 1  # pixels of a row that become one
+        self.strides = (stride, stride // self.fold)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        dtype = compute_dtype(self.weight)
+        if not self.image.channels_trail:
+            pixels = pixels.permute(0, 2, 3, 1)
+        n, height, width, channels = pixels.shape
+        width -= width % self.fold  # no window reaches the rest, as the kernel is a multiple of fold
+        x = pixels[:, :, :width].to(dtype, memory_format=torch.contiguous_format)
+        x = x.view(n, height, width // self.fold, self.fold * channels)
+        out, _, kh, kw = self.weight.shape
+        weight = (self.weight * (1 / 255)).reshape(out, channels, kh, kw // self.fold, self.fold)
+        weight = weight.permute(0, 2, 3, 4, 1).reshape(out, kh, kw // self.fold, self.fold * channels).to(dtype)
+        return F.conv2d(
+            x.permute(0, 3, 1, 2),
+            weight.permute(0, 3, 1, 2),
+            self.bias.to(dtype),
+            stride=self.strides,
+            padding=self.padding,
+        )

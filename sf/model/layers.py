@@ -1,0 +1,50 @@
+"""Building blocks that every part of the network shares: initialisation, activations, the dtype of the products."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+HIDDEN_GAIN = math.sqrt(2.0)  # keeps the variance of a layer's input through a rectifier (He et al. 2015)
+
+Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
+
+
+def orthogonal(layer: Layer, gain: float = HIDDEN_GAIN) -> Layer:
+    """The same layer, with orthogonal weights (Saxe et al. 2014) and biases of 0."""
+    nn.init.orthogonal_(layer.weight, gain)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def activation(nonlinearity: str, *, inplace: bool = True) -> nn.Module:
+    """A module of the activation `nonlinearity`: elu, relu or tanh.
+
+    In place, ELU's backward pass reads the result and needs no exponential, and no copy of the input is kept.
+    """
+    if nonlinearity == "elu":
+        return nn.ELU(inplace=inplace)
+    if nonlinearity == "relu":
+        return nn.ReLU(inplace=inplace)
+    if nonlinearity == "tanh":
+        return nn.Tanh()
+    raise ValueError(f"nonlinearity is {nonlinearity}: elu, relu or tanh")
+
+
+def mlp(in_size: int, widths: tuple[int, ...], nonlinearity: str) -> tuple[nn.Sequential, int]:
+    """Linear layers with an activation after each, and the size of what they give."""
+    layers: list[nn.Module] = []
+    for width in widths:
+        layers += [orthogonal(nn.Linear(in_size, width)), activation(nonlinearity)]
+        in_size = width
+    return nn.Sequential(*layers), in_size
+
+
+def compute_dtype(weight: Tensor) -> torch.dtype:
+    """The dtype in which products with `weight` are computed here: autocast's where it is on, else the weight's."""
+    device = weight.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype

@@ -1,0 +1,89 @@
+"""Running normalisation of vector observations and of value targets. Only the learner updates the statistics."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+EPSILON = 1e-5  # added to the variance
+CLIP = 10.0  # a normalised observation is held within this many standard deviations
+
+
+class RunningMoments(nn.Module):
+    """Mean and variance of all samples so far.
+
+    Batches are merged by the formula of Chan et al. 1979, in float64: neither the count nor the mean loses digits
+    over billions of samples.
+    """
+
+    mean: Tensor
+    var: Tensor
+    count: Tensor
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
+        self.register_buffer("var", torch.ones(shape, dtype=torch.float64))
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+
+    @torch.no_grad()
+    def update(self, samples: Tensor, mask: Tensor) -> None:
+        """Merge the samples [M, *shape] for which `mask` [M] holds. Nothing changes where it holds for none."""
+        keep = mask.view(-1, *[1] * (samples.ndim - 1))
+        n = keep.sum().double()
+        x = torch.where(keep, samples.double(), 0.0)
+        mean = x.sum(0) / n.clamp(min=1)
+        var = torch.where(keep, x - mean, 0.0).square().sum(0) / n.clamp(min=1)
+        total = (self.count + n).clamp(min=1)
+        delta = mean - self.mean
+        merged_var = (self.var * self.count + var * n + delta.square() * self.count * n / total) / total
+        self.var.copy_(torch.where(n > 0, merged_var, self.var))
+        self.mean.add_(delta * n / total)
+        self.count.add_(n)
+
+    @property
+    def stddev(self) -> Tensor:
+        return (self.var + EPSILON).sqrt()
+
+
+class ObsNormalizer(nn.Module):
+    """A vector observation [N, *shape] -> the same in float32 with mean 0, standard deviation 1, and clipped."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.moments = RunningMoments(shape)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        centred = obs.float() - self.moments.mean.float()
+        return (centred / self.moments.stddev.float()).clamp(-CLIP, CLIP)
+
+
+class ReturnNormalizer(nn.Module):
+    """Between the scale of returns and the scale in which the critic is trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moments = RunningMoments(())
+
+    def normalize(self, value: Tensor) -> Tensor:
+        return ((value - self.moments.mean) / self.moments.stddev).to(value.dtype)
+
+    def denormalize(self, value: Tensor) -> Tensor:
+        return (value * self.moments.stddev + self.moments.mean).to(value.dtype)
+
+    def update(self, returns: Tensor, mask: Tensor) -> None:
+        """Merge the value targets, in the scale of returns, for which `mask` of the same shape holds."""
+        self.moments.update(returns.flatten(), mask.flatten())
+
+
+class NoReturnNormalizer(nn.Module):
+    """The critic is trained in the scale of returns."""
+
+    def normalize(self, value: Tensor) -> Tensor:
+        return value
+
+    def denormalize(self, value: Tensor) -> Tensor:
+        return value
+
+    def update(self, returns: Tensor, mask: Tensor) -> None:
+        """There are no statistics."""

@@ -1,0 +1,75 @@
+"""Encoders and whole models by name, and `build_model`, with which every process makes its copy of the network.
+
+An encoder of one's own takes five lines in a module that is imported before training starts:
+
+    @register_encoder("linear")
+    class Linear(nn.Module):
+        def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
+            super().__init__()
+            self.out_size = 64
+            self.layer = nn.Linear(space.shape[0], self.out_size)
+
+        def forward(self, obs: Tensor) -> Tensor:  # [N, ...] -> [N, out_size]
+            return self.layer(obs)
+
+Numbers arrive in the dtype of the network's products, images as they are: uint8, in the layout of the space
+(`sf.model.images.PixelConv2d` takes them).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import gymnasium as gym
+from torch import nn
+
+from envs.actions import ActionSpec
+from sf.config import ModelConfig
+
+Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
+
+_encoders: dict[str, Callable[[gym.spaces.Box, ModelConfig], nn.Module]] = {}
+_models: dict[str, Callable[[ModelConfig, gym.spaces.Dict, ActionSpec], nn.Module]] = {}
+
+
+def register_encoder(name: str) -> Callable[[Factory], Factory]:
+    """Decorates a class or function (space, config) -> module with the attribute `out_size`."""
+    return _register(_encoders, "encoder", name)
+
+
+def register_model(name: str) -> Callable[[Factory], Factory]:
+    """Decorates a class or function (config, obs_space, action_spec) -> module with ActorCritic's public methods."""
+    return _register(_models, "model", name)
+
+
+def build_encoder(name: str, space: gym.spaces.Box, config: ModelConfig) -> nn.Module:
+    """Raises ValueError for an unknown name, and where the encoder cannot take observations of `space`."""
+    return _look_up(_encoders, "encoder", name)(space, config)
+
+
+def build_model(config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: ActionSpec) -> Any:
+    """The network of `config`: an `ActorCritic`, or what is registered as `config.model`.
+
+    Raises ValueError for an unknown name, and where an encoder cannot take its observations.
+    """
+    return _look_up(_models, "model", config.model)(config, obs_space, action_spec)
+
+
+def _register(table: dict[str, Any], kind: str, name: str) -> Callable[[Factory], Factory]:
+    def decorate(factory: Factory) -> Factory:
+        if name in table or name == "auto":
+            raise ValueError(f"{kind} {name} is registered already: choose another name")
+        table[name] = factory
+        return factory
+
+    return decorate
+
+
+def _look_up(table: Mapping[str, Any], kind: str, name: str) -> Any:
+    if name not in table:
+        nearest = difflib.get_close_matches(name, table, n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else f"registered are {', '.join(sorted(table))}"
+        raise ValueError(f"{kind} is {name}, which is not registered: {hint}")
+    return table[name]
