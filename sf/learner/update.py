@@ -1,0 +1,218 @@
+"""Training on a batch: forward pass, targets, loss, backward pass, Adam.
+
+Nothing here waits for the device: metrics stay tensors until they are asked for (the KL-adaptive schedule, which has to
+know a number after each step, is the exception).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium as gym
+import torch
+from torch import Tensor
+
+from envs import ActionSpec
+from sf.config import Config
+from sf.learner import schedules
+from sf.learner.batch import Batch
+from sf.learner.gae import gae
+from sf.learner.ppo import PPOLoss, ppo_loss
+from sf.learner.vtrace import vtrace
+from sf.model.distributions import ActionDistribution
+from sf.model.inference import num_weights, write_flat
+from sf.model.registry import build_model
+
+_OPTIMIZER = "optimizer/"  # prefix of its tensors in a checkpoint
+_MODEL = "model/"
+
+
+class Updater:
+    """The network that is trained, and its optimiser.
+
+    version: number of the policy, 1 before the first optimiser step and one more after each.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        obs_space: gym.spaces.Dict,
+        action_spec: ActionSpec,
+        bfloat16: bool,
+        device: torch.device,
+    ) -> None:
+        self._config = config.learner
+        self._total_env_steps = config.run.train_for_env_steps
+        self._max_policy_lag = config.sampler.max_policy_lag
+        self._action_spec = action_spec
+        self._bfloat16 = bfloat16
+        self._device = device
+        self.model = build_model(config.model, obs_space, action_spec).to(device)
+        self._parameters = list(self.model.parameters())
+        self._optimizer = torch.optim.Adam(
+            self._parameters,
+            lr=self._config.learning_rate,
+            betas=(self._config.adam_beta1, self._config.adam_beta2),
+            eps=self._config.adam_eps,
+            fused=True,
+        )
+        self.version = 1
+        self._flat = torch.empty(num_weights(self.model), device=device)
+        self._metrics: list[dict[str, Tensor]] = []
+
+    @property
+    def learning_rate(self) -> float:
+        return self._optimizer.param_groups[0]["lr"]
+
+    def train_iteration(self, batch: Batch, env_steps: int, after_step: Callable[[], None]) -> int:
+        """Train `num_epochs` times on the batch; `after_step` is called after each optimiser step.
+
+        env_steps: taken before this batch, for the schedule. Returns the number of optimiser steps.
+        """
+        lag = self.version - batch.policy_version  # [T, B], as the data arrives
+        mask = batch.valid & (lag <= self._max_policy_lag)
+        self.model.update_normalizers(batch.obs)
+        if self._config.lr_schedule == "linear":
+            self._set_learning_rate(
+                schedules.linear(self._config.learning_rate, env_steps, self._total_env_steps)
+            )
+        version_before = self.version
+        for _ in range(self._config.num_epochs):
+            for minibatch, minibatch_mask in self._minibatches(batch, mask):
+                self._step(minibatch, minibatch_mask)
+                self.version += 1
+                after_step()
+        self._metrics[-1] |= {
+            "lag_mean": lag.float().mean(),
+            "lag_max": lag.max(),
+            "masked_share": 1 - mask.float().mean(),
+        }
+        return self.version - version_before
+
+    def pop_metrics(self) -> dict[str, float]:
+        """Means of what was measured since the last call (`lag_max`: the maximum), and the learning rate."""
+        names = {name for metrics in self._metrics for name in metrics}
+        out = {"learning_rate": self.learning_rate, "policy_version": float(self.version)}
+        for name in sorted(names):
+            values = torch.stack([metrics[name].float() for metrics in self._metrics if name in metrics])
+            out[name] = float(values.max() if name == "lag_max" else values.mean())
+        self._metrics.clear()
+        return out
+
+    def flat_weights(self) -> Tensor:
+        """All weights and buffers [W] float32; overwritten by the next call."""
+        write_flat(self.model, self._flat)
+        return self._flat
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a checkpoint keeps of network and optimiser, and the state of the random numbers."""
+        out = {_MODEL + name: value for name, value in self.model.state_dict().items()}
+        for (name, _), moments in zip(self.model.named_parameters(), self._moments(), strict=True):
+            out |= {f"{_OPTIMIZER}{name}/{key}": value for key, value in moments.items()}
+        return {**out, "rng": torch.get_rng_state()}
+
+    def state(self) -> dict[str, Any]:
+        """The rest: numbers."""
+        return {"version": self.version, "learning_rate": self.learning_rate}
+
+    def load(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Go on where `tensors` and `state` were taken. Raises ValueError where they are of another network."""
+        model = {name[len(_MODEL) :]: value for name, value in tensors.items() if name.startswith(_MODEL)}
+        try:
+            self.model.load_state_dict(model)
+        except RuntimeError as error:
+            raise ValueError(
+                "the checkpoint holds another network than the flags describe: leave the flags of the model as they "
+                f"were, or name another --experiment ({error})"
+            ) from None
+        for (name, parameter), moments in zip(self.model.named_parameters(), self._moments(), strict=True):
+            prefix = f"{_OPTIMIZER}{name}/"
+            saved = {key[len(prefix) :]: value for key, value in tensors.items() if key.startswith(prefix)}
+            for key, value in saved.items():
+                moments[key] = value.to(parameter.device if value.ndim else "cpu")
+        torch.set_rng_state(tensors["rng"])
+        self.version = state["version"]
+        self._set_learning_rate(state["learning_rate"])
+
+    def _moments(self) -> list[dict[str, Tensor]]:
+        return [self._optimizer.state[parameter] for parameter in self._parameters]
+
+    def _set_learning_rate(self, learning_rate: float) -> None:
+        self._optimizer.param_groups[0]["lr"] = learning_rate
+
+    def _minibatches(self, batch: Batch, mask: Tensor) -> Iterator[tuple[Batch, Tensor]]:
+        """The batch cut into minibatches of whole trajectories, in random order."""
+        count = self._config.num_batches_per_epoch
+        if count == 1:
+            yield batch, mask
+            return
+        order = torch.randperm(batch.num_trajectories).to(self._device)
+        for columns in order.chunk(count):
+            yield batch.columns(columns), mask.index_select(1, columns)
+
+    def _step(self, batch: Batch, mask: Tensor) -> None:
+        """One optimiser step. mask: [T, B] bool, the samples to train on."""
+        self._optimizer.zero_grad()
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
+            result = self._loss(batch, mask)
+        result.loss.backward()
+        max_norm = self._config.max_grad_norm or float("inf")
+        grad_norm = torch.nn.utils.clip_grad_norm_(self._parameters, max_norm)
+        self._optimizer.step()
+        self._metrics.append(
+            {**result.metrics._asdict(), "loss": result.loss.detach(), "grad_norm": grad_norm}
+        )
+        if self._config.lr_schedule == "kl_adaptive":
+            self._set_learning_rate(
+                schedules.kl_adaptive(
+                    self.learning_rate,
+                    float(result.metrics.approx_kl),
+                    self._config.lr_schedule_kl_threshold,
+                    self._config.lr_adaptive_min,
+                    self._config.lr_adaptive_max,
+                )
+            )
+
+    def _loss(self, batch: Batch, mask: Tensor) -> PPOLoss:
+        config, value_norm = self._config, self.model.value_norm
+        out = self.model.unroll(batch.obs, batch.state, batch.first)
+        with torch.autocast(self._device.type, enabled=False):
+            policy = ActionDistribution(self._action_spec, out.params)
+            log_prob = policy.log_prob(batch.discrete, batch.continuous)  # [T, B]
+            reward = (batch.reward * config.reward_scale).clamp(-config.reward_clip, config.reward_clip)
+            discount = config.gamma * (~batch.terminated).float()
+            # Targets come from this forward pass: the newest values there are, and no second pass.
+            value = value_norm.denormalize(out.value.detach())  # [T+1, B]
+            if config.with_vtrace:
+                estimate = vtrace(
+                    (log_prob - batch.log_prob).detach(),
+                    reward,
+                    discount,
+                    value,
+                    batch.valid,
+                    rho_bar=config.vtrace_rho,
+                    c_bar=config.vtrace_c,
+                    lambda_=config.gae_lambda,
+                )
+                target = estimate.vs
+                advantage = estimate.advantage if config.with_ppo_clip else estimate.pg_advantage
+            else:
+                target, advantage = gae(reward, discount, value, batch.valid, lambda_=config.gae_lambda)
+            value_norm.update(target, mask)
+            return ppo_loss(
+                log_prob,
+                batch.log_prob,
+                policy.entropy(),
+                advantage,
+                out.value[:-1],
+                value_norm.normalize(batch.value),
+                value_norm.normalize(target),
+                mask,
+                with_ppo_clip=config.with_ppo_clip,
+                clip_ratio=config.ppo_clip_ratio,
+                clip_value=config.ppo_clip_value,
+                value_loss_coeff=config.value_loss_coeff,
+                entropy_coeff=config.exploration_loss_coeff,
+                normalize_advantages=config.normalize_advantages,
+            )

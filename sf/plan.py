@@ -1,0 +1,112 @@
+"""From a configuration to the numbers of a run: what is allocated, how many processes, and whether it can work.
+
+Everything that can be known to be wrong is found here, before any process starts.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import torch
+
+import envs
+from envs import ActionSpec, EnvSpec
+from sf.config import Config
+from sf.memory import available_memory
+from sf.model.inference import num_weights
+from sf.model.registry import build_model
+from sf.slots import bytes_per_slot
+from sf.torch_runtime import resolve_bfloat16, resolve_device
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The derived numbers of a run."""
+
+    config: Config
+    spec: EnvSpec
+    device: str  # "cpu" or "cuda"
+    bfloat16: bool
+    cores: tuple[int, ...]  # that this process may use
+    num_workers: int
+    actors_per_group: int
+    num_slots: int
+    num_weights: int  # floats of all parameters and buffers
+    state_size: int  # floats of the recurrent state of an actor
+
+    @property
+    def num_groups(self) -> int:
+        return self.num_workers * self.config.sampler.worker_num_splits
+
+    @property
+    def num_actors(self) -> int:
+        return self.num_groups * self.actors_per_group
+
+    @property
+    def learner_threads(self) -> int:
+        chosen = self.config.learner.learner_threads
+        return chosen or (len(self.cores) if self.device == "cpu" else min(4, len(self.cores)))
+
+    @property
+    def policy_threads(self) -> int:
+        """CPU threads of a policy worker: its batches are small, and its cores are the rollout workers' too."""
+        return 1
+
+    def core_of(self, worker_idx: int) -> int | None:
+        """The core that a rollout worker is pinned to."""
+        if not self.config.sampler.set_workers_cpu_affinity:
+            return None
+        return self.cores[worker_idx % len(self.cores)]
+
+
+def make_plan(config: Config) -> Plan:
+    """Raises ValueError, with what to change, for whatever cannot work."""
+    sampler = config.sampler
+    device = resolve_device(config.run.device)
+    spec = envs.describe(config.run.env, config.environment)
+    with torch.device("meta"):
+        model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
+    cores = tuple(sorted(os.sched_getaffinity(0)))
+    num_workers = sampler.num_workers or len(cores)
+    num_actors = num_workers * sampler.num_envs_per_worker * spec.num_agents
+    extra_slots = config.slots_per_iteration if sampler.extra_slots is None else sampler.extra_slots
+    plan = Plan(
+        config=config,
+        spec=spec,
+        device=device,
+        bfloat16=resolve_bfloat16(config.model.precision, device),
+        cores=cores,
+        num_workers=num_workers,
+        actors_per_group=sampler.num_envs_per_group * spec.num_agents,
+        num_slots=num_actors + (extra_slots if sampler.async_rl else 0),
+        num_weights=num_weights(model),
+        state_size=model.state_size,
+    )
+    if not sampler.async_rl:
+        _check_rounds(plan)
+    _check_memory(plan)
+    return plan
+
+
+def _check_rounds(plan: Plan) -> None:
+    taken, collected = plan.config.slots_per_iteration, plan.num_actors
+    if taken % collected != 0 and collected % taken != 0:
+        rollout = plan.config.sampler.rollout
+        raise ValueError(
+            f"async_rl is false, the sampler collects {collected * rollout} samples a round (workers x envs x agents x "
+            f"rollout) and the learner takes {taken * rollout} at once (batch_size x num_batches_per_epoch): one must "
+            f"be a multiple of the other, for example --batch_size {collected * rollout}"
+        )
+
+
+def _check_memory(plan: Plan) -> None:
+    slot = bytes_per_slot(plan.spec, plan.config.sampler.rollout)
+    batches = 2 * plan.config.slots_per_iteration if plan.device == "cpu" else 0
+    needed = slot * (plan.num_slots + batches)
+    available = available_memory()
+    if needed > available:
+        raise ValueError(
+            f"trajectories and batches need {needed / 2**30:.1f} GiB of memory and {available / 2**30:.1f} GiB are "
+            "free: lower --num_workers, --num_envs_per_worker, --rollout, --batch_size or --num_batches_per_epoch"
+        )

@@ -1,0 +1,162 @@
+"""The policy worker: computes actions for all waiting groups in one forward pass, and keeps nothing of its own.
+
+Consumes   requests (group indices) of all rollout workers; the latest weights.
+Produces   action, log-probability, value and policy version in the slots' rows; answers (group indices) to the inboxes.
+Waits for  a request; in synchronous mode, for the requests of all groups, so that batches are the same in every run.
+Unblocked  by a rollout worker, or by STOP among the requests.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from envs import ActionSpec, EnvSpec
+from sf.channels import Channels
+from sf.config import ModelConfig
+from sf.counters import CounterRow
+from sf.model.distributions import ActionDistribution
+from sf.model.inference import inference_model, load_flat
+from sf.policy_memory import PolicyMemory, PolicyMemorySpec
+from sf.processes import Reports
+from sf.queues import STOP
+from sf.slots import OBS, SlotPool
+from sf.torch_runtime import configure
+
+
+@dataclass(frozen=True)
+class PolicyWorkerArgs:
+    """Everything a policy worker needs to know."""
+
+    spec: EnvSpec
+    model: ModelConfig
+    bfloat16: bool
+    synchronous: bool
+    num_threads: int
+    seed: int
+    rollout: int
+    memory: PolicyMemorySpec
+    learner: Connection  # where the memory comes from
+    pool: SlotPool
+    channels: Channels
+    counters: CounterRow
+
+
+def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
+    """Body of the process."""
+    configure(args.num_threads, deterministic=args.synchronous)
+    policy = _Policy(args)
+    channels, counters = args.channels, args.counters
+    min_requests = channels.num_groups if args.synchronous else 1
+    reports.send("ready")
+    while True:
+        waiting_since = time.perf_counter()
+        requests: list[int] = []
+        while len(requests) < min_requests:
+            requests += channels.requests.get_many()
+            if STOP in requests:
+                channels.requests.put(STOP)  # one STOP ends every policy worker
+                return
+        busy_since = time.perf_counter()
+        requests.sort()
+        policy.act(np.array(requests))
+        for group_idx in requests:
+            channels.inboxes[group_idx // channels.groups_per_worker].put(group_idx)
+        now = time.perf_counter()
+        counters.add(
+            steps=len(requests) * channels.actors_per_group,
+            calls=1,
+            wait_s=busy_since - waiting_since,
+            busy_s=now - busy_since,
+        )
+
+
+class _Policy:
+    """The network with the rows it reads and writes."""
+
+    def __init__(self, args: PolicyWorkerArgs) -> None:
+        device = args.memory.device
+        self._device = torch.device(device)
+        self._action_spec = ActionSpec.of(args.spec.action_space)
+        precision = "bfloat16" if args.bfloat16 else "float32"
+        self._model = inference_model(args.model, args.spec.obs_space, self._action_spec, precision, device)
+        self._memory = PolicyMemory.attach(args.memory, args.learner)
+        self._weights = torch.empty(args.memory.shapes["weights"][1], device=device)
+        self._version = 0
+        self._generator = torch.Generator(device).manual_seed(args.seed)
+        self._rows = args.pool.arrays
+        self._tables = args.channels.tables
+        self._actors_per_group = args.channels.actors_per_group
+        self._rows_per_slot = args.rollout + 1
+        self._obs = _ObsGather(args.pool, args.channels.num_actors, self._device)
+
+    def act(self, groups: np.ndarray) -> None:
+        """Write the actions of all actors of `groups` [G] into the rows that await them."""
+        slots = self._tables["slots"][groups].reshape(-1)  # [N]
+        rows = np.repeat(self._tables["row"][groups], self._actors_per_group)  # [N]
+        actors = self._rows["actor"][slots]  # [N]
+        self._refresh_weights()
+        with torch.inference_mode():
+            obs = self._obs.gather(slots.astype(np.int64) * self._rows_per_slot + rows)
+            first = torch.from_numpy(self._rows["first"][slots, rows]).to(self._device)
+            state = self._state_before(actors, slots, rows, first)
+            out = self._model.step(obs, state, first)
+            distribution = ActionDistribution(self._action_spec, out.params)
+            discrete, continuous = distribution.sample(self._generator)
+            log_prob = distribution.log_prob(discrete, continuous)
+            if state.shape[1] > 0:
+                self._memory.actor_state[self._index(actors)] = out.state
+        self._rows["discrete"][slots, rows] = discrete.cpu().numpy()
+        self._rows["continuous"][slots, rows] = continuous.cpu().numpy()
+        self._rows["log_prob"][slots, rows] = log_prob.cpu().numpy()
+        self._rows["value"][slots, rows] = out.value.cpu().numpy()
+        self._rows["policy_version"][slots, rows] = self._version
+
+    def _refresh_weights(self) -> None:
+        if self._memory.latest_version != self._version:
+            self._version = self._memory.read(self._weights)
+            load_flat(self._model, self._weights)
+
+    def _state_before(self, actors: np.ndarray, slots: np.ndarray, rows: np.ndarray, first: Tensor) -> Tensor:
+        """The recurrent state before this row [N, S]; kept beside the slot where the slot begins here."""
+        if self._memory.actor_state.shape[1] == 0:
+            return self._memory.actor_state.new_empty(len(actors), 0)
+        state = self._memory.actor_state[self._index(actors)]
+        state = state * (~first).unsqueeze(1)
+        begins = np.flatnonzero(rows == 0)
+        if len(begins) > 0:
+            self._memory.slot_state[self._index(slots[begins])] = state[self._index(begins)]
+        return state
+
+    def _index(self, positions: np.ndarray) -> Tensor:
+        return torch.from_numpy(positions.astype(np.int64)).to(self._device)
+
+
+class _ObsGather:
+    """Collects the observations of a batch into one tensor on the device, through pinned memory with a GPU."""
+
+    def __init__(self, pool: SlotPool, max_actors: int, device: torch.device) -> None:
+        self._device = device
+        self._all = {
+            key: torch.from_numpy(array).flatten(0, 1)  # [num_slots * (T+1), ...]
+            for key, array in pool.arrays.named(OBS).items()
+        }
+        self._staging = {
+            key: torch.empty((max_actors, *rows.shape[1:]), dtype=rows.dtype, pin_memory=device.type == "cuda")
+            for key, rows in self._all.items()
+        }
+
+    def gather(self, positions: np.ndarray) -> dict[str, Tensor]:
+        """positions: [N] rows of [num_slots * (T+1)]. The result is overwritten by the next call."""
+        index = torch.from_numpy(positions)
+        batch = {}
+        for key, rows in self._all.items():
+            staged = self._staging[key][: len(index)]
+            torch.index_select(rows, 0, index, out=staged)
+            batch[key] = staged.to(self._device, non_blocking=True)
+        return batch

@@ -1,0 +1,134 @@
+"""What is known of a run at a moment: rates, returns, shares of time, and which part holds the others up."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sf.counters import Counters
+
+Roles = dict[str, list[int]]
+"""Rows of the counters by role: rollout, policy, learner."""
+
+_NOTABLE_WAIT = 0.2  # a share of time that is worth a word
+
+
+@dataclass
+class Progress:
+    """Collects the reports of the children; `record` makes one record of all that happened since the last."""
+
+    counters: Counters
+    roles: Roles
+    frameskip: int
+    stats_avg: int
+    started_at: float = field(default_factory=time.perf_counter)
+    seconds_before: float = 0.0  # wall time of earlier parts of a resumed run
+    env_steps: int = 0  # that the learner has taken
+    num_episodes: int = 0
+
+    def __post_init__(self) -> None:
+        self._episodes: deque[list] = deque(maxlen=self.stats_avg)
+        self._train: dict[str, float] = {}
+        self._previous = (self.started_at, self.counters.snapshot())
+        self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
+        self._last_trained: tuple[float, int] | None = None
+
+    @property
+    def seconds(self) -> float:
+        return self.seconds_before + time.perf_counter() - self.started_at
+
+    def add_episodes(self, episodes: list[list]) -> None:
+        self._episodes.extend(episodes)
+        self.num_episodes += len(episodes)
+
+    def add_training(self, env_steps: int, metrics: dict[str, float]) -> None:
+        self.env_steps = env_steps
+        self._train.update(metrics)
+        self._last_trained = (time.perf_counter(), env_steps)
+        self._first_trained = self._first_trained or self._last_trained
+
+    def record(self) -> dict[str, Any]:
+        """One flat record; shares and rates are of the time since the last one."""
+        now, counts = time.perf_counter(), self.counters.snapshot()
+        then, counts_then = self._previous
+        self._previous = (now, counts)
+        delta = {name: counts[name] - counts_then[name] for name in counts}
+        elapsed = max(now - then, 1e-9)
+        record: dict[str, Any] = {
+            "env_steps": self.env_steps,
+            "env_frames": self.env_steps * self.frameskip,
+            "seconds": self.seconds,
+            "env_frames_per_second": self._rate(delta, "learner", elapsed) * self.frameskip,
+            "sampled_env_frames_per_second": self._rate(delta, "rollout", elapsed) * self.frameskip,
+            "episodes": self.num_episodes,
+            **self._episode_means(),
+            **{f"train/{name}": value for name, value in self._train.items()},
+            **self._shares(delta, elapsed),
+        }
+        batches = delta["calls"][self.roles["policy"]].sum()
+        if batches > 0:
+            record["policy/actions_per_batch"] = float(delta["steps"][self.roles["policy"]].sum() / batches)
+        return record
+
+    def summary(self) -> dict[str, Any]:
+        """The whole run in one record."""
+        total = self.counters.snapshot()
+        elapsed = max(time.perf_counter() - self.started_at, 1e-9)
+        frames_now = float(total["steps"][self.roles["learner"]].sum()) * self.frameskip
+        steady = 0.0
+        if self._first_trained and self._last_trained and self._last_trained[0] > self._first_trained[0]:
+            (t0, steps0), (t1, steps1) = self._first_trained, self._last_trained
+            steady = (steps1 - steps0) * self.frameskip / (t1 - t0)
+        return {
+            "env_steps": self.env_steps,
+            "env_frames": self.env_steps * self.frameskip,
+            "seconds": self.seconds,
+            "env_frames_per_second": frames_now / elapsed,
+            "steady_env_frames_per_second": steady,
+            "episodes": self.num_episodes,
+            **self._episode_means(),
+            **{f"train/{name}": value for name, value in self._train.items()},
+            **self._shares(total, elapsed),
+        }
+
+    def bottleneck(self, record: dict[str, Any]) -> str:
+        """One plain sentence: which part the others wait for, and what to turn."""
+        if record["rollout/slot_wait_share"] > _NOTABLE_WAIT:
+            return "the learner: rollout workers wait for it to take data (a GPU, a smaller model, fewer workers)"
+        if record["rollout/wait_share"] > _NOTABLE_WAIT and record["policy/wait_share"] < 0.5:
+            return "inference: rollout workers wait for actions (more --num_envs_per_worker, a GPU, a smaller model)"
+        if record["learner/wait_share"] > _NOTABLE_WAIT:
+            return "the environments: the learner waits for data (more cores and --num_workers)"
+        return "balanced: no part waits much for another"
+
+    def _rate(self, delta: dict[str, np.ndarray], role: str, elapsed: float) -> float:
+        return float(delta["steps"][self.roles[role]].sum()) / elapsed
+
+    def _shares(self, delta: dict[str, np.ndarray], elapsed: float) -> dict[str, float]:
+        shares = {}
+        for role, rows in self.roles.items():
+            for name in ("busy", "wait", "slot_wait"):
+                if name != "slot_wait" or role == "rollout":
+                    shares[f"{role}/{name}_share"] = float(delta[f"{name}_s"][rows].mean() / elapsed)
+        return shares
+
+    def _episode_means(self) -> dict[str, Any]:
+        if not self._episodes:
+            return {"mean_return": None, "mean_episode_steps": None}
+        returns = [episode[0] for episode in self._episodes]
+        means = {
+            "mean_return": float(np.mean(returns)),
+            "std_return": float(np.std(returns)),
+            "min_return": float(np.min(returns)),
+            "max_return": float(np.max(returns)),
+            "mean_episode_steps": float(np.mean([episode[1] for episode in self._episodes])),
+            "mean_episode_frames": float(np.mean([episode[2] for episode in self._episodes])),
+        }
+        names = sorted({name for episode in self._episodes for name in episode[3]})
+        for name in names:
+            means[f"stats/{name}"] = float(np.mean([e[3][name] for e in self._episodes if name in e[3]]))
+        return means
