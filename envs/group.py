@@ -48,7 +48,9 @@ class Episode:
     episode_return: float  # sum of the environment's own rewards: before shaping, clipping and scaling
     num_steps: int  # decisions
     num_frames: int  # steps x frameskip, or fewer where the last step was cut
-    stats: Mapping[str, float] = field(default_factory=dict)  # kills, frags, shaped_return, true_objective, ...
+    stats: Mapping[str, float] = field(
+        default_factory=dict
+    )  # kills, frags, shaped_return, true_objective, ...
 
 
 @dataclass(frozen=True)

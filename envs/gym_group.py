@@ -1,0 +1,104 @@
+"""A group of single Gymnasium environments, stepped one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from envs.actions import ActionSpec, decoder
+from envs.group import EnvSpec, Episode, ObsRows, StepResult
+from envs.observations import ObsWriter
+from envs.seeding import env_seed
+
+
+class GymGroup:
+    """E environments with one agent each; actor n is `envs[n]`.
+
+    An environment may give numbers about a finished episode: the mapping `info["episode_stats"]` of its last
+    step becomes `Episode.stats`.
+    """
+
+    def __init__(
+        self, env_id: str, envs: Sequence[gym.Env], seed: int, first_env_idx: int, frameskip: int = 1
+    ) -> None:
+        """frameskip: how often each action is repeated; the rewards of the repetitions are added up.
+
+        Raises ValueError for observation or action spaces that are not supported.
+        """
+        self._envs = list(envs)
+        self._writer = ObsWriter(env_id, envs[0].observation_space)
+        action_space = envs[0].action_space
+        ActionSpec.of(action_space)
+        self._decode = decoder(action_space)
+        self.spec = EnvSpec(self._writer.space, action_space, frameskip=frameskip)
+        self.num_actors = len(envs)
+        self._seeds = [env_seed(seed, first_env_idx + n) for n in range(len(envs))]
+        self._needs_reset = [False] * len(envs)  # truncated by the previous step
+        self._return = [0.0] * len(envs)
+        self._num_steps = [0] * len(envs)
+        self._num_frames = [0] * len(envs)
+
+    def reset(self, obs: ObsRows) -> None:
+        for n in range(self.num_actors):
+            self._start_episode(n, obs, seed=self._seeds[n])
+            self._writer.check_bounds(obs, n)
+
+    def step(
+        self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult
+    ) -> list[Episode]:
+        episodes = []
+        result.terminated[:] = False
+        result.truncated[:] = False
+        result.first[:] = False
+        result.valid[:] = True
+        for n in range(self.num_actors):
+            if self._needs_reset[n]:
+                self._start_episode(n, obs)
+                result.reward[n] = 0.0
+                result.valid[n] = False
+                result.first[n] = True
+                continue
+            action = self._decode(discrete[n], continuous[n])
+            final_obs, reward, terminated, truncated, info = self._act(n, action)
+            result.reward[n] = reward
+            if terminated or truncated:
+                episodes.append(self._finished_episode(n, info))
+            if terminated:
+                result.terminated[n] = True
+                result.first[n] = True
+                self._start_episode(n, obs)
+            else:
+                result.truncated[n] = truncated
+                self._needs_reset[n] = bool(truncated)
+                self._writer.write(final_obs, obs, n)
+        return episodes
+
+    def close(self) -> None:
+        while self._envs:
+            self._envs.pop().close()
+
+    def _act(self, n: int, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        env = self._envs[n]
+        total = 0.0
+        for _ in range(self.spec.frameskip):
+            obs, reward, terminated, truncated, info = env.step(action)
+            total += float(reward)
+            self._num_frames[n] += 1
+            if terminated or truncated:
+                break
+        self._return[n] += total
+        self._num_steps[n] += 1
+        return obs, total, terminated, truncated, info
+
+    def _start_episode(self, n: int, obs: ObsRows, seed: int | None = None) -> None:
+        first_obs, _ = self._envs[n].reset(seed=seed)
+        self._writer.write(first_obs, obs, n)
+        self._needs_reset[n] = False
+        self._return[n], self._num_steps[n], self._num_frames[n] = 0.0, 0, 0
+
+    def _finished_episode(self, n: int, info: dict[str, Any]) -> Episode:
+        stats = {name: float(value) for name, value in info.get("episode_stats", {}).items()}
+        return Episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)

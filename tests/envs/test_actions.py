@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from envs.actions import ActionSpec, decoder
+
+_DISCRETE = st.builds(gym.spaces.Discrete, st.integers(1, 9), start=st.integers(-5, 5))
+_MULTI_DISCRETE = st.lists(st.integers(1, 5), min_size=1, max_size=4).flatmap(
+    lambda nvec: st.builds(
+        gym.spaces.MultiDiscrete,
+        st.just(nvec),
+        start=st.lists(st.integers(-3, 3), min_size=len(nvec), max_size=len(nvec)),
+    )
+)
+
+
+@st.composite
+def _boxes(draw: st.DrawFn) -> gym.spaces.Box:
+    dtype = draw(st.sampled_from([np.float16, np.float32, np.float64]))
+    shape = draw(hnp.array_shapes(min_dims=0, max_dims=2, max_side=3))
+    finite = st.floats(-100, 100, width=16)
+    low = draw(hnp.arrays(dtype, shape, elements=finite | st.just(-np.inf)))
+    width = draw(hnp.arrays(dtype, shape, elements=st.floats(0, 100, width=16) | st.just(np.inf)))
+    top = draw(st.sampled_from([0.0, np.inf]))  # of an axis without a bottom
+    high = np.where(np.isfinite(low), np.where(np.isfinite(low), low, 0) + width, top).astype(dtype)
+    return gym.spaces.Box(np.array(low), high, shape, dtype)
+
+
+_LEAVES = _DISCRETE | _MULTI_DISCRETE | _boxes()
+_SPACES = _LEAVES | st.lists(_LEAVES, min_size=1, max_size=3).map(gym.spaces.Tuple)
+
+
+@given(_SPACES, st.data())
+def test_every_decoded_action_is_in_the_space(space: gym.Space, data: st.DataObject) -> None:
+    spec = ActionSpec.of(space)
+    discrete = np.array([data.draw(st.integers(0, n - 1)) for n in spec.discrete_sizes], np.int32)
+    numbers = st.floats(-1e4, 1e4, width=32)
+    continuous = data.draw(hnp.arrays(np.float32, spec.num_continuous, elements=numbers))
+    assert space.contains(decoder(space)(discrete, continuous))
+
+
+@given(_DISCRETE | _MULTI_DISCRETE)
+def test_every_discrete_action_can_be_reached(space: gym.Space) -> None:
+    spec = ActionSpec.of(space)
+    decode = decoder(space)
+    actions = {
+        np.asarray(decode(np.array(choice, np.int32), np.zeros(0, np.float32))).tobytes()
+        for choice in np.ndindex(*spec.discrete_sizes)
+    }
+    assert len(actions) == np.prod(spec.discrete_sizes)
+
+
+def test_a_bounded_box_is_reached_from_end_to_end_by_numbers_from_minus_one_to_one() -> None:
+    decode = decoder(gym.spaces.Box(np.array([0, -2], np.float32), np.array([10, 2], np.float32)))
+    none = np.zeros(0, np.int32)
+    for number, action in [(-1, [0, -2]), (0, [5, 0]), (1, [10, 2]), (3, [10, 2])]:
+        assert decode(none, np.full(2, number, np.float32)).tolist() == action
+
+
+def test_an_unbounded_axis_is_left_alone() -> None:
+    decode = decoder(gym.spaces.Box(-np.inf, np.inf, (1,), np.float32))
+    assert decode(np.zeros(0, np.int32), np.array([3.5], np.float32)).tolist() == [3.5]
+
+
+def test_a_box_as_wide_as_float32_decodes_to_numbers() -> None:
+    limit = np.finfo(np.float32).max
+    space = gym.spaces.Box(-limit, limit, (1,), np.float32)
+    assert decoder(space)(np.zeros(0, np.int32), np.array([0.5], np.float32)).tolist() == [0.5]
+
+
+def test_the_parts_of_a_tuple_take_their_heads_and_numbers_in_order() -> None:
+    space = gym.spaces.Tuple(
+        (
+            gym.spaces.Box(-1, 1, (2,), np.float32),
+            gym.spaces.MultiDiscrete([3, 4]),
+            gym.spaces.Discrete(2),
+            gym.spaces.Box(-1, 1, (1,), np.float32),
+        )
+    )
+    assert ActionSpec.of(space) == ActionSpec((3, 4, 2), 3)
+    first, multi, choice, last = decoder(space)(
+        np.array([2, 3, 1], np.int32), np.array([0.25, 0.5, -0.5], np.float32)
+    )
+    assert (first.tolist(), multi.tolist(), choice, last.tolist()) == ([0.25, 0.5], [2, 3], 1, [-0.5])
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        gym.spaces.MultiBinary(3),
+        gym.spaces.Box(0, 5, (2,), np.int64),
+        gym.spaces.Dict(a=gym.spaces.Discrete(2)),
+        gym.spaces.Tuple((gym.spaces.Discrete(2), gym.spaces.Tuple((gym.spaces.Discrete(2),)))),
+    ],
+)
+def test_other_spaces_are_refused(space: gym.Space) -> None:
+    with pytest.raises(ValueError, match=r"action space .* is not supported: use Discrete"):
+        ActionSpec.of(space)

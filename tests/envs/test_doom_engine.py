@@ -1,0 +1,159 @@
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import vizdoom
+
+from envs.doom import engine, make_group
+from envs.options import EnvOptions
+
+TIMEOUT_S = 20.0
+
+# Starts two games in an otherwise empty working directory, says so, and waits to be killed.
+OWNER = """
+import sys
+from envs.doom import make_group
+from envs.options import EnvOptions
+
+group = make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0)
+print(*(env._game.get_instance_id() for env in group._envs), flush=True)
+sys.stdin.read()
+"""
+
+
+def engine_pids(owner_pid: int) -> list[int]:
+    threads = Path(f"/proc/{owner_pid}/task").iterdir()
+    return [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
+
+
+def shared_files(instance_ids: list[str]) -> list[Path]:
+    return [path for id_ in instance_ids for path in Path("/dev/shm").glob(f"ViZDoom*{id_}")]
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition() and time.monotonic() < deadline:
+        os.sched_yield()
+    return condition()
+
+
+def ends(pidfd: int) -> bool:
+    return bool(select.select([pidfd], [], [], TIMEOUT_S)[0])
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_engines_and_their_files_die_with_their_owner(tmp_path, how):
+    environment = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parents[2])}
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    ) as owner:
+        assert owner.stdout is not None
+        instance_ids = owner.stdout.readline().split()
+        assert len(instance_ids) == 2
+        pidfds = [os.pidfd_open(pid) for pid in engine_pids(owner.pid)]
+        assert len(pidfds) == 2
+        assert eventually(lambda: not shared_files(instance_ids))  # gone while the engines run
+        owner.send_signal(how)
+    assert all(ends(pidfd) for pidfd in pidfds)
+    assert not shared_files(instance_ids)
+    assert not list(tmp_path.iterdir())
+    for pidfd in pidfds:
+        os.close(pidfd)
+
+
+def test_an_owner_that_dies_while_an_engine_starts_leaves_nothing(tmp_path):
+    fake_engine = tmp_path / "engine"
+    fake_engine.write_text(f'#!/bin/sh\necho $$ "$@" > {tmp_path}/started\nkill -KILL $PPID\nexec cat\n')
+    fake_engine.chmod(0o755)
+    owner_code = f"import vizdoom\nvizdoom.exe_path = {str(fake_engine)!r}\n{OWNER}"
+    environment = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parents[2])}
+    owner = subprocess.run(
+        [sys.executable, "-c", owner_code], env=environment, stdin=subprocess.PIPE, check=False
+    )
+    assert owner.returncode == -signal.SIGKILL
+    words = (tmp_path / "started").read_text().split()
+    instance_id = words[words.index("+viz_instance_id") + 1]
+    assert eventually(lambda: not Path(f"/proc/{words[0]}").exists())
+    assert eventually(lambda: not shared_files([instance_id]))
+
+
+def test_close_ends_the_engines_and_can_be_repeated(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = set(engine_pids(os.getpid()))
+    group = make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0)
+    instance_ids = [env._game.get_instance_id() for env in group._envs]
+    pids = set(engine_pids(os.getpid())) - before
+    assert len(pids) == 2
+    group.close()
+    group.close()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert eventually(lambda: not shared_files(instance_ids))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dead_engine_makes_the_step_raise_and_the_group_can_still_be_closed():
+    before = set(engine_pids(os.getpid()))
+    group = make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0)
+    pids = set(engine_pids(os.getpid())) - before
+    first, second = group._envs
+    [victim] = set(engine_pids(os.getpid())) - before - {max(pids)}
+    os.kill(victim, signal.SIGKILL)
+    with pytest.raises(vizdoom.ViZDoomErrorException):
+        first._game.make_action([0, 0, 0])
+    assert second._game.is_running()
+    group.close()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+class StubbornGame:
+    """Stands in for a vizdoom.DoomGame whose engine fails to start a number of times."""
+
+    def __init__(self, num_failures: int) -> None:
+        self.num_failures = num_failures
+        self.num_attempts = 0
+
+    def init(self) -> None:
+        self.num_attempts += 1
+        if self.num_attempts <= self.num_failures:
+            raise vizdoom.ViZDoomErrorException("no luck")
+
+    def close(self) -> None:
+        pass
+
+    def set_doom_config_path(self, path: str) -> None:
+        pass
+
+    def set_vizdoom_path(self, path: str) -> None:
+        pass
+
+
+def test_an_engine_that_does_not_start_is_tried_again():
+    game = StubbornGame(num_failures=2)
+    engine.start_engine(game)
+    assert game.num_attempts == 3
+
+
+def test_an_engine_that_never_starts_is_given_up_with_its_reason():
+    game = StubbornGame(num_failures=99)
+    with pytest.raises(RuntimeError, match=r"did not start in 3 attempts \(no luck\)"):
+        engine.start_engine(game)
+    assert game.num_attempts == engine.MAX_ATTEMPTS
+
+
+def test_a_full_shared_memory_is_reported_before_it_crashes_an_engine(monkeypatch):
+    full = list(os.statvfs("/dev/shm"))
+    full[4] = 0  # f_bavail
+    monkeypatch.setattr(os, "statvfs", lambda path: os.statvfs_result(full))
+    with pytest.raises(RuntimeError, match="/dev/shm has 0 KiB left"):
+        engine.start_engine(StubbornGame(num_failures=0))

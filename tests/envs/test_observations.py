@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from envs.observations import ObsWriter
+
+Box, Discrete, Dict = gym.spaces.Box, gym.spaces.Discrete, gym.spaces.Dict
+
+
+def _rows(writer: ObsWriter, num_actors: int = 1) -> dict[str, list[np.ndarray]]:
+    return {key: list(np.zeros((num_actors, *box.shape), box.dtype)) for key, box in writer.space.items()}
+
+
+def test_nested_keys_are_joined_and_every_leaf_becomes_a_box() -> None:
+    writer = ObsWriter(
+        "env",
+        Dict(
+            image=Box(0, 255, (8, 9, 3), np.uint8),
+            body=Dict(speed=Box(-1, 1, (), np.float64), gear=Discrete(3, start=1)),
+        ),
+    )
+    shapes = {key: (box.shape, box.dtype) for key, box in writer.space.items()}
+    assert shapes == {
+        "image": ((8, 9, 3), np.uint8),
+        "body/speed": ((1,), np.float32),
+        "body/gear": ((3,), np.float32),
+    }
+    rows = _rows(writer)
+    writer.write({"image": np.full((8, 9, 3), 5, np.uint8), "body": {"speed": 0.5, "gear": 3}}, rows, 0)
+    assert (rows["image"][0] == 5).all()
+    assert rows["body/speed"][0].tolist() == [0.5]
+    assert rows["body/gear"][0].tolist() == [0.0, 0.0, 1.0]
+    writer.check_bounds(rows, 0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "stored"),
+    [
+        (np.float64, np.float32),
+        (np.float16, np.float32),
+        (np.int64, np.int64),
+        (np.int8, np.int8),
+        (bool, np.uint8),
+    ],
+)
+def test_integers_stay_and_floats_become_float32(dtype: type, stored: type) -> None:
+    writer = ObsWriter("env", Box(0, 1, (2,), dtype))
+    assert writer.space["obs"].dtype == stored
+    rows = _rows(writer)
+    writer.write(np.ones(2, dtype), rows, 0)
+    assert rows["obs"][0].tolist() == [1, 1]
+
+
+def test_the_largest_float64_as_a_bound_means_no_bound() -> None:
+    limit = np.finfo(np.float64).max
+    assert not ObsWriter("env", Box(-limit, limit, (2,), np.float64)).space["obs"].is_bounded()
+
+
+def test_a_batch_is_written_row_by_row() -> None:
+    writer = ObsWriter("env", Dict(a=Discrete(4), b=Box(-9, 9, (2,), np.float32)))
+    rows = _rows(writer, 3)
+    writer.write_batch({"a": np.array([0, 3, 1]), "b": np.arange(6, dtype=np.float32).reshape(3, 2)}, rows)
+    assert [int(row.argmax()) for row in rows["a"]] == [0, 3, 1]
+    assert [row.tolist() for row in rows["b"]] == [[0, 1], [2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        gym.spaces.MultiBinary(3),
+        gym.spaces.Text(5),
+        gym.spaces.Tuple((Discrete(2),)),
+        Dict(a=Box(0, 1, (2,)), words=gym.spaces.Text(5)),
+    ],
+)
+def test_an_unsupported_space_is_named_with_a_wrapper_that_helps(space: gym.Space) -> None:
+    with pytest.raises(
+        ValueError, match=r"env: observation '(obs|words)' has the unsupported space .*wrappers\.Flatten"
+    ):
+        ObsWriter("env", space)
+
+
+def test_two_keys_that_are_joined_to_the_same_name_are_refused() -> None:
+    space = Dict({"a/b": Box(0, 1, (1,)), "a": Dict(b=Box(0, 1, (1,)))})
+    with pytest.raises(ValueError, match="two observations are named 'a/b'"):
+        ObsWriter("env", space)
+
+
+@pytest.mark.parametrize("came", [{}, {"a": {}}, {"a": {"c": 0}}, {"a": None}])
+def test_a_missing_key_is_named(came: object) -> None:
+    writer = ObsWriter("env", Dict(a=Dict(b=Discrete(2))))
+    with pytest.raises(ValueError, match="env: observation 'a/b' is in the observation space, but not"):
+        writer.write(came, _rows(writer), 0)
+
+
+@pytest.mark.parametrize("came", [-1, 3])
+def test_a_choice_outside_of_a_discrete_space_is_named(came: int) -> None:
+    writer = ObsWriter("env", Discrete(3))
+    with pytest.raises(ValueError, match=f"observation 'obs' came as {came}, but its space is 0 to 2"):
+        writer.write(came, _rows(writer), 0)
+
+
+def test_floats_are_not_cut_to_integers() -> None:
+    writer = ObsWriter("env", Box(0, 255, (2,), np.uint8))
+    with pytest.raises(ValueError, match="came as float64"):
+        writer.write(np.array([0.5, 0.7]), _rows(writer), 0)

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from group_driver import play
+
+import envs
+from envs import EnvOptions, registry
+from envs.gym_group import GymGroup
+from envs.toys import Bandit, Identity
+from envs.vector_group import VectorGroup
+
+
+@pytest.fixture(autouse=True)
+def _own_names() -> Iterator[None]:
+    before = dict(registry._registered)
+    yield
+    registry._registered.clear()
+    registry._registered.update(before)
+
+
+def _make(env_id: str, num_envs: int = 2, **options: object) -> envs.EnvGroup:
+    return envs.make_group(env_id, num_envs, EnvOptions(**options), seed=0, first_env_idx=0)
+
+
+def test_importing_envs_imports_no_emulator_and_no_torch() -> None:
+    code = (
+        "import sys, envs;"
+        "envs.make_group('MountainCar-v0', 1, envs.EnvOptions(), seed=0, first_env_idx=0).close();"
+        "print([name for name in ('torch', 'vizdoom', 'ale_py') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_one_line_registers_an_env_of_ones_own() -> None:
+    envs.register_env("my_env", Bandit)
+    assert envs.describe("my_env", EnvOptions()).action_space == Bandit.action_space
+    assert envs.describe("my_env", EnvOptions(env_frameskip=3)).frameskip == 3
+    _, steps = play(_make("my_env"), 2)
+    assert steps[0].result.terminated.all()
+    assert "my_env" in envs.env_ids()
+
+
+def test_a_vector_env_of_ones_own_is_registered_likewise() -> None:
+    envs.register_vector_env("my_vector", lambda num_envs: gym.vector.SyncVectorEnv([Identity] * num_envs))
+    group = _make("my_vector", 3)
+    assert isinstance(group, VectorGroup)
+    assert group.num_actors == 3
+    assert group.spec == envs.describe("my_vector", EnvOptions())
+    group.close()
+
+
+def test_a_registered_name_goes_before_gymnasium_s() -> None:
+    envs.register_env("CartPole-v1", Bandit)
+    group = _make("CartPole-v1")
+    assert group.spec.action_space == Bandit.action_space
+    group.close()
+
+
+def test_gymnasium_ids_work_as_they_are() -> None:
+    for env_id, kind in [("CartPole-v1", VectorGroup), ("Pendulum-v1", GymGroup)]:
+        group = _make(env_id)
+        assert isinstance(group, kind)
+        assert group.spec == envs.describe(env_id, EnvOptions())
+        play(group, 3)
+
+
+def test_env_kwargs_reach_gymnasium_make() -> None:
+    spec = envs.describe("FrozenLake-v1", EnvOptions(env_kwargs='{"map_name": "8x8"}'))
+    assert spec.obs_space["obs"].shape == (64,)
+
+
+def test_a_module_before_a_colon_is_imported_to_register_its_envs(tmp_path, monkeypatch) -> None:
+    (tmp_path / "my_package.py").write_text(
+        "import gymnasium\n"
+        "from envs.toys import Bandit\n"
+        "gymnasium.register('FromModule-v0', entry_point=Bandit)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        play(_make("my_package:FromModule-v0"), 1)
+        with pytest.raises(ValueError, match="importing my_package did not register 'Other-v0'"):
+            _make("my_package:Other-v0")
+    finally:
+        gym.registry.pop("FromModule-v0", None)
+
+
+def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tmp_path, monkeypatch) -> None:
+    (tmp_path / "my_plugin.py").write_text(
+        "import envs\n"
+        "from envs.toys import Bandit\n"
+        "def register():\n"
+        "    envs.register_env('plugged', Bandit)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    asked = []
+
+    def entry_points(group: str) -> list[EntryPoint]:
+        asked.append(group)
+        return [EntryPoint("mine", "my_plugin:register", group)]
+
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    envs.describe("toy_bandit", EnvOptions())
+    envs.describe("CartPole-v1", EnvOptions())
+    assert not asked
+    assert envs.describe("plugged", EnvOptions()).action_space == Bandit.action_space
+    assert asked == ["sf.envs"]
+
+
+@pytest.mark.parametrize(
+    ("env_id", "sentence"),
+    [
+        ("toy_bandid", "env 'toy_bandid' is not known: did you mean toy_bandit"),
+        ("atari_brakeout", "did you mean atari_breakout"),
+        ("ALE/Pongg-v5", "did you mean ALE/Pong-v5"),
+        ("CartPole-v9", "did you mean CartPole-v1"),
+        ("zzzzqqqq", "is not known: register it with envs.register_env"),
+        ("no_such_module:Env-v0", "no_such_module cannot be imported"),
+    ],
+)
+def test_a_wrong_name_gets_a_sentence_that_helps(env_id: str, sentence: str) -> None:
+    for ask in (_make, lambda env_id: envs.describe(env_id, EnvOptions())):
+        with pytest.raises(ValueError, match=sentence):
+            ask(env_id)
+
+
+def test_an_unsupported_observation_space_is_named_before_anything_runs() -> None:
+    env = Bandit()
+    env.observation_space = gym.spaces.Sequence(gym.spaces.Discrete(2))
+    envs.register_env("odd", lambda: env)
+    with pytest.raises(ValueError, match="odd: observation 'obs' has the unsupported space"):
+        envs.describe("odd", EnvOptions())
+
+
+def test_a_wrong_keyword_of_an_env_is_named() -> None:
+    with pytest.raises(ValueError, match=r"env 'Pendulum-v1' with env_kwargs .*'gravitas'"):
+        envs.describe("Pendulum-v1", EnvOptions(env_kwargs='{"gravitas": 1}'))
+
+
+def test_a_missing_package_of_gymnasium_is_named(monkeypatch) -> None:
+    def make(*args: object, **kwargs: object) -> None:
+        raise gym.error.DependencyNotInstalled('Box2D is not installed, run `pip install "gymnasium[box2d]"`')
+
+    monkeypatch.setattr(gym, "make", make)
+    with pytest.raises(ValueError, match=r"env 'LunarLander-v3' with .*pip install"):
+        envs.describe("LunarLander-v3", EnvOptions())
+
+
+def test_every_name_can_be_listed() -> None:
+    names = envs.env_ids()
+    assert {"toy_memory", "atari_pong", "ALE/Pong-v5", "CartPole-v1"} <= set(names)
+    assert len(names) == len(set(names))
+
+
+def test_seeds_of_envs_are_apart_and_positive() -> None:
+    seeds = {envs.seeding.env_seed(seed, env_idx) for seed in range(20) for env_idx in range(200)}
+    assert len(seeds) == 4000
+    assert min(seeds) > 0
+    assert max(seeds) < 2**31
+    assert np.int32(max(seeds)) == max(seeds)
