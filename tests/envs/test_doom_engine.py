@@ -4,27 +4,47 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 import vizdoom
 
+import envs.doom.game
 from envs.doom import engine, make_group
+from envs.group import StepResult
 from envs.options import EnvOptions
 
 TIMEOUT_S = 20.0
 
-# Starts two games in an otherwise empty working directory, says so, and waits to be killed.
+# Pins itself to a core, starts two games there, says so, and waits to be killed.
 OWNER = """
-import sys
+import os, sys
 from envs.doom import make_group
 from envs.options import EnvOptions
 
-group = make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0)
+core = max(os.sched_getaffinity(0))
+os.sched_setaffinity(0, {core})
+group = make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0, core=core)
 print(*(env._game.get_instance_id() for env in group._envs), flush=True)
 sys.stdin.read()
 """
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parents[2])}
+
+
+@contextmanager
+def running_owner(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """The process, in an otherwise empty working directory, and the instance ids of its two engines."""
+    command = [sys.executable, "-c", OWNER]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=folder, env=ENVIRONMENT) as owner:
+        assert owner.stdout is not None
+        instance_ids = owner.stdout.readline().split()
+        assert len(instance_ids) == 2
+        yield owner, instance_ids
+        owner.kill()
 
 
 def engine_pids(owner_pid: int) -> list[int]:
@@ -49,27 +69,25 @@ def ends(pidfd: int) -> bool:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_engines_and_their_files_die_with_their_owner(tmp_path, how):
-    environment = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parents[2])}
-    with subprocess.Popen(
-        [sys.executable, "-c", OWNER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-    ) as owner:
-        assert owner.stdout is not None
-        instance_ids = owner.stdout.readline().split()
-        assert len(instance_ids) == 2
+    with running_owner(tmp_path) as (owner, instance_ids):
         pidfds = [os.pidfd_open(pid) for pid in engine_pids(owner.pid)]
         assert len(pidfds) == 2
         assert eventually(lambda: not shared_files(instance_ids))  # gone while the engines run
         owner.send_signal(how)
-    assert all(ends(pidfd) for pidfd in pidfds)
+        assert all(ends(pidfd) for pidfd in pidfds)
     assert not shared_files(instance_ids)
     assert not list(tmp_path.iterdir())
     for pidfd in pidfds:
         os.close(pidfd)
+
+
+def test_engines_share_the_core_of_their_owner_but_not_the_ctrl_c_of_its_terminal(tmp_path):
+    with running_owner(tmp_path) as (owner, _):
+        for pid in engine_pids(owner.pid):
+            assert os.sched_getaffinity(pid) == os.sched_getaffinity(owner.pid)
+            assert len(os.sched_getaffinity(pid)) == 1
+            assert os.sched_getscheduler(pid) == os.sched_getscheduler(owner.pid) == os.SCHED_BATCH
+            assert os.getsid(pid) == pid != os.getsid(owner.pid)
 
 
 def test_an_owner_that_dies_while_an_engine_starts_leaves_nothing(tmp_path):
@@ -77,9 +95,8 @@ def test_an_owner_that_dies_while_an_engine_starts_leaves_nothing(tmp_path):
     fake_engine.write_text(f'#!/bin/sh\necho $$ "$@" > {tmp_path}/started\nkill -KILL $PPID\nexec cat\n')
     fake_engine.chmod(0o755)
     owner_code = f"import vizdoom\nvizdoom.exe_path = {str(fake_engine)!r}\n{OWNER}"
-    environment = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parents[2])}
     owner = subprocess.run(
-        [sys.executable, "-c", owner_code], env=environment, stdin=subprocess.PIPE, check=False
+        [sys.executable, "-c", owner_code], env=ENVIRONMENT, stdin=subprocess.PIPE, check=False
     )
     assert owner.returncode == -signal.SIGKILL
     words = (tmp_path / "started").read_text().split()
@@ -104,16 +121,28 @@ def test_close_ends_the_engines_and_can_be_repeated(tmp_path, monkeypatch):
 
 def test_a_dead_engine_makes_the_step_raise_and_the_group_can_still_be_closed():
     before = set(engine_pids(os.getpid()))
-    group = make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0)
-    pids = set(engine_pids(os.getpid())) - before
-    first, second = group._envs
-    [victim] = set(engine_pids(os.getpid())) - before - {max(pids)}
-    os.kill(victim, signal.SIGKILL)
+    group = make_group("doom_basic", 1, EnvOptions(), seed=1, first_env_idx=0)
+    [pid] = set(engine_pids(os.getpid())) - before
+    frame = np.zeros((72, 128, 3), np.uint8)
+    os.kill(pid, signal.SIGKILL)
     with pytest.raises(vizdoom.ViZDoomErrorException):
-        first._game.make_action([0, 0, 0])
-    assert second._game.is_running()
+        group.step(np.zeros((1, 1), np.int32), np.zeros((1, 0)), {"obs": [frame]}, StepResult.empty(1))
     group.close()
-    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_when_an_engine_does_not_start_those_before_it_are_ended(monkeypatch):
+    started: list[vizdoom.DoomGame] = []
+
+    def start_one(game: vizdoom.DoomGame) -> None:
+        if started:
+            raise RuntimeError("no more than one")
+        engine.start_engine(game)
+        started.append(game)
+
+    monkeypatch.setattr(envs.doom.game, "start_engine", start_one)
+    with pytest.raises(RuntimeError, match="no more than one"):
+        make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0)
+    assert not started[0].is_running()
 
 
 class StubbornGame:

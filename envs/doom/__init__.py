@@ -1,0 +1,8 @@
+"""Doom tasks, played by ViZDoom."""
+
+from envs.doom.group import DoomGroup, describe, make_group
+from envs.doom.scenarios import SCENARIOS
+
+ENV_IDS = tuple(SCENARIOS)
+
+__all__ = ["ENV_IDS", "DoomGroup", "describe", "make_group"]

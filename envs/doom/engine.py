@@ -1,0 +1,78 @@
+"""Starts the ViZDoom engine of a game such that it leaves nothing behind, however its owner dies."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import vizdoom
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+MAX_ATTEMPTS = 3
+START_ERRORS = (
+    vizdoom.ViZDoomErrorException,
+    vizdoom.ViZDoomUnexpectedExitException,
+    vizdoom.SharedMemoryException,
+    vizdoom.MessageQueueException,
+)
+MIN_SHARED_MEMORY_BYTES = 2**20  # an engine touches some 100 KiB of /dev/shm
+
+log = logging.getLogger(__name__)
+
+
+def start_engine(game: vizdoom.DoomGame) -> None:
+    """`game.init()` through `launcher.py`, tried up to `MAX_ATTEMPTS` times.
+
+    The kernel kills the engine when this process ends, and soon after this returns the engine has no file
+    in /dev/shm or in the working directory any more. Not ours to cure: an engine that dies before it has
+    opened its shared memory, in its first tenth of a second, crashes this process as well (ViZDoom 1.3
+    follows a null pointer), which is why the commonest cause, a full /dev/shm, is looked for first.
+
+    Raises RuntimeError where the engine does not start.
+    """
+    _require_shared_memory()
+    game.set_doom_config_path(os.devnull)  # else every engine reads, and at its end writes, ./_vizdoom.ini
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        try:
+            _init(game)
+            return
+        except START_ERRORS as error:
+            reason = str(error)
+        log.warning("the ViZDoom engine did not start (attempt %d of %d): %s", attempt, MAX_ATTEMPTS, reason)
+        game.close()
+    raise RuntimeError(
+        f"the ViZDoom engine did not start in {MAX_ATTEMPTS} attempts ({reason}): "
+        f"run {vizdoom.exe_path} in a terminal to see what it lacks"
+    )
+
+
+def _init(game: vizdoom.DoomGame) -> None:
+    read_fd, write_fd = os.pipe()
+    script_fd = os.memfd_create("vizdoom-launcher")
+    try:
+        for fd in (read_fd, write_fd, script_fd):
+            os.set_inheritable(fd, True)
+        arguments = [os.getpid(), read_fd, write_fd, vizdoom.exe_path]
+        command = shlex.join([sys.executable, "-I", "-S", str(LAUNCHER), *map(str, arguments)])
+        # ViZDoom takes one path, without arguments. A script in memory needs no folder that permits
+        # execution, and sh, unlike a #! line, copes with a long path of the interpreter or one with spaces.
+        os.write(script_fd, f'#!/bin/sh\nexec {command} "$@"\n'.encode())
+        game.set_vizdoom_path(f"/proc/self/fd/{script_fd}")
+        game.init()
+    finally:
+        os.write(write_fd, b"!")  # the sweeper's word
+        for fd in (read_fd, write_fd, script_fd):
+            os.close(fd)
+
+
+def _require_shared_memory() -> None:
+    status = os.statvfs("/dev/shm")
+    free_bytes = status.f_bavail * status.f_frsize
+    if free_bytes < MIN_SHARED_MEMORY_BYTES:
+        raise RuntimeError(
+            f"/dev/shm has {free_bytes // 1024} KiB left, and starting a Doom engine takes "
+            f"{MIN_SHARED_MEMORY_BYTES // 1024} KiB: free some, or give it more (docker run --shm-size)"
+        )
