@@ -21,8 +21,8 @@ def gae(reward: Tensor, discount: Tensor, value: Tensor, valid: Tensor, *, lambd
         A_t       = delta_t + discount_t lambda A_{t+1},  A_T = 0                        (equation 16)
         returns_t = V_t + A_t
 
-    A step that is not valid (its action was ignored) has A = 0, and nothing goes through it: the step before it,
-    which was truncated, is bootstrapped with the value of the final observation.
+    A step that is not valid (its action was ignored) has A = 0, and nothing goes through it: the step before
+    it, which was truncated, is bootstrapped with the value of the final observation.
 
     Args:
         reward: [T, B].

@@ -1,4 +1,4 @@
-"""The loss of a minibatch: PPO's clipped surrogate or the plain policy gradient, the value loss, the entropy bonus."""
+"""The loss of a minibatch: policy (PPO's clipped surrogate or the plain gradient), value and entropy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ _MAX_LOG_RATIO = 20.0
 
 
 class PPOMetrics(NamedTuple):
-    """0-dim, detached, on the device of the loss: means over the samples of the mask, 0 where there are none."""
+    """0-dim, detached, on the device of the loss: means over the samples of the mask, 0 if there are none."""
 
     policy_loss: Tensor
     value_loss: Tensor
     entropy: Tensor
-    approx_kl: Tensor  # of the target from the behaviour policy: mean of (ratio - 1) - log ratio, never negative
+    approx_kl: (
+        Tensor  # of the target from the behaviour policy: mean of (ratio - 1) - log ratio, never negative
+    )
     ratio_mean: Tensor
     clip_fraction: Tensor  # share of samples whose ratio is outside the clip range
     effective_sample_size: Tensor  # (sum ratio)^2 / sum ratio^2, as a share of the samples: 1 on-policy
@@ -50,7 +52,7 @@ def ppo_loss(
     entropy_coeff: float,
     normalize_advantages: bool,
 ) -> PPOLoss:
-    """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be anything, even NaN.
+    """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be even NaN.
 
         ratio  = exp(log_prob - behaviour_log_prob)
         policy = -mean min(ratio A, clip(ratio, 1 / (1 + clip_ratio), 1 + clip_ratio) A)      with_ppo_clip
@@ -58,7 +60,7 @@ def ppo_loss(
         value  = mean max((v - target)^2, (clip(v, v_b - clip_value, v_b + clip_value) - target)^2)
         loss   = policy + value_loss_coeff value - entropy_coeff mean entropy
 
-    The ratio's range is symmetric in its logarithm. A mask that holds nowhere gives a loss of 0 and gradients of 0.
+    The ratio's range is symmetric in its logarithm. A mask that holds nowhere gives loss and gradients of 0.
 
     Args:
         log_prob, entropy: [T, B], of the target policy; they carry gradients.
@@ -74,11 +76,19 @@ def ppo_loss(
     for tensor in (behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target, mask):
         assert tensor.shape == log_prob.shape, (tensor.shape, log_prob.shape)
     # Before anything else: 0 x NaN would be NaN, in the gradients too.
-    log_ratio = torch.where(mask, log_prob - behaviour_log_prob, 0.0).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)
-    log_prob, entropy, advantage, value, behaviour_value, value_target = (
+    log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target = (
         torch.where(mask, tensor, 0.0)
-        for tensor in (log_prob, entropy, advantage, value, behaviour_value, value_target)
+        for tensor in (
+            log_prob,
+            behaviour_log_prob,
+            entropy,
+            advantage,
+            value,
+            behaviour_value,
+            value_target,
+        )
     )
+    log_ratio = (log_prob - behaviour_log_prob).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)
     num_samples = mask.sum().to(log_prob.dtype)
     ratio = log_ratio.exp()
 
@@ -120,7 +130,9 @@ def ppo_loss(
             ratio_mean=ratio_mean,
             clip_fraction=mean(((ratio < low) | (ratio > high)).to(ratio.dtype)),
             effective_sample_size=ratio_mean.square() / mean(ratio.square()).clamp(min=1e-8),
-            value_clip_fraction=mean((move.abs() > clip_value).to(ratio.dtype)) if clip_value > 0 else mean(ratio * 0),
+            value_clip_fraction=mean((move.abs() > clip_value).to(ratio.dtype))
+            if clip_value > 0
+            else mean(ratio * 0),
             explained_variance=torch.where(
                 target_variance > 0, 1 - residual_variance / target_variance.clamp(min=1e-8), 0.0
             ),

@@ -1,6 +1,6 @@
-"""Learning-rate schedules: pure functions from where training is to the next learning rate.
+"""Learning-rate schedules: pure functions to the next learning rate.
 
-The only state is the current rate, which lies in the optimiser and so in its checkpoint: resuming is exact.
+The only state is the present rate, which the learner keeps in its checkpoint: resuming is exact.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ def linear(initial: float, env_steps: int, total_env_steps: int) -> float:
     return initial * max(0.0, 1.0 - env_steps / total_env_steps)
 
 
-def kl_adaptive(current: float, kl: float, threshold: float, minimum: float, maximum: float) -> float:
-    """The next rate after an update that moved the policy by `kl` (nats) away from the behaviour policy.
+def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximum: float) -> float:
+    """The rate after an update that left the policy `kl` nats from the behaviour policy.
 
-    Divided by 1.5 where the update moved more than twice the threshold, multiplied by 1.5 where less than half of it,
-    within [minimum, maximum]. The band between keeps the rate from oscillating (Schulman et al. 2017, section 4,
-    adapts its penalty by the same rule).
+    Divided by 1.5 where that is above twice the threshold, multiplied by 1.5 where it is below half of it,
+    within [minimum, maximum]; the band between keeps the rate from oscillating. Schulman et al. 2017, section
+    4, adapt their penalty by the same rule. A kl that is NaN leaves the rate as it is.
     """
     if kl > 2.0 * threshold:
-        return max(current / KL_ADAPTIVE_FACTOR, minimum)
+        return max(rate / KL_ADAPTIVE_FACTOR, minimum)
     if kl < 0.5 * threshold:
-        return min(current * KL_ADAPTIVE_FACTOR, maximum)
-    return current
+        return min(rate * KL_ADAPTIVE_FACTOR, maximum)
+    return rate

@@ -34,14 +34,14 @@ def vtrace(
         vs_t    = V_t + delta_t + discount_t c_t (vs_{t+1} - V_{t+1}),  vs_T = V_T      (equation 1)
         A_t     = r_t + discount_t ((1 - lambda) V_{t+1} + lambda vs_{t+1}) - V_t
 
-    With lambda = 1, A is the estimate of section 4.2; with any lambda it is that of rlax, which becomes GAE where
-    both policies are the same.
+    With lambda = 1, A is the estimate of section 4.2; with any lambda it is that of rlax, which becomes GAE
+    where both policies are the same.
 
-    A step that is not valid (its action was ignored) has vs = V and A = 0: no trace goes through it. So the step
-    before it, which was truncated, gets the target r + discount V(final observation).
+    A step that is not valid (its action was ignored) has vs = V and A = 0: no trace goes through it. So the
+    step before it, which was truncated, gets the target r + discount V(final observation).
 
     Args:
-        log_rho: [T, B], log-probability of the action under the target policy less that under the behaviour policy.
+        log_rho: [T, B], log-probability of the action: target policy's less behaviour policy's.
         reward: [T, B].
         discount: [T, B], gamma, or 0 where the step terminated the episode.
         value: [T+1, B], in the scale of returns; the last row is the bootstrap value.

@@ -1,14 +1,14 @@
 """The network: encoders, an optional recurrent core, and the heads of the policy and the value.
 
-Policy workers call `step`, one step of N actors; the learner calls `unroll`, whole trajectories. Both compute the
-same function.
+Policy workers call `step`, one step of N actors; the learner calls `unroll`, whole trajectories. Both compute
+the same function.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import gymnasium as gym
 import torch
@@ -18,7 +18,7 @@ from envs.actions import ActionSpec
 from sf.config import ModelConfig
 from sf.model.gru import GRU
 from sf.model.images import is_image
-from sf.model.layers import orthogonal
+from sf.model.layers import compute_dtype, orthogonal
 from sf.model.lstm import LSTM
 from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer
 from sf.model.registry import build_encoder, register_model
@@ -41,110 +41,134 @@ class UnrollOutput(NamedTuple):
 class ActorCritic(nn.Module):
     """Actor and critic, on one trunk or on one each.
 
-    `trunk` may be held in bfloat16; everything else (heads, statistics) stays in float32. `value_norm` goes between
-    the scale of returns and that of the critic.
+    `trunk` may be held in bfloat16; everything else (heads, statistics) stays in float32. `value_norm` goes
+    between the scale of returns and that of the critic.
     """
 
     def __init__(self, config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: ActionSpec) -> None:
         super().__init__()
-        vectors = [key for key, space in obs_space.items() if not is_image(space)]
-        # A ModuleDict would not take every key: some are names of its methods.
-        self.normalized_keys = vectors if config.normalize_input else []
-        self.obs_norms = nn.ModuleList(ObsNormalizer(obs_space[key].shape) for key in self.normalized_keys)
-        self.trunk = nn.ModuleList(_Tower(config, obs_space) for _ in range(1 if config.share_critic else 2))
-        self.state_size: int = sum(tower.state_size for tower in self.trunk)
-        features = self.trunk[0].out_size
+        boxes = cast("dict[str, gym.spaces.Box]", dict(obs_space.items()))
+        vectors = {key: box.shape for key, box in boxes.items() if not is_image(box)}
+        self.obs_norm = ObsNormalizer(vectors if config.normalize_input else {})
+        self.trunk = _Trunk(config, boxes)
+        self.state_size = self.trunk.state_size
         num_logits = sum(action_spec.discrete_sizes)
         self.policy_head = orthogonal(
-            nn.Linear(features, num_logits + action_spec.num_continuous), POLICY_GAIN
+            nn.Linear(self.trunk.out_size, num_logits + action_spec.num_continuous), POLICY_GAIN
         )
         self.log_stddev = nn.Parameter(
             torch.full((action_spec.num_continuous,), math.log(config.initial_stddev))
         )
-        self.value_head = orthogonal(nn.Linear(features, 1), 1.0)
+        self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), 1.0)
         self.value_norm = ReturnNormalizer() if config.normalize_returns else NoReturnNormalizer()
 
     def step(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> StepOutput:
-        """obs {key: [N, ...]}, state [N, S] float32, first [N] bool: the state is zeroed there before it is read."""
-        obs = self._normalized(obs)
-        states = state.split([tower.state_size for tower in self.trunk], dim=-1)
-        outs, next_states = zip(
-            *(tower.step(obs, part, first) for tower, part in zip(self.trunk, states, strict=True)),
-            strict=True,
-        )
-        params, value = self._heads(outs[0], outs[-1])
-        next_state = next_states[0] if len(next_states) == 1 else torch.cat(next_states, dim=-1)
+        """One step of N actors.
+
+        obs: {key: [N, ...]}; state: [N, S] float32; first: [N] bool, where the state is zeroed before use.
+        """
+        actor, critic, next_state = self.trunk.step(self.obs_norm(obs), state, first)
+        params, value = self._heads(actor, critic)
         return StepOutput(params, self.value_norm.denormalize(value), next_state)
 
     def unroll(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> UnrollOutput:
-        """obs {key: [T+1, B, ...]}, state [B, S] at row 0, first [T+1, B] bool: the state is zeroed there."""
-        num_rows, batch = first.shape
-        obs = self._normalized({key: value.flatten(0, 1) for key, value in obs.items()})
-        states = state.split([tower.state_size for tower in self.trunk], dim=-1)
-        outs = [tower.unroll(obs, part, first) for tower, part in zip(self.trunk, states, strict=True)]
-        params, value = self._heads(outs[0], outs[-1])
-        return UnrollOutput(params.view(num_rows, batch, -1)[:-1], value.view(num_rows, batch))
+        """T steps of B trajectories, and the bootstrap value.
 
-    @torch.no_grad()
+        obs: {key: [T+1, B, ...]}; state: [B, S] float32, before row 0; first: [T+1, B] bool, where
+        the state is zeroed before use.
+        """
+        flat_obs = {key: value.flatten(0, 1) for key, value in obs.items()}  # [(T+1) x B, ...]
+        actor, critic = self.trunk.unroll(self.obs_norm(flat_obs), state, first)
+        params, value = self._heads(actor, critic)
+        return UnrollOutput(params.unflatten(0, first.shape)[:-1], value.view(first.shape))
+
     def update_normalizers(self, obs: Mapping[str, Tensor]) -> None:
-        """Merge the observations {key: [..., *shape]} into the running statistics (the learner calls this)."""
-        for key, norm in zip(self.normalized_keys, self.obs_norms, strict=True):
-            shape = norm.moments.mean.shape
-            samples = obs[key].reshape(-1, *shape)
-            norm.moments.update(samples, samples.new_ones(len(samples), dtype=torch.bool))
-
-    def _normalized(self, obs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        out = dict(obs)
-        for key, norm in zip(self.normalized_keys, self.obs_norms, strict=True):
-            out[key] = norm(out[key])
-        return out
+        """Merge observations {key: [..., *shape]} into the statistics. Only the learner calls this."""
+        self.obs_norm.update(obs)
 
     def _heads(self, actor: Tensor, critic: Tensor) -> tuple[Tensor, Tensor]:
-        """Features [M, F] of each -> params [M, P], value [M]; in float32: log-probabilities need its digits."""
+        """Features [M, F] of each -> params [M, P], value [M].
+
+        In the dtype of the heads, float32, also under autocast: log-probabilities need its digits.
+        """
         with torch.autocast(actor.device.type, enabled=False):
-            head_dtype = self.policy_head.weight.dtype
-            params = self.policy_head(actor.to(head_dtype))
+            dtype = self.policy_head.weight.dtype
+            params = self.policy_head(actor.to(dtype))
             if len(self.log_stddev):
                 params = torch.cat((params, self.log_stddev.expand(len(params), -1)), dim=-1)
-            return params, self.value_head(critic.to(head_dtype)).squeeze(-1)
+            return params, self.value_head(critic.to(dtype)).squeeze(-1)
+
+
+class _Trunk(nn.Module):
+    """What is below the heads: a tower for both, or one each. The state is the actor's, then the critic's."""
+
+    def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box]) -> None:
+        super().__init__()
+        self.actor = _Tower(config, boxes)
+        self.critic = None if config.share_critic else _Tower(config, boxes)
+        self.out_size = self.actor.out_size
+        self.state_size = self.actor.state_size * (1 if config.share_critic else 2)
+
+    def step(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Features [N, F] of actor and critic, and the next state [N, S]."""
+        if self.critic is None:
+            features, next_state = self.actor.step(obs, state, first)
+            return features, features, next_state
+        actor_state, critic_state = state.chunk(2, dim=-1)
+        actor, actor_state = self.actor.step(obs, actor_state, first)
+        critic, critic_state = self.critic.step(obs, critic_state, first)
+        return actor, critic, torch.cat((actor_state, critic_state), dim=-1)
+
+    def unroll(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        """Observations {key: [T x B, ...]}, first [T, B] -> features [T x B, F] of actor and critic."""
+        if self.critic is None:
+            features = self.actor.unroll(obs, state, first)
+            return features, features
+        actor_state, critic_state = state.chunk(2, dim=-1)
+        return self.actor.unroll(obs, actor_state, first), self.critic.unroll(obs, critic_state, first)
 
 
 class _Tower(nn.Module):
     """An encoder for each observation, side by side, and the core."""
 
-    def __init__(self, config: ModelConfig, obs_space: gym.spaces.Dict) -> None:
+    def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box]) -> None:
         super().__init__()
-        self.keys = list(obs_space)
-        self.encoders = nn.ModuleList(
-            build_encoder(_encoder_name(config.encoder, space, obs_space), space, config)
-            for space in obs_space.values()
-        )
-        num_features = sum(encoder.out_size for encoder in self.encoders)
+        self.images = {key for key, box in boxes.items() if is_image(box)}
+        encoders = {
+            key: build_encoder(_encoder_name(config.encoder, key, self.images), box, config)
+            for key, box in boxes.items()
+        }
+        # Not a ModuleDict: it does not take every key (some are names of its methods).
+        self.keys, self.encoders = list(encoders), nn.ModuleList(encoders.values())
+        self.out_size: int = sum(encoder.out_size for encoder in encoders.values())
         self.core: GRU | LSTM | None = None
         if config.core != "none":
-            self.core = {"gru": GRU, "lstm": LSTM}[config.core](num_features, config.rnn_size)
-        self.out_size: int = self.core.out_size if self.core else num_features
-        self.state_size: int = self.core.state_size if self.core else 0
+            self.core = (GRU if config.core == "gru" else LSTM)(self.out_size, config.rnn_size)
+            self.out_size = config.rnn_size
+        self.state_size = self.core.state_size if self.core else 0
 
     def step(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         features = self._encode(obs)
         return self.core.step(features, state, first) if self.core else (features, state)
 
     def unroll(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> Tensor:
-        """Observations {key: [T x B, ...]}, first [T, B] -> features [T x B, out_size]."""
         features = self._encode(obs)
         if not self.core:
             return features
-        return self.core.unroll(features.view(*first.shape, -1), state, first).flatten(0, 1)
+        return self.core.unroll(features.unflatten(0, first.shape), state, first).flatten(0, 1)
 
     def _encode(self, obs: Mapping[str, Tensor]) -> Tensor:
-        features = [encoder(obs[key]) for key, encoder in zip(self.keys, self.encoders, strict=True)]
+        features = []
+        for key, encoder in zip(self.keys, self.encoders, strict=True):
+            x, weight = obs[key], next(encoder.parameters(), None)
+            if key not in self.images and weight is not None:
+                x = x.to(compute_dtype(weight))
+            features.append(encoder(x))
         return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
 
 
-def _encoder_name(name: str, space: gym.spaces.Box, obs_space: gym.spaces.Dict) -> str:
-    """Beside images, the encoder that is named takes the images, and vectors get an mlp."""
-    if is_image(space):
+def _encoder_name(name: str, key: str, images: set[str]) -> str:
+    """Which encoder the observation `key` gets: beside images, the one that is named is for the images."""
+    if key in images:
         return "simple" if name == "auto" else name
-    beside_images = any(is_image(other) for other in obs_space.values())
-    return "mlp" if name == "auto" or beside_images else name
+    return "mlp" if name == "auto" or images else name

@@ -1,7 +1,7 @@
 """The policy's distribution over actions: independent categorical heads and independent Gaussians.
 
-Its parameters are one row of P numbers for each sample: the logits of all heads one after the other, then the means,
-then the logarithms of the standard deviations of the continuous actions.
+Its parameters are one row of P numbers for each sample: the logits of all heads one after the other, then the
+means, then the logarithms of the standard deviations of the continuous actions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PADDING = -1e9
 class ActionDistribution:
     """The distribution with parameters `params` [..., P], any number of leading axes.
 
-    All heads are computed at once, padded to the longest: a small batch costs as many calls as one head would.
+    All heads are computed at once, padded to the longest: a small batch costs the calls of a single head.
     """
 
     def __init__(self, spec: ActionSpec, params: Tensor) -> None:
@@ -43,7 +43,7 @@ class ActionDistribution:
         self.log_probs = padded.log_softmax(dim=-1)  # [..., D, longest head]
 
     def sample(self, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Discrete [..., D] int32 and continuous [..., C] float32; the generator lives on the device of params."""
+        """Discrete [..., D] int32, continuous [..., C] float32. The generator is of the device of params."""
         # The argmax of p / e with e exponential is distributed as p: Gumbel-max, without logarithms.
         noise = torch.empty_like(self.log_probs).exponential_(generator=generator)
         discrete = (self.log_probs.exp() / noise).argmax(dim=-1).to(torch.int32)

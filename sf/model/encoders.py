@@ -1,4 +1,4 @@
-"""Encoders: from one observation [N, ...] to features [N, out_size]. Register more with `register_encoder`."""
+"""Encoders: from one observation [N, ...] to features [N, out_size]."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from collections.abc import Sequence
 
 import gymnasium as gym
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from sf.config import ModelConfig
 from sf.model.images import ImageShape, PixelConv2d, is_image
-from sf.model.layers import activation, compute_dtype, mlp, orthogonal
+from sf.model.layers import activation, channels_last, compute_dtype, mlp, orthogonal
 from sf.model.registry import register_encoder
 
 
 @register_encoder("simple")
 def simple(space: gym.spaces.Box, config: ModelConfig) -> ConvEncoder:
-    """The network of the Sample Factory paper (Petrenko et al. 2020, appendix A)."""
+    """Three convolutions, as in the benchmarks of Petrenko et al. 2020 (Sample Factory)."""
     return ConvEncoder(space, config, [(32, 8, 4), (64, 4, 2), (128, 3, 2)])
 
 
@@ -44,12 +43,15 @@ class ConvEncoder(nn.Module):
                 "encoder: render it larger, or take --encoder resnet or mlp"
             )
         (channels, kernel, stride), *rest = convolutions
-        layers: list[nn.Module] = [PixelConv2d(image, channels, kernel, stride), activation(config.nonlinearity)]
+        layers: list[nn.Module] = [
+            PixelConv2d(image, channels, kernel, stride),
+            activation(config.nonlinearity),
+        ]
         for out_channels, kernel, stride in rest:
             layers += [orthogonal(nn.Conv2d(channels, out_channels, kernel, stride))]
             layers += [activation(config.nonlinearity)]
             channels = out_channels
-        self.convolutions = nn.Sequential(*layers).to(memory_format=torch.channels_last)
+        self.convolutions = channels_last(nn.Sequential(*layers))
         self.linear, self.out_size = mlp(
             channels * height * width, config.encoder_conv_mlp_layers, config.nonlinearity
         )
@@ -60,7 +62,7 @@ class ConvEncoder(nn.Module):
 
 @register_encoder("resnet")
 class ResnetEncoder(nn.Module):
-    """The deep network of Espeholt et al. 2018 (IMPALA, figure 3): three sections of 16, 32 and 32 channels."""
+    """The deep network of Espeholt et al. 2018 (IMPALA, figure 3): sections of 16, 32 and 32 channels."""
 
     def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
         super().__init__()
@@ -77,7 +79,7 @@ class ResnetEncoder(nn.Module):
             layers += [_Residual(out_channels, config.nonlinearity) for _ in range(2)]
             channels, height, width = out_channels, (height + 1) // 2, (width + 1) // 2
         layers.append(activation(config.nonlinearity))
-        self.convolutions = nn.Sequential(*layers).to(memory_format=torch.channels_last)
+        self.convolutions = channels_last(nn.Sequential(*layers))
         self.linear, self.out_size = mlp(
             channels * height * width, config.encoder_conv_mlp_layers, config.nonlinearity
         )
@@ -106,16 +108,15 @@ class MlpEncoder(nn.Module):
 
     def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
         super().__init__()
-        self.scale = 1 / 255 if is_image(space) else None
         self.linear, self.out_size = mlp(
             int(np.prod(space.shape)), config.encoder_mlp_layers, config.nonlinearity
         )
+        self.scale = 1 / 255 if is_image(space) else 1.0
 
     def forward(self, obs: Tensor) -> Tensor:
-        x = obs.flatten(1)
-        if len(self.linear):
-            x = x.to(compute_dtype(self.linear[0].weight))
-        return self.linear(x if self.scale is None else x * self.scale)
+        x = obs.flatten(1) * self.scale
+        weight = next(self.linear.parameters(), None)
+        return x if weight is None else self.linear(x.to(compute_dtype(weight)))
 
 
 def _flat(x: Tensor) -> Tensor:

@@ -5,9 +5,9 @@ z = sigmoid(W_iz x + b_iz + W_hz h + b_hz)
 n = tanh(W_in x + b_in + r * (W_hn h + b_hn))
 h' = (1 - z) * n + z * h,  where h is 0 at the first step of an episode
 
-Over T steps, the input's share is one product, the loop does only what depends on h, and the backward pass collects
-the gradients of the gates for one product as well. Under autograd the loop would add T gradients of W_h, each rounded
-to bfloat16 in mixed precision, and take longer.
+Over T steps, the input's share is one product, the loop does only what depends on h, and the backward pass
+collects the gradients of the gates for one product as well. Under autograd the loop would add T gradients of
+W_h, each rounded to bfloat16 in mixed precision, and take longer.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ class GRU(nn.Module):
     def step(self, x: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         """x [N, in], state [N, H], first [N] -> output [N, H], next state [N, H]."""
         h = state * (~first).unsqueeze(-1)
-        x_gates = F.linear(x, self.weight_ih, self.bias_ih).to(h.dtype)
-        h_gates = F.linear(h.to(compute_dtype(self.weight_hh)), self.weight_hh, self.bias_hh).to(h.dtype)
+        dtype = compute_dtype(self.weight_ih)
+        x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih).to(h.dtype)
+        h_gates = F.linear(h.to(dtype), self.weight_hh, self.bias_hh).to(h.dtype)
         h = _cell(x_gates, h_gates, h)[0]
         return h, h
 
     def unroll(self, x: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """x [T, B, in], state [B, H], first [T, B] -> output [T, B, H]."""
-        x_gates = F.linear(x, self.weight_ih, self.bias_ih)  # [T, B, 3H]
+        x_gates = F.linear(x.to(compute_dtype(self.weight_ih)), self.weight_ih, self.bias_ih)  # [T, B, 3H]
         return _Unroll.apply(x_gates, state, first, self.weight_hh, self.bias_hh)
 
 

@@ -15,7 +15,7 @@ from sf.model.layers import compute_dtype, orthogonal
 
 @dataclass(frozen=True)
 class ImageShape:
-    """Height and width in pixels, and where the channels are in memory: (H, W, C) if trailing, else (C, H, W)."""
+    """Channels, height and width; in memory (H, W, C) where the channels trail, else (C, H, W)."""
 
     channels: int
     height: int
@@ -40,18 +40,20 @@ def is_image(space: gym.spaces.Box) -> bool:
 
 
 class PixelConv2d(nn.Module):
-    """A convolution of uint8 pixels [N, H, W, C] or [N, C, H, W], as if divided by 255; gives [N, out, H', W'].
+    """A convolution of uint8 pixels [N, H, W, C] or [N, C, H, W], divided by 255. Gives [N, out, H', W'].
 
     Two things make it cheaper than the plain convolution, with the same result:
     - 1/255 goes into the few weights instead of the many pixels (which bfloat16 holds exactly up to 256).
-    - In memory, a row of W pixels with C channels is a row of W/s pixels with s x C channels. So a kernel of width k
-      and stride s is one of width k/s and stride 1, with channels enough to fill the vector units.
+    - In memory, a row of W pixels with C channels is a row of W/s pixels with s x C channels. So a kernel of
+      width k and stride s is one of width k/s and stride 1, with channels enough to fill the vector units.
     """
 
-    def __init__(self, image: ImageShape, out_channels: int, kernel: int, stride: int, padding: int = 0) -> None:
+    def __init__(
+        self, image: ImageShape, out_channels: int, kernel: int, stride: int, padding: int = 0
+    ) -> None:
         super().__init__()
-        conv = orthogonal(nn.Conv2d(image.channels, out_channels, kernel))
-        self.weight, self.bias = conv.weight, conv.bias
+        self.weight = orthogonal(nn.Conv2d(image.channels, out_channels, kernel)).weight
+        self.bias = nn.Parameter(torch.zeros(out_channels))
         self.image, self.padding = image, padding
         foldable = padding == 0 and kernel % stride == 0
         self.fold = stride if foldable else 1  # pixels of a row that become one
@@ -62,12 +64,12 @@ class PixelConv2d(nn.Module):
         if not self.image.channels_trail:
             pixels = pixels.permute(0, 2, 3, 1)
         n, height, width, channels = pixels.shape
-        width -= width % self.fold  # no window reaches the rest, as the kernel is a multiple of fold
+        width -= width % self.fold  # no window reaches the rest: the kernel is a multiple of fold
         x = pixels[:, :, :width].to(dtype, memory_format=torch.contiguous_format)
         x = x.view(n, height, width // self.fold, self.fold * channels)
-        out, _, kh, kw = self.weight.shape
-        weight = (self.weight * (1 / 255)).reshape(out, channels, kh, kw // self.fold, self.fold)
-        weight = weight.permute(0, 2, 3, 4, 1).reshape(out, kh, kw // self.fold, self.fold * channels).to(dtype)
+        out, _, kernel, _ = self.weight.shape
+        weight = self.weight.permute(0, 2, 3, 1).reshape(out, kernel, kernel // self.fold, -1)
+        weight = (weight * (1 / 255)).to(dtype)
         return F.conv2d(
             x.permute(0, 3, 1, 2),
             weight.permute(0, 3, 1, 2),

@@ -1,4 +1,4 @@
-"""The copy of the network that acts, and weights as one flat vector: how they travel from learner to policy workers.
+"""The copy of the network that acts, and weights as one flat vector, which is how they travel to it.
 
 The learner calls `write_flat` into memory that both see; a policy worker calls `load_flat` from it.
 """
@@ -34,7 +34,7 @@ def inference_model(
 
 
 def num_weights(model: nn.Module) -> int:
-    """Numbers in the flat vector: all parameters, then all buffers, each in the order of their registration."""
+    """Numbers in the flat vector: all parameters, then all buffers, in the order of their registration."""
     return sum(tensor.numel() for tensor in _tensors(model))
 
 
@@ -47,7 +47,7 @@ def write_flat(model: nn.Module, out: Tensor) -> None:
 
 @torch.no_grad()
 def load_flat(model: nn.Module, flat: Tensor) -> None:
-    """Copy `flat` [num_weights] float32, which `write_flat` filled, into `model`, in the dtypes that it has."""
+    """Copy `flat` [num_weights] float32, which `write_flat` filled, into `model`, in the dtypes it has."""
     tensors = _tensors(model)
     torch._foreach_copy_(tensors, _parts(flat, tensors))
 
@@ -57,7 +57,7 @@ def _tensors(model: nn.Module) -> list[Tensor]:
 
 
 def _parts(flat: Tensor, tensors: list[Tensor]) -> list[Tensor]:
-    """Views of `flat`, one in the shape of each tensor; numbers lie in logical order, whatever the memory format."""
+    """Views of `flat` in the shapes of the tensors: logical order, whatever the memory format."""
     sizes = [tensor.numel() for tensor in tensors]
     if flat.shape != (sum(sizes),):
         raise ValueError(f"a flat vector of shape {tuple(flat.shape)}: this network has {sum(sizes)} weights")

@@ -1,4 +1,4 @@
-"""Building blocks that every part of the network shares: initialisation, activations, the dtype of the products."""
+"""Building blocks of the whole network: initialisation, activations, the dtype of the products."""
 
 from __future__ import annotations
 
@@ -44,7 +44,12 @@ def mlp(in_size: int, widths: tuple[int, ...], nonlinearity: str) -> tuple[nn.Se
     return nn.Sequential(*layers), in_size
 
 
+def channels_last(convolutions: nn.Sequential) -> nn.Sequential:
+    """The same layers, with their weights in the memory format that convolutions are fastest in."""
+    return convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # not in the stub
+
+
 def compute_dtype(weight: Tensor) -> torch.dtype:
-    """The dtype in which products with `weight` are computed here: autocast's where it is on, else the weight's."""
+    """The dtype of products with `weight`: autocast's where it is on, else the weight's."""
     device = weight.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype

@@ -38,14 +38,15 @@ class LSTM(nn.Module):
     def step(self, x: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         """x [N, in], state [N, 2H], first [N] -> output [N, H], next state [N, 2H]."""
         h, c = (state * (~first).unsqueeze(-1)).chunk(2, dim=-1)
-        x_gates = F.linear(x, self.weight_ih, self.bias_ih).to(h.dtype)
-        h_gates = F.linear(h.to(compute_dtype(self.weight_hh)), self.weight_hh, self.bias_hh).to(h.dtype)
+        dtype = compute_dtype(self.weight_ih)
+        x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih).to(h.dtype)
+        h_gates = F.linear(h.to(dtype), self.weight_hh, self.bias_hh).to(h.dtype)
         h, c = _cell(x_gates, h_gates, c)[:2]
         return h, torch.cat((h, c), dim=-1)
 
     def unroll(self, x: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """x [T, B, in], state [B, 2H], first [T, B] -> output [T, B, H]."""
-        x_gates = F.linear(x, self.weight_ih, self.bias_ih)  # [T, B, 4H]
+        x_gates = F.linear(x.to(compute_dtype(self.weight_ih)), self.weight_ih, self.bias_ih)  # [T, B, 4H]
         return _Unroll.apply(x_gates, state, first, self.weight_hh, self.bias_hh)
 
 
@@ -89,7 +90,9 @@ class _Unroll(torch.autograd.Function):
         with torch.autocast(grad_out.device.type, enabled=False):
             # All that does not depend on the gradients of h' and c', for all steps at once.
             c_by_h = o * (1 - tanh_c * tanh_c)  # dc' / dh'
-            ifg_by_c = torch.stack((g * i * (1 - i), c_in * f * (1 - f), i * (1 - g * g)), dim=2)  # [T, B, 3, H]
+            ifg_by_c = torch.stack(
+                (g * i * (1 - i), c_in * f * (1 - f), i * (1 - g * g)), dim=2
+            )  # [T, B, 3, H]
             o_by_h = tanh_c * o * (1 - o)
             w = weight.to(ctx.compute_dtype)
             grad_h, grad_c = torch.zeros_like(h_in[0]), torch.zeros_like(h_in[0])

@@ -1,6 +1,8 @@
-"""Running normalisation of vector observations and of value targets. Only the learner updates the statistics."""
+"""Running normalisation of vector observations and value targets. Only the learner updates the statistics."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -12,8 +14,8 @@ CLIP = 10.0  # a normalised observation is held within this many standard deviat
 class RunningMoments(nn.Module):
     """Mean and variance of all samples so far.
 
-    Batches are merged by the formula of Chan et al. 1979, in float64: neither the count nor the mean loses digits
-    over billions of samples.
+    Batches are merged by the formula of Chan et al. 1979, in float64: neither the count nor the mean loses
+    digits over billions of samples.
     """
 
     mean: Tensor
@@ -28,7 +30,7 @@ class RunningMoments(nn.Module):
 
     @torch.no_grad()
     def update(self, samples: Tensor, mask: Tensor) -> None:
-        """Merge the samples [M, *shape] for which `mask` [M] holds. Nothing changes where it holds for none."""
+        """Merge the samples [M, *shape] for which `mask` [M] holds. Nothing changes if it holds for none."""
         keep = mask.view(-1, *[1] * (samples.ndim - 1))
         n = keep.sum().double()
         x = torch.where(keep, samples.double(), 0.0)
@@ -47,15 +49,27 @@ class RunningMoments(nn.Module):
 
 
 class ObsNormalizer(nn.Module):
-    """A vector observation [N, *shape] -> the same in float32 with mean 0, standard deviation 1, and clipped."""
+    """Observations with the keys of `shapes` get mean 0 and standard deviation 1, clipped; others stay."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         super().__init__()
-        self.moments = RunningMoments(shape)
+        # Not a ModuleDict: it does not take every key (some are names of its methods).
+        self._moments = {key: RunningMoments(shape) for key, shape in shapes.items()}
+        self.moments = nn.ModuleList(self._moments.values())
 
-    def forward(self, obs: Tensor) -> Tensor:
-        centred = obs.float() - self.moments.mean.float()
-        return (centred / self.moments.stddev.float()).clamp(-CLIP, CLIP)
+    def forward(self, obs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """{key: [N, *shape]} -> the same, float32 where it is normalised."""
+        out = dict(obs)
+        for key, moments in self._moments.items():
+            centred = obs[key].float() - moments.mean.float()
+            out[key] = (centred / moments.stddev.float()).clamp(-CLIP, CLIP)
+        return out
+
+    def update(self, obs: Mapping[str, Tensor]) -> None:
+        """Merge all observations {key: [..., *shape]} into the statistics."""
+        for key, moments in self._moments.items():
+            samples = obs[key].reshape(-1, *moments.mean.shape)
+            moments.update(samples, samples.new_ones(len(samples), dtype=torch.bool))
 
 
 class ReturnNormalizer(nn.Module):

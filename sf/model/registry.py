@@ -1,4 +1,4 @@
-"""Encoders and whole models by name, and `build_model`, with which every process makes its copy of the network.
+"""Encoders and whole models by name, and `build_model`, with which every process makes its network.
 
 An encoder of one's own takes five lines in a module that is imported before training starts:
 
@@ -40,12 +40,12 @@ def register_encoder(name: str) -> Callable[[Factory], Factory]:
 
 
 def register_model(name: str) -> Callable[[Factory], Factory]:
-    """Decorates a class or function (config, obs_space, action_spec) -> module with ActorCritic's public methods."""
+    """Decorates a class or function (config, obs_space, action_spec) -> module with ActorCritic's methods."""
     return _register(_models, "model", name)
 
 
-def build_encoder(name: str, space: gym.spaces.Box, config: ModelConfig) -> nn.Module:
-    """Raises ValueError for an unknown name, and where the encoder cannot take observations of `space`."""
+def build_encoder(name: str, space: gym.spaces.Box, config: ModelConfig) -> Any:
+    """A module with `out_size`. Raises ValueError for an unknown name, and where `space` does not suit it."""
     return _look_up(_encoders, "encoder", name)(space, config)
 
 

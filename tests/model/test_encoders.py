@@ -1,0 +1,139 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from envs.actions import ActionSpec
+from sf.config import ModelConfig
+from sf.model import build_model, register_encoder, register_model
+from sf.model.images import ImageShape, PixelConv2d
+from sf.model.registry import build_encoder
+
+DOOM = gym.spaces.Box(0, 255, (72, 128, 3), np.uint8)
+ATARI = gym.spaces.Box(0, 255, (4, 84, 84), np.uint8)
+VECTOR = gym.spaces.Box(-1, 1, (7,), np.float32)
+SPEC = ActionSpec((3,), 0)
+
+
+def pixels(space: gym.spaces.Box, n: int = 2) -> torch.Tensor:
+    return torch.randint(0, 256, (n, *space.shape), dtype=torch.uint8)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "stride", "padding"),
+    [
+        ((72, 128, 3), 8, 4, 0),
+        ((4, 84, 84), 8, 4, 0),
+        ((30, 35, 3), 8, 4, 0),  # the width is no multiple of the stride
+        ((30, 35, 1), 6, 4, 0),  # the kernel is no multiple of the stride
+        ((9, 11, 3), 3, 1, 1),
+    ],
+)
+def test_the_convolution_of_pixels_is_a_plain_convolution_of_pixels_over_255(shape, kernel, stride, padding):
+    torch.manual_seed(0)
+    space = gym.spaces.Box(0, 255, shape, np.uint8)
+    conv = PixelConv2d(ImageShape.of(space), 8, kernel, stride, padding).double()
+    x = pixels(space)
+    nchw = x if shape[0] < shape[2] else x.permute(0, 3, 1, 2)
+    expected = F.conv2d(nchw.double() / 255, conv.weight, conv.bias, stride, padding)
+    out = conv(x)
+    assert out.shape == expected.shape
+    torch.testing.assert_close(out, expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((72, 128, 3), ImageShape(3, 72, 128, channels_trail=True)),
+        ((4, 84, 84), ImageShape(4, 84, 84, channels_trail=False)),
+        ((84, 84, 1), ImageShape(1, 84, 84, channels_trail=True)),
+        ((12, 30, 40), ImageShape(12, 30, 40, channels_trail=False)),
+    ],
+)
+def test_the_channels_are_at_the_smaller_end(shape, expected):
+    assert ImageShape.of(gym.spaces.Box(0, 255, shape, np.uint8)) == expected
+
+
+@pytest.mark.parametrize(
+    ("encoder", "features"), [("simple", 128 * 3 * 6), ("atari", 64 * 5 * 12), ("resnet", 32 * 9 * 16)]
+)
+@pytest.mark.parametrize("nonlinearity", ["elu", "relu", "tanh"])
+def test_image_encoders_have_the_shapes_of_their_papers(encoder, features, nonlinearity):
+    config = ModelConfig(nonlinearity=nonlinearity)
+    module = build_encoder(encoder, DOOM, config)
+    assert module.linear[0].in_features == features
+    out = module(pixels(DOOM))
+    assert out.shape == (2, module.out_size) == (2, 512)
+    out.square().sum().backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in module.parameters())
+
+
+def test_without_linear_layers_an_encoder_gives_the_features_of_its_convolutions():
+    module = build_encoder("atari", ATARI, ModelConfig(encoder_conv_mlp_layers=()))
+    assert module(pixels(ATARI)).shape == (2, module.out_size) == (2, 64 * 7 * 7)
+
+
+def test_the_mlp_takes_vectors_images_and_integers():
+    for space in (VECTOR, DOOM, gym.spaces.Box(0, 9, (2, 3), np.int64)):
+        module = build_encoder("mlp", space, ModelConfig(encoder_mlp_layers=(8, 4)))
+        assert module(torch.as_tensor(np.stack([space.sample()] * 3))).shape == (3, module.out_size) == (3, 4)
+
+
+def test_an_image_that_is_too_small_is_an_error_that_says_what_to_do():
+    with pytest.raises(ValueError, match=r"image of 20x40 pixels is too small .* --encoder resnet or mlp"):
+        build_encoder("simple", gym.spaces.Box(0, 255, (20, 40, 3), np.uint8), ModelConfig())
+
+
+def test_convolutions_of_a_vector_are_an_error_that_says_what_to_do():
+    with pytest.raises(ValueError, match=r"not an image.* --encoder mlp"):
+        build_encoder("simple", VECTOR, ModelConfig())
+
+
+def test_several_observations_are_encoded_side_by_side():
+    space = gym.spaces.Dict({"a": DOOM, "items": VECTOR, "b": ATARI})
+    config = ModelConfig(encoder="atari", encoder_mlp_layers=(8,), encoder_conv_mlp_layers=(16,))
+    model = build_model(config, space, SPEC)
+    obs = {key: torch.as_tensor(np.stack([space[key].sample()] * 2)) for key in space}
+    assert model.policy_head.in_features == 16 + 8 + 16
+    state = torch.zeros(2, 0)
+    out = model.step(obs, state, torch.ones(2, dtype=torch.bool))
+    for key in space:
+        changed = obs | {key: torch.zeros_like(obs[key])}
+        assert (model.step(changed, state, torch.ones(2, dtype=torch.bool)).value != out.value).all()
+
+
+def test_a_registered_encoder_is_found_by_name_in_both_precisions():
+    @register_encoder("test_only_linear")
+    class Linear(nn.Module):
+        def __init__(self, space, config):
+            super().__init__()
+            self.out_size = 6
+            self.layer = nn.Linear(space.shape[0], self.out_size)
+
+        def forward(self, obs):
+            return self.layer(obs)
+
+    model = build_model(ModelConfig(encoder="test_only_linear"), gym.spaces.Dict({"obs": VECTOR}), SPEC)
+    first = torch.ones(2, dtype=torch.bool)
+    for trunk_dtype in (torch.float32, torch.bfloat16):
+        model.trunk.to(trunk_dtype)
+        assert model.step({"obs": torch.randn(2, 7)}, torch.zeros(2, 0), first).params.dtype == torch.float32
+    with pytest.raises(ValueError, match="registered already"):
+        register_encoder("test_only_linear")(Linear)
+
+
+def test_a_registered_model_is_built_by_name():
+    register_model("test_only_model")(
+        lambda config, obs_space, action_spec: nn.Linear(action_spec.num_continuous, 1)
+    )
+    model = build_model(ModelConfig(model="test_only_model"), gym.spaces.Dict({}), ActionSpec((), 4))
+    assert model.in_features == 4
+
+
+def test_an_unknown_name_is_an_error_with_the_nearest_one():
+    with pytest.raises(ValueError, match=r"encoder is smple, .* did you mean simple"):
+        build_encoder("smple", DOOM, ModelConfig())
+    with pytest.raises(ValueError, match=r"model is qqq, .* registered are .*actor_critic"):
+        build_model(ModelConfig(model="qqq"), gym.spaces.Dict({"obs": VECTOR}), SPEC)

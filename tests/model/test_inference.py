@@ -1,0 +1,92 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from envs.actions import ActionSpec
+from sf.config import ModelConfig
+from sf.model import build_model, inference_model, load_flat, num_weights, write_flat
+
+SPACE = gym.spaces.Dict(
+    {
+        "image": gym.spaces.Box(0, 255, (36, 44, 3), np.uint8),
+        "numbers": gym.spaces.Box(-1, 1, (5,), np.float32),
+    }
+)
+SPEC = ActionSpec((3, 2), 1)
+CONFIG = ModelConfig(core="gru", rnn_size=16, normalize_input=True, normalize_returns=True)
+
+
+def trained(config: ModelConfig = CONFIG) -> torch.nn.Module:
+    torch.manual_seed(1)
+    model = build_model(config, SPACE, SPEC)
+    with torch.no_grad():
+        for tensor in [*model.parameters(), *model.buffers()]:
+            tensor.add_(0.1 * torch.rand_like(tensor))
+    return model
+
+
+def inputs(model: torch.nn.Module, n: int = 3) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(2)
+    obs = {
+        "image": torch.randint(0, 256, (n, 36, 44, 3), dtype=torch.uint8, generator=generator),
+        "numbers": torch.randn(n, 5, generator=generator),
+    }
+    return obs, torch.randn(n, model.state_size, generator=generator), torch.zeros(n, dtype=torch.bool)
+
+
+def published(model: torch.nn.Module) -> torch.Tensor:
+    flat = torch.full((num_weights(model),), torch.nan)
+    write_flat(model, flat)
+    assert not flat.isnan().any()
+    return flat
+
+
+def test_flat_weights_make_an_inference_copy_act_as_the_trained_network():
+    model = trained()
+    copy = inference_model(CONFIG, SPACE, SPEC, "float32", "cpu")
+    load_flat(copy, published(model))
+    with torch.inference_mode():
+        for ours, theirs in zip(copy.step(*inputs(copy)), model.step(*inputs(model)), strict=True):
+            torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("core", ["none", "gru", "lstm"])
+@pytest.mark.parametrize("encoder", ["simple", "resnet", "mlp"])
+def test_in_bfloat16_the_copy_stays_close_and_its_outputs_are_float32(core, encoder):
+    config = ModelConfig(core=core, encoder=encoder, rnn_size=16, normalize_input=True)
+    model = trained(config)
+    copy = inference_model(config, SPACE, SPEC, "bfloat16", "cpu")
+    load_flat(copy, published(model))
+    assert {p.dtype for p in copy.trunk.parameters()} == {torch.bfloat16}
+    assert copy.policy_head.weight.dtype == torch.float32
+    with torch.inference_mode():
+        out, exact = copy.step(*inputs(copy)), model.step(*inputs(model))
+    assert {x.dtype for x in out} == {torch.float32}
+    scale = exact.params.abs().mean()
+    assert (out.params - exact.params).abs().max() < 0.05 * scale + 0.05
+
+
+def test_writing_what_was_loaded_gives_the_same_vector():
+    flat = torch.randn(num_weights(trained()))
+    copy = inference_model(CONFIG, SPACE, SPEC, "float32", "cpu")
+    load_flat(copy, flat)
+    assert torch.equal(published(copy), flat)
+
+
+def test_the_order_of_numbers_does_not_depend_on_the_memory_format():
+    model = trained()
+    flat = published(model)
+    assert any(not p.is_contiguous() for p in model.parameters())  # channels_last is at work
+    assert torch.equal(published(model.to(memory_format=torch.contiguous_format)), flat)
+
+
+def test_the_copy_carries_no_gradients():
+    copy = inference_model(CONFIG, SPACE, SPEC, "bfloat16", "cpu")
+    assert not any(out.requires_grad for out in copy.step(*inputs(copy)))
+
+
+def test_a_vector_for_another_network_is_refused():
+    model = trained()
+    with pytest.raises(ValueError, match=f"this network has {num_weights(model)} weights"):
+        load_flat(model, torch.zeros(num_weights(model) + 1))

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+import torch
+
+from sf.model.normalizers import EPSILON, NoReturnNormalizer, ObsNormalizer, ReturnNormalizer, RunningMoments
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
+def test_batches_merge_to_the_moments_of_all_samples_of_their_masks(shape):
+    torch.manual_seed(0)
+    moments, kept = RunningMoments(shape), []
+    for size in (1, 7, 30, 2):
+        samples, mask = 5 + 3 * torch.randn(size, *shape), torch.rand(size) < 0.7
+        moments.update(torch.where(mask.view(-1, *[1] * len(shape)), samples, torch.nan), mask)
+        kept.append(samples[mask].double().numpy())
+    everything = np.concatenate(kept)
+    assert moments.mean.shape == moments.var.shape == shape
+    np.testing.assert_allclose(moments.mean, everything.mean(0))
+    np.testing.assert_allclose(moments.var, everything.var(0))
+    assert moments.count == len(everything)
+
+
+def test_a_batch_without_samples_changes_nothing():
+    moments = RunningMoments((2,))
+    for _ in range(2):
+        before = [buffer.clone() for buffer in moments.buffers()]
+        moments.update(torch.randn(4, 2), torch.zeros(4, dtype=torch.bool))
+        assert all(torch.equal(a, b) for a, b in zip(before, moments.buffers(), strict=True))
+        moments.update(torch.randn(4, 2), torch.ones(4, dtype=torch.bool))
+
+
+def test_a_far_mean_and_a_large_count_lose_no_digits():
+    moments = RunningMoments(())
+    moments.count.fill_(1e10)
+    moments.mean.fill_(1e6)
+    before = moments.count.item(), moments.mean.item()
+    moments.update(torch.full((8,), 1e6 + 1), torch.ones(8, dtype=torch.bool))
+    assert moments.count.item() == before[0] + 8
+    assert moments.mean.item() == pytest.approx(before[1] + 8e-10, abs=2e-10)
+
+
+def test_normalised_observations_have_mean_0_stddev_1_and_are_clipped():
+    norm = ObsNormalizer({"numbers": (2,)})
+    obs = {"numbers": 100 + 5 * torch.randn(50, 20, 2), "image": torch.zeros(50, 20, 1)}
+    norm.update(obs)
+    out = norm(obs)
+    assert out["image"] is obs["image"]
+    torch.testing.assert_close(out["numbers"].mean((0, 1)), torch.zeros(2), atol=1e-4, rtol=0)
+    torch.testing.assert_close(out["numbers"].std((0, 1), correction=0), torch.ones(2), atol=1e-4, rtol=0)
+    assert norm({"numbers": torch.full((1, 2), 1e9)})["numbers"].tolist() == [[10.0, 10.0]]
+
+
+def test_normalised_values_come_back_to_the_scale_of_returns():
+    norm, returns = ReturnNormalizer(), 100 + 5 * torch.randn(8, 3)
+    norm.update(returns, torch.ones(8, 3, dtype=torch.bool))
+    normal = norm.normalize(returns)
+    assert normal.dtype == torch.float32
+    assert normal.mean().item() == pytest.approx(0, abs=1e-5)
+    assert normal.var(correction=0).item() == pytest.approx(1, abs=10 * EPSILON)
+    torch.testing.assert_close(norm.denormalize(normal), returns)
+
+
+def test_without_normalisation_values_stay_as_they_are():
+    norm, returns = NoReturnNormalizer(), torch.randn(4, 2)
+    norm.update(returns, torch.ones(4, 2, dtype=torch.bool))
+    assert norm.normalize(returns) is returns
+    assert norm.denormalize(returns) is returns
+    assert list(norm.buffers()) == []

@@ -1,0 +1,89 @@
+"""GRU and LSTM against torch's cells, one step at a time under autograd."""
+
+import pytest
+import torch
+from torch import nn
+
+from sf.model.gru import GRU
+from sf.model.lstm import LSTM
+
+CORES = [(GRU, nn.GRUCell), (LSTM, nn.LSTMCell)]
+IN, H = 5, 4
+
+
+def build(
+    core: type, num_steps: int, batch: int
+) -> tuple[nn.Module, torch.Tensor, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    module = core(IN, H).double()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    x = torch.randn(num_steps, batch, IN, dtype=torch.float64)
+    state = torch.randn(batch, module.state_size, dtype=torch.float64)
+    first = torch.rand(num_steps, batch) < 0.3
+    return module, x, state, first
+
+
+def slow_unroll(cell: nn.Module, x, state, first) -> torch.Tensor:
+    parts = state.chunk(state.shape[1] // H, dim=-1)
+    outs = []
+    for t in range(len(x)):
+        parts = [torch.where(first[t].unsqueeze(-1), 0.0, part) for part in parts]
+        result = cell(x[t], parts[0] if len(parts) == 1 else tuple(parts))
+        parts = result if isinstance(result, tuple) else (result,)
+        outs.append(parts[0])
+    return torch.stack(outs)
+
+
+@pytest.mark.parametrize(("core", "cell"), CORES)
+@pytest.mark.parametrize(("num_steps", "batch"), [(1, 1), (1, 3), (7, 1), (9, 3)])
+def test_an_unroll_and_its_gradients_are_those_of_the_torch_cell(core, cell, num_steps, batch):
+    module, x, state, first = build(core, num_steps, batch)
+    reference = cell(IN, H).double()
+    reference.load_state_dict(module.state_dict())
+    weights = torch.randn(num_steps, batch, H, dtype=torch.float64)
+    results = []
+    for network, unroll in [(module, module.unroll), (reference, lambda *a: slow_unroll(reference, *a))]:
+        leaves = x.clone().requires_grad_(), state.clone().requires_grad_()
+        out = unroll(*leaves, first)
+        (out * weights).sum().backward()
+        named = {name: parameter.grad for name, parameter in network.named_parameters()}
+        results.append({"out": out, "x": leaves[0].grad, "state": leaves[1].grad} | named)
+    ours, theirs = results
+    assert set(ours) == set(theirs)
+    for name, expected in theirs.items():
+        assert ours[name].shape == expected.shape
+        torch.testing.assert_close(ours[name], expected, msg=lambda m, name=name: f"{name}: {m}")
+
+
+@pytest.mark.parametrize(("core", "cell"), CORES)
+def test_steps_give_what_an_unroll_gives(core, cell):
+    module, x, state, first = build(core, 9, 3)
+    outs = module.unroll(x, state, first)
+    for t in range(9):
+        out, state = module.step(x[t], state, first[t])
+        torch.testing.assert_close(out, outs[t])
+    assert state.shape == (3, module.state_size)
+
+
+@pytest.mark.parametrize(("core", "cell"), CORES)
+def test_gradients_pass_gradcheck(core, cell):
+    module, x, state, first = build(core, 4, 2)
+    inputs = (x.requires_grad_(), state.requires_grad_())
+    assert torch.autograd.gradcheck(lambda x, state: module.unroll(x, state, first), inputs)
+
+
+@pytest.mark.parametrize(("core", "cell"), CORES)
+def test_mixed_precision_keeps_the_state_and_the_gradients_of_parameters_in_float32(core, cell):
+    module, x, state, first = build(core, 9, 3)
+    module = module.float()
+    exact = module.unroll(x.float(), state.float(), first)
+    with torch.autocast("cpu", torch.bfloat16):
+        out = module.unroll(x.float(), state.float(), first)
+        _, next_state = module.step(x[0].float(), state.float(), first[0])
+    out.sum().backward()
+    assert out.dtype == next_state.dtype == torch.float32
+    assert {parameter.grad.dtype for parameter in module.parameters()} == {torch.float32}
+    torch.testing.assert_close(out, exact, rtol=0, atol=0.05)
+    assert not torch.equal(out, exact)
