@@ -1,0 +1,91 @@
+"""Runs a program of many processes for a bounded time, and leaves no process and no shared memory of it.
+
+Other programs may run on the machine, and use names of the same form in shared memory. So only descendants of
+this process are killed, and only memory that one of them was seen to map is removed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+SHUTDOWN_S = 30.0  # a program that needs longer to stop is killed
+SETTLE_S = 2.0  # its last children may end this much after it
+
+PR_SET_CHILD_SUBREAPER = 36
+"""prctl(2): orphans become children of this process instead of init, also those in a session of their own."""
+
+MAPPED_FILE = re.compile(r" (/dev/shm/(?:ViZDoom|torch_|sem\.mp-)\S+)$", re.MULTILINE)
+"""Shared memory in /proc/PID/maps that a killed engine or trainer leaves behind."""
+
+
+def run_bounded(command: list[str], log_file: Path, seconds: float) -> tuple[float, float, int]:
+    """Runs `command` for at most `seconds`, then interrupts it.
+
+    Returns the times, in seconds of the epoch, at which it was started and at which it ended or was told to,
+    and how many of its processes outlived it or SHUTDOWN_S. These are killed, also on an interrupt.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    shared: set[Path] = set()
+    started = time.time()
+    with log_file.open("w") as log:
+        program = subprocess.Popen(
+            command, cwd=log_file.parent, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            program.wait(seconds)
+        stopped = time.time()
+        shared = mapped_files(descendants())
+        program.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            program.wait(SHUTDOWN_S)
+        time.sleep(SETTLE_S)
+    finally:
+        left_behind = descendants()
+        shared |= mapped_files(left_behind)
+        kill_descendants()
+        for path in shared:
+            path.unlink(missing_ok=True)
+    return started, stopped, len(left_behind)
+
+
+def kill_descendants() -> None:
+    while pids := descendants():
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.1)
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def descendants() -> list[int]:
+    """Process ids of the living descendants of this process."""
+    children: dict[int, list[tuple[int, str]]] = {}
+    for stat_file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent = stat_file.read_text().rpartition(")")[2].split()[:2]
+            children.setdefault(int(parent), []).append((int(stat_file.parent.name), state))
+    found, parents = [], [os.getpid()]
+    while parents:
+        for pid, state in children.get(parents.pop(), []):
+            parents.append(pid)
+            if state not in "ZX":
+                found.append(pid)
+    return found
+
+
+def mapped_files(pids: list[int]) -> set[Path]:
+    files: set[Path] = set()
+    for pid in pids:
+        with suppress(OSError):
+            files.update(map(Path, MAPPED_FILE.findall(Path(f"/proc/{pid}/maps").read_text())))
+    return files
