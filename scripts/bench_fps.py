@@ -195,7 +195,11 @@ def _run_layer(**bodies: Any) -> Callable[[Plan, float], dict[str, Any]]:
         run_dir.prepare(plan.config)
         config = plan.config.replace(train_for_seconds=_START_UP_S + seconds)
         summary = Run(dataclasses.replace(plan, config=config), run_dir, **bodies).run()
-        shares = {name: value for name, value in summary.items() if name.endswith("_share")}
+        shares = {
+            name: value
+            for name, value in summary.items()
+            if name.endswith("_share") and not name.startswith("train/")
+        }
         return {"fps": summary["steady_env_frames_per_second"], **shares}
 
     return measure

@@ -91,7 +91,9 @@ def _starting_point(args: list[str]) -> dict[str, Any]:
     return {**presets.for_env(env), "env": env}
 
 
-def _lowercase_booleans(info: tyro.constructors.PrimitiveTypeInfo) -> tyro.constructors.PrimitiveConstructorSpec | None:
+def _lowercase_booleans(
+    info: tyro.constructors.PrimitiveTypeInfo,
+) -> tyro.constructors.PrimitiveConstructorSpec | None:
     """`--async_rl false`, also written False, 0, no."""
     if info.type is not bool:
         return None

@@ -69,12 +69,17 @@ class RunConfig:
     def __post_init__(self) -> None:
         _require(self.env != "", "env is empty: name an environment, for example --env doom_basic")
         _require(
-            self.experiment is None or ("/" not in self.experiment and self.experiment not in ("", ".", "..")),
+            self.experiment is None
+            or ("/" not in self.experiment and self.experiment not in ("", ".", "..")),
             f"experiment is {self.experiment!r}: it is the name of one folder in train_dir, so without '/'",
         )
         _require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
-        _require(self.train_for_env_steps > 0, f"train_for_env_steps is {self.train_for_env_steps}: at least 1")
-        _require(self.train_for_seconds > 0, f"train_for_seconds is {self.train_for_seconds}: it must be above 0")
+        _require(
+            self.train_for_env_steps > 0, f"train_for_env_steps is {self.train_for_env_steps}: at least 1"
+        )
+        _require(
+            self.train_for_seconds > 0, f"train_for_seconds is {self.train_for_seconds}: it must be above 0"
+        )
         _require(
             self.train_for_env_frames is None or self.train_for_env_frames > 0,
             f"train_for_env_frames is {self.train_for_env_frames}: at least 1",
@@ -123,7 +128,8 @@ class SamplerConfig:
 
     def __post_init__(self) -> None:
         _require(
-            self.num_workers is None or self.num_workers >= 1, f"num_workers is {self.num_workers}: at least 1"
+            self.num_workers is None or self.num_workers >= 1,
+            f"num_workers is {self.num_workers}: at least 1",
         )
         _require(
             self.num_envs_per_worker >= 1, f"num_envs_per_worker is {self.num_envs_per_worker}: at least 1"
@@ -145,7 +151,8 @@ class SamplerConfig:
         _require(self.rollout >= 1, f"rollout is {self.rollout}: at least 1 step")
         _require(self.max_policy_lag >= 0, f"max_policy_lag is {self.max_policy_lag}: 0 or greater")
         _require(
-            self.extra_slots is None or self.extra_slots >= 0, f"extra_slots is {self.extra_slots}: 0 or greater"
+            self.extra_slots is None or self.extra_slots >= 0,
+            f"extra_slots is {self.extra_slots}: 0 or greater",
         )
 
     @property
@@ -284,11 +291,15 @@ class LearnerConfig:
     """The global norm of the gradients is clipped to this; 0 turns the clip off."""
 
     learner_threads: int | None = None
-    """CPU threads of the learner. Default: all cores that the process may use, on CPU; 4 with a GPU."""
+    """CPU threads of the learner. Default: half of the cores that the process may use (threads that wait for each
+    other on cores that the sampler uses, too, lose more than they gain); 4 with a GPU."""
 
     def __post_init__(self) -> None:
         _require(self.batch_size >= 1, f"batch_size is {self.batch_size}: at least 1")
-        _require(self.num_batches_per_epoch >= 1, f"num_batches_per_epoch is {self.num_batches_per_epoch}: at least 1")
+        _require(
+            self.num_batches_per_epoch >= 1,
+            f"num_batches_per_epoch is {self.num_batches_per_epoch}: at least 1",
+        )
         _require(self.num_epochs >= 1, f"num_epochs is {self.num_epochs}: at least 1")
         for name in ("gamma", "gae_lambda"):
             _require(0.0 <= getattr(self, name) <= 1.0, f"{name} is {getattr(self, name)}: from 0 to 1")

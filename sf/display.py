@@ -71,7 +71,9 @@ class Display:
             if role == "rollout":
                 waits.append(f"for slots {100 * record['rollout/slot_wait_share']:.0f}%")
             busy = record[f"{role}/busy_share"]
-            shares.add_row(role, ProgressBar(100, 100 * busy, width=24), f"{100 * busy:.0f}% busy", ", ".join(waits))
+            shares.add_row(
+                role, ProgressBar(100, 100 * busy, width=24), f"{100 * busy:.0f}% busy", ", ".join(waits)
+            )
         parts = [facts, shares, Text(f"bottleneck: {bottleneck}")]
         share_done = self._share_done(record)
         if share_done is not None:

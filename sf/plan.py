@@ -46,7 +46,7 @@ class Plan:
     @property
     def learner_threads(self) -> int:
         chosen = self.config.learner.learner_threads
-        return chosen or (len(self.cores) if self.device == "cpu" else min(4, len(self.cores)))
+        return chosen or (max(1, len(self.cores) // 2) if self.device == "cpu" else min(4, len(self.cores)))
 
     @property
     def policy_threads(self) -> int:

@@ -64,7 +64,9 @@ class PolicyMemory:
         """In the learner: map the shared RAM, or allocate GPU memory."""
         if spec.device == "cpu":
             return cls(spec, _host_tensors(spec))
-        return cls(spec, {name: torch.zeros(shape, device=spec.device) for name, shape in spec.shapes.items()})
+        return cls(
+            spec, {name: torch.zeros(shape, device=spec.device) for name, shape in spec.shapes.items()}
+        )
 
     def share(self, policy_workers: Iterable[Connection]) -> None:
         """In the learner, after the first publication: let the policy workers begin."""

@@ -71,7 +71,12 @@ def _run(name: str, parent_pid: int, connection: Connection, body: Callable[...,
     try:
         body(reports, *args)
     except Exception as error:
-        reports.send("error", message=str(error), is_user_error=isinstance(error, ValueError), traceback=traceback.format_exc())
+        reports.send(
+            "error",
+            message=str(error),
+            is_user_error=isinstance(error, ValueError),
+            traceback=traceback.format_exc(),
+        )
         raise SystemExit(1) from None
 
 

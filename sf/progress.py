@@ -69,9 +69,6 @@ class Progress:
             **{f"train/{name}": value for name, value in self._train.items()},
             **self._shares(delta, elapsed),
         }
-        batches = delta["calls"][self.roles["policy"]].sum()
-        if batches > 0:
-            record["policy/actions_per_batch"] = float(delta["steps"][self.roles["policy"]].sum() / batches)
         return record
 
     def summary(self) -> dict[str, Any]:
@@ -114,6 +111,8 @@ class Progress:
             for name in ("busy", "wait", "slot_wait"):
                 if name != "slot_wait" or role == "rollout":
                     shares[f"{role}/{name}_share"] = float(delta[f"{name}_s"][rows].mean() / elapsed)
+        policy = self.roles["policy"]
+        shares["policy/actions_per_batch"] = float(delta["steps"][policy].sum() / max(delta["calls"][policy].sum(), 1))
         return shares
 
     def _episode_means(self) -> dict[str, Any]:

@@ -48,3 +48,10 @@ class IndexQueue:
                 return self._queue.get_many(timeout=_WAIT_S, max_messages_to_get=at_most)
             except queue.Empty:
                 continue
+
+    def get_many_nowait(self, at_most: int = 1_000_000) -> list[int]:
+        """Waiting indices, possibly none."""
+        try:
+            return self._queue.get_many(block=False, max_messages_to_get=at_most)
+        except queue.Empty:
+            return []

@@ -1,10 +1,10 @@
 """The directory of a run, and what happens to one that is already there.
 
-    config.yaml      the resolved configuration
-    metrics.jsonl    one JSON record every few seconds
-    tensorboard/     the same for TensorBoard
-    checkpoints/     see sf.checkpoint
-    summary.json     written at the end and at a stop
+config.yaml      the resolved configuration
+metrics.jsonl    one JSON record every few seconds
+tensorboard/     the same for TensorBoard
+checkpoints/     see sf.checkpoint
+summary.json     written at the end and at a stop
 """
 
 from __future__ import annotations

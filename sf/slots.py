@@ -64,7 +64,9 @@ class SlotPool:
 
     @classmethod
     def allocate(cls, spec: EnvSpec, num_slots: int, rollout: int) -> SlotPool:
-        pool = cls(SharedArrays(slot_fields(spec, num_slots, rollout)), IndexQueue(num_slots), IndexQueue(num_slots))
+        pool = cls(
+            SharedArrays(slot_fields(spec, num_slots, rollout)), IndexQueue(num_slots), IndexQueue(num_slots)
+        )
         pool.free.put_many(range(num_slots))
         return pool
 
@@ -72,19 +74,16 @@ class SlotPool:
     def num_slots(self) -> int:
         return len(self.arrays["owner"])
 
-    def take(self, count: int, worker_idx: int) -> list[int]:
-        """Take `count` free slots for a rollout worker; waits until the learner has given back enough.
+    def take(self, at_most: int, worker_idx: int, wait: bool) -> list[int]:
+        """Take up to so many free slots for a rollout worker: those that are there, or with `wait`, at least one.
 
         Raises StopRequested where the parent asked to stop instead.
         """
-        taken: list[int] = []
-        while len(taken) < count:
-            got = self.free.get_many(at_most=count - len(taken))
-            if STOP in got:
-                self.free.put(STOP)  # one STOP wakes every worker
-                raise StopRequested
-            self.arrays["owner"][got] = FIRST_ROLLOUT_WORKER + worker_idx
-            taken += got
+        taken = self.free.get_many(at_most) if wait else self.free.get_many_nowait(at_most)
+        if STOP in taken:
+            self.free.put(STOP)  # one STOP wakes every worker
+            raise StopRequested
+        self.arrays["owner"][taken] = FIRST_ROLLOUT_WORKER + worker_idx
         return taken
 
     def hand_over(self, slots: list[int]) -> None:

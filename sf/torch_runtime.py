@@ -22,11 +22,13 @@ def configure(num_threads: int, deterministic: bool) -> None:
 
 
 def resolve_device(device: str) -> str:
-    """"auto" to "cuda" where there is a GPU, else "cpu". Raises ValueError for a GPU that is not there."""
+    """ "auto" to "cuda" where there is a GPU, else "cpu". Raises ValueError for a GPU that is not there."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device is cuda, but torch sees no GPU: use --device cpu, or install a CUDA build of torch")
+        raise ValueError(
+            "device is cuda, but torch sees no GPU: use --device cpu, or install a CUDA build of torch"
+        )
     return device
 
 

@@ -15,7 +15,10 @@ from sf.slots import FIRST_ROLLOUT_WORKER, FREE, LEARNER, SlotPool, StopRequeste
 
 SPEC = EnvSpec(
     obs_space=gym.spaces.Dict(
-        {"image": gym.spaces.Box(0, 255, (6, 4, 3), np.uint8), "vector": gym.spaces.Box(-1, 1, (5,), np.float32)}
+        {
+            "image": gym.spaces.Box(0, 255, (6, 4, 3), np.uint8),
+            "vector": gym.spaces.Box(-1, 1, (5,), np.float32),
+        }
     ),
     action_space=gym.spaces.Tuple((gym.spaces.Discrete(3), gym.spaces.Box(-1, 1, (2,)))),
 )
@@ -37,8 +40,9 @@ class SlotLife(RuleBasedStateMachine):
 
     @rule(worker=st.sampled_from([0, 1, 2]), count=st.integers(1, 3))
     def take(self, worker, count):
-        if count <= self.num_free:
-            self.filling[worker] += self.pool.take(count, worker)
+        taken = self.pool.take(count, worker, wait=False)
+        assert len(taken) == min(count, self.num_free)
+        self.filling[worker] += taken
 
     @rule(worker=st.sampled_from([0, 1, 2]), count=st.integers(1, 3))
     def hand_over(self, worker, count):
@@ -85,11 +89,11 @@ TestSlotLife.settings = settings(max_examples=40, stateful_step_count=30, deadli
 
 def test_a_stop_wakes_every_worker_that_waits_for_a_slot():
     pool = SlotPool.allocate(SPEC, num_slots=1, rollout=2)
-    pool.take(1, worker_idx=0)
+    assert pool.take(2, worker_idx=0, wait=True) == [0]
     pool.free.put(STOP)
     for worker in range(3):
         with pytest.raises(StopRequested):
-            pool.take(1, worker)
+            pool.take(1, worker, wait=True)
 
 
 def test_the_schema_keeps_integers_integers_and_has_one_more_row_of_observations():

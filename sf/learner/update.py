@@ -199,8 +199,7 @@ class Updater:
                 advantage = estimate.advantage if config.with_ppo_clip else estimate.pg_advantage
             else:
                 target, advantage = gae(reward, discount, value, batch.valid, lambda_=config.gae_lambda)
-            value_norm.update(target, mask)
-            return ppo_loss(
+            loss = ppo_loss(
                 log_prob,
                 batch.log_prob,
                 policy.entropy(),
@@ -216,3 +215,5 @@ class Updater:
                 entropy_coeff=config.exploration_loss_coeff,
                 normalize_advantages=config.normalize_advantages,
             )
+            value_norm.update(target, mask)  # after the loss: prediction and target in it share one scale
+            return loss

@@ -147,7 +147,9 @@ class _ObsGather:
             for key, array in pool.arrays.named(OBS).items()
         }
         self._staging = {
-            key: torch.empty((max_actors, *rows.shape[1:]), dtype=rows.dtype, pin_memory=device.type == "cuda")
+            key: torch.empty(
+                (max_actors, *rows.shape[1:]), dtype=rows.dtype, pin_memory=device.type == "cuda"
+            )
             for key, rows in self._all.items()
         }
 

@@ -52,30 +52,39 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
     inbox = channels.inboxes[args.worker_idx]
     first_group = args.worker_idx * channels.groups_per_worker
     groups = {g: _Group(g, args) for g in range(first_group, first_group + channels.groups_per_worker)}
+    parked: list[_Group] = []  # groups that have filled their slots and want new ones
     try:
         reports.send("ready")
         for group in groups.values():
-            group.begin()
+            group.resume(wait=True)
         while True:
+            answered: list[int] = []
             waiting_since = time.perf_counter()
-            answered = inbox.get_many()
+            if len(parked) < len(groups):
+                answered = inbox.get_many()
             busy_since = time.perf_counter()
             if STOP in answered:
                 return
-            slot_wait_s = 0.0
             for group_idx in answered:
                 group = groups[group_idx]
                 episodes.add(group.step())
                 if group.is_full:
-                    slot_wait_s += group.next_rollout()
-                group.request()
+                    group.hand_over()
+                    parked.append(group)
+                else:
+                    group.request()
+            slot_wait_since = time.perf_counter()
+            for group in parked[:]:
+                # Wait only while no group can go on: an answer for another one may be under way.
+                if group.resume(wait=len(parked) == len(groups)):
+                    parked.remove(group)
             now = time.perf_counter()
             counters.add(
                 steps=len(answered) * channels.actors_per_group,
                 calls=len(answered),
                 wait_s=busy_since - waiting_since,
-                slot_wait_s=slot_wait_s,
-                busy_s=now - busy_since - slot_wait_s,
+                busy_s=slot_wait_since - busy_since,
+                slot_wait_s=now - slot_wait_since,
             )
             episodes.send_if_due(now)
     except StopRequested:
@@ -109,17 +118,33 @@ class _Group:
         self._result = StepResult.empty(num_actors)
         self._slots: list[int] = []
         self._row = 0
+        self._last_obs: dict[str, np.ndarray] | None = None  # [N, ...], row T of the slots handed over last
+        self._last_first: np.ndarray | None = None  # [N]
 
     @property
     def is_full(self) -> bool:
         return self._row == self._rollout
 
-    def begin(self) -> None:
-        """Start the first episodes and ask for the first actions."""
-        self._take_slots()
-        self._envs.reset(self._obs_rows(0))
-        self._rows["first"][self._slots, 0] = True
+    def resume(self, wait: bool) -> bool:
+        """Begin a rollout in new slots and ask for its first actions; False where there are too few slots yet."""
+        num_actors = len(self._actors)
+        while len(self._slots) < num_actors:
+            taken = self._pool.take(num_actors - len(self._slots), self._worker_idx, wait)
+            if not taken:
+                return False
+            self._slots += taken
+        self._rows["actor"][self._slots] = self._actors
+        self._channels.tables["slots"][self._group_idx] = self._slots
+        self._row = 0
+        if self._last_obs is None:
+            self._envs.reset(self._obs_rows(0))
+            self._rows["first"][self._slots, 0] = True
+        else:
+            for key, array in self._obs.items():
+                array[self._slots, 0] = self._last_obs[key]
+            self._rows["first"][self._slots, 0] = self._last_first
         self.request()
+        return True
 
     def request(self) -> None:
         """Ask the policy workers for the actions of the present row."""
@@ -140,28 +165,15 @@ class _Group:
         self._row = t + 1
         return finished
 
-    def next_rollout(self) -> float:
-        """Give the filled slots to the learner and go on in new ones. Returns the seconds spent waiting for them."""
-        filled = self._slots
-        last_obs = {key: array[filled, self._rollout] for key, array in self._obs.items()}
-        last_first = self._rows["first"][filled, self._rollout]
-        self._pool.hand_over(filled)
-        wait_s = self._take_slots()
-        for key, array in self._obs.items():
-            array[self._slots, 0] = last_obs[key]
-        self._rows["first"][self._slots, 0] = last_first
-        return wait_s
+    def hand_over(self) -> None:
+        """Give the filled slots to the learner; their last observations begin the next ones."""
+        self._last_obs = {key: array[self._slots, self._rollout] for key, array in self._obs.items()}
+        self._last_first = self._rows["first"][self._slots, self._rollout]
+        self._pool.hand_over(self._slots)
+        self._slots = []
 
     def close(self) -> None:
         self._envs.close()
-
-    def _take_slots(self) -> float:
-        start = time.perf_counter()
-        self._slots = self._pool.take(len(self._actors), self._worker_idx)
-        self._rows["actor"][self._slots] = self._actors
-        self._channels.tables["slots"][self._group_idx] = self._slots
-        self._row = 0
-        return time.perf_counter() - start
 
     def _obs_rows(self, t: int) -> dict[str, list[np.ndarray]]:
         return {key: [array[slot, t] for slot in self._slots] for key, array in self._obs.items()}

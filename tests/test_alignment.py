@@ -1,0 +1,163 @@
+"""A counting environment and a counting recurrent model through the real processes and queues.
+
+Every observation says which environment, episode and step it is from, and which action led to it; the model's state
+counts the steps since the episode began, and its value is that count. So whatever goes to a wrong row shows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sf.config import Config
+from sf.learner.batch import AsyncLoader, Batch, SlotCopier, SyncLoader
+from sf.model.actor_critic import StepOutput
+from sf.model.registry import register_model
+from sf.plan import make_plan
+from sf.policy.worker import policy_worker
+from sf.policy_memory import PolicyMemory
+from sf.run_dir import RunDir
+from sf.trainer import Run
+
+NUM_BATCHES = 12
+FIELDS = ("state", "first", "discrete", "log_prob", "value", "policy_version", "reward", "terminated", "valid")
+ENV_IDX, EPISODE, STEP, ACTION = range(4)  # of an observation
+
+
+@register_model("counting")
+class CountingModel(nn.Module):
+    """Counts in its state; chooses uniformly."""
+
+    def __init__(self, config, obs_space, action_spec):
+        super().__init__()
+        self.state_size = 1
+        self.trunk = nn.ModuleList()
+        self.num_logits = action_spec.discrete_sizes[0]
+        self.one = nn.Parameter(torch.ones(1))
+
+    def step(self, obs, state, first):
+        count = state * (~first).unsqueeze(1) + self.one
+        return StepOutput(torch.zeros(len(first), self.num_logits), count[:, 0], count)
+
+
+def counting_policy_worker(reports, args):
+    """The real one; named here so that its process imports this module, and with it the model."""
+    policy_worker(reports, args)
+
+
+def recording_learner(reports, args):
+    """Takes batches as the learner does, and writes them to a file instead of training on them."""
+    device = torch.device("cpu")
+    memory = PolicyMemory.create(args.memory)
+    memory.publish(torch.ones(1), version=1)
+    memory.share(args.policy_workers)
+    copier = SlotCopier(args.pool, memory, device)
+
+    def empty():
+        return Batch.empty(args.pool, args.config.slots_per_iteration, 1, device)
+
+    if args.config.sampler.async_rl:
+        loader = AsyncLoader(args.pool, copier, (empty(), empty()))
+    else:
+        loader = SyncLoader(args.pool, copier, empty(), args.num_actors)
+    records = {name: [] for name in (*FIELDS, "obs")}
+    for version in range(2, NUM_BATCHES + 2):
+        batch = loader.next()
+        for name in FIELDS:
+            records[name].append(getattr(batch, name).numpy().copy())
+        records["obs"].append(batch.obs["obs"].numpy().copy())
+        memory.publish(torch.ones(1), version)
+        loader.release(batch)
+    axis = {name: 0 if name == "state" else 1 for name in records}
+    np.savez(args.checkpoints / "batches.npz", **{k: np.concatenate(v, axis[k]) for k, v in records.items()})
+    reports.send("finished", env_steps=0, seconds=0.0)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["async", "sync"])
+def trajectories(request, tmp_path_factory):
+    """Trajectories [T or T+1, B, ...] of all batches side by side, in the order of their arrival."""
+    config = Config().replace(
+        env="toy_counting",
+        train_dir=str(tmp_path_factory.mktemp("train")),
+        model="counting",
+        num_workers=2,
+        num_envs_per_worker=4,
+        rollout=5,
+        batch_size=20,
+        async_rl=request.param,
+        policy_workers_per_policy=2 if request.param else 1,
+        device="cpu",
+    )
+    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+    run_dir.prepare(config)
+    Run(make_plan(config), run_dir, counting_policy_worker, recording_learner).run()
+    with np.load(run_dir.checkpoints / "batches.npz") as arrays:
+        return dict(arrays)
+
+
+def test_shapes(trajectories):
+    assert trajectories["obs"].shape == (6, NUM_BATCHES * 4, 4)
+    assert trajectories["first"].shape == (6, NUM_BATCHES * 4)
+    assert trajectories["discrete"].shape == (5, NUM_BATCHES * 4, 1)
+    assert trajectories["reward"].shape == (5, NUM_BATCHES * 4)
+    assert trajectories["state"].shape == (NUM_BATCHES * 4, 1)
+
+
+def test_all_environments_and_both_ends_of_episodes_occur(trajectories):
+    assert set(trajectories["obs"][:, :, ENV_IDX].flat) == set(range(8))
+    assert trajectories["terminated"].any()
+    assert not trajectories["valid"].all()
+    assert trajectories["valid"].mean() > 0.5
+
+
+def test_every_action_reached_the_environment_that_asked(trajectories):
+    obs, goes_on = trajectories["obs"], trajectories["valid"] & ~trajectories["terminated"]
+    assert (obs[1:, :, ACTION][goes_on] == trajectories["discrete"][..., 0][goes_on]).all()
+    assert len(np.unique(trajectories["discrete"])) == 8
+
+
+def test_rows_follow_each_other_in_an_episode(trajectories):
+    obs, goes_on = trajectories["obs"], trajectories["valid"] & ~trajectories["terminated"]
+    before, after = obs[:-1][goes_on], obs[1:][goes_on]
+    assert (after[:, STEP] == before[:, STEP] + 1).all()
+    assert (after[:, [ENV_IDX, EPISODE]] == before[:, [ENV_IDX, EPISODE]]).all()
+
+
+def test_a_new_episode_begins_after_termination_and_after_the_ignored_row(trajectories):
+    obs, begins = trajectories["obs"], trajectories["terminated"] | ~trajectories["valid"]
+    before, after = obs[:-1][begins], obs[1:][begins]
+    assert (after[:, STEP] == 0).all()
+    assert (after[:, EPISODE] == before[:, EPISODE] + 1).all()
+    assert (trajectories["first"] == (obs[:, :, STEP] == 0)).all()
+
+
+def test_rewards_belong_to_the_row_whose_action_caused_them(trajectories):
+    valid = trajectories["valid"]
+    assert (trajectories["reward"][valid] == trajectories["obs"][:-1, :, STEP][valid] + 1).all()
+    assert (trajectories["reward"][~valid] == 0).all()
+
+
+def test_the_recurrent_state_of_every_row_is_that_of_its_episode(trajectories):
+    assert (trajectories["value"] == trajectories["obs"][:-1, :, STEP] + 1).all()
+    assert (trajectories["state"][:, 0] == trajectories["obs"][0, :, STEP]).all()
+
+
+def test_row_t_of_one_rollout_is_row_0_of_the_next(trajectories):
+    obs = trajectories["obs"]
+    pairs = 0
+    for env_idx in range(8):
+        columns = np.flatnonzero(obs[0, :, ENV_IDX] == env_idx)
+        for one, following in zip(columns, columns[1:], strict=False):
+            assert (obs[-1, one] == obs[0, following]).all()
+            assert trajectories["first"][-1, one] == trajectories["first"][0, following]
+            pairs += 1
+    assert pairs >= NUM_BATCHES * 4 - 8
+
+
+def test_versions_grow_with_the_rows_of_an_environment(trajectories):
+    version = trajectories["policy_version"]
+    assert version.min() >= 1
+    assert (np.diff(version, axis=0) >= 0).all()
+    assert version.max() > 1
