@@ -114,9 +114,7 @@ class AtariGroup:
         self._start_games(np.ones(self.num_actors, bool), info)
         self._write(frames, obs)
 
-    def step(
-        self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult
-    ) -> list[Episode]:
+    def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         frames, points, game_over, time_over, info = self._env.step(np.ascontiguousarray(discrete[:, 0]))
         restarted = self._ended
         points[restarted] = 0  # what the last step of the previous game had left there

@@ -48,9 +48,7 @@ class Episode:
     episode_return: float  # sum of the environment's own rewards: before shaping, clipping and scaling
     num_steps: int  # decisions
     num_frames: int  # steps x frameskip, or fewer where the last step was cut
-    stats: Mapping[str, float] = field(
-        default_factory=dict
-    )  # kills, frags, shaped_return, true_objective, ...
+    stats: Mapping[str, float] = field(default_factory=dict)  # kills, frags, shaped_return, true_objective, ...
 
 
 @dataclass(frozen=True)
@@ -84,9 +82,7 @@ class EnvGroup(Protocol):
         """Start the first episode of every environment and write its first observations."""
         ...
 
-    def step(
-        self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult
-    ) -> list[Episode]:
+    def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         """Apply one action per actor, write what it caused, and return the episodes that ended with it.
 
         discrete: [N, D] int32, continuous: [N, C] float32, as `envs.actions.ActionSpec` lays an action out.

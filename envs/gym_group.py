@@ -21,9 +21,7 @@ class GymGroup:
     step becomes `Episode.stats`.
     """
 
-    def __init__(
-        self, env_id: str, envs: Sequence[gym.Env], seed: int, first_env_idx: int, frameskip: int = 1
-    ) -> None:
+    def __init__(self, env_id: str, envs: Sequence[gym.Env], seed: int, first_env_idx: int, frameskip: int = 1) -> None:
         """frameskip: how often each action is repeated; the rewards of the repetitions are added up.
 
         Raises ValueError for observation or action spaces that are not supported.
@@ -46,9 +44,7 @@ class GymGroup:
             self._start_episode(n, obs, seed=self._seeds[n])
             self._writer.check_bounds(obs, n)
 
-    def step(
-        self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult
-    ) -> list[Episode]:
+    def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         episodes = []
         result.terminated[:] = False
         result.truncated[:] = False

@@ -44,7 +44,5 @@ class EnvOptions:
         except json.JSONDecodeError as error:
             raise ValueError(f"env_kwargs is not JSON ({error}): write it as '{{\"name\": value}}'") from None
         if not isinstance(parsed, dict):
-            raise ValueError(
-                f"env_kwargs is {self.env_kwargs}: it must be a JSON object, '{{\"name\": value}}'"
-            )
+            raise ValueError(f"env_kwargs is {self.env_kwargs}: it must be a JSON object, '{{\"name\": value}}'")
         return parsed

@@ -188,9 +188,7 @@ def _make_gymnasium_group(
     gym_spec = gym.registry[env_id.rpartition(":")[2]]
     try:
         if gym_spec.vector_entry_point is not None and frameskip == 1:
-            vector_env = gym.make_vec(
-                env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs
-            )
+            vector_env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
             return VectorGroup(env_id, vector_env, seed, first_env_idx)
         # The group checks what it needs itself, at a fraction of the time that the passive checker takes.
         envs = [gym.make(env_id, disable_env_checker=True, **kwargs) for _ in range(num_envs)]

@@ -60,9 +60,7 @@ class VectorGroup:
         self._return[:] = 0.0
         self._num_steps[:] = 0
 
-    def step(
-        self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult
-    ) -> list[Episode]:
+    def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         next_obs, reward, terminated, truncated, infos = self._env.step(self._decode(discrete, continuous))
         ended = terminated | truncated
         unchosen = self._unchosen

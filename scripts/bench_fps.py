@@ -47,9 +47,7 @@ _START_UP_S = 8.0  # rates are taken from the first training report on; this is 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20.0, help="measured time of a layer in a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--layers", nargs="+", default=list(_LAYERS), choices=list(_LAYERS))
@@ -67,9 +65,7 @@ def main() -> None:
                 print(f"round {round_idx + 1} {layer}: {result['fps']:,.0f} frames/s", file=sys.stderr)
     _print_table(plan, results)
     if own.json:
-        own.json.write_text(
-            json.dumps({"flags": flags, "cores": os.cpu_count(), "results": results}, indent=2) + "\n"
-        )
+        own.json.write_text(json.dumps({"flags": flags, "cores": os.cpu_count(), "results": results}, indent=2) + "\n")
 
 
 def simulate(plan: Plan, seconds: float) -> dict[str, Any]:
@@ -101,9 +97,7 @@ def _simulation_loop(plan: Plan, worker_idx: int, seconds: float, barrier: Any, 
     num_actors = group.num_actors
     rng = np.random.default_rng(worker_idx)
     action = ActionSpec.of(plan.spec.action_space)
-    obs = {
-        key: list(np.zeros((num_actors, *box.shape), box.dtype)) for key, box in plan.spec.obs_space.items()
-    }
+    obs = {key: list(np.zeros((num_actors, *box.shape), box.dtype)) for key, box in plan.spec.obs_space.items()}
     result = StepResult.empty(num_actors)
     group.reset(obs)
     barrier.wait()
@@ -118,9 +112,7 @@ def _simulation_loop(plan: Plan, worker_idx: int, seconds: float, barrier: Any, 
     group.close()
 
 
-def _random_actions(
-    rng: np.random.Generator, action: ActionSpec, count: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _random_actions(rng: np.random.Generator, action: ActionSpec, count: int) -> tuple[np.ndarray, np.ndarray]:
     discrete = rng.integers(0, action.discrete_sizes, (count, len(action.discrete_sizes)), dtype=np.int32)
     return discrete, rng.uniform(-1, 1, (count, action.num_continuous)).astype(np.float32)
 
@@ -143,9 +135,7 @@ def random_policy_worker(reports: Reports, args: Any) -> None:
         for group_idx in requests:
             channels.inboxes[group_idx // channels.groups_per_worker].put(group_idx)
         now = time.perf_counter()
-        args.counters.add(
-            steps=len(slots), calls=1, wait_s=busy_since - waiting_since, busy_s=now - busy_since
-        )
+        args.counters.add(steps=len(slots), calls=1, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
 
 
 def draining_learner(reports: Reports, args: Any) -> None:
@@ -196,9 +186,7 @@ def _run_layer(**bodies: Any) -> Callable[[Plan, float], dict[str, Any]]:
         config = plan.config.replace(train_for_seconds=_START_UP_S + seconds)
         summary = Run(dataclasses.replace(plan, config=config), run_dir, **bodies).run()
         shares = {
-            name: value
-            for name, value in summary.items()
-            if name.endswith("_share") and not name.startswith("train/")
+            name: value for name, value in summary.items() if name.endswith("_share") and not name.startswith("train/")
         }
         return {"fps": summary["steady_env_frames_per_second"], **shares}
 
@@ -216,13 +204,9 @@ def _print_table(plan: Plan, results: dict[str, list[dict[str, Any]]]) -> None:
     medians = {layer: statistics.median(r["fps"] for r in rounds) for layer, rounds in results.items()}
     for layer, rounds in results.items():
         ratios = [
-            r["fps"] / s["fps"]
-            for r, s in zip(rounds, results.get("simulation", []), strict=False)
-            if s["fps"] > 0
+            r["fps"] / s["fps"] for r, s in zip(rounds, results.get("simulation", []), strict=False) if s["fps"] > 0
         ]
-        parts = [
-            f"{name[:-6]} {100 * value:.0f}%" for name, value in rounds[-1].items() if name.endswith("_share")
-        ]
+        parts = [f"{name[:-6]} {100 * value:.0f}%" for name, value in rounds[-1].items() if name.endswith("_share")]
         table.add_row(
             layer,
             f"{medians[layer]:,.0f}",

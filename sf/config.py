@@ -69,17 +69,12 @@ class RunConfig:
     def __post_init__(self) -> None:
         _require(self.env != "", "env is empty: name an environment, for example --env doom_basic")
         _require(
-            self.experiment is None
-            or ("/" not in self.experiment and self.experiment not in ("", ".", "..")),
+            self.experiment is None or ("/" not in self.experiment and self.experiment not in ("", ".", "..")),
             f"experiment is {self.experiment!r}: it is the name of one folder in train_dir, so without '/'",
         )
         _require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
-        _require(
-            self.train_for_env_steps > 0, f"train_for_env_steps is {self.train_for_env_steps}: at least 1"
-        )
-        _require(
-            self.train_for_seconds > 0, f"train_for_seconds is {self.train_for_seconds}: it must be above 0"
-        )
+        _require(self.train_for_env_steps > 0, f"train_for_env_steps is {self.train_for_env_steps}: at least 1")
+        _require(self.train_for_seconds > 0, f"train_for_seconds is {self.train_for_seconds}: it must be above 0")
         _require(
             self.train_for_env_frames is None or self.train_for_env_frames > 0,
             f"train_for_env_frames is {self.train_for_env_frames}: at least 1",
@@ -131,9 +126,7 @@ class SamplerConfig:
             self.num_workers is None or self.num_workers >= 1,
             f"num_workers is {self.num_workers}: at least 1",
         )
-        _require(
-            self.num_envs_per_worker >= 1, f"num_envs_per_worker is {self.num_envs_per_worker}: at least 1"
-        )
+        _require(self.num_envs_per_worker >= 1, f"num_envs_per_worker is {self.num_envs_per_worker}: at least 1")
         _require(self.worker_num_splits >= 1, f"worker_num_splits is {self.worker_num_splits}: at least 1")
         _require(
             self.num_envs_per_worker % self.worker_num_splits == 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
@@ -71,10 +71,8 @@ class Display:
             if role == "rollout":
                 waits.append(f"for slots {100 * record['rollout/slot_wait_share']:.0f}%")
             busy = record[f"{role}/busy_share"]
-            shares.add_row(
-                role, ProgressBar(100, 100 * busy, width=24), f"{100 * busy:.0f}% busy", ", ".join(waits)
-            )
-        parts = [facts, shares, Text(f"bottleneck: {bottleneck}")]
+            shares.add_row(role, ProgressBar(100, 100 * busy, width=24), f"{100 * busy:.0f}% busy", ", ".join(waits))
+        parts: list[RenderableType] = [facts, shares, Text(f"bottleneck: {bottleneck}")]
         share_done = self._share_done(record)
         if share_done is not None:
             parts.insert(0, ProgressBar(1.0, share_done))

@@ -16,9 +16,7 @@ from typing import Any
 
 import numpy as np
 
-_ALIGNMENT = (
-    4096  # a page: the arrays of different writers never share a cache line, and a GPU can pin each alone
-)
+_ALIGNMENT = 4096  # a page: the arrays of different writers never share a cache line, and a GPU can pin each alone
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 import torch
-import torch.multiprocessing  # noqa: F401  registers how a tensor in GPU memory is passed to another process
+import torch.multiprocessing  # registers how a tensor in GPU memory is passed to another process
 from torch import Tensor
 
 from sf.memory import Field, SharedArrays
@@ -31,7 +31,7 @@ class PolicyMemorySpec:
     def allocate(
         cls, device: str, num_weights: int, state_size: int, num_actors: int, num_slots: int
     ) -> PolicyMemorySpec:
-        shapes = {
+        shapes: dict[str, tuple[int, ...]] = {
             "weights": (2, num_weights),
             "actor_state": (num_actors, state_size),
             "slot_state": (num_slots, state_size),
@@ -64,9 +64,7 @@ class PolicyMemory:
         """In the learner: map the shared RAM, or allocate GPU memory."""
         if spec.device == "cpu":
             return cls(spec, _host_tensors(spec))
-        return cls(
-            spec, {name: torch.zeros(shape, device=spec.device) for name, shape in spec.shapes.items()}
-        )
+        return cls(spec, {name: torch.zeros(shape, device=spec.device) for name, shape in spec.shapes.items()})
 
     def share(self, policy_workers: Iterable[Connection]) -> None:
         """In the learner, after the first publication: let the policy workers begin."""

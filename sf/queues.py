@@ -31,9 +31,7 @@ class IndexQueue:
     """Many producers, many consumers; holds up to `capacity` indices (and a few STOPs), so a put never waits."""
 
     def __init__(self, capacity: int) -> None:
-        self._queue = faster_fifo.Queue(
-            max_size_bytes=(capacity + 64) * _BYTES_PER_MESSAGE, loads=_load, dumps=_dump
-        )
+        self._queue = faster_fifo.Queue(max_size_bytes=(capacity + 64) * _BYTES_PER_MESSAGE, loads=_load, dumps=_dump)
 
     def put(self, index: int) -> None:
         self._queue.put(index)
@@ -46,7 +44,7 @@ class IndexQueue:
         while True:
             try:
                 return self._queue.get_many(timeout=_WAIT_S, max_messages_to_get=at_most)
-            except queue.Empty:
+            except queue.Empty:  # noqa: PERF203  once an hour
                 continue
 
     def get_many_nowait(self, at_most: int = 1_000_000) -> list[int]:

@@ -10,7 +10,9 @@ queues say who may take it next. The queue of free slots is the only throttle of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
+import gymnasium as gym
 import numpy as np
 
 from envs import ActionSpec, EnvSpec
@@ -27,10 +29,11 @@ OBS = "obs/"  # prefix of the observation fields
 def slot_fields(spec: EnvSpec, num_slots: int, rollout: int) -> list[Field]:
     """The schema: every field is [num_slots, rows of the slot, ...]."""
     action = ActionSpec.of(spec.action_space)
+    boxes = cast("dict[str, gym.spaces.Box]", dict(spec.obs_space.items()))
     steps = (num_slots, rollout)
     steps_and_next = (num_slots, rollout + 1)
     return [
-        *(Field(OBS + k, (*steps_and_next, *box.shape), box.dtype) for k, box in spec.obs_space.items()),
+        *(Field(OBS + key, steps_and_next + boxes[key].shape, boxes[key].dtype) for key in boxes),
         Field("first", steps_and_next, np.bool_),
         Field("discrete", (*steps, len(action.discrete_sizes)), np.int32),
         Field("continuous", (*steps, action.num_continuous), np.float32),
@@ -50,7 +53,7 @@ def bytes_per_slot(spec: EnvSpec, rollout: int) -> int:
     return sum(field.num_bytes for field in slot_fields(spec, 1, rollout))
 
 
-class StopRequested(Exception):
+class StopRequested(Exception):  # noqa: N818  it is no error
     """The parent asked this process to stop while it waited for a slot."""
 
 
@@ -64,9 +67,7 @@ class SlotPool:
 
     @classmethod
     def allocate(cls, spec: EnvSpec, num_slots: int, rollout: int) -> SlotPool:
-        pool = cls(
-            SharedArrays(slot_fields(spec, num_slots, rollout)), IndexQueue(num_slots), IndexQueue(num_slots)
-        )
+        pool = cls(SharedArrays(slot_fields(spec, num_slots, rollout)), IndexQueue(num_slots), IndexQueue(num_slots))
         pool.free.put_many(range(num_slots))
         return pool
 

@@ -26,9 +26,7 @@ def resolve_device(device: str) -> str:
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            "device is cuda, but torch sees no GPU: use --device cpu, or install a CUDA build of torch"
-        )
+        raise ValueError("device is cuda, but torch sees no GPU: use --device cpu, or install a CUDA build of torch")
     return device
 
 

@@ -9,13 +9,13 @@ def main() -> None:
 
     config = cli.parse()
 
-    from sf.trainer import ChildFailed, train  # noqa: PLC0415  torch is slow to import: not for --help
+    from sf.trainer import ChildError, train  # noqa: PLC0415  torch is slow to import: not for --help
 
     try:
         summary = train(config)
     except ValueError as error:
         cli.fail(str(error))
-    except ChildFailed as error:
+    except ChildError as error:
         raise SystemExit(f"error: {error}") from None
     cli.report(config, summary)
 

@@ -36,14 +36,14 @@ _STOP_WITHIN_S = 10.0
 _KILL_AFTER_S = 2.0
 
 
-class ChildFailed(RuntimeError):
+class ChildError(RuntimeError):
     """A child process ended with an error; the text is what the child said."""
 
 
 def train(config: Config) -> dict[str, Any]:
     """Train as configured, until the configured end or a signal; returns the summary that is also on disk.
 
-    Raises ValueError for what the user can mend (before any process starts, where that can be known), and ChildFailed
+    Raises ValueError for what the user can mend (before any process starts, where that can be known), and ChildError
     where a process fails. `summary["stopped_by"]` is the number of the signal that ended the run, or None.
     """
     plan = make_plan(config)
@@ -72,9 +72,7 @@ class Run:
         self._run_dir = run_dir
         num_policy_workers = config.sampler.policy_workers_per_policy
         self._pool = SlotPool.allocate(plan.spec, plan.num_slots, config.sampler.rollout)
-        self._channels = Channels.allocate(
-            plan.num_workers, config.sampler.worker_num_splits, plan.actors_per_group
-        )
+        self._channels = Channels.allocate(plan.num_workers, config.sampler.worker_num_splits, plan.actors_per_group)
         self._memory = PolicyMemorySpec.allocate(
             plan.device, plan.num_weights, plan.state_size, plan.num_actors, plan.num_slots
         )
@@ -109,7 +107,7 @@ class Run:
         summary = {**self._progress.summary(), "stopped_by": signals.received}
         self._run_dir.write_summary(summary)
         if self._failure is not None:
-            raise ChildFailed(self._failure)
+            raise ChildError(self._failure)
         return summary
 
     def _start(self) -> None:

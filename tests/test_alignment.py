@@ -6,6 +6,8 @@ counts the steps since the episode began, and its value is that count. So whatev
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -22,7 +24,17 @@ from sf.run_dir import RunDir
 from sf.trainer import Run
 
 NUM_BATCHES = 12
-FIELDS = ("state", "first", "discrete", "log_prob", "value", "policy_version", "reward", "terminated", "valid")
+FIELDS = (
+    "state",
+    "first",
+    "discrete",
+    "log_prob",
+    "value",
+    "policy_version",
+    "reward",
+    "terminated",
+    "valid",
+)
 ENV_IDX, EPISODE, STEP, ACTION = range(4)  # of an observation
 
 
@@ -149,7 +161,7 @@ def test_row_t_of_one_rollout_is_row_0_of_the_next(trajectories):
     pairs = 0
     for env_idx in range(8):
         columns = np.flatnonzero(obs[0, :, ENV_IDX] == env_idx)
-        for one, following in zip(columns, columns[1:], strict=False):
+        for one, following in itertools.pairwise(columns):
             assert (obs[-1, one] == obs[0, following]).all()
             assert trajectories["first"][-1, one] == trajectories["first"][0, following]
             pairs += 1

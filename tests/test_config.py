@@ -74,9 +74,7 @@ def test_a_wrong_flag_ends_with_status_2_and_says_what_to_change(args, sentence,
 
 
 def test_a_resumed_run_reads_the_configuration_it_was_started_with(tmp_path):
-    started = parse(
-        ["--env", "toy_bandit", "--train_dir", str(tmp_path), "--rollout", "8", "--batch_size", "64"]
-    )
+    started = parse(["--env", "toy_bandit", "--train_dir", str(tmp_path), "--rollout", "8", "--batch_size", "64"])
     RunDir.at(str(tmp_path), "toy_bandit").prepare(started)
     resumed = parse(["--env", "toy_bandit", "--train_dir", str(tmp_path), "--seed", "5"])
     assert (resumed.sampler.rollout, resumed.learner.batch_size, resumed.run.seed) == (8, 64, 5)

@@ -32,9 +32,7 @@ def test_shared_memory_has_no_name_in_the_file_system():
 
 
 def test_fields_do_not_overlap_and_an_empty_field_is_allowed():
-    arrays = SharedArrays(
-        [Field("a", (3,), np.uint8), Field("none", (4, 0), np.float32), Field("c", (2,), np.float64)]
-    )
+    arrays = SharedArrays([Field("a", (3,), np.uint8), Field("none", (4, 0), np.float32), Field("c", (2,), np.float64)])
     arrays["a"][:] = 255
     arrays["c"][:] = 1.5
     assert arrays["none"].shape == (4, 0)
@@ -43,9 +41,7 @@ def test_fields_do_not_overlap_and_an_empty_field_is_allowed():
 
 
 def test_named_gives_the_arrays_of_a_prefix():
-    arrays = SharedArrays(
-        [Field("obs/x", (1,), np.uint8), Field("obs/y", (1,), np.uint8), Field("z", (1,), np.uint8)]
-    )
+    arrays = SharedArrays([Field("obs/x", (1,), np.uint8), Field("obs/y", (1,), np.uint8), Field("z", (1,), np.uint8)])
     assert list(arrays.named("obs/")) == ["x", "y"]
 
 

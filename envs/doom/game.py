@@ -121,6 +121,4 @@ class DoomEnv:
         self._values = variables.tolist()
         count = len(self._measured_scales)
         if count:
-            np.minimum(
-                variables[:count] * self._measured_scales, self._measured_caps, out=obs["measurements"]
-            )
+            np.minimum(variables[:count] * self._measured_scales, self._measured_caps, out=obs["measurements"])

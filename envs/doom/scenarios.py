@@ -93,9 +93,7 @@ SCENARIOS = {
     "doom_defend_the_center": Scenario("defend_the_center.cfg", (TURN, ATTACK)),
     "doom_defend_the_center_flat_actions": Scenario("defend_the_center.cfg", (SHOOT_OR_TURN,)),
     "doom_defend_the_line": Scenario("defend_the_line.cfg", (TURN, ATTACK)),
-    "doom_health_gathering": Scenario(
-        "health_gathering.cfg", (WALK_OR_TURN,), reward_scale=0.01, shaping=MEDIKITS
-    ),
+    "doom_health_gathering": Scenario("health_gathering.cfg", (WALK_OR_TURN,), reward_scale=0.01, shaping=MEDIKITS),
     "doom_health_gathering_supreme": Scenario(
         "health_gathering_supreme.cfg", (WALK_OR_TURN,), reward_scale=0.01, shaping=MEDIKITS
     ),

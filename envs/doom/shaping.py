@@ -28,9 +28,7 @@ HEALTH_AND_AMMO = (
 MEDIKITS = (Shaping("HEALTH", up=1.0, down=0.0, max_change=1.0),)  # 1 each, whatever it heals
 
 
-def shaped_reward(
-    shaping: Sequence[tuple[int, Shaping]], before: Sequence[float], after: Sequence[float]
-) -> float:
+def shaped_reward(shaping: Sequence[tuple[int, Shaping]], before: Sequence[float], after: Sequence[float]) -> float:
     """The sum over `shaping`: pairs of where a variable stands in `before` and `after`, and its worth."""
     reward = 0.0
     for idx, item in shaping:

@@ -17,9 +17,7 @@ class PPOMetrics(NamedTuple):
     policy_loss: Tensor
     value_loss: Tensor
     entropy: Tensor
-    approx_kl: (
-        Tensor  # of the target from the behaviour policy: mean of (ratio - 1) - log ratio, never negative
-    )
+    approx_kl: Tensor  # of the target from the behaviour policy: mean of (ratio - 1) - log ratio, never negative
     ratio_mean: Tensor
     clip_fraction: Tensor  # share of samples whose ratio is outside the clip range
     effective_sample_size: Tensor  # (sum ratio)^2 / sum ratio^2, as a share of the samples: 1 on-policy
@@ -130,9 +128,7 @@ def ppo_loss(
             ratio_mean=ratio_mean,
             clip_fraction=mean(((ratio < low) | (ratio > high)).to(ratio.dtype)),
             effective_sample_size=ratio_mean.square() / mean(ratio.square()).clamp(min=1e-8),
-            value_clip_fraction=mean((move.abs() > clip_value).to(ratio.dtype))
-            if clip_value > 0
-            else mean(ratio * 0),
+            value_clip_fraction=mean((move.abs() > clip_value).to(ratio.dtype)) if clip_value > 0 else mean(ratio * 0),
             explained_variance=torch.where(
                 target_variance > 0, 1 - residual_variance / target_variance.clamp(min=1e-8), 0.0
             ),

@@ -74,9 +74,7 @@ class Updater:
         mask = batch.valid & (lag <= self._max_policy_lag)
         self.model.update_normalizers(batch.obs)
         if self._config.lr_schedule == "linear":
-            self._set_learning_rate(
-                schedules.linear(self._config.learning_rate, env_steps, self._total_env_steps)
-            )
+            self._set_learning_rate(schedules.linear(self._config.learning_rate, env_steps, self._total_env_steps))
         version_before = self.version
         for _ in range(self._config.num_epochs):
             for minibatch, minibatch_mask in self._minibatches(batch, mask):
@@ -155,14 +153,13 @@ class Updater:
         """One optimiser step. mask: [T, B] bool, the samples to train on."""
         self._optimizer.zero_grad()
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
-            result = self._loss(batch, mask)
+            result, target = self._loss(batch, mask)
         result.loss.backward()
         max_norm = self._config.max_grad_norm or float("inf")
         grad_norm = torch.nn.utils.clip_grad_norm_(self._parameters, max_norm)
         self._optimizer.step()
-        self._metrics.append(
-            {**result.metrics._asdict(), "loss": result.loss.detach(), "grad_norm": grad_norm}
-        )
+        self.model.update_value_norm(target, mask)
+        self._metrics.append({**result.metrics._asdict(), "loss": result.loss.detach(), "grad_norm": grad_norm})
         if self._config.lr_schedule == "kl_adaptive":
             self._set_learning_rate(
                 schedules.kl_adaptive(
@@ -174,7 +171,8 @@ class Updater:
                 )
             )
 
-    def _loss(self, batch: Batch, mask: Tensor) -> PPOLoss:
+    def _loss(self, batch: Batch, mask: Tensor) -> tuple[PPOLoss, Tensor]:
+        """The loss, and the value targets [T, B] in the scale of returns."""
         config, value_norm = self._config, self.model.value_norm
         out = self.model.unroll(batch.obs, batch.state, batch.first)
         with torch.autocast(self._device.type, enabled=False):
@@ -215,5 +213,4 @@ class Updater:
                 entropy_coeff=config.exploration_loss_coeff,
                 normalize_advantages=config.normalize_advantages,
             )
-            value_norm.update(target, mask)  # after the loss: prediction and target in it share one scale
-            return loss
+            return loss, target

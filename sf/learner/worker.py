@@ -69,9 +69,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         loader.release(batch)
         state.env_steps += batch.num_samples
         now = time.perf_counter()
-        counters.add(
-            steps=batch.num_samples, calls=steps, wait_s=busy_since - waiting_since, busy_s=now - busy_since
-        )
+        counters.add(steps=batch.num_samples, calls=steps, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
         if now - reported_at > _REPORT_EVERY_S or state.is_finished:
             reported_at = now
             reports.send("train", env_steps=state.env_steps, **state.updater.pop_metrics())

@@ -56,9 +56,7 @@ class ActorCritic(nn.Module):
         self.policy_head = orthogonal(
             nn.Linear(self.trunk.out_size, num_logits + action_spec.num_continuous), POLICY_GAIN
         )
-        self.log_stddev = nn.Parameter(
-            torch.full((action_spec.num_continuous,), math.log(config.initial_stddev))
-        )
+        self.log_stddev = nn.Parameter(torch.full((action_spec.num_continuous,), math.log(config.initial_stddev)))
         self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), 1.0)
         self.value_norm = ReturnNormalizer() if config.normalize_returns else NoReturnNormalizer()
 
@@ -85,6 +83,10 @@ class ActorCritic(nn.Module):
     def update_normalizers(self, obs: Mapping[str, Tensor]) -> None:
         """Merge observations {key: [..., *shape]} into the statistics. Only the learner calls this."""
         self.obs_norm.update(obs)
+
+    def update_value_norm(self, returns: Tensor, mask: Tensor) -> None:
+        """Merge value targets [T, B] where `mask` holds; predictions stay. Only the learner calls this."""
+        self.value_norm.update(returns, mask, self.value_head)
 
     def _heads(self, actor: Tensor, critic: Tensor) -> tuple[Tensor, Tensor]:
         """Features [M, F] of each -> params [M, P], value [M].

@@ -52,9 +52,7 @@ class ConvEncoder(nn.Module):
             layers += [activation(config.nonlinearity)]
             channels = out_channels
         self.convolutions = channels_last(nn.Sequential(*layers))
-        self.linear, self.out_size = mlp(
-            channels * height * width, config.encoder_conv_mlp_layers, config.nonlinearity
-        )
+        self.linear, self.out_size = mlp(channels * height * width, config.encoder_conv_mlp_layers, config.nonlinearity)
 
     def forward(self, pixels: Tensor) -> Tensor:
         return self.linear(_flat(self.convolutions(pixels)))
@@ -80,9 +78,7 @@ class ResnetEncoder(nn.Module):
             channels, height, width = out_channels, (height + 1) // 2, (width + 1) // 2
         layers.append(activation(config.nonlinearity))
         self.convolutions = channels_last(nn.Sequential(*layers))
-        self.linear, self.out_size = mlp(
-            channels * height * width, config.encoder_conv_mlp_layers, config.nonlinearity
-        )
+        self.linear, self.out_size = mlp(channels * height * width, config.encoder_conv_mlp_layers, config.nonlinearity)
 
     def forward(self, pixels: Tensor) -> Tensor:
         return self.linear(_flat(self.convolutions(pixels)))
@@ -108,9 +104,7 @@ class MlpEncoder(nn.Module):
 
     def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
         super().__init__()
-        self.linear, self.out_size = mlp(
-            int(np.prod(space.shape)), config.encoder_mlp_layers, config.nonlinearity
-        )
+        self.linear, self.out_size = mlp(int(np.prod(space.shape)), config.encoder_mlp_layers, config.nonlinearity)
         self.scale = 1 / 255 if is_image(space) else 1.0
 
     def forward(self, obs: Tensor) -> Tensor:

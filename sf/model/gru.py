@@ -62,9 +62,7 @@ def _cell(x_gates: Tensor, h_gates: Tensor, h: Tensor) -> tuple[Tensor, Tensor, 
 
 class _Unroll(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, x_gates: Tensor, state: Tensor, first: Tensor, weight: Tensor, bias: Tensor
-    ) -> Tensor:
+    def forward(ctx: Any, x_gates: Tensor, state: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         weight_t = weight.to(x_gates.dtype).t()  # [H, 3H]
         keep = (~first).to(state.dtype).unsqueeze(-1)  # [T, B, 1]
         h, steps = state, []

@@ -48,9 +48,7 @@ class PixelConv2d(nn.Module):
       width k and stride s is one of width k/s and stride 1, with channels enough to fill the vector units.
     """
 
-    def __init__(
-        self, image: ImageShape, out_channels: int, kernel: int, stride: int, padding: int = 0
-    ) -> None:
+    def __init__(self, image: ImageShape, out_channels: int, kernel: int, stride: int, padding: int = 0) -> None:
         super().__init__()
         self.weight = orthogonal(nn.Conv2d(image.channels, out_channels, kernel)).weight
         self.bias = nn.Parameter(torch.zeros(out_channels))

@@ -63,9 +63,7 @@ def _cell(x_gates: Tensor, h_gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor, 
 
 class _Unroll(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, x_gates: Tensor, state: Tensor, first: Tensor, weight: Tensor, bias: Tensor
-    ) -> Tensor:
+    def forward(ctx: Any, x_gates: Tensor, state: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         weight_t = weight.to(x_gates.dtype).t()  # [H, 4H]
         keep = (~first).to(state.dtype).unsqueeze(-1)  # [T, B, 1]
         (h, c), steps = state.chunk(2, dim=-1), []
@@ -90,9 +88,7 @@ class _Unroll(torch.autograd.Function):
         with torch.autocast(grad_out.device.type, enabled=False):
             # All that does not depend on the gradients of h' and c', for all steps at once.
             c_by_h = o * (1 - tanh_c * tanh_c)  # dc' / dh'
-            ifg_by_c = torch.stack(
-                (g * i * (1 - i), c_in * f * (1 - f), i * (1 - g * g)), dim=2
-            )  # [T, B, 3, H]
+            ifg_by_c = torch.stack((g * i * (1 - i), c_in * f * (1 - f), i * (1 - g * g)), dim=2)  # [T, B, 3, H]
             o_by_h = tanh_c * o * (1 - o)
             w = weight.to(ctx.compute_dtype)
             grad_h, grad_c = torch.zeros_like(h_in[0]), torch.zeros_like(h_in[0])

@@ -73,7 +73,7 @@ class ObsNormalizer(nn.Module):
 
 
 class ReturnNormalizer(nn.Module):
-    """Between the scale of returns and the scale in which the critic is trained."""
+    """Between the scale of returns and the scale in which the critic is trained: PopArt (van Hasselt et al. 2016)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,9 +85,18 @@ class ReturnNormalizer(nn.Module):
     def denormalize(self, value: Tensor) -> Tensor:
         return (value * self.moments.stddev + self.moments.mean).to(value.dtype)
 
-    def update(self, returns: Tensor, mask: Tensor) -> None:
-        """Merge the value targets, in the scale of returns, for which `mask` of the same shape holds."""
+    @torch.no_grad()
+    def update(self, returns: Tensor, mask: Tensor, head: nn.Linear) -> None:
+        """Merge the value targets, in the scale of returns, for which `mask` of the same shape holds.
+
+        The critic's last layer is rescaled so that what it predicts, in the scale of returns, stays what it was
+        (equation 9). Without that, bootstrapped targets grow with the scale and the scale with them.
+        """
+        mean, stddev = self.moments.mean.clone(), self.moments.stddev  # before this batch
         self.moments.update(returns.flatten(), mask.flatten())
+        ratio = stddev / self.moments.stddev
+        head.weight.mul_(ratio)
+        head.bias.copy_(head.bias * ratio + (mean - self.moments.mean) / self.moments.stddev)
 
 
 class NoReturnNormalizer(nn.Module):
@@ -99,5 +108,5 @@ class NoReturnNormalizer(nn.Module):
     def denormalize(self, value: Tensor) -> Tensor:
         return value
 
-    def update(self, returns: Tensor, mask: Tensor) -> None:
+    def update(self, returns: Tensor, mask: Tensor, head: nn.Linear) -> None:
         """There are no statistics."""

@@ -83,8 +83,13 @@ class _Policy:
         device = args.memory.device
         self._device = torch.device(device)
         self._action_spec = ActionSpec.of(args.spec.action_space)
-        precision = "bfloat16" if args.bfloat16 else "float32"
-        self._model = inference_model(args.model, args.spec.obs_space, self._action_spec, precision, device)
+        self._model = inference_model(
+            args.model,
+            args.spec.obs_space,
+            self._action_spec,
+            "bfloat16" if args.bfloat16 else "float32",
+            device,
+        )
         self._memory = PolicyMemory.attach(args.memory, args.learner)
         self._weights = torch.empty(args.memory.shapes["weights"][1], device=device)
         self._version = 0
@@ -147,9 +152,7 @@ class _ObsGather:
             for key, array in pool.arrays.named(OBS).items()
         }
         self._staging = {
-            key: torch.empty(
-                (max_actors, *rows.shape[1:]), dtype=rows.dtype, pin_memory=device.type == "cuda"
-            )
+            key: torch.empty((max_actors, *rows.shape[1:]), dtype=rows.dtype, pin_memory=device.type == "cuda")
             for key, rows in self._all.items()
         }
 

@@ -52,32 +52,21 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
     inbox = channels.inboxes[args.worker_idx]
     first_group = args.worker_idx * channels.groups_per_worker
     groups = {g: _Group(g, args) for g in range(first_group, first_group + channels.groups_per_worker)}
-    parked: list[_Group] = []  # groups that have filled their slots and want new ones
     try:
         reports.send("ready")
         for group in groups.values():
             group.resume(wait=True)
         while True:
-            answered: list[int] = []
             waiting_since = time.perf_counter()
-            if len(parked) < len(groups):
-                answered = inbox.get_many()
+            all_parked = all(group.is_parked for group in groups.values())
+            answered = [] if all_parked else inbox.get_many()
             busy_since = time.perf_counter()
             if STOP in answered:
                 return
             for group_idx in answered:
-                group = groups[group_idx]
-                episodes.add(group.step())
-                if group.is_full:
-                    group.hand_over()
-                    parked.append(group)
-                else:
-                    group.request()
+                episodes.add(groups[group_idx].advance())
             slot_wait_since = time.perf_counter()
-            for group in parked[:]:
-                # Wait only while no group can go on: an answer for another one may be under way.
-                if group.resume(wait=len(parked) == len(groups)):
-                    parked.remove(group)
+            _resume_parked(list(groups.values()))
             now = time.perf_counter()
             counters.add(
                 steps=len(answered) * channels.actors_per_group,
@@ -90,8 +79,18 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
     except StopRequested:
         return
     finally:
+        episodes.send()
         for group in groups.values():
             group.close()
+
+
+def _resume_parked(groups: list[_Group]) -> None:
+    """Begin new rollouts where there are slots. Wait for slots only while no group at all can go on: otherwise an
+    answer for one of them may be under way.
+    """
+    for group in groups:
+        if group.is_parked:
+            group.resume(wait=all(other.is_parked for other in groups))
 
 
 class _Group:
@@ -122,16 +121,17 @@ class _Group:
         self._last_first: np.ndarray | None = None  # [N]
 
     @property
-    def is_full(self) -> bool:
-        return self._row == self._rollout
+    def is_parked(self) -> bool:
+        """Whether it has filled its slots and has not all of the next ones yet."""
+        return len(self._slots) < len(self._actors)
 
-    def resume(self, wait: bool) -> bool:
-        """Begin a rollout in new slots and ask for its first actions; False where there are too few slots yet."""
+    def resume(self, wait: bool) -> None:
+        """Begin a rollout in new slots and ask for its first actions, if there are slots enough (or wait for them)."""
         num_actors = len(self._actors)
         while len(self._slots) < num_actors:
             taken = self._pool.take(num_actors - len(self._slots), self._worker_idx, wait)
             if not taken:
-                return False
+                return
             self._slots += taken
         self._rows["actor"][self._slots] = self._actors
         self._channels.tables["slots"][self._group_idx] = self._slots
@@ -143,15 +143,21 @@ class _Group:
             for key, array in self._obs.items():
                 array[self._slots, 0] = self._last_obs[key]
             self._rows["first"][self._slots, 0] = self._last_first
-        self.request()
-        return True
+        self._request()
 
-    def request(self) -> None:
-        """Ask the policy workers for the actions of the present row."""
-        self._channels.tables["row"][self._group_idx] = self._row
-        self._channels.requests.put(self._group_idx)
+    def advance(self) -> list[Episode]:
+        """Apply the actions that have come; ask for the next ones, or hand over what is full."""
+        finished = self._step()
+        if self._row < self._rollout:
+            self._request()
+        else:
+            self._hand_over()
+        return finished
 
-    def step(self) -> list[Episode]:
+    def close(self) -> None:
+        self._envs.close()
+
+    def _step(self) -> list[Episode]:
         """Apply the actions of the present row, and write what they caused."""
         rows, slots, t, result = self._rows, self._slots, self._row, self._result
         finished = self._envs.step(
@@ -165,15 +171,17 @@ class _Group:
         self._row = t + 1
         return finished
 
-    def hand_over(self) -> None:
+    def _request(self) -> None:
+        """Ask the policy workers for the actions of the present row."""
+        self._channels.tables["row"][self._group_idx] = self._row
+        self._channels.requests.put(self._group_idx)
+
+    def _hand_over(self) -> None:
         """Give the filled slots to the learner; their last observations begin the next ones."""
         self._last_obs = {key: array[self._slots, self._rollout] for key, array in self._obs.items()}
         self._last_first = self._rows["first"][self._slots, self._rollout]
         self._pool.hand_over(self._slots)
         self._slots = []
-
-    def close(self) -> None:
-        self._envs.close()
 
     def _obs_rows(self, t: int) -> dict[str, list[np.ndarray]]:
         return {key: [array[slot, t] for slot in self._slots] for key, array in self._obs.items()}
@@ -195,7 +203,11 @@ class _EpisodeReports:
             )
 
     def send_if_due(self, now: float) -> None:
-        if self._waiting and now - self._sent_at > _REPORT_EPISODES_EVERY_S:
+        if now - self._sent_at > _REPORT_EPISODES_EVERY_S:
+            self.send()
+            self._sent_at = now
+
+    def send(self) -> None:
+        if self._waiting:
             self._reports.send("episodes", episodes=self._waiting)
             self._waiting = []
-            self._sent_at = now

@@ -38,9 +38,7 @@ class Memory:
             key: np.full((2 * group.num_actors + 1, *box.shape), 77, box.dtype)
             for key, box in group.spec.obs_space.items()
         }
-        self.rows = {
-            key: [array[2 * n + 1] for n in range(group.num_actors)] for key, array in self._arrays.items()
-        }
+        self.rows = {key: [array[2 * n + 1] for n in range(group.num_actors)] for key, array in self._arrays.items()}
 
     def taken(self) -> Obs:
         """A copy of the rows; fails where anything else was written to."""

@@ -83,9 +83,7 @@ def test_the_parts_of_a_tuple_take_their_heads_and_numbers_in_order() -> None:
         )
     )
     assert ActionSpec.of(space) == ActionSpec((3, 4, 2), 3)
-    first, multi, choice, last = decoder(space)(
-        np.array([2, 3, 1], np.int32), np.array([0.25, 0.5, -0.5], np.float32)
-    )
+    first, multi, choice, last = decoder(space)(np.array([2, 3, 1], np.int32), np.array([0.25, 0.5, -0.5], np.float32))
     assert (first.tolist(), multi.tolist(), choice, last.tolist()) == ([0.25, 0.5], [2, 3], 1, [-0.5])
 
 

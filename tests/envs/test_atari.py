@@ -49,11 +49,7 @@ def test_an_episode_counts_the_frames_of_its_own_decisions() -> None:
 def test_a_lost_life_ends_the_episode_for_the_learner_and_the_game_goes_on() -> None:
     lives = _play("atari_breakout", 200, num_envs=4, atari_episodic_life=True, atari_clip_rewards=False)
     games = _play("atari_breakout", 200, num_envs=4, atari_clip_rewards=False)
-    assert (
-        sum(step.result.terminated.sum() for step in lives)
-        >= 3 * len([e for s in games for e in s.episodes])
-        > 0
-    )
+    assert sum(step.result.terminated.sum() for step in lives) >= 3 * len([e for s in games for e in s.episodes]) > 0
     for life, game in zip(lives, games, strict=True):
         np.testing.assert_array_equal(life.obs["obs"], game.obs["obs"])
         np.testing.assert_array_equal(life.result.valid, game.result.valid)
@@ -87,9 +83,7 @@ def test_env_kwargs_and_frameskip_reach_the_emulator() -> None:
 
 
 def test_a_keyword_that_the_group_decides_itself_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match="env_kwargs has 'num_threads', unknown to atari_pong: it may have full_"
-    ):
+    with pytest.raises(ValueError, match="env_kwargs has 'num_threads', unknown to atari_pong: it may have full_"):
         describe("atari_pong", EnvOptions(env_kwargs='{"num_threads": 8}'))
 
 

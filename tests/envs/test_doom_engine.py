@@ -95,9 +95,7 @@ def test_an_owner_that_dies_while_an_engine_starts_leaves_nothing(tmp_path):
     fake_engine.write_text(f'#!/bin/sh\necho $$ "$@" > {tmp_path}/started\nkill -KILL $PPID\nexec cat\n')
     fake_engine.chmod(0o755)
     owner_code = f"import vizdoom\nvizdoom.exe_path = {str(fake_engine)!r}\n{OWNER}"
-    owner = subprocess.run(
-        [sys.executable, "-c", owner_code], env=ENVIRONMENT, stdin=subprocess.PIPE, check=False
-    )
+    owner = subprocess.run([sys.executable, "-c", owner_code], env=ENVIRONMENT, stdin=subprocess.PIPE, check=False)
     assert owner.returncode == -signal.SIGKILL
     words = (tmp_path / "started").read_text().split()
     instance_id = words[words.index("+viz_instance_id") + 1]

@@ -28,9 +28,7 @@ class Stage:
     def step(self, *actions: tuple[int, ...]) -> list[Episode]:
         """The same action for every actor, unless there is one for each."""
         discrete = np.array(actions * (self.group.num_actors // len(actions)), np.int32)
-        return self.group.step(
-            discrete, np.zeros((self.group.num_actors, 0), np.float32), self.obs, self.result
-        )
+        return self.group.step(discrete, np.zeros((self.group.num_actors, 0), np.float32), self.obs, self.result)
 
     def flags(self, actor_idx: int = 0) -> dict[str, bool]:
         names = ("terminated", "truncated", "valid", "first")
@@ -45,9 +43,7 @@ def stage() -> Iterator:
     """A function that starts a group; it is closed at the end."""
     groups = []
 
-    def start(
-        env_id: str = "doom_basic", num_envs: int = 1, options: EnvOptions | None = None, **kwargs
-    ) -> Stage:
+    def start(env_id: str = "doom_basic", num_envs: int = 1, options: EnvOptions | None = None, **kwargs) -> Stage:
         kwargs = {"seed": 3, "first_env_idx": 0} | kwargs
         groups.append(make_group(env_id, num_envs, options or EnvOptions(), **kwargs))
         return Stage(groups[-1])

@@ -42,9 +42,7 @@ GROUPS = {
     "vector_next_step": _vector(gym.vector.AutoresetMode.NEXT_STEP),
     "vector_same_step": _vector(gym.vector.AutoresetMode.SAME_STEP),
     "vector_disabled": _vector(gym.vector.AutoresetMode.DISABLED),
-    "atari_truncated": _named(
-        "atari_pong", atari_clip_rewards=False, env_kwargs='{"max_num_frames_per_episode": 60}'
-    ),
+    "atari_truncated": _named("atari_pong", atari_clip_rewards=False, env_kwargs='{"max_num_frames_per_episode": 60}'),
     "atari_terminated": _named("atari_breakout", atari_clip_rewards=False),
 }
 NUM_STEPS = {"gymnasium_frameskip": 320, "atari_truncated": 40, "atari_terminated": 180}
@@ -80,9 +78,7 @@ def test_flags_follow_the_life_of_an_episode(played) -> None:
             late = bool(row.truncated[n] or (row.terminated[n] and not row.first[n]))
 
 
-def test_an_episode_is_reported_by_the_step_that_ends_it_with_its_return_and_length(
-    name: str, played
-) -> None:
+def test_an_episode_is_reported_by_the_step_that_ends_it_with_its_return_and_length(name: str, played) -> None:
     _, steps = played
     hidden = name in (
         "vector_same_step",

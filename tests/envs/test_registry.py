@@ -79,9 +79,7 @@ def test_env_kwargs_reach_gymnasium_make() -> None:
 
 def test_a_module_before_a_colon_is_imported_to_register_its_envs(tmp_path, monkeypatch) -> None:
     (tmp_path / "my_package.py").write_text(
-        "import gymnasium\n"
-        "from envs.toys import Bandit\n"
-        "gymnasium.register('FromModule-v0', entry_point=Bandit)\n"
+        "import gymnasium\nfrom envs.toys import Bandit\ngymnasium.register('FromModule-v0', entry_point=Bandit)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     try:
@@ -94,10 +92,7 @@ def test_a_module_before_a_colon_is_imported_to_register_its_envs(tmp_path, monk
 
 def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tmp_path, monkeypatch) -> None:
     (tmp_path / "my_plugin.py").write_text(
-        "import envs\n"
-        "from envs.toys import Bandit\n"
-        "def register():\n"
-        "    envs.register_env('plugged', Bandit)\n"
+        "import envs\nfrom envs.toys import Bandit\ndef register():\n    envs.register_env('plugged', Bandit)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     asked = []

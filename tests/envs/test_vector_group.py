@@ -125,9 +125,7 @@ def test_a_batch_of_actions_is_in_the_action_space_of_the_vector_env() -> None:
     rng = np.random.default_rng(0)
     for space in (*leaves, gym.spaces.Tuple(leaves)):
         spec = ActionSpec.of(space)
-        discrete = (
-            np.array([rng.integers(0, size, 4) for size in spec.discrete_sizes], np.int32).reshape(-1, 4).T
-        )
+        discrete = np.array([rng.integers(0, size, 4) for size in spec.discrete_sizes], np.int32).reshape(-1, 4).T
         continuous = rng.normal(0, 2, (4, spec.num_continuous)).astype(np.float32)
         batch = gym.vector.utils.batch_space(space, 4)
         assert batch.contains(_batch_decoder(space, 4)(discrete, continuous))

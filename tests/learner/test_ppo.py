@@ -32,9 +32,7 @@ def random_case(shape: tuple[int, int], seed: int = 0) -> dict[str, torch.Tensor
 
 
 def slow_loss(case: dict[str, np.ndarray], s: dict) -> dict[str, float]:
-    rows = [
-        {name: case[name][i] for name in NAMES} for i in np.ndindex(case["mask"].shape) if case["mask"][i]
-    ]
+    rows = [{name: case[name][i] for name in NAMES} for i in np.ndindex(case["mask"].shape) if case["mask"][i]]
     mean = np.mean([row["advantage"] for row in rows])
     stddev = np.std([row["advantage"] for row in rows])
     policy, value, entropy, kl, clipped, ratios = [], [], [], [], [], []

@@ -18,9 +18,7 @@ T, B = 6, 4
 
 
 def small(**changes) -> ModelConfig:
-    return ModelConfig(
-        **({"encoder_conv_mlp_layers": (16,), "encoder_mlp_layers": (8,), "rnn_size": 12} | changes)
-    )
+    return ModelConfig(**({"encoder_conv_mlp_layers": (16,), "encoder_mlp_layers": (8,), "rnn_size": 12} | changes))
 
 
 def rollout(model: torch.nn.Module) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor]:
@@ -52,7 +50,7 @@ def test_steps_one_by_one_give_what_an_unroll_gives(core, share_critic):
     model = randomized(build_model(config, SPACE, SPEC))
     obs, state, first = rollout(model)
     model.update_normalizers(obs)
-    model.value_norm.update(10 * torch.randn(T, B) + 3, torch.ones(T, B, dtype=torch.bool))
+    model.update_value_norm(10 * torch.randn(T, B) + 3, torch.ones(T, B, dtype=torch.bool))
     with torch.no_grad():
         out = model.unroll(obs, state, first)
         assert out.params.shape == (T, B, 5 + 2 * 2)

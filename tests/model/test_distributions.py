@@ -41,9 +41,7 @@ def test_everything_is_as_in_torch_distributions(spec, batch):
     def total(of_heads, of_normal):
         return sum(of_heads, torch.zeros(batch)) + of_normal.sum(-1)
 
-    log_prob = total(
-        [head.log_prob(discrete[..., d]) for d, head in enumerate(heads)], normal.log_prob(continuous)
-    )
+    log_prob = total([head.log_prob(discrete[..., d]) for d, head in enumerate(heads)], normal.log_prob(continuous))
     torch.testing.assert_close(distribution.log_prob(discrete, continuous), log_prob)
     torch.testing.assert_close(distribution.entropy(), total([h.entropy() for h in heads], normal.entropy()))
     kl = total(

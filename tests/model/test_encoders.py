@@ -125,9 +125,7 @@ def test_a_registered_encoder_is_found_by_name_in_both_precisions():
 
 
 def test_a_registered_model_is_built_by_name():
-    register_model("test_only_model")(
-        lambda config, obs_space, action_spec: nn.Linear(action_spec.num_continuous, 1)
-    )
+    register_model("test_only_model")(lambda config, obs_space, action_spec: nn.Linear(action_spec.num_continuous, 1))
     model = build_model(ModelConfig(model="test_only_model"), gym.spaces.Dict({}), ActionSpec((), 4))
     assert model.in_features == 4
 

@@ -52,7 +52,7 @@ def test_normalised_observations_have_mean_0_stddev_1_and_are_clipped():
 
 def test_normalised_values_come_back_to_the_scale_of_returns():
     norm, returns = ReturnNormalizer(), 100 + 5 * torch.randn(8, 3)
-    norm.update(returns, torch.ones(8, 3, dtype=torch.bool))
+    norm.update(returns, torch.ones(8, 3, dtype=torch.bool), torch.nn.Linear(2, 1))
     normal = norm.normalize(returns)
     assert normal.dtype == torch.float32
     assert normal.mean().item() == pytest.approx(0, abs=1e-5)
@@ -62,7 +62,16 @@ def test_normalised_values_come_back_to_the_scale_of_returns():
 
 def test_without_normalisation_values_stay_as_they_are():
     norm, returns = NoReturnNormalizer(), torch.randn(4, 2)
-    norm.update(returns, torch.ones(4, 2, dtype=torch.bool))
+    norm.update(returns, torch.ones(4, 2, dtype=torch.bool), torch.nn.Linear(2, 1))
     assert norm.normalize(returns) is returns
     assert norm.denormalize(returns) is returns
     assert list(norm.buffers()) == []
+
+
+def test_new_statistics_leave_the_predictions_in_the_scale_of_returns_as_they_were():
+    torch.manual_seed(0)
+    norm, head, features = ReturnNormalizer(), torch.nn.Linear(4, 1), torch.randn(6, 4)
+    before = norm.denormalize(head(features))
+    for scale in (50.0, 0.1):
+        norm.update(scale * torch.randn(5, 2) - 7, torch.ones(5, 2, dtype=torch.bool), head)
+        torch.testing.assert_close(norm.denormalize(head(features)), before, rtol=1e-4, atol=1e-4)

@@ -11,9 +11,7 @@ CORES = [(GRU, nn.GRUCell), (LSTM, nn.LSTMCell)]
 IN, H = 5, 4
 
 
-def build(
-    core: type, num_steps: int, batch: int
-) -> tuple[nn.Module, torch.Tensor, torch.Tensor, torch.Tensor]:
+def build(core: type, num_steps: int, batch: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor, torch.Tensor]:
     torch.manual_seed(0)
     module = core(IN, H).double()
     with torch.no_grad():

@@ -1,0 +1,48 @@
+"""Imports point one way, and rollout workers stay light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(p for package in ("sf", "envs") for p in (ROOT / package).rglob("*.py"))
+
+
+def imported_modules(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def belongs(module, package):
+    return module == package or module.startswith(package + ".")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_module_imports_only_what_its_layer_may(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    forbidden = {"envs": ["sf", "torch"]}.get(parts[0], [])
+    if parts[0] == "sf" and len(parts) > 2:
+        layers = {"rollout", "policy", "learner", "model"} - {parts[1]}
+        allowed = {"policy": {"model"}, "learner": {"model"}}.get(parts[1], set())
+        forbidden = [f"sf.{layer}" for layer in layers - allowed]
+        if parts[1] == "rollout":
+            forbidden.append("torch")
+    wrong = [m for m in imported_modules(path) for f in forbidden if belongs(m, f)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "doom_basic", "atari_pong", "toy_memory"])
+def test_a_rollout_worker_imports_no_torch(env):
+    code = (
+        "import sys, sf.rollout.worker, sf.train, envs\n"
+        f"envs.make_group({env!r}, 1, envs.EnvOptions(), seed=0, first_env_idx=0).close()\n"
+        "assert not any(m == 'torch' or m.startswith('torch.') for m in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

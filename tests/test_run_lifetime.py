@@ -1,0 +1,268 @@
+"""Runs as a user starts them: how they end, what they leave, and how they go on."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+FAST = [
+    "--num_workers",
+    "2",
+    "--num_envs_per_worker",
+    "2",
+    "--batch_size",
+    "64",
+    "--rollout",
+    "8",
+    "--device",
+    "cpu",
+]
+FAST += ["--encoder_mlp_layers", "16", "--summaries_every_sec", "0.3", "--learner_threads", "1"]
+
+
+def command(tmp_path, *flags, env="toy_identity"):
+    return [sys.executable, "-m", "sf.train", "--env", env, "--train_dir", str(tmp_path), *FAST, *flags]
+
+
+def start(tmp_path, *flags, env="toy_identity"):
+    """A run in its own process group, once it has begun to train."""
+    process = subprocess.Popen(
+        command(tmp_path, *flags, env=env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    for line in process.stdout:
+        if "frames" in line and "frames 0 " not in line:
+            return process
+    raise AssertionError(f"the run ended with {process.wait()} before it trained")
+
+
+def train(tmp_path, *flags, env="toy_identity"):
+    done = subprocess.run(command(tmp_path, *flags, env=env), capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def descendants(pid):
+    """All processes below `pid`, and those that share the session of one of them."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        parents[int(stat.parent.name)] = int(fields[1])
+    found, frontier = set(), {pid}
+    while frontier:
+        frontier = {child for child, parent in parents.items() if parent in frontier} - found
+        found |= frontier
+    return found
+
+
+def alive(pids):
+    """Those of `pids` that still run; one that nobody has waited for yet is dead."""
+    running = set()
+    for pid in pids:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state != "Z":
+            running.add(pid)
+    return running
+
+
+def wait_until_gone(pids, timeout_s=5.0):
+    """Waits on the processes themselves, not on time."""
+    for pid in pids:
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            select.select([fd], [], [], timeout_s)
+        finally:
+            os.close(fd)
+    return alive(pids)
+
+
+@pytest.fixture
+def shm_before():
+    return set(os.listdir("/dev/shm"))
+
+
+@pytest.mark.parametrize("env", ["toy_identity", "doom_basic"])
+@pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_a_checkpoint_and_leaves_nothing_behind(tmp_path, shm_before, env, signum, status):
+    process = start(tmp_path, env=env)
+    children = descendants(process.pid)
+    assert len(children) >= 4
+    os.killpg(process.pid, signum)  # as a terminal does: to every process of the group
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == status, output
+    assert wait_until_gone(children) == set()
+    assert set(os.listdir("/dev/shm")) <= shm_before
+    assert len(list((tmp_path / env / "checkpoints").glob("checkpoint_*.safetensors"))) == 1
+    assert json.loads((tmp_path / env / "summary.json").read_text())["stopped_by"] == signum
+
+
+@pytest.mark.parametrize("env", ["toy_identity", "doom_basic"])
+def test_a_killed_parent_takes_every_process_with_it(tmp_path, shm_before, env):
+    process = start(tmp_path, env=env)
+    children = descendants(process.pid)
+    assert len(children) >= 4
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert wait_until_gone(children) == set()
+    assert set(os.listdir("/dev/shm")) <= shm_before
+
+
+@pytest.mark.parametrize("victim", ["rollout-1", "policy-0", "learner-0"])
+def test_a_killed_child_ends_the_run_with_its_name(tmp_path, victim):
+    process = start(tmp_path)
+    children = descendants(process.pid)
+    (pid,) = [p for p in children if Path(f"/proc/{p}/comm").read_text().strip() == victim]
+    os.kill(pid, signal.SIGKILL)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert f"{victim} died" in output
+    assert wait_until_gone(children) == set()
+
+
+def test_an_environment_that_raises_ends_the_run_with_its_traceback(tmp_path):
+    (tmp_path / "broken_env.py").write_text(
+        "import gymnasium as gym\n"
+        "class Broken(gym.Env):\n"
+        "    observation_space = gym.spaces.Box(0, 1, (1,))\n"
+        "    action_space = gym.spaces.Discrete(2)\n"
+        "    def reset(self, *, seed=None, options=None):\n"
+        "        return self.observation_space.low, {}\n"
+        "    def step(self, action):\n"
+        "        raise KeyError('the door is stuck')\n"
+        "gym.register('Broken-v0', Broken)\n"
+    )
+    done = subprocess.run(
+        command(tmp_path, "--experiment", "broken", env="broken_env:Broken-v0"),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert done.returncode == 1
+    assert "the door is stuck" in done.stderr
+    assert "broken_env.py" in done.stderr
+
+
+def test_a_finished_run_says_where_it_lies_and_what_to_type_next(tmp_path):
+    output = train(tmp_path, "--train_for_env_steps", "640")
+    run = tmp_path / "toy_identity"
+    assert str(run) in output
+    assert "resume: sf-train" in output
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["env_steps"] == summary["env_frames"] == 640
+    assert summary["stopped_by"] is None
+    for key in (
+        "seconds",
+        "env_frames_per_second",
+        "steady_env_frames_per_second",
+        "mean_return",
+        "train/lag_mean",
+    ):
+        assert key in summary
+    assert {"rollout/wait_share", "policy/wait_share", "learner/wait_share"} <= summary.keys()
+    assert {"config.yaml", "metrics.jsonl", "tensorboard", "checkpoints"} <= {p.name for p in run.iterdir()}
+
+
+def checkpoint(run, index=-1):
+    return load_file(sorted((run / "checkpoints").glob("*.safetensors"))[index])
+
+
+SYNC = ["--async_rl", "false", "--batch_size", "32", "--core", "gru", "--rnn_size", "8"]
+
+
+def test_synchronous_runs_with_one_seed_give_the_same_weights_to_the_bit(tmp_path):
+    for name, seed in (("a", "3"), ("b", "3"), ("c", "4")):
+        train(tmp_path, *SYNC, "--experiment", name, "--seed", seed, "--train_for_env_steps", "1280")
+    a, b, c = (checkpoint(tmp_path / name) for name in "abc")
+    assert a.keys() == b.keys() == c.keys()
+    assert all(np.array_equal(a[key], b[key]) for key in a)
+    assert not all(np.array_equal(a[key], c[key]) for key in a)
+
+
+def test_a_resumed_run_goes_on_with_counters_optimiser_schedule_and_normalisers(tmp_path):
+    flags = ["--lr_schedule", "linear", "--normalize_returns", "true", "--normalize_input", "true"]
+    train(tmp_path, *flags, "--train_for_env_steps", "1280")
+    run = tmp_path / "toy_identity"
+    before = checkpoint(run)
+    first = json.loads((run / "summary.json").read_text())
+    train(tmp_path, "--train_for_env_steps", "2560")  # the flags come from the run
+    after = checkpoint(run)
+    second = json.loads((run / "summary.json").read_text())
+    assert second["env_steps"] == 2560
+    assert second["seconds"] > first["seconds"]
+    assert second["train/policy_version"] == 2 * first["train/policy_version"] - 1
+    assert second["train/learning_rate"] < 1e-4 / 2
+    step = next(key for key in before if key.startswith("optimizer/") and key.endswith("/step"))
+    assert after[step] == 2 * before[step]
+    for name in ("model/value_norm.moments.count", "model/obs_norm.moments.0.count"):
+        assert after[name] > before[name] > 0
+    metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    steps = [record["env_steps"] for record in metrics]
+    assert steps == sorted(steps)
+
+
+def test_the_previous_checkpoint_is_kept(tmp_path):
+    train(tmp_path, "--train_for_env_steps", "640")
+    train(tmp_path, "--train_for_env_steps", "1280")
+    train(tmp_path, "--train_for_env_steps", "1920")
+    names = sorted(p.name for p in (tmp_path / "toy_identity" / "checkpoints").iterdir())
+    assert names == ["checkpoint_000000001280.safetensors", "checkpoint_000000001920.safetensors"]
+
+
+def test_flags_of_another_network_do_not_touch_the_run(tmp_path):
+    train(tmp_path, "--train_for_env_steps", "640")
+    run = tmp_path / "toy_identity"
+    before = {p: p.read_bytes() for p in (run / "checkpoints").iterdir()}
+    done = subprocess.run(
+        command(tmp_path, "--core", "gru", "--train_for_env_steps", "1280"),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "another network" in done.stderr
+    assert {p: p.read_bytes() for p in (run / "checkpoints").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("flags", "env", "sentence"),
+    [
+        ([], "CartPoleee-v1", "CartPole"),
+        ([], "doom_basics", "doom_basic"),
+        (["--device", "cuda"], "toy_identity", "torch sees no GPU"),
+        (["--async_rl", "false", "--batch_size", "24"], "toy_identity", "must be a multiple of the other"),
+        (["--num_envs_per_worker", "20000000"], "toy_identity", "GiB of memory"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_starts_or_is_touched(tmp_path, flags, env, sentence):
+    import torch  # noqa: PLC0415
+
+    if "cuda" in flags and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    done = subprocess.run(command(tmp_path, *flags, env=env), capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert sentence in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
