@@ -160,14 +160,14 @@ def publishing_learner(reports: Reports, args: Any) -> None:
 
 
 def _drain(reports: Reports, args: Any) -> None:
-    reports.send("ready", env_steps=0, seconds=0.0)
+    reports.send("ready", env_steps=0, seconds_before=0.0)
     env_steps, reported_at = 0, time.perf_counter()
     while True:
         waiting_since = time.perf_counter()
         slots = args.pool.full.get_many()
         busy_since = time.perf_counter()
         if STOP in slots:
-            reports.send("finished", env_steps=env_steps, seconds=0.0)
+            reports.send("finished", env_steps=env_steps)
             return
         args.pool.give_back(slots)
         samples = len(slots) * args.config.sampler.rollout

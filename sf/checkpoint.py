@@ -8,6 +8,7 @@ that matches the pattern is whole; older ones are removed after that, and the pr
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from sf.run_dir import write_atomically
 _PATTERN = "checkpoint_*.safetensors"
 _STATE = "state"  # key of the metadata
 
+MODEL = "model/"  # prefix of the weights among the tensors
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -33,6 +36,8 @@ class Checkpoint:
 def save(directory: Path, checkpoint: Checkpoint, env_steps: int, keep: int) -> Path:
     """Write a checkpoint named after its env steps, then remove all but the latest `keep`."""
     path = directory / f"checkpoint_{env_steps:012d}.safetensors"
+    if path.exists():  # nothing was trained since
+        return path
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
     data = safetensors.torch.save(tensors, metadata={_STATE: json.dumps(checkpoint.state)})
     write_atomically(path, data)
@@ -44,6 +49,22 @@ def save(directory: Path, checkpoint: Checkpoint, env_steps: int, keep: int) -> 
 def latest(directory: Path) -> Path | None:
     """The newest checkpoint, or None."""
     return max(directory.glob(_PATTERN), default=None)
+
+
+def check_fits(directory: Path, weight_shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raises ValueError where the newest checkpoint holds another network than one with these weights."""
+    path = latest(directory)
+    if path is None:
+        return
+    with safe_open(path, framework="pt") as file:
+        names = [name for name in file.keys() if name.startswith(MODEL)]  # noqa: SIM118  no mapping
+        saved = {name[len(MODEL) :]: tuple(file.get_slice(name).get_shape()) for name in names}
+    if saved != dict(weight_shapes):
+        different = sorted({name for name, _ in saved.items() ^ weight_shapes.items()})
+        raise ValueError(
+            f"{path} holds another network than the flags describe (they differ in {', '.join(different[:3])}): "
+            "leave the flags of the model as they were, or name another --experiment"
+        )
 
 
 def load(path: Path) -> Checkpoint:

@@ -343,6 +343,12 @@ class Config:
             f"batch_size is {batch}: it must be a multiple of rollout ({rollout}), for example "
             f"{max(1, round(batch / rollout)) * rollout}",
         )
+        steps = self.learner.num_batches_per_epoch * self.learner.num_epochs
+        _require(
+            not self.sampler.async_rl or self.sampler.max_policy_lag >= steps,
+            f"max_policy_lag is {self.sampler.max_policy_lag}: the policy is {steps} versions on after each iteration "
+            "(num_batches_per_epoch x num_epochs), so all asynchronous data would be too old; raise it",
+        )
         _require(
             not (self.learner.lr_schedule == "linear" and self.run.train_for_env_steps >= 10_000_000_000),
             "lr_schedule is linear: it needs train_for_env_steps to know where the end is",

@@ -51,6 +51,7 @@ class SharedArrays:
             os.ftruncate(fd, self.num_bytes)
         self._fd = fd
         self._mmap = mmap.mmap(fd, self.num_bytes)
+        self.buffer = np.frombuffer(self._mmap, np.uint8)  # all of it, [num_bytes]
         self._arrays = {
             field.name: np.frombuffer(
                 self._mmap, field.dtype, count=int(np.prod(field.shape, dtype=np.int64)), offset=offset

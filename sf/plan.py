@@ -34,6 +34,7 @@ class Plan:
     num_slots: int
     num_weights: int  # floats of all parameters and buffers
     state_size: int  # floats of the recurrent state of an actor
+    weight_shapes: dict[str, tuple[int, ...]]  # by name
 
     @property
     def num_groups(self) -> int:
@@ -82,6 +83,7 @@ def make_plan(config: Config) -> Plan:
         num_slots=num_actors + (extra_slots if sampler.async_rl else 0),
         num_weights=num_weights(model),
         state_size=model.state_size,
+        weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},
     )
     if not sampler.async_rl:
         _check_rounds(plan)

@@ -29,6 +29,7 @@ class Progress:
     seconds_before: float = 0.0  # wall time of earlier parts of a resumed run
     env_steps: int = 0  # that the learner has taken
     num_episodes: int = 0
+    has_begun: bool = False  # the learner has said where it begins
 
     def __post_init__(self) -> None:
         self._episodes: deque[list] = deque(maxlen=self.stats_avg)
@@ -40,6 +41,12 @@ class Progress:
     @property
     def seconds(self) -> float:
         return self.seconds_before + time.perf_counter() - self.started_at
+
+    def resume(self, env_steps: int, seconds_before: float) -> None:
+        """Go on where an earlier part of the run ended."""
+        self.env_steps = env_steps
+        self.seconds_before = seconds_before
+        self.has_begun = True
 
     def add_episodes(self, episodes: list[list]) -> None:
         self._episodes.extend(episodes)

@@ -13,11 +13,10 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 def configure(num_threads: int, deterministic: bool) -> None:
     """Set the CPU threads, keep freed memory, and make results reproducible where asked."""
     torch.set_num_threads(num_threads)
-    torch.set_float32_matmul_precision("high")
+    torch.set_float32_matmul_precision("highest" if deterministic else "high")
     torch.backends.cudnn.benchmark = not deterministic
     if deterministic:
         torch.use_deterministic_algorithms(True, warn_only=True)
-        torch.backends.cuda.matmul.allow_tf32 = False
     _keep_freed_memory()
 
 
@@ -33,7 +32,7 @@ def resolve_device(device: str) -> str:
 def resolve_bfloat16(precision: str, device: str) -> bool:
     """Whether matrix products run in bfloat16."""
     if precision == "auto":
-        return torch.cuda.is_bf16_supported() if device == "cuda" else _cpu_has_bfloat16()
+        return torch.cuda.is_bf16_supported(including_emulation=False) if device == "cuda" else _cpu_has_bfloat16()
     return precision == "bfloat16"
 
 

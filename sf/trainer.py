@@ -8,14 +8,14 @@ Waits for  a report, the death of a child, a signal, or the time of the next rec
 from __future__ import annotations
 
 import multiprocessing
-import signal
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from multiprocessing import connection
+from multiprocessing.connection import Connection
 from typing import Any
 
-from sf import processes
+from sf import checkpoint, processes
 from sf.channels import Channels
 from sf.config import Config
 from sf.counters import Counters
@@ -31,9 +31,10 @@ from sf.queues import STOP
 from sf.rollout.worker import RolloutWorkerArgs, rollout_worker
 from sf.run_dir import RunDir
 from sf.slots import SlotPool
+from sf.stopping import Signals, StopFlag, caught_signals
 
 _STOP_WITHIN_S = 10.0
-_KILL_AFTER_S = 2.0
+_SAVE_WITHIN_S = 120.0  # the learner: the rest of an iteration, and the last checkpoint
 
 
 class ChildError(RuntimeError):
@@ -48,6 +49,8 @@ def train(config: Config) -> dict[str, Any]:
     """
     plan = make_plan(config)
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+    if config.run.restart_behavior == "resume":
+        checkpoint.check_fits(run_dir.checkpoints, plan.weight_shapes)
     run_dir.prepare(config)
     return Run(plan, run_dir).run()
 
@@ -84,9 +87,12 @@ class Run:
         }
         self._counters = Counters.allocate(plan.num_workers + num_policy_workers + 1)
         self._progress = Progress(self._counters, roles, plan.spec.frameskip, config.run.stats_avg)
+        self._stop_flag = StopFlag()
         self._children: list[Child] = []
-        self._failure: str | None = None
+        self._failure: Exception | None = None
         self._finished = False
+        self._stopping = False
+        self._started_at = time.time()
 
     def run(self) -> dict[str, Any]:
         run = self._plan.config.run
@@ -97,159 +103,175 @@ class Run:
         target_seconds = run.train_for_seconds if run.train_for_seconds < 10**10 else None
         title = f"{run.env} in {self._run_dir.path}"
         writer = MetricsWriter(self._run_dir)
-        with Display(title, target_frames, target_seconds) as display, _signals() as signals:
+        with Display(title, target_frames, target_seconds) as display, caught_signals() as signals:
             try:
-                self._start()
+                self._start(signals)
                 self._watch(signals, writer, display)
             finally:
-                self._stop(display)
+                self._stop(signals, display)
                 writer.close()
-        summary = {**self._progress.summary(), "stopped_by": signals.received}
+        summary = {**self._progress.summary(), "stopped_by": signals.first}
         self._run_dir.write_summary(summary)
         if self._failure is not None:
-            raise ChildError(self._failure)
+            raise self._failure
         return summary
 
-    def _start(self) -> None:
+    def _start(self, signals: Signals) -> None:
         """Rollout workers first: simulators take longest to start."""
-        plan, config = self._plan, self._plan.config
-        roles = self._progress.roles
-        # The fork server imports what every rollout worker needs, once: they start fast and share those pages.
-        multiprocessing.set_forkserver_preload(["sf.rollout.worker"])
-        for i in range(plan.num_workers):
-            args = RolloutWorkerArgs(
-                worker_idx=i,
-                env=config.run.env,
-                options=config.environment,
-                num_envs_per_group=config.sampler.num_envs_per_group,
-                rollout=config.sampler.rollout,
-                seed=config.run.seed,
-                core=plan.core_of(i),
-                pool=self._pool,
-                channels=self._channels,
-                counters=self._counters.row(roles["rollout"][i]),
+        processes.start_fork_server(["sf.rollout.worker"])
+        for i in range(self._plan.num_workers):
+            if signals.first is not None:
+                return
+            self._children.append(
+                processes.start("forkserver", f"rollout-{i}", rollout_worker, self._rollout_worker_args(i))
             )
-            self._children.append(processes.start("forkserver", f"rollout-{i}", rollout_worker, args))
-        pipes = [multiprocessing.Pipe(duplex=False) for _ in roles["policy"]]
-        learner_args = LearnerArgs(
-            config=config,
-            spec=plan.spec,
-            num_actors=plan.num_actors,
-            bfloat16=plan.bfloat16,
-            num_threads=plan.learner_threads,
-            memory=self._memory,
-            policy_workers=tuple(learner_end for _, learner_end in pipes),
-            pool=self._pool,
-            counters=self._counters.row(roles["learner"][0]),
-            checkpoints=self._run_dir.checkpoints.absolute(),
-        )
+        num_policy_workers = self._plan.config.sampler.policy_workers_per_policy
+        pipes = [multiprocessing.Pipe() for _ in range(num_policy_workers)]
+        learner_args = self._learner_args(tuple(learner_end for learner_end, _ in pipes))
         self._children.append(processes.start("spawn", "learner-0", self._learner_body, learner_args))
-        for i, (policy_end, _) in enumerate(pipes):
-            policy_args = PolicyWorkerArgs(
-                spec=plan.spec,
-                model=config.model,
-                bfloat16=plan.bfloat16,
-                synchronous=not config.sampler.async_rl,
-                num_threads=plan.policy_threads,
-                seed=config.run.seed + i,
-                rollout=config.sampler.rollout,
-                memory=self._memory,
-                learner=policy_end,
-                pool=self._pool,
-                channels=self._channels,
-                counters=self._counters.row(roles["policy"][i]),
-            )
+        for i, (_, policy_end) in enumerate(pipes):
+            policy_args = self._policy_worker_args(i, policy_end)
             self._children.append(processes.start("spawn", f"policy-{i}", self._policy_body, policy_args))
         for pipe in pipes:  # the children hold them now; the end of one must be seen by the other
             pipe[0].close()
             pipe[1].close()
 
-    def _watch(self, signals: _Signals, writer: MetricsWriter, display: Display) -> None:
+    def _rollout_worker_args(self, idx: int) -> RolloutWorkerArgs:
+        plan, config = self._plan, self._plan.config
+        return RolloutWorkerArgs(
+            worker_idx=idx,
+            env=config.run.env,
+            options=config.environment,
+            num_envs_per_group=config.sampler.num_envs_per_group,
+            rollout=config.sampler.rollout,
+            seed=config.run.seed,
+            core=plan.core_of(idx),
+            pool=self._pool,
+            channels=self._channels,
+            counters=self._counters.row(self._progress.roles["rollout"][idx]),
+        )
+
+    def _policy_worker_args(self, idx: int, to_learner: Connection) -> PolicyWorkerArgs:
+        plan, config = self._plan, self._plan.config
+        return PolicyWorkerArgs(
+            spec=plan.spec,
+            model=config.model,
+            bfloat16=plan.bfloat16,
+            synchronous=not config.sampler.async_rl,
+            num_threads=plan.policy_threads,
+            seed=config.run.seed + idx,
+            rollout=config.sampler.rollout,
+            memory=self._memory,
+            learner=to_learner,
+            pool=self._pool,
+            channels=self._channels,
+            counters=self._counters.row(self._progress.roles["policy"][idx]),
+        )
+
+    def _learner_args(self, to_policy_workers: tuple[Connection, ...]) -> LearnerArgs:
+        plan = self._plan
+        return LearnerArgs(
+            config=plan.config,
+            spec=plan.spec,
+            num_actors=plan.num_actors,
+            bfloat16=plan.bfloat16,
+            num_threads=plan.learner_threads,
+            memory=self._memory,
+            policy_workers=to_policy_workers,
+            pool=self._pool,
+            counters=self._counters.row(self._progress.roles["learner"][0]),
+            checkpoints=self._run_dir.checkpoints.absolute(),
+            started_at=self._started_at,
+            stop=self._stop_flag,
+        )
+
+    def _watch(self, signals: Signals, writer: MetricsWriter, display: Display) -> None:
         """Until the learner has finished, a signal arrives, time is up, or a child fails."""
         run = self._plan.config.run
         record_at = time.monotonic() + run.summaries_every_sec
-        while not (self._finished or self._failure or signals.received):
+        while not (self._finished or self._failure or signals.first):
             if self._progress.seconds > run.train_for_seconds:
-                return
+                break
             timeout = min(record_at - time.monotonic(), run.train_for_seconds - self._progress.seconds)
-            self._receive(display, max(0.0, timeout), signals.wakeup_fd)
+            self._receive(signals, display, max(0.0, timeout))
             if time.monotonic() >= record_at:
-                record_at += run.summaries_every_sec
+                record_at = time.monotonic() + run.summaries_every_sec
                 record = self._progress.record()
-                writer.write(record)
+                if self._progress.has_begun:
+                    writer.write(record)
                 display.show(record, self._progress.bottleneck(record))
-        if self._progress.env_steps > 0:
+        if self._progress.has_begun:
             writer.write(self._progress.record())
 
-    def _receive(self, display: Display, timeout: float, *also: int) -> None:
-        """Wait for reports, deaths, or `also`; handle what has come."""
-        alive = [child for child in self._children if not child.connection.closed]
-        waitables = [child.connection for child in alive] + list(also)
-        ready = connection.wait(waitables, timeout)  # a dead child's pipe is ready, too
-        for child in alive:
+    def _receive(self, signals: Signals, display: Display, timeout: float) -> None:
+        """Wait for reports, deaths or a signal, and handle what has come."""
+        living = [child for child in self._children if not child.is_gone]
+        open_pipes = [child.connection for child in living if not child.connection.closed]
+        sentinels = [child.process.sentinel for child in living]
+        ready = connection.wait([*open_pipes, *sentinels, signals.wakeup], timeout)
+        signals.clear_wakeup()
+        for child in living:
             if child.connection in ready:
-                self._handle(child, child.receive(), display)
+                for record in child.receive():
+                    self._handle(child, record, display)
+            if child.process.sentinel in ready:
+                self._bury(child)
 
-    def _handle(self, child: Child, records: list[dict[str, Any]], display: Display) -> None:
-        for record in records:
-            kind = record.pop("kind")
-            if kind == "episodes":
-                self._progress.add_episodes(record["episodes"])
-            elif kind == "train":
-                self._progress.add_training(record.pop("env_steps"), record)
-            elif kind == "checkpoint":
-                display.say(f"{child.name}: saved {record['path']}")
-            elif kind == "ready" and child.name.startswith("learner"):
-                self._progress.env_steps = record["env_steps"]
-                self._progress.seconds_before = record["seconds"]
-            elif kind == "finished":
-                self._progress.env_steps = record["env_steps"]
-                self._finished = True
-            elif kind == "error":
-                self._failure = f"{child.name} failed: {record['message']}\n\n{record['traceback']}"
-        if not records:  # the end of the pipe: the child is gone
-            child.connection.close()
-            child.process.join()
-            if child.process.exitcode != 0 and self._failure is None:
-                self._failure = f"{child.name} died: exit code {child.process.exitcode}"
+    def _handle(self, child: Child, record: dict[str, Any], display: Display) -> None:
+        kind = record.pop("kind")
+        if kind == "episodes":
+            self._progress.add_episodes(record["episodes"])
+        elif kind == "train":
+            self._progress.add_training(record.pop("env_steps"), record)
+        elif kind == "checkpoint":
+            display.say(f"{child.name}: saved {record['path']}")
+        elif kind == "ready":
+            child.is_ready = True
+            if child.name.startswith("learner"):
+                self._progress.resume(record["env_steps"], record["seconds_before"])
+        elif kind == "finished":
+            self._progress.env_steps = record["env_steps"]
+            self._finished = True
+        elif kind == "error":
+            self._failure = self._failure or _failure(child, record)
 
-    def _stop(self, display: Display) -> None:
-        """Ask every process to end, wait for it, and kill what does not."""
+    def _bury(self, child: Child) -> None:
+        """A child has ended; one that was not asked to has failed, whatever its exit code."""
+        child.process.join()
+        child.connection.close()
+        child.is_gone = True
+        if not (self._stopping or self._finished or self._failure):
+            self._failure = ChildError(f"{child.name} died: exit code {child.process.exitcode}")
+
+    def _stop(self, signals: Signals, display: Display) -> None:
+        """Ask every process to end, wait for it, and kill what does not. A second signal cuts the wait short."""
+        self._stopping = True
+        # In a thread: a process that was killed inside a queue may have left it locked for ever.
+        threading.Thread(target=self._send_stops, daemon=True).start()
+        asked_at = time.monotonic()
+        while any(self._may_go_on(child, asked_at, signals) for child in self._children):
+            self._receive(signals, display, timeout=0.5)
+        for child in self._children:
+            if not child.is_gone:
+                display.say(f"{child.name}: did not stop when it was asked to, killed")
+                child.process.kill()
+                child.process.join()
+
+    def _may_go_on(self, child: Child, asked_at: float, signals: Signals) -> bool:
+        patience_s = _SAVE_WITHIN_S if child.name.startswith("learner") else _STOP_WITHIN_S
+        return not (child.is_gone or signals.is_urgent or time.monotonic() - asked_at > patience_s)
+
+    def _send_stops(self) -> None:
+        self._stop_flag.set()
         self._pool.full.put(STOP)
         self._pool.free.put(STOP)
         self._channels.requests.put(STOP)
         for inbox in self._channels.inboxes:
             inbox.put(STOP)
-        deadline = time.monotonic() + _STOP_WITHIN_S
-        while time.monotonic() < deadline and any(not child.connection.closed for child in self._children):
-            self._receive(display, deadline - time.monotonic())
-        for child in self._children:
-            if child.process.is_alive():
-                display.say(f"{child.name}: did not stop within {_STOP_WITHIN_S:.0f} s, killed")
-                child.process.kill()
-            child.process.join(_KILL_AFTER_S)
 
 
-class _Signals:
-    """SIGINT and SIGTERM as something to wait for."""
-
-    def __init__(self) -> None:
-        self.received: int | None = None
-        self._reader, self._writer = connection.Pipe(duplex=False)
-        self.wakeup_fd = self._reader.fileno()
-
-    def handle(self, signum: int, _frame: object) -> None:
-        if self.received is None:
-            self.received = signum
-            self._writer.send_bytes(b"")
-
-
-@contextmanager
-def _signals() -> Iterator[_Signals]:
-    signals = _Signals()
-    before = {s: signal.signal(s, signals.handle) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield signals
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
+def _failure(child: Child, record: dict[str, Any]) -> Exception:
+    """A wrong setting shows while a child sets itself up, and takes one sentence; the rest are faults."""
+    if record["is_value_error"] and not child.is_ready:
+        return ValueError(record["message"])
+    return ChildError(f"{child.name} failed: {record['message']}\n\n{record['traceback']}")

@@ -84,7 +84,7 @@ def recording_learner(reports, args):
         loader.release(batch)
     axis = {name: 0 if name == "state" else 1 for name in records}
     np.savez(args.checkpoints / "batches.npz", **{k: np.concatenate(v, axis[k]) for k, v in records.items()})
-    reports.send("finished", env_steps=0, seconds=0.0)
+    reports.send("finished", env_steps=0)
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["async", "sync"])

@@ -90,7 +90,12 @@ class SlotCopier:
         self._steps = {name: torch.from_numpy(pool.arrays[name]) for name in ("first", *_STEP_FIELDS)}
         self._stream = torch.cuda.Stream() if device.type == "cuda" else None
         if device.type == "cuda":
-            _pin([*self._obs.values(), *self._steps.values()])
+            _pin(pool.arrays.buffer)
+
+    def note_last_use(self) -> None:
+        """Later copies wait, on the device, for the work that is queued there now."""
+        if self._stream is not None:
+            self._stream.wait_stream(torch.cuda.current_stream())
 
     def copy(self, slots: list[int], batch: Batch, first_column: int) -> None:
         """Fill columns first_column, first_column + 1, ... The slots may be reused when this returns."""
@@ -119,28 +124,35 @@ class AsyncLoader:
     def __init__(self, pool: SlotPool, copier: SlotCopier, batches: tuple[Batch, Batch]) -> None:
         self._pool = pool
         self._copier = copier
-        self._empty: SimpleQueue[Batch | None] = SimpleQueue()
-        self._filled: SimpleQueue[Batch | None] = SimpleQueue()
+        self._empty: SimpleQueue[Batch] = SimpleQueue()
+        self._filled: SimpleQueue[Batch | Exception | None] = SimpleQueue()
         for batch in batches:
             self._empty.put(batch)
         self._thread = threading.Thread(target=self._fill_batches, name="loader", daemon=True)
         self._thread.start()
 
     def next(self) -> Batch | None:
-        """The next filled batch; None after STOP. The one before must have been released."""
-        return self._filled.get()
+        """The next filled batch; None after STOP. The one before must have been released.
+
+        Raises what went wrong in the thread.
+        """
+        filled = self._filled.get()
+        if isinstance(filled, Exception):
+            raise filled
+        return filled
 
     def release(self, batch: Batch) -> None:
-        """The batch may be overwritten."""
+        """The batch may be overwritten, once the training that was queued on the device has read it."""
+        self._copier.note_last_use()
         self._empty.put(batch)
 
     def _fill_batches(self) -> None:
-        while True:
-            batch = self._empty.get()
-            if batch is None or not self._fill(batch):
-                self._filled.put(None)
-                return
-            self._filled.put(batch)
+        try:
+            while self._fill(batch := self._empty.get()):
+                self._filled.put(batch)
+            self._filled.put(None)
+        except Exception as error:
+            self._filled.put(error)
 
     def _fill(self, batch: Batch) -> bool:
         column = 0
@@ -203,9 +215,7 @@ class SyncLoader:
             self._held = []
 
 
-def _pin(tensors: list[Tensor]) -> None:
+def _pin(buffer: np.ndarray) -> None:
     """Page-lock shared memory in place, so that the GPU copies from it directly."""
-    runtime = torch.cuda.cudart()
-    for tensor in tensors:
-        error = runtime.cudaHostRegister(tensor.data_ptr(), tensor.numel() * tensor.element_size(), 0)
-        assert int(error) == 0, f"cudaHostRegister failed with error {int(error)}"
+    memory = torch.from_numpy(buffer)
+    torch.cuda.check_error(int(torch.cuda.cudart().cudaHostRegister(memory.data_ptr(), memory.numel(), 0)))

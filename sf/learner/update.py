@@ -1,7 +1,7 @@
 """Training on a batch: forward pass, targets, loss, backward pass, Adam.
 
 Nothing here waits for the device: metrics stay tensors until they are asked for (the KL-adaptive schedule, which has to
-know a number after each step, is the exception).
+know a number after each step, is the exception). Publishing the weights, which follows each step, does wait.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from envs import ActionSpec
+from sf.checkpoint import MODEL
 from sf.config import Config
 from sf.learner import schedules
 from sf.learner.batch import Batch
@@ -25,7 +26,6 @@ from sf.model.inference import num_weights, write_flat
 from sf.model.registry import build_model
 
 _OPTIMIZER = "optimizer/"  # prefix of its tensors in a checkpoint
-_MODEL = "model/"
 
 
 class Updater:
@@ -105,7 +105,7 @@ class Updater:
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint keeps of network and optimiser, and the state of the random numbers."""
-        out = {_MODEL + name: value for name, value in self.model.state_dict().items()}
+        out = {MODEL + name: value for name, value in self.model.state_dict().items()}
         for (name, _), moments in zip(self.model.named_parameters(), self._moments(), strict=True):
             out |= {f"{_OPTIMIZER}{name}/{key}": value for key, value in moments.items()}
         return {**out, "rng": torch.get_rng_state()}
@@ -115,23 +115,22 @@ class Updater:
         return {"version": self.version, "learning_rate": self.learning_rate}
 
     def load(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on where `tensors` and `state` were taken. Raises ValueError where they are of another network."""
-        model = {name[len(_MODEL) :]: value for name, value in tensors.items() if name.startswith(_MODEL)}
-        try:
-            self.model.load_state_dict(model)
-        except RuntimeError as error:
-            raise ValueError(
-                "the checkpoint holds another network than the flags describe: leave the flags of the model as they "
-                f"were, or name another --experiment ({error})"
-            ) from None
+        """Go on where `tensors` and `state` were taken: of the same network."""
+        model = {name[len(MODEL) :]: value for name, value in tensors.items() if name.startswith(MODEL)}
+        self.model.load_state_dict(model)
         for (name, parameter), moments in zip(self.model.named_parameters(), self._moments(), strict=True):
             prefix = f"{_OPTIMIZER}{name}/"
-            saved = {key[len(prefix) :]: value for key, value in tensors.items() if key.startswith(prefix)}
-            for key, value in saved.items():
-                moments[key] = value.to(parameter.device if value.ndim else "cpu")
+            for key, value in tensors.items():
+                if key.startswith(prefix):
+                    # The fused kernel walks raw memory: moments need the memory format of their parameter.
+                    like = torch.empty_like(
+                        parameter if value.ndim else value, device=self._device, requires_grad=False
+                    )
+                    moments[key[len(prefix) :]] = like.copy_(value)
         torch.set_rng_state(tensors["rng"])
         self.version = state["version"]
-        self._set_learning_rate(state["learning_rate"])
+        if self._config.lr_schedule == "kl_adaptive":  # the others follow from the flags
+            self._set_learning_rate(state["learning_rate"])
 
     def _moments(self) -> list[dict[str, Tensor]]:
         return [self._optimizer.state[parameter] for parameter in self._parameters]

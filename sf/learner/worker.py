@@ -9,6 +9,7 @@ Unblocked  by rollout workers, or by STOP among the filled slots.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,6 +26,7 @@ from sf.learner.update import Updater
 from sf.policy_memory import PolicyMemory, PolicyMemorySpec
 from sf.processes import Reports
 from sf.slots import SlotPool
+from sf.stopping import StopFlag
 from sf.torch_runtime import configure
 
 _REPORT_EVERY_S = 1.0
@@ -44,6 +46,8 @@ class LearnerArgs:
     pool: SlotPool
     counters: CounterRow
     checkpoints: Path
+    started_at: float  # time.time() of the start of the run
+    stop: StopFlag
 
 
 def learner(reports: Reports, args: LearnerArgs) -> None:
@@ -55,11 +59,11 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     state.publish(memory)
     memory.share(args.policy_workers)
     loader = _make_loader(args, memory)
-    reports.send("ready", env_steps=state.env_steps, seconds=state.seconds)
+    reports.send("ready", env_steps=state.env_steps, seconds_before=state.seconds_before)
 
     counters = args.counters
     reported_at = time.perf_counter()
-    while not state.is_finished:
+    while not (state.is_finished or args.stop.is_set()):
         waiting_since = time.perf_counter()
         batch = loader.next()
         busy_since = time.perf_counter()
@@ -76,7 +80,9 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         if state.is_save_due:
             reports.send("checkpoint", path=str(state.save()))
     reports.send("checkpoint", path=str(state.save()))
-    reports.send("finished", env_steps=state.env_steps, seconds=state.seconds)
+    reports.send("finished", env_steps=state.env_steps)
+    if args.memory.device != "cpu":
+        _wait_for_the_readers(args.policy_workers)
 
 
 class _LearnerState:
@@ -89,8 +95,7 @@ class _LearnerState:
         action_spec = ActionSpec.of(args.spec.action_space)
         self.updater = Updater(args.config, args.spec.obs_space, action_spec, args.bfloat16, device)
         self.env_steps = 0
-        self._seconds_before = 0.0
-        self._started_at = time.time()
+        self.seconds_before = 0.0
         self._saved_at = time.monotonic()
         self._target = run.train_for_env_steps
         if run.train_for_env_frames is not None:
@@ -106,7 +111,7 @@ class _LearnerState:
     @property
     def seconds(self) -> float:
         """Wall time of the whole run, earlier parts of a resumed one included."""
-        return self._seconds_before + time.time() - self._started_at
+        return self.seconds_before + time.time() - self._args.started_at
 
     @property
     def is_save_due(self) -> bool:
@@ -132,8 +137,15 @@ class _LearnerState:
 
     def _load(self, saved: checkpoint.Checkpoint) -> None:
         self.env_steps = saved.state["env_steps"]
-        self._seconds_before = saved.state["seconds"]
+        self.seconds_before = saved.state["seconds"]
         self.updater.load(saved.tensors, saved.state["updater"])
+
+
+def _wait_for_the_readers(policy_workers: tuple[Connection, ...]) -> None:
+    """GPU memory goes with the process that allocated it: stay until no policy worker uses it any more."""
+    for connection in policy_workers:
+        with suppress(EOFError, OSError):
+            connection.recv()  # nothing is ever sent this way: it is the end of the pipe that is waited for
 
 
 def _make_loader(args: LearnerArgs, memory: PolicyMemory) -> AsyncLoader | SyncLoader:

@@ -50,7 +50,10 @@ class PolicyWorkerArgs:
 def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
     """Body of the process."""
     configure(args.num_threads, deterministic=args.synchronous)
-    policy = _Policy(args)
+    try:
+        policy = _Policy(args)
+    except EOFError:
+        return  # the learner ended before it shared its memory: the parent hears why from the learner
     channels, counters = args.channels, args.counters
     min_requests = channels.num_groups if args.synchronous else 1
     reports.send("ready")
@@ -116,10 +119,9 @@ class _Policy:
             log_prob = distribution.log_prob(discrete, continuous)
             if state.shape[1] > 0:
                 self._memory.actor_state[self._index(actors)] = out.state
-        self._rows["discrete"][slots, rows] = discrete.cpu().numpy()
-        self._rows["continuous"][slots, rows] = continuous.cpu().numpy()
-        self._rows["log_prob"][slots, rows] = log_prob.cpu().numpy()
-        self._rows["value"][slots, rows] = out.value.cpu().numpy()
+            answers = _to_host(discrete, continuous, log_prob, out.value)
+        for name, answer in zip(("discrete", "continuous", "log_prob", "value"), answers, strict=True):
+            self._rows[name][slots, rows] = answer
         self._rows["policy_version"][slots, rows] = self._version
 
     def _refresh_weights(self) -> None:
@@ -142,6 +144,15 @@ class _Policy:
         return torch.from_numpy(positions.astype(np.int64)).to(self._device)
 
 
+def _to_host(discrete: Tensor, continuous: Tensor, log_prob: Tensor, value: Tensor) -> tuple[np.ndarray, ...]:
+    """The four answers [N, D] int32, [N, C], [N], [N] float32 in one transfer: floats travel as their bits."""
+    floats = torch.cat((continuous, log_prob.unsqueeze(1), value.unsqueeze(1)), dim=1)
+    packed = torch.cat((discrete, floats.view(torch.int32)), dim=1).cpu().numpy()
+    num_discrete = discrete.shape[1]
+    host_floats = packed[:, num_discrete:].view(np.float32)
+    return packed[:, :num_discrete], host_floats[:, :-2], host_floats[:, -2], host_floats[:, -1]
+
+
 class _ObsGather:
     """Collects the observations of a batch into one tensor on the device, through pinned memory with a GPU."""
 
@@ -157,7 +168,10 @@ class _ObsGather:
         }
 
     def gather(self, positions: np.ndarray) -> dict[str, Tensor]:
-        """positions: [N] rows of [num_slots * (T+1)]. The result is overwritten by the next call."""
+        """positions: [N] rows of [num_slots * (T+1)]. The result is overwritten by the next call.
+
+        The pinned memory may be reused then: every batch ends with a transfer that waits for all that came before.
+        """
         index = torch.from_numpy(positions)
         batch = {}
         for key, rows in self._all.items():

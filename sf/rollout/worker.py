@@ -53,9 +53,9 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
     first_group = args.worker_idx * channels.groups_per_worker
     groups = {g: _Group(g, args) for g in range(first_group, first_group + channels.groups_per_worker)}
     try:
-        reports.send("ready")
         for group in groups.values():
             group.resume(wait=True)
+        reports.send("ready")
         while True:
             waiting_since = time.perf_counter()
             all_parked = all(group.is_parked for group in groups.values())

@@ -1,0 +1,56 @@
+"""How a run is asked to stop: signals on the parent's side, a shared flag on the learner's."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import connection
+
+import numpy as np
+
+from sf.memory import Field, SharedArrays
+
+
+class StopFlag:
+    """Set once by the parent; the learner looks at it between iterations, ahead of the data that still waits."""
+
+    def __init__(self) -> None:
+        self._arrays = SharedArrays([Field("stop", (1,), np.bool_)])
+
+    def set(self) -> None:
+        self._arrays["stop"][0] = True
+
+    def is_set(self) -> bool:
+        return bool(self._arrays["stop"][0])
+
+
+class Signals:
+    """SIGINT and SIGTERM as something to wait for."""
+
+    def __init__(self) -> None:
+        self.first: int | None = None  # number of the first signal
+        self.is_urgent = False  # there was a second one
+        self._reader, self._writer = connection.Pipe(duplex=False)
+        self.wakeup = self._reader
+
+    def handle(self, signum: int, _frame: object) -> None:
+        self.is_urgent = self.first is not None
+        self.first = self.first or signum
+        self._writer.send_bytes(b"")
+
+    def clear_wakeup(self) -> None:
+        while self._reader.poll():
+            self._reader.recv_bytes()
+
+
+@contextmanager
+def caught_signals() -> Iterator[Signals]:
+    """SIGINT and SIGTERM are only noted while this is open."""
+    signals = Signals()
+    before = {s: signal.signal(s, signals.handle) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield signals
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
