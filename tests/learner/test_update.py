@@ -1,0 +1,128 @@
+"""Training steps: what is saved is enough to go on to the bit, and what is masked teaches nothing."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from envs import ActionSpec
+from sf.config import Config
+from sf.learner.batch import Batch
+from sf.learner.update import Updater
+
+T, B = 4, 6
+OBS_SPACE = gym.spaces.Dict(
+    {"image": gym.spaces.Box(0, 255, (36, 36, 3), np.uint8), "vector": gym.spaces.Box(-1, 1, (5,), np.float32)}
+)
+ACTION = ActionSpec((3, 2), 1)
+CONFIG = Config().replace(
+    rollout=T,
+    batch_size=T * B // 2,
+    num_batches_per_epoch=2,
+    num_epochs=2,
+    core="gru",
+    rnn_size=8,
+    encoder_conv_mlp_layers=(16,),
+    encoder_mlp_layers=(16,),
+    normalize_input=True,
+    normalize_returns=True,
+    learning_rate=0.01,
+)
+
+
+def make_updater(**flags):
+    torch.manual_seed(0)
+    return Updater(CONFIG.replace(**flags), OBS_SPACE, ACTION, bfloat16=False, device=torch.device("cpu"))
+
+
+def make_batch(seed, version=1):
+    generator = torch.Generator().manual_seed(seed)
+
+    def uniform(*shape):
+        return torch.rand(*shape, generator=generator)
+
+    return Batch(
+        obs={
+            "image": torch.randint(0, 256, (T + 1, B, 36, 36, 3), generator=generator).to(torch.uint8),
+            "vector": uniform(T + 1, B, 5),
+        },
+        first=uniform(T + 1, B) < 0.2,
+        state=uniform(B, 8),
+        discrete=torch.stack([torch.randint(0, n, (T, B), generator=generator) for n in (3, 2)], -1).int(),
+        continuous=uniform(T, B, 1),
+        log_prob=-uniform(T, B),
+        value=uniform(T, B),
+        policy_version=torch.full((T, B), version, dtype=torch.int32),
+        reward=uniform(T, B),
+        terminated=uniform(T, B) < 0.1,
+        valid=uniform(T, B) > 0.1,
+    )
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+@pytest.mark.parametrize("lr_schedule", ["constant", "kl_adaptive"])
+def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(lr_schedule):
+    one = make_updater(lr_schedule=lr_schedule)
+    for seed in range(3):
+        one.train_iteration(make_batch(seed, one.version), 0, lambda: None)
+    # A file holds contiguous tensors, whatever the memory format was.
+    tensors = {name: tensor.detach().clone().contiguous() for name, tensor in one.tensors().items()}
+    other = make_updater(lr_schedule=lr_schedule)
+    other.load(tensors, one.state())
+    assert other.version == one.version == 13
+    rng = torch.get_rng_state()
+    for updater in (one, other):
+        torch.set_rng_state(rng)
+        updater.train_iteration(make_batch(9, updater.version), 0, lambda: None)
+    assert one.learning_rate == other.learning_rate
+    assert same(one.tensors(), other.tensors())
+
+
+def test_every_optimiser_step_makes_a_version_and_is_published():
+    updater, versions = make_updater(), []
+    steps = updater.train_iteration(make_batch(0), 0, lambda: versions.append(updater.version))
+    assert steps == 4
+    assert versions == [2, 3, 4, 5]
+
+
+def test_samples_that_are_too_old_are_masked_and_counted():
+    updater = make_updater(max_policy_lag=4)
+    updater.version = 10
+    batch = make_batch(0, version=6)
+    batch.policy_version[:2] = 5  # 5 versions old
+    updater.train_iteration(batch, 0, lambda: None)
+    metrics = updater.pop_metrics()
+    trained = batch.valid.clone()
+    trained[:2] = False
+    assert metrics["masked_share"] == pytest.approx(1 - trained.float().mean().item())
+    assert metrics["lag_max"] == 5
+    assert metrics["lag_mean"] == pytest.approx(4.5)
+
+
+def test_a_batch_that_is_masked_as_a_whole_gives_no_gradient():
+    updater = make_updater(max_policy_lag=4, normalize_input=False, normalize_returns=False)
+    updater.version = 100
+    before = {name: p.clone() for name, p in updater.model.named_parameters()}
+    updater.train_iteration(make_batch(0, version=1), 0, lambda: None)
+    assert all(torch.equal(p, before[name]) for name, p in updater.model.named_parameters())
+    assert updater.pop_metrics()["masked_share"] == 1
+
+
+def test_rewards_are_scaled_before_they_are_clipped():
+    losses = []
+    for scale, clip, rewards in ((2.0, 1.0, 0.75), (1.0, 1000.0, 1.0)):
+        updater = make_updater(reward_scale=scale, reward_clip=clip)
+        batch = make_batch(0)
+        batch.reward.fill_(rewards)
+        updater.train_iteration(batch, 0, lambda: None)
+        losses.append(updater.pop_metrics()["value_loss"])
+    assert losses[0] == losses[1]
+
+
+def test_the_linear_schedule_follows_the_env_steps():
+    updater = make_updater(lr_schedule="linear", train_for_env_steps=1000, learning_rate=0.1)
+    updater.train_iteration(make_batch(0), 250, lambda: None)
+    assert updater.learning_rate == pytest.approx(0.075)
