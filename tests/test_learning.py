@@ -6,6 +6,7 @@ The thresholds lie between the score of a random policy and the optimum, far fro
 import pytest
 
 from envs import toys
+from sf import presets
 from sf.config import Config
 from sf.trainer import train
 
@@ -81,3 +82,11 @@ def test_discrete_and_continuous_actions_are_learned_together(tmp_path):
 def test_an_image_and_a_vector_are_learned_together(tmp_path):
     score = learn(tmp_path, "toy_dict", 25_000, encoder_conv_mlp_layers=(32,), learning_rate=0.001)
     assert score > between(toys.DictObs, 0.8)
+
+
+def test_cartpole_is_solved_by_its_preset(tmp_path):
+    preset = presets.load("CartPole-v1")
+    config = Config().replace(
+        **preset, env="CartPole-v1", seed=1, train_for_env_steps=250_000, train_dir=str(tmp_path), num_workers=2
+    )
+    assert train(config)["mean_return"] >= 475
