@@ -33,9 +33,9 @@ class Checkpoint:
     state: dict[str, Any]
 
 
-def save(directory: Path, checkpoint: Checkpoint, env_steps: int, keep: int) -> Path:
+def save(directory: Path, checkpoint: Checkpoint, at_env_steps: int, keep: int) -> Path:
     """Write a checkpoint named after its env steps, then remove all but the latest `keep`."""
-    path = directory / f"checkpoint_{env_steps:012d}.safetensors"
+    path = directory / f"checkpoint_{at_env_steps:012d}.safetensors"
     if path.exists():  # nothing was trained since
         return path
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
@@ -51,11 +51,13 @@ def latest(directory: Path) -> Path | None:
     return max(directory.glob(_PATTERN), default=None)
 
 
-def check_fits(directory: Path, weight_shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raises ValueError where the newest checkpoint holds another network than one with these weights."""
-    path = latest(directory)
-    if path is None:
-        return
+def env_steps(path: Path) -> int:
+    """Env steps that the run had when it was saved."""
+    return int(path.stem.removeprefix("checkpoint_"))
+
+
+def check_fits(path: Path, weight_shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raises ValueError where the checkpoint holds another network than one with these weights."""
     with safe_open(path, framework="pt") as file:
         names = [name for name in file.keys() if name.startswith(MODEL)]  # noqa: SIM118  no mapping
         saved = {name[len(MODEL) :]: tuple(file.get_slice(name).get_shape()) for name in names}

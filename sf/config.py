@@ -84,6 +84,12 @@ class RunConfig:
         _require(self.summaries_every_sec > 0, f"summaries_every_sec is {self.summaries_every_sec}: above 0")
         _require(self.stats_avg > 0, f"stats_avg is {self.stats_avg}: at least 1 episode")
 
+    def target_env_steps(self, frameskip: int) -> int:
+        """Env steps at which the run ends."""
+        if self.train_for_env_frames is None:
+            return self.train_for_env_steps
+        return min(self.train_for_env_steps, -(-self.train_for_env_frames // frameskip))
+
     @property
     def experiment_name(self) -> str:
         return self.experiment or self.env.replace("/", "_").replace(":", "_")

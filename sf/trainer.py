@@ -49,8 +49,14 @@ def train(config: Config) -> dict[str, Any]:
     """
     plan = make_plan(config)
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
-    if config.run.restart_behavior == "resume":
-        checkpoint.check_fits(run_dir.checkpoints, plan.weight_shapes)
+    saved = checkpoint.latest(run_dir.checkpoints)
+    if saved is not None and config.run.restart_behavior == "resume":
+        checkpoint.check_fits(saved, plan.weight_shapes)
+        if checkpoint.env_steps(saved) >= config.run.target_env_steps(plan.spec.frameskip):
+            raise ValueError(
+                f"the run {run_dir.path} has its {checkpoint.env_steps(saved)} env steps: raise --train_for_env_steps "
+                "to go on with it, name another --experiment, or begin anew with --restart_behavior restart"
+            )
     run_dir.prepare(config)
     return Run(plan, run_dir).run()
 
@@ -96,10 +102,9 @@ class Run:
 
     def run(self) -> dict[str, Any]:
         run = self._plan.config.run
-        endless = run.train_for_env_steps >= 10**10
-        target_frames = run.train_for_env_frames or (
-            None if endless else run.train_for_env_steps * self._plan.spec.frameskip
-        )
+        endless = run.train_for_env_steps >= 10**10 and run.train_for_env_frames is None
+        frameskip = self._plan.spec.frameskip
+        target_frames = None if endless else run.target_env_steps(frameskip) * frameskip
         target_seconds = run.train_for_seconds if run.train_for_seconds < 10**10 else None
         title = f"{run.env} in {self._run_dir.path}"
         writer = MetricsWriter(self._run_dir)

@@ -230,10 +230,20 @@ def test_the_previous_checkpoint_is_kept(tmp_path):
     assert names == ["checkpoint_000000001280.safetensors", "checkpoint_000000001920.safetensors"]
 
 
+def test_a_run_that_has_all_its_steps_is_left_as_it_is(tmp_path):
+    train(tmp_path, "--train_for_env_steps", "640")
+    run = tmp_path / "toy_identity"
+    summary = (run / "summary.json").read_text()
+    done = subprocess.run(command(tmp_path), capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 2
+    assert "raise --train_for_env_steps" in done.stderr
+    assert (run / "summary.json").read_text() == summary
+
+
 def test_flags_of_another_network_do_not_touch_the_run(tmp_path):
     train(tmp_path, "--train_for_env_steps", "640")
     run = tmp_path / "toy_identity"
-    before = {p: p.read_bytes() for p in (run / "checkpoints").iterdir()}
+    before = {p: p.read_bytes() for p in (*(run / "checkpoints").iterdir(), run / "config.yaml")}
     done = subprocess.run(
         command(tmp_path, "--core", "gru", "--train_for_env_steps", "1280"),
         capture_output=True,
@@ -243,7 +253,7 @@ def test_flags_of_another_network_do_not_touch_the_run(tmp_path):
     )
     assert done.returncode == 2, done.stderr
     assert "another network" in done.stderr
-    assert {p: p.read_bytes() for p in (run / "checkpoints").iterdir()} == before
+    assert {p: p.read_bytes() for p in before} == before
 
 
 @pytest.mark.parametrize(

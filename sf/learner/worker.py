@@ -90,16 +90,13 @@ class _LearnerState:
 
     def __init__(self, args: LearnerArgs) -> None:
         self._args = args
-        run = args.config.run
         device = torch.device(args.memory.device)
         action_spec = ActionSpec.of(args.spec.action_space)
         self.updater = Updater(args.config, args.spec.obs_space, action_spec, args.bfloat16, device)
         self.env_steps = 0
         self.seconds_before = 0.0
         self._saved_at = time.monotonic()
-        self._target = run.train_for_env_steps
-        if run.train_for_env_frames is not None:
-            self._target = min(self._target, -(-run.train_for_env_frames // args.spec.frameskip))
+        self._target = args.config.run.target_env_steps(args.spec.frameskip)
         path = checkpoint.latest(args.checkpoints)
         if path is not None:
             self._load(checkpoint.load(path))
