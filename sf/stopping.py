@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import connection
@@ -10,6 +11,8 @@ from multiprocessing import connection
 import numpy as np
 
 from sf.memory import Field, SharedArrays
+
+_ONE_PRESS_S = 1.0  # launchers such as make and timeout pass on a signal that the terminal has sent to all as well
 
 
 class StopFlag:
@@ -31,12 +34,16 @@ class Signals:
     def __init__(self) -> None:
         self.first: int | None = None  # number of the first signal
         self.is_urgent = False  # there was a second one
+        self._first_at = 0.0
         self._reader, self._writer = connection.Pipe(duplex=False)
         self.wakeup = self._reader
 
     def handle(self, signum: int, _frame: object) -> None:
-        self.is_urgent = self.first is not None
-        self.first = self.first or signum
+        now = time.monotonic()
+        if self.first is None:
+            self.first, self._first_at = signum, now
+        elif now - self._first_at > _ONE_PRESS_S:
+            self.is_urgent = True
         self._writer.send_bytes(b"")
 
     def clear_wakeup(self) -> None:

@@ -107,6 +107,7 @@ def test_a_signal_saves_a_checkpoint_and_leaves_nothing_behind(tmp_path, shm_bef
     children = descendants(process.pid)
     assert len(children) >= 4
     os.killpg(process.pid, signum)  # as a terminal does: to every process of the group
+    process.send_signal(signum)  # and a launcher once more
     output, _ = process.communicate(timeout=30)
     assert process.returncode == status, output
     assert wait_until_gone(children) == set()
