@@ -101,6 +101,8 @@ class Progress:
 
     def bottleneck(self, record: dict[str, Any]) -> str:
         """One plain sentence: which part the others wait for, and what to turn."""
+        if self._first_trained is None:
+            return "none yet: starting"
         if record["rollout/slot_wait_share"] > _NOTABLE_WAIT:
             return "the learner: rollout workers wait for it to take data (a GPU, a smaller model, fewer workers)"
         if record["rollout/wait_share"] > _NOTABLE_WAIT and record["policy/wait_share"] < 0.5:
@@ -117,7 +119,9 @@ class Progress:
         for role, rows in self.roles.items():
             for name in ("busy", "wait", "slot_wait"):
                 if name != "slot_wait" or role == "rollout":
-                    shares[f"{role}/{name}_share"] = float(delta[f"{name}_s"][rows].mean() / elapsed)
+                    # A wait is counted when it ends, so it may be longer than the time since the last record.
+                    share = float(delta[f"{name}_s"][rows].mean() / elapsed)
+                    shares[f"{role}/{name}_share"] = min(1.0, share)
         policy = self.roles["policy"]
         shares["policy/actions_per_batch"] = float(delta["steps"][policy].sum() / max(delta["calls"][policy].sum(), 1))
         return shares

@@ -201,12 +201,14 @@ class Run:
             self._receive(signals, display, max(0.0, timeout))
             if time.monotonic() >= record_at:
                 record_at = time.monotonic() + run.summaries_every_sec
-                record = self._progress.record()
-                if self._progress.has_begun:
-                    writer.write(record)
-                display.show(record, self._progress.bottleneck(record))
+                self._record(writer, display)
+        self._record(writer, display)
+
+    def _record(self, writer: MetricsWriter, display: Display) -> None:
+        record = self._progress.record()
         if self._progress.has_begun:
-            writer.write(self._progress.record())
+            writer.write(record)
+        display.show(record, self._progress.bottleneck(record))
 
     def _receive(self, signals: Signals, display: Display, timeout: float) -> None:
         """Wait for reports, deaths or a signal, and handle what has come."""
