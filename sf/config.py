@@ -120,9 +120,9 @@ class SamplerConfig:
     max_policy_lag: int = 1000
     """Samples that are more policy versions old than this are not trained on (they are counted)."""
 
-    extra_slots: int | None = None
-    """Trajectories that may wait for the learner beyond the batch it assembles. Default: one batch. More smooths
-    the flow, and raises the lag."""
+    extra_slots: int = 0
+    """Trajectories that may wait for the learner beyond one of each actor and the two batches in the learner. More
+    smooth an uneven flow, and raise the lag."""
 
     set_workers_cpu_affinity: bool = True
     """Pin rollout worker i, and the simulators it starts, to one core, round robin."""
@@ -150,7 +150,7 @@ class SamplerConfig:
         _require(self.rollout >= 1, f"rollout is {self.rollout}: at least 1 step")
         _require(self.max_policy_lag >= 0, f"max_policy_lag is {self.max_policy_lag}: 0 or greater")
         _require(
-            self.extra_slots is None or self.extra_slots >= 0,
+            self.extra_slots >= 0,
             f"extra_slots is {self.extra_slots}: 0 or greater",
         )
 

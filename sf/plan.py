@@ -71,7 +71,6 @@ def make_plan(config: Config) -> Plan:
     cores = tuple(sorted(os.sched_getaffinity(0)))
     num_workers = sampler.num_workers or len(cores)
     num_actors = num_workers * sampler.num_envs_per_worker * spec.num_agents
-    extra_slots = config.slots_per_iteration if sampler.extra_slots is None else sampler.extra_slots
     plan = Plan(
         config=config,
         spec=spec,
@@ -80,7 +79,7 @@ def make_plan(config: Config) -> Plan:
         cores=cores,
         num_workers=num_workers,
         actors_per_group=sampler.num_envs_per_group * spec.num_agents,
-        num_slots=num_actors + (extra_slots if sampler.async_rl else 0),
+        num_slots=num_actors + (sampler.extra_slots if sampler.async_rl else 0),
         num_weights=num_weights(model),
         state_size=model.state_size,
         weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},
