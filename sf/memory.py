@@ -62,9 +62,6 @@ class SharedArrays:
     def __getitem__(self, name: str) -> np.ndarray:
         return self._arrays[name]
 
-    def __iter__(self) -> Iterable[str]:
-        return iter(self._arrays)
-
     def named(self, prefix: str) -> dict[str, np.ndarray]:
         """The arrays whose name starts with `prefix`, by the rest of their name."""
         return {name[len(prefix) :]: a for name, a in self._arrays.items() if name.startswith(prefix)}

@@ -5,7 +5,6 @@ Everything that can be known to be wrong is found here, before any process start
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import torch
@@ -17,7 +16,7 @@ from sf.memory import available_memory
 from sf.model.inference import num_weights
 from sf.model.registry import build_model
 from sf.slots import bytes_per_slot
-from sf.torch_runtime import resolve_bfloat16, resolve_device
+from sf.torch_runtime import resolve_bfloat16, resolve_device, usable_cores
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def make_plan(config: Config) -> Plan:
     spec = envs.describe(config.run.env, config.environment)
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
-    cores = tuple(sorted(os.sched_getaffinity(0)))
+    cores = usable_cores()
     num_workers = sampler.num_workers or len(cores)
     num_actors = num_workers * sampler.num_envs_per_worker * spec.num_agents
     plan = Plan(

@@ -36,9 +36,9 @@ def resolve_bfloat16(precision: str, device: str) -> bool:
     return precision == "bfloat16"
 
 
-def usable_cores() -> list[int]:
+def usable_cores() -> tuple[int, ...]:
     """The cores that this process may run on."""
-    return sorted(os.sched_getaffinity(0))
+    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def _keep_freed_memory() -> None:
