@@ -6,6 +6,7 @@ environment gives it. Integers stay integers; floats are stored as float32.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -125,10 +126,13 @@ def _one_hot_store(env_id: str, key: str, space: gym.spaces.Discrete) -> _Store:
     start, n = int(space.start), int(space.n)
 
     def store(value: Any, row: np.ndarray) -> None:
-        choice = int(value) - start
+        try:
+            choice = operator.index(value) - start  # int() would cut a float, and read a number out of some arrays
+        except TypeError:
+            choice = -1
         if not 0 <= choice < n:  # a negative index would count from the end
             raise ValueError(
-                f"{env_id}: observation {key!r} came as {value}, but its space is {start} to "
+                f"{env_id}: observation {key!r} came as {value!r}, but its space is {start} to "
                 f"{start + n - 1}: change the one or the other"
             )
         row[...] = 0.0

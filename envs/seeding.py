@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 
-def env_seed(seed: int, env_idx: int) -> int:
-    """The seed of environment `env_idx` (counted over the whole run) in a run seeded with `seed`.
+def env_seed(seed: int, *key: int) -> int:
+    """A seed for what `key` stands for in a run seeded with `seed`: an environment, by its index over the whole run.
 
     From 1 to 2^31 - 1: the Atari emulator takes a signed 32-bit number and reads 0 as "not seeded".
     """
-    state = np.random.SeedSequence([seed, env_idx]).generate_state(1)[0]
+    state = np.random.SeedSequence([seed, *key]).generate_state(1)[0]
     return 1 + int(state) % (2**31 - 1)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
+from envs.faulty_toy import Faulty
 from envs.group import EnvSpec
 from envs.gym_group import GymGroup
 from envs.options import EnvOptions
@@ -243,6 +244,7 @@ TOYS: dict[str, Callable[..., gym.Env]] = {
     "toy_continuous": Continuous,
     "toy_tuple": TupleActions,
     "toy_dict": DictObs,
+    "toy_faulty": Faulty,
 }
 ENV_IDS = tuple(TOYS)
 

@@ -62,6 +62,9 @@ class VectorGroup:
 
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         next_obs, reward, terminated, truncated, infos = self._env.step(self._decode(discrete, continuous))
+        reward = self._one_per_env("reward", reward, "fiub")
+        terminated = self._one_per_env("terminated", terminated, "b")
+        truncated = self._one_per_env("truncated", truncated, "b")
         ended = terminated | truncated
         unchosen = self._unchosen
         np.copyto(result.reward, reward, casting="same_kind")
@@ -94,6 +97,17 @@ class VectorGroup:
 
     def close(self) -> None:
         self._env.close()
+
+    def _one_per_env(self, name: str, values: Any, kinds: str) -> np.ndarray:
+        """Raises ValueError for what numpy would broadcast over the environments, or take for indices of them."""
+        array = np.asarray(values)
+        if array.shape != (self.num_actors,) or array.dtype.kind not in kinds:
+            wanted = "bool" if kinds == "b" else "numbers"
+            raise ValueError(
+                f"{self._env_id}: {name} came as {array.dtype} of shape {array.shape}: return {wanted} of shape "
+                f"({self.num_actors},)"
+            )
+        return array
 
     def _count(self, reward: np.ndarray, stepped: np.ndarray) -> None:
         self._return += np.where(stepped, reward, 0.0)

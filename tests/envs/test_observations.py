@@ -102,6 +102,13 @@ def test_a_choice_outside_of_a_discrete_space_is_named(came: int) -> None:
         writer.write(came, _rows(writer), 0)
 
 
+@pytest.mark.parametrize("came", [1.0, np.nan, np.array([1]), None])
+def test_what_is_not_one_integer_is_no_choice(came: object) -> None:
+    writer = ObsWriter("env", Discrete(3))
+    with pytest.raises(ValueError, match=r"observation 'obs' came as .*, but its space is 0 to 2"):
+        writer.write(came, _rows(writer), 0)
+
+
 def test_floats_are_not_cut_to_integers() -> None:
     writer = ObsWriter("env", Box(0, 255, (2,), np.uint8))
     with pytest.raises(ValueError, match="came as float64"):

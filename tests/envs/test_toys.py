@@ -20,6 +20,7 @@ _BEST: dict[str, Callable[[Any], Any]] = {
     "toy_identity": lambda obs: obs,
     "toy_continuous": lambda obs: obs,
     "toy_tuple": lambda obs: (int(obs[:3].argmax()), obs[3:]),
+    "toy_faulty": lambda obs: int(obs.argmax()),
     "toy_dict": lambda obs: np.array([obs["image"][0, -1, 0] > 0, obs["vector"][1] > 0], np.int64),
 }
 

@@ -148,3 +148,26 @@ def test_a_truncation_without_the_final_observation_is_refused() -> None:
     env = Forgetful([lambda: Counting(env_idx=2)] * 2, autoreset_mode=AutoresetMode.SAME_STEP)
     with pytest.raises(ValueError, match=r"mine: an episode was truncated without infos\['final_obs'\]"):
         play(VectorGroup("mine", env, 0, 0), 30)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("reward", 1.0, r"reward came as float64 of shape \(\): return numbers of shape \(2,\)"),
+        ("reward", np.ones((2, 1)), r"reward came as float64 of shape \(2, 1\)"),
+        ("terminated", np.zeros(1, bool), r"terminated came as bool of shape \(1,\): return bool of shape \(2,\)"),
+        ("truncated", np.zeros(2, int), r"truncated came as int64 of shape \(2,\): return bool"),
+        ("obs", np.zeros((2, 1), np.float32), r"observation 'obs' came as float32 of shape \(1,\)"),
+        ("obs", np.zeros(4, np.float32), "observation 'obs' came as float32 of shape"),
+    ],
+)
+def test_what_numpy_would_broadcast_without_a_word_is_named(name: str, value: object, sentence: str) -> None:
+    class Wrong(SyncVectorEnv):
+        def step(self, actions):
+            names = ("obs", "reward", "terminated", "truncated", "infos")
+            returned = dict(zip(names, super().step(actions), strict=True))
+            return (*(returned | {name: value}).values(),)
+
+    env = Wrong([Counting] * 2, autoreset_mode=AutoresetMode.NEXT_STEP)
+    with pytest.raises(ValueError, match=f"mine: {sentence}"):
+        play(VectorGroup("mine", env, 0, 0), 1)

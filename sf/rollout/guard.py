@@ -1,0 +1,172 @@
+"""Keeps a rollout worker going where an environment fails: a group that rebuilds itself.
+
+`GuardedGroup` stands between the worker and its group. Where `step` or the start of an episode raises, or a reward or
+an observation is NaN or infinite, it closes the group, makes a new one, and cuts the episodes that were running: they
+are truncated at the observation before. In terms of `envs.group`, with the fault in the step of row t: the action of
+row t counts as ignored (not valid, reward 0), and row t+1 has the first observations of new episodes. So the value of
+the observation of row t is the bootstrap of row t-1, as after any truncation, and nothing half-written is trained on.
+Episodes that ended in that very step are dropped.
+
+All environments of the group share that fate, the unit of the interface being the group. What cannot be caught here,
+a hang or the death of the process, is up to the parent.
+"""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from envs import EnvGroup, Episode, ObsRows, StepResult
+
+MAX_FAULTS_IN_A_ROW = 5
+CLEAN_STEPS = 200
+
+_Kind = tuple[type[Exception], str, int]  # of what was raised, with the file and line that raised it
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What has gone wrong at one place, so often since it was last reported."""
+
+    message: str  # the first of them: "ZeroDivisionError: division by zero"
+    count: int
+    traceback: str | None  # in the first report of this place only
+
+
+class EnvFaultError(RuntimeError):
+    """The environments fail again and again; the latest exception is its cause."""
+
+
+class GuardedGroup:
+    """An EnvGroup that outlives the faults of its environments."""
+
+    def __init__(self, make: Callable[[int], EnvGroup], max_faults_in_a_row: int = MAX_FAULTS_IN_A_ROW) -> None:
+        """make: called with 0, and after each fault with 1, 2, 3, ... for another group, which is best seeded with
+            that number: a fault that follows from a seed must not come back for ever.
+        max_faults_in_a_row: how many faults may follow each other before `step` gives up. The count starts again
+            with an episode that has ended cleanly, or with `CLEAN_STEPS` clean steps of the group: what never gets
+            that far is broken, and would rebuild its environments for ever.
+
+        Whatever the first group raises while it is made is the user's to mend, and is not caught.
+        """
+        self._make = make
+        self._max_faults_in_a_row = max_faults_in_a_row
+        self._group = make(0)
+        self._is_open = True
+        self._attempt = 0
+        self._faults_in_a_row = 0
+        self._clean_steps = 0  # since the last fault
+        self._unreported: dict[_Kind, Fault] = {}
+        self._reported: set[_Kind] = set()
+        self.spec = self._group.spec
+        self.num_actors = self._group.num_actors
+        spaces = self.spec.obs_space.items()
+        self._float_keys = [key for key, space in spaces if np.issubdtype(space.dtype, np.floating)]
+
+    def reset(self, obs: ObsRows) -> None:
+        """Whatever the group raises here is not caught either. Raises ValueError for NaN and infinity."""
+        self._group.reset(obs)
+        self._require_finite_obs(obs)
+
+    def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
+        """Raises EnvFaultError where the environments have failed too often in a row."""
+        try:
+            episodes = self._group.step(discrete, continuous, obs, result)
+            _require_finite_rewards(result.reward, episodes)
+            self._require_finite_obs(obs)
+        except Exception as error:
+            self._count(error)
+        else:
+            self._clean_steps += 1
+            if episodes or self._clean_steps == CLEAN_STEPS:
+                self._faults_in_a_row = 0
+            return episodes
+        self._rebuild(obs)
+        result.reward[:] = 0.0
+        result.terminated[:] = False
+        result.truncated[:] = False
+        result.valid[:] = False
+        result.first[:] = True
+        return []
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._group.close()
+
+    def pop_faults(self) -> list[Fault]:
+        """The faults since the last call, those of one place in one."""
+        faults = list(self._unreported.values())
+        self._reported.update(self._unreported)
+        self._unreported.clear()
+        return faults
+
+    def _rebuild(self, obs: ObsRows) -> None:
+        """Make another group and write its first observations over whatever is there."""
+        while not self._is_open:
+            self._attempt += 1
+            try:
+                self._group = self._make(self._attempt)
+                self._is_open = True
+                self._group.reset(obs)
+                self._require_finite_obs(obs)
+            except Exception as error:
+                self._count(error)
+
+    def _count(self, error: Exception) -> None:
+        """Note a fault and close the group. Raises EnvFaultError where it was one too many."""
+        with suppress(Exception):  # it is broken already, and `error` says why
+            self.close()
+        self._note(error)
+        self._clean_steps = 0
+        self._faults_in_a_row += 1
+        if self._faults_in_a_row > self._max_faults_in_a_row:
+            raise EnvFaultError(
+                f"the environments of a group have failed {self._faults_in_a_row} times, without an episode finished "
+                f"or {CLEAN_STEPS} clean steps in between, at last with {_summary(error)}: mend the environment where "
+                "its traceback points"
+            ) from error
+
+    def _note(self, error: Exception) -> None:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        kind = (type(error), place.filename, place.lineno or 0)
+        if kind in self._unreported:
+            fault = self._unreported[kind]
+            self._unreported[kind] = replace(fault, count=fault.count + 1)
+        else:
+            text = None if kind in self._reported else "".join(traceback.format_exception(error))
+            self._unreported[kind] = Fault(_summary(error), 1, text)
+
+    def _require_finite_obs(self, obs: ObsRows) -> None:
+        for key in self._float_keys:
+            rows = obs[key]
+            # One copy of all rows: a call for each of them takes four times as long where they are short.
+            if not np.isfinite(np.concatenate(rows, axis=None)).all():
+                actors = [n for n, row in enumerate(rows) if not np.isfinite(row).all()]
+                raise ValueError(
+                    f"observation {key!r} of actors {actors} of a group has NaN or infinite numbers: the environment "
+                    "must return finite ones"
+                )
+
+
+def _require_finite_rewards(reward: np.ndarray, episodes: list[Episode]) -> None:
+    if not np.isfinite(reward).all():
+        actors = np.flatnonzero(~np.isfinite(reward)).tolist()
+        raise ValueError(
+            f"the reward of actors {actors} of a group is {reward[actors[0]]}: the environment must return finite ones"
+        )
+    for episode in episodes:  # whose rewards need not all have been for the learner
+        if not math.isfinite(episode.episode_return):
+            raise ValueError(
+                f"an episode of actor {episode.actor_idx} of a group has the return {episode.episode_return}: the "
+                "environment must return finite rewards"
+            )
+
+
+def _summary(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
