@@ -1,26 +1,33 @@
 """Checkpoints: one safetensors file each, with everything that training depends on.
 
 Tensors hold weights, optimiser moments and normalisers; a JSON text in the file's metadata holds the rest (counters,
-schedules). Nothing is unpickled on loading. A file is written under a temporary name, synced, and renamed, so a file
-that matches the pattern is whole; older ones are removed after that, and the previous one is kept.
+schedules). Nothing is unpickled on loading.
+
+A name has two numbers: the first grows by one with every save and says which is the newest; the second is the env
+steps, which may fall after a return to an earlier state. A file is written under a temporary name, synced, and renamed,
+and it carries the SHA-256 of all its other bytes, so what a failing disk or a copy did to it later is seen, too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-from safetensors import safe_open
 from torch import Tensor
 
 from sf.run_dir import write_atomically
 
-_PATTERN = "checkpoint_*.safetensors"
-_STATE = "state"  # key of the metadata
+_NAME = re.compile(r"checkpoint_(\d+)_(\d+)\.safetensors")  # number of the save, env steps
+_STATE = "state"  # keys of the metadata
+_DIGEST = "digest"
+_NO_DIGEST = "0" * 64  # what stands there while the digest is computed
+_DIGEST_FOLLOWS = b'"digest":"'  # once in a file: inside a text of the header, the quotes would be escaped
 
 MODEL = "model/"  # prefix of the weights among the tensors
 
@@ -34,33 +41,42 @@ class Checkpoint:
 
 
 def save(directory: Path, checkpoint: Checkpoint, at_env_steps: int, keep: int) -> Path:
-    """Write a checkpoint named after its env steps, then remove all but the latest `keep`."""
-    path = directory / f"checkpoint_{at_env_steps:012d}.safetensors"
-    if path.exists():  # nothing was trained since
-        return path
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
-    data = safetensors.torch.save(tensors, metadata={_STATE: json.dumps(checkpoint.state)})
-    write_atomically(path, data)
-    for old in sorted(directory.glob(_PATTERN))[:-keep]:
+    """Write a checkpoint, then remove all but the latest `keep`. The only process that writes here calls it.
+
+    Raises OSError where it cannot be written; the earlier ones are whole then, and it may be tried again.
+    """
+    for left_over in directory.glob(".checkpoint_*.tmp"):  # by a process that was killed in here
+        left_over.unlink()
+    numbers = [int(name[1]) for path in _files(directory) if (name := _NAME.match(path.name))]
+    path = directory / f"checkpoint_{max(numbers, default=0) + 1:06d}_{at_env_steps:012d}.safetensors"
+    write_atomically(path, encode(checkpoint))
+    for old in _newest_first(directory)[keep:]:
         old.unlink()
     return path
 
 
-def latest(directory: Path) -> Path | None:
-    """The newest checkpoint, or None."""
-    return max(directory.glob(_PATTERN), default=None)
+def latest(directory: Path, say: Callable[[str], None] = print) -> Path | None:
+    """The newest whole checkpoint; None where there is no checkpoint at all.
+
+    Newer ones that are not whole are renamed, so that they do not count among those that `save` keeps: nothing is
+    deleted, and each is told to `say`. Raises ValueError where none is whole, or one may not be read, and leaves all
+    as they are.
+    """
+    try:
+        return _latest(directory, say)
+    except PermissionError as error:  # what cannot be read now may be the newest and whole
+        raise ValueError(f"{error.filename}: {error.strerror}: change its permissions") from None
 
 
 def env_steps(path: Path) -> int:
     """Env steps that the run had when it was saved."""
-    return int(path.stem.removeprefix("checkpoint_"))
+    return int(path.stem.split("_")[2])
 
 
 def check_fits(path: Path, weight_shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raises ValueError where the checkpoint holds another network than one with these weights."""
-    with safe_open(path, framework="pt") as file:
-        names = [name for name in file.keys() if name.startswith(MODEL)]  # noqa: SIM118  no mapping
-        saved = {name[len(MODEL) :]: tuple(file.get_slice(name).get_shape()) for name in names}
+    """Raises ValueError where the checkpoint holds another network than one with these weights, or is not whole."""
+    tensors = load(path).tensors
+    saved = {name[len(MODEL) :]: tuple(tensors[name].shape) for name in tensors if name.startswith(MODEL)}
     if saved != dict(weight_shapes):
         different = sorted({name for name, _ in saved.items() ^ weight_shapes.items()})
         raise ValueError(
@@ -70,6 +86,76 @@ def check_fits(path: Path, weight_shapes: Mapping[str, tuple[int, ...]]) -> None
 
 
 def load(path: Path) -> Checkpoint:
-    with safe_open(path, framework="pt") as file:
-        state = json.loads(file.metadata()[_STATE])
-        return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, state)  # noqa: SIM118  no mapping
+    """Raises ValueError where the file is not whole."""
+    return decode(_whole_bytes(path))
+
+
+def encode(checkpoint: Checkpoint) -> bytes:
+    """The content of a file."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
+    metadata = {_STATE: json.dumps(checkpoint.state), _DIGEST: _NO_DIGEST}
+    data = safetensors.torch.save(tensors, metadata)
+    place = _digest_place(data)
+    return b"".join((data[: place.start], _digest(data), data[place.stop :]))
+
+
+def decode(data: bytes) -> Checkpoint:
+    """The checkpoint in the content of a file that is known to be whole."""
+    header_end = 8 + int.from_bytes(data[:8], "little")  # the format: length of the header, the header, the tensors
+    state = json.loads(json.loads(data[8:header_end])["__metadata__"][_STATE])
+    return Checkpoint(safetensors.torch.load(data), state)
+
+
+def _latest(directory: Path, say: Callable[[str], None]) -> Path | None:
+    broken: dict[Path, str] = {}
+    for path in _newest_first(directory):
+        try:
+            _whole_bytes(path)
+        except PermissionError:
+            raise
+        except (OSError, ValueError) as error:
+            broken[path] = str(error)
+            continue
+        for skipped, reason in broken.items():
+            aside = skipped.rename(f"{skipped}.corrupt")
+            say(f"{reason}: renamed to {aside.name}, and {path.name} is taken instead")
+        return path
+    if broken:
+        raise ValueError(
+            f"no checkpoint in {directory} can be used: {'; '.join(broken.values())}. Put a whole one there, or begin "
+            "anew with --restart_behavior restart, which moves this run aside"
+        )
+    return None
+
+
+def _newest_first(directory: Path) -> list[Path]:
+    numbered = [(int(name[1]), path) for path in _files(directory) if (name := _NAME.fullmatch(path.name))]
+    return [path for _, path in sorted(numbered, reverse=True)]
+
+
+def _files(directory: Path) -> list[Path]:
+    """Unlike glob, it does not take a directory that cannot be read for an empty one."""
+    return list(directory.iterdir()) if directory.exists() else []
+
+
+def _whole_bytes(path: Path) -> bytes:
+    """The content of the file. Raises ValueError where a byte of it is changed or missing."""
+    data = path.read_bytes()
+    if data[_digest_place(data)] != _digest(data):
+        raise ValueError(f"{path} is not whole (its checksum does not fit its content)")
+    return data
+
+
+def _digest(data: bytes) -> bytes:
+    """SHA-256, in hexadecimal digits, of all but the place that it is kept in."""
+    place, view = _digest_place(data), memoryview(data)
+    digest = hashlib.sha256(view[: place.start])
+    digest.update(view[place.stop :])
+    return digest.hexdigest().encode()
+
+
+def _digest_place(data: bytes) -> slice:
+    """Where the digest is; an empty slice in a file without one."""
+    key = data.find(_DIGEST_FOLLOWS)
+    begin = key + len(_DIGEST_FOLLOWS)
+    return slice(begin, begin + len(_NO_DIGEST)) if key >= 0 else slice(0, 0)

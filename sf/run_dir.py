@@ -12,13 +12,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from sf import presets
+from sf import presets, run_lock
 from sf.config import Config
 
 # They say where a run is and how this start treats it, not what is trained.
@@ -59,31 +61,48 @@ class RunDir:
         """The flags of the run that is here, or None where there is none. Raises ValueError for a broken file."""
         if not self.config.is_file():
             return None
-        return presets.parse(self.config.read_text(), str(self.config))
+        try:
+            flags = presets.parse(self.config.read_text(), str(self.config))
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"{self.config} cannot be read ({error})") from None
+        if "env" not in flags:
+            raise ValueError(f"{self.config} names no env, so it is not the configuration of a run")
+        return flags
+
+    def locked(self, say: Callable[[str], None] = print) -> AbstractContextManager[None]:
+        """Keeps every other run out; see sf.run_lock. Raises ValueError where one is running."""
+        return run_lock.held(self.path, say)
 
     def prepare(self, config: Config) -> None:
         """Make the directory, treat an earlier run as `restart_behavior` says, and write config.yaml.
 
-        Raises ValueError where the path is taken by something that is not a run.
+        Raises ValueError where the path is taken by something that is not a run, or cannot be written.
         """
-        if self.path.exists() and not self.config.is_file() and any(self.path.iterdir()):
-            raise ValueError(
-                f"{self.path} exists and holds no config.yaml, so it is not a run: name another --experiment"
-            )
-        if self.config.is_file() and config.run.restart_behavior == "restart":
-            self.path.rename(self._free_name_beside())
-        if self.config.is_file() and config.run.restart_behavior == "overwrite":
-            shutil.rmtree(self.path)
-        self.checkpoints.mkdir(parents=True, exist_ok=True)
         flags = {name: value for name, value in config.flat().items() if name not in _NOT_SAVED}
         text = yaml.safe_dump(
             {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()},
             sort_keys=False,
         )
-        write_atomically(self.config, text.encode())
+        try:
+            self._treat_earlier_run(config.run.restart_behavior)
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.config, text.encode())
+        except OSError as error:
+            raise ValueError(f"{self.path} cannot hold a run ({error}): name another --train_dir") from None
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         write_atomically(self.summary, (json.dumps(summary, indent=2) + "\n").encode())
+
+    def _treat_earlier_run(self, restart_behavior: str) -> None:
+        if self.config.is_file():
+            if restart_behavior == "restart":
+                self.path.rename(self._free_name_beside())
+            elif restart_behavior == "overwrite":
+                shutil.rmtree(self.path)
+        elif self.path.exists() and any(self.path.iterdir()):
+            raise ValueError(
+                f"{self.path} exists and holds no config.yaml, so it is not a run: name another --experiment"
+            )
 
     def _free_name_beside(self) -> Path:
         number = 1
@@ -93,13 +112,22 @@ class RunDir:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write so that a reader, or a crash, sees the old file or the new one, whole."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
+    """Write so that a reader, or a crash, sees the old file or the new one, whole. Makes missing directories.
+
+    Raises OSError, having removed what it wrote, where that is possible.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
     directory = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(directory)  # the rename itself must survive a crash

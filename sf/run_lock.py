@@ -1,0 +1,48 @@
+"""One run a directory: a lock that ends with the process that took it, however it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def held(directory: Path, say: Callable[[str], None] = print) -> Iterator[None]:
+    """Hold the lock of a directory that need not exist yet.
+
+    The file lies beside it, `.NAME.lock`, so it stays where it is when the directory is moved away or removed. The
+    kernel frees it when the process ends; no child holds it, since none inherits the descriptor. Raises ValueError
+    where another process has it, or the file cannot be made; `say` is told where the file system has no locks.
+    """
+    target = directory.resolve()
+    path = target.with_name(f".{target.name}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}: name another --train_dir") from None
+    try:
+        _lock(fd, directory, say)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, directory: Path, say: Callable[[str], None]) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(fd, 200).decode(errors="replace") or "another process"
+        raise ValueError(
+            f"{holder} is running in {directory}: wait for its end, stop it, or name another --experiment"
+        ) from None
+    except OSError as error:
+        say(f"{directory}: no lock ({error.strerror}): see to it that no second run is started there")
+        return
+    with suppress(OSError):  # a full disk: only the sentence above has to do without it
+        os.ftruncate(fd, 0)
+        os.write(fd, f"process {os.getpid()} on {socket.gethostname()}".encode())

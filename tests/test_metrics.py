@@ -1,0 +1,88 @@
+"""The records of a run, and that losing one costs no more than that."""
+
+import json
+import resource
+import shutil
+from contextlib import contextmanager
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from sf.config import Config
+from sf.metrics import MetricsWriter
+from sf.run_dir import RunDir
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    run_dir = RunDir.at(str(tmp_path), "run")
+    run_dir.prepare(Config().replace(env="toy_bandit"))
+    return run_dir
+
+
+def record(env_frames):
+    return {"env_frames": env_frames, "train/loss": env_frames / 4, "name": "text", "mean_return": None}
+
+
+def lines(run_dir):
+    return [json.loads(line) for line in run_dir.metrics.read_text().splitlines()]
+
+
+def curve(run_dir, tag):
+    events = EventAccumulator(str(run_dir.tensorboard))
+    events.Reload()
+    return [(event.step, event.value) for event in events.Scalars(tag)]
+
+
+@contextmanager
+def full_disk(num_bytes):
+    """No file may grow beyond that; Python ignores the signal, and the write fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_record_is_a_line_and_a_point_of_every_curve(run_dir):
+    for frames in (4, 8):
+        MetricsWriter(run_dir, print).write(record(frames))  # a resumed run goes on in the same files
+    assert lines(run_dir) == [record(4), record(8)]
+    assert curve(run_dir, "train/loss") == [(4, 1.0), (8, 2.0)]
+    assert curve(run_dir, "run/env_frames") == [(4, 4.0), (8, 8.0)]
+
+
+def test_a_full_disk_is_said_once_and_later_records_are_whole(run_dir):
+    said = []
+    writer = MetricsWriter(run_dir, said.append)
+    writer.write(record(4))
+    with full_disk(run_dir.metrics.stat().st_size + 10):  # a part of a line fits
+        writer.write(record(8))
+        writer.write(record(12))
+        writer.write_summary({"env_frames": 12, "text": "longer than what fits" * 10})
+    assert len(said) == 1
+    assert "training goes on" in said[0]
+    writer.write(record(16))
+    assert lines(run_dir) == [record(4), record(16)]
+    assert curve(run_dir, "train/loss") == [(4, 1.0), (16, 4.0)]
+    assert not run_dir.summary.exists()
+    with full_disk(0):
+        writer.write(record(20))
+    assert len(said) == 2
+
+
+def test_a_directory_that_was_removed_is_made_again_and_the_run_can_be_resumed(run_dir):
+    said = []
+    writer = MetricsWriter(run_dir, said.append)
+    writer.write(record(4))
+    flags = run_dir.saved_flags()
+    shutil.rmtree(run_dir.path)
+    writer.write(record(8))
+    assert lines(run_dir) == [record(8)]
+    assert curve(run_dir, "train/loss") == [(8, 2.0)]
+    assert run_dir.saved_flags() == flags
+    shutil.rmtree(run_dir.path)
+    writer.write_summary({"env_frames": 8})
+    assert json.loads(run_dir.summary.read_text()) == {"env_frames": 8}
+    assert said == []

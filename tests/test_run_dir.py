@@ -1,0 +1,101 @@
+"""A run's directory: what is written there, and what is never lost."""
+
+import os
+import shutil
+
+import pytest
+
+from sf.config import Config
+from sf.run_dir import RunDir, write_atomically
+
+
+def config(restart_behavior="resume"):
+    return Config().replace(env="toy_bandit", restart_behavior=restart_behavior)
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    return RunDir.at(str(tmp_path), "toy_bandit")
+
+
+def test_the_flags_of_a_run_are_read_back_as_they_were(run_dir):
+    assert run_dir.saved_flags() is None
+    run_dir.prepare(config())
+    assert Config().replace(**run_dir.saved_flags()) == config()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (b"\xff\xfe\x00", "cannot be read"),
+        (b"", "names no env"),
+        (b"seed: 3\n", "names no env"),
+        (b"- 1\n", "mapping"),
+        (b"env: [", "not YAML"),
+    ],
+)
+def test_a_broken_configuration_is_one_sentence(run_dir, text, sentence):
+    run_dir.prepare(config())
+    run_dir.config.write_bytes(text)
+    with pytest.raises(ValueError, match=sentence):
+        run_dir.saved_flags()
+
+
+def test_a_configuration_cannot_run_code(run_dir, tmp_path):
+    run_dir.prepare(config())
+    run_dir.config.write_text(f"env: !!python/object/apply:os.mkdir [{tmp_path / 'made'}]\n")
+    with pytest.raises(ValueError, match="not YAML"):
+        run_dir.saved_flags()
+    assert not (tmp_path / "made").exists()
+
+
+def test_restart_moves_every_earlier_run_aside(run_dir, tmp_path):
+    for text in ("first", "second", "third"):
+        run_dir.prepare(config("restart"))
+        run_dir.summary.write_text(text)
+    contents = {path.name: (path / "summary.json").read_text() for path in tmp_path.iterdir()}
+    assert contents == {"toy_bandit.old1": "first", "toy_bandit.old2": "second", "toy_bandit": "third"}
+
+
+def test_overwrite_removes_the_earlier_run(run_dir, tmp_path):
+    run_dir.prepare(config())
+    run_dir.summary.write_text("first")
+    run_dir.prepare(config("overwrite"))
+    assert not run_dir.summary.exists()
+    assert list(tmp_path.iterdir()) == [run_dir.path]
+
+
+@pytest.mark.parametrize("restart_behavior", ["resume", "restart", "overwrite"])
+def test_a_directory_that_is_not_a_run_is_left_alone(run_dir, restart_behavior):
+    run_dir.path.mkdir()
+    (run_dir.path / "thesis.tex").write_text("years of work")
+    with pytest.raises(ValueError, match="not a run"):
+        run_dir.prepare(config(restart_behavior))
+    assert [p.name for p in run_dir.path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_place_that_cannot_hold_a_run_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="name another --train_dir"):
+        RunDir.at(str(tmp_path / "file"), "toy_bandit").prepare(config())
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    def interrupt(_fd):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, b"new")
+    assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"old"]
+
+
+def test_a_write_makes_the_directories_that_were_removed(tmp_path):
+    path = tmp_path / "run" / "part" / "file"
+    for data in (b"old", b"new"):
+        write_atomically(path, data)
+        assert path.read_bytes() == data
+        shutil.rmtree(tmp_path / "run")
