@@ -17,10 +17,10 @@ class PPOMetrics(NamedTuple):
     policy_loss: Tensor
     value_loss: Tensor
     entropy: Tensor
-    approx_kl: Tensor  # of the target from the behaviour policy: mean of (ratio - 1) - log ratio, never negative
-    ratio_mean: Tensor
-    clip_fraction: Tensor  # share of samples whose ratio is outside the clip range
-    effective_sample_size: Tensor  # (sum ratio)^2 / sum ratio^2, as a share of the samples: 1 on-policy
+    approx_kl: Tensor  # of the target from the proximal policy: mean of (ratio - 1) - log ratio, never negative
+    ratio_mean: Tensor  # of target to behaviour policy
+    clip_fraction: Tensor  # share of samples whose ratio of target to proximal policy is outside the clip range
+    effective_sample_size: Tensor  # (sum x)^2 / sum x^2, x = target / behaviour, as a share of samples: 1 on-policy
     value_clip_fraction: Tensor  # share of samples whose value moved further than clip_value
     explained_variance: Tensor  # 1 - Var(target - value) / Var(target)
     advantage_mean: Tensor  # before normalisation
@@ -35,6 +35,7 @@ class PPOLoss(NamedTuple):
 
 def ppo_loss(
     log_prob: Tensor,
+    proximal_log_prob: Tensor,
     behaviour_log_prob: Tensor,
     entropy: Tensor,
     advantage: Tensor,
@@ -45,6 +46,7 @@ def ppo_loss(
     *,
     with_ppo_clip: bool,
     clip_ratio: float,
+    rho_bar: float,
     clip_value: float,
     value_loss_coeff: float,
     entropy_coeff: float,
@@ -52,16 +54,20 @@ def ppo_loss(
 ) -> PPOLoss:
     """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be even NaN.
 
-        ratio  = exp(log_prob - behaviour_log_prob)
-        policy = -mean min(ratio A, clip(ratio, 1 / (1 + clip_ratio), 1 + clip_ratio) A)      with_ppo_clip
-                 -mean log_prob A                                                             otherwise
+        ratio  = exp(log_prob - proximal_log_prob)
+        weight = min(rho_bar, exp(proximal_log_prob - behaviour_log_prob))
+        policy = -mean weight min(ratio A, clip(ratio, 1 / (1 + clip_ratio), 1 + clip_ratio) A)   with_ppo_clip
+                 -mean log_prob A                                                                 otherwise
         value  = mean max((v - target)^2, (clip(v, v_b - clip_value, v_b + clip_value) - target)^2)
         loss   = policy + value_loss_coeff value - entropy_coeff mean entropy
 
-    The ratio's range is symmetric in its logarithm. A mask that holds nowhere gives loss and gradients of 0.
+    The proximal policy is the one that the update stays close to. PPO's is the behaviour policy, and then the weight
+    is 1. A newer one decouples the size of an update from the age of the data (Hilton et al. 2022, section 3). The
+    ratio's range is symmetric in its logarithm. A mask that holds nowhere gives loss and gradients of 0.
 
     Args:
         log_prob, entropy: [T, B], of the target policy; they carry gradients.
+        proximal_log_prob: [T, B], of the policy that the ratio is clipped around.
         behaviour_log_prob: [T, B], of the policy that acted.
         advantage: [T, B], not weighted by rho with_ppo_clip (the surrogate has the ratio), else weighted.
         value: [T, B], carries gradients; value, behaviour_value and value_target share one scale.
@@ -71,13 +77,23 @@ def ppo_loss(
         clip_value: 0 turns the clipping of the value loss off.
     """
     assert log_prob.ndim == 2, log_prob.shape
-    for tensor in (behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target, mask):
+    for tensor in (
+        proximal_log_prob,
+        behaviour_log_prob,
+        entropy,
+        advantage,
+        value,
+        behaviour_value,
+        value_target,
+        mask,
+    ):
         assert tensor.shape == log_prob.shape, (tensor.shape, log_prob.shape)
     # Before anything else: 0 x NaN would be NaN, in the gradients too.
-    log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target = (
+    log_prob, proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target = (
         torch.where(mask, tensor, 0.0)
         for tensor in (
             log_prob,
+            proximal_log_prob,
             behaviour_log_prob,
             entropy,
             advantage,
@@ -86,9 +102,10 @@ def ppo_loss(
             value_target,
         )
     )
-    log_ratio = (log_prob - behaviour_log_prob).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)
-    num_samples = mask.sum().to(log_prob.dtype)
+    log_ratio = _log_ratio(log_prob, proximal_log_prob)
     ratio = log_ratio.exp()
+    weight = _log_ratio(proximal_log_prob, behaviour_log_prob).exp().clamp(max=rho_bar)
+    num_samples = mask.sum().to(log_prob.dtype)
 
     def mean(x: Tensor) -> Tensor:
         return torch.where(mask, x, 0.0).sum() / num_samples.clamp(min=1)
@@ -101,7 +118,7 @@ def ppo_loss(
 
     low, high = 1 / (1 + clip_ratio), 1 + clip_ratio
     if with_ppo_clip:
-        policy_loss = -mean(torch.minimum(ratio * advantage, ratio.clamp(low, high) * advantage))
+        policy_loss = -mean(weight * torch.minimum(ratio * advantage, ratio.clamp(low, high) * advantage))
     else:
         policy_loss = -mean(log_prob * advantage)
 
@@ -119,7 +136,8 @@ def ppo_loss(
         residual = value_target - value
         residual_variance = mean((residual - mean(residual)).square())
         target_variance = mean((value_target - mean(value_target)).square())
-        ratio_mean = mean(ratio)
+        behaviour_ratio = _log_ratio(log_prob, behaviour_log_prob).exp()
+        ratio_mean = mean(behaviour_ratio)
         metrics = PPOMetrics(
             policy_loss=policy_loss,
             value_loss=value_loss,
@@ -127,7 +145,7 @@ def ppo_loss(
             approx_kl=mean(ratio - 1 - log_ratio),
             ratio_mean=ratio_mean,
             clip_fraction=mean(((ratio < low) | (ratio > high)).to(ratio.dtype)),
-            effective_sample_size=ratio_mean.square() / mean(ratio.square()).clamp(min=1e-8),
+            effective_sample_size=ratio_mean.square() / mean(behaviour_ratio.square()).clamp(min=1e-8),
             value_clip_fraction=mean((move.abs() > clip_value).to(ratio.dtype)) if clip_value > 0 else mean(ratio * 0),
             explained_variance=torch.where(
                 target_variance > 0, 1 - residual_variance / target_variance.clamp(min=1e-8), 0.0
@@ -137,3 +155,7 @@ def ppo_loss(
             num_samples=num_samples,
         )
     return PPOLoss(loss, PPOMetrics(*(metric.detach() for metric in metrics)))
+
+
+def _log_ratio(log_prob: Tensor, other: Tensor) -> Tensor:
+    return (log_prob - other).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)

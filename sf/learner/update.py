@@ -2,10 +2,14 @@
 
 Nothing here waits for the device: metrics stay tensors until they are asked for (the KL-adaptive schedule, which has to
 know a number after each step, is the exception). Publishing the weights, which follows each step, does wait.
+
+A step whose loss or gradients are not finite changes nothing: weights, moments and statistics stay as they were, and so
+finite. It makes a version of its own all the same, since the host does not know of it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +22,7 @@ from sf.checkpoint import MODEL
 from sf.config import Config
 from sf.learner import schedules
 from sf.learner.batch import Batch
+from sf.learner.divergence import SkippedUpdates
 from sf.learner.gae import gae
 from sf.learner.ppo import PPOLoss, ppo_loss
 from sf.learner.vtrace import vtrace
@@ -26,12 +31,15 @@ from sf.model.inference import num_weights, write_flat
 from sf.model.registry import build_model
 
 _OPTIMIZER = "optimizer/"  # prefix of its tensors in a checkpoint
+_RNG = "rng"
+_PARTS_OF_STEP = ("policy_loss", "value_loss", "entropy", "loss", "grad_norm")
 
 
 class Updater:
     """The network that is trained, and its optimiser.
 
     version: number of the policy, 1 before the first optimiser step and one more after each.
+    skipped: optimiser steps that were not finite.
     """
 
     def __init__(
@@ -58,8 +66,11 @@ class Updater:
             fused=True,
         )
         self.version = 1
+        self.skipped = SkippedUpdates(device)
+        self._max_learning_rate = math.inf  # rollbacks lower it
         self._flat = torch.empty(num_weights(self.model), device=device)
         self._metrics: list[dict[str, Tensor]] = []
+        self._last_step: dict[str, Tensor] = {}  # its metrics
 
     @property
     def learning_rate(self) -> float:
@@ -76,9 +87,10 @@ class Updater:
         if self._config.lr_schedule == "linear":
             self._set_learning_rate(schedules.linear(self._config.learning_rate, env_steps, self._total_env_steps))
         version_before = self.version
+        proximal_log_prob = self._proximal_log_prob(batch)
         for _ in range(self._config.num_epochs):
-            for minibatch, minibatch_mask in self._minibatches(batch, mask):
-                self._step(minibatch, minibatch_mask)
+            for minibatch in self._minibatches(batch, proximal_log_prob, mask):
+                self._step(*minibatch)
                 self.version += 1
                 after_step()
         self._metrics[-1] |= {
@@ -89,12 +101,21 @@ class Updater:
         return self.version - version_before
 
     def pop_metrics(self) -> dict[str, float]:
-        """Means of what was measured since the last call (`lag_max`: the maximum), and the learning rate."""
+        """Means of what was measured since the last call (`lag_max`: the maximum), and the learning rate.
+
+        What was not finite is left out, and missing where nothing else was measured.
+        """
         names = {name for metrics in self._metrics for name in metrics}
-        out = {"learning_rate": self.learning_rate, "policy_version": float(self.version)}
+        out = {
+            "learning_rate": self.learning_rate,
+            "policy_version": float(self.version),
+            "skipped_updates": float(self.skipped.total),
+        }
         for name in sorted(names):
-            values = torch.stack([metrics[name].float() for metrics in self._metrics if name in metrics])
-            out[name] = float(values.max() if name == "lag_max" else values.mean())
+            values = torch.stack([metrics[name].float() for metrics in self._metrics if name in metrics]).cpu()
+            values = values[values.isfinite()]
+            if len(values):
+                out[name] = float(values.max() if name == "lag_max" else values.mean())
         self._metrics.clear()
         return out
 
@@ -108,11 +129,25 @@ class Updater:
         out = {MODEL + name: value for name, value in self.model.state_dict().items()}
         for (name, _), moments in zip(self.model.named_parameters(), self._moments(), strict=True):
             out |= {f"{_OPTIMIZER}{name}/{key}": value for key, value in moments.items()}
-        return {**out, "rng": torch.get_rng_state()}
+        return {**out, _RNG: torch.get_rng_state()}
 
     def state(self) -> dict[str, Any]:
         """The rest: numbers."""
-        return {"version": self.version, "learning_rate": self.learning_rate}
+        return {
+            "version": self.version,
+            "learning_rate": self.learning_rate,
+            "max_learning_rate": self._max_learning_rate,
+            "skipped_updates": self.skipped.total,
+        }
+
+    def is_finite(self) -> bool:
+        """Whether all that `tensors` gives is."""
+        tensors = self.tensors().items()
+        return bool(torch.stack([value.isfinite().all() for name, value in tensors if name != _RNG]).all())
+
+    def not_finite(self) -> list[str]:
+        """Which parts of the last step were not."""
+        return [name for name in _PARTS_OF_STEP if not self._last_step[name].isfinite()]
 
     def load(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on where `tensors` and `state` were taken: of the same network."""
@@ -127,38 +162,69 @@ class Updater:
                         parameter if value.ndim else value, device=self._device, requires_grad=False
                     )
                     moments[key[len(prefix) :]] = like.copy_(value)
-        torch.set_rng_state(tensors["rng"])
+        torch.set_rng_state(tensors[_RNG])
         self.version = state["version"]
-        if self._config.lr_schedule == "kl_adaptive":  # the others follow from the flags
-            self._set_learning_rate(state["learning_rate"])
+        self.skipped = SkippedUpdates(self._device, state["skipped_updates"])
+        self._max_learning_rate = state["max_learning_rate"]
+        is_constant = self._config.lr_schedule == "constant"  # then it follows from the flags
+        self._set_learning_rate(self._config.learning_rate if is_constant else state["learning_rate"])
+
+    def take_over(self, diverged: Updater, learning_rate_factor: float) -> None:
+        """Go on in the place of an updater that has diverged, at a learning rate that is lower for good."""
+        self.version = diverged.version + 1  # its own may have been published with other weights
+        self.skipped = SkippedUpdates(self._device, diverged.skipped.total)
+        self._max_learning_rate = learning_rate_factor * min(self.learning_rate, diverged._max_learning_rate)
+        self._set_learning_rate(self.learning_rate)
 
     def _moments(self) -> list[dict[str, Tensor]]:
         return [self._optimizer.state[parameter] for parameter in self._parameters]
 
     def _set_learning_rate(self, learning_rate: float) -> None:
-        self._optimizer.param_groups[0]["lr"] = learning_rate
+        self._optimizer.param_groups[0]["lr"] = min(learning_rate, self._max_learning_rate)
 
-    def _minibatches(self, batch: Batch, mask: Tensor) -> Iterator[tuple[Batch, Tensor]]:
-        """The batch cut into minibatches of whole trajectories, in random order."""
+    def _proximal_log_prob(self, batch: Batch) -> Tensor:
+        """Log-probabilities [T, B] of the policy that the loss is to stay close to: see `decoupled_clip`."""
+        num_parts = self._config.num_batches_per_epoch
+        if not self._config.decoupled_clip or num_parts * self._config.num_epochs == 1:
+            return batch.log_prob
+        columns = torch.arange(batch.num_trajectories, device=self._device)
+        with torch.no_grad(), torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
+            parts = [self._log_prob(batch.columns(part)) for part in columns.chunk(num_parts)]
+        return torch.cat(parts, dim=1)
+
+    def _log_prob(self, batch: Batch) -> Tensor:
+        params = self.model.unroll(batch.obs, batch.state, batch.first).params
+        with torch.autocast(self._device.type, enabled=False):
+            return ActionDistribution(self._action_spec, params).log_prob(batch.discrete, batch.continuous)
+
+    def _minibatches(self, batch: Batch, *of_steps: Tensor) -> Iterator[tuple[Any, ...]]:
+        """The batch, and tensors [T, B], cut into minibatches of whole trajectories, in random order."""
         count = self._config.num_batches_per_epoch
         if count == 1:
-            yield batch, mask
+            yield batch, *of_steps
             return
         order = torch.randperm(batch.num_trajectories).to(self._device)
         for columns in order.chunk(count):
-            yield batch.columns(columns), mask.index_select(1, columns)
+            yield batch.columns(columns), *(tensor.index_select(1, columns) for tensor in of_steps)
 
-    def _step(self, batch: Batch, mask: Tensor) -> None:
+    def _step(self, batch: Batch, proximal_log_prob: Tensor, mask: Tensor) -> None:
         """One optimiser step. mask: [T, B] bool, the samples to train on."""
         self._optimizer.zero_grad()
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
-            result, target = self._loss(batch, mask)
+            result, target = self._loss(batch, proximal_log_prob, mask)
         result.loss.backward()
         max_norm = self._config.max_grad_norm or float("inf")
         grad_norm = torch.nn.utils.clip_grad_norm_(self._parameters, max_norm)
+        loss = result.loss.detach()
+        is_finite = loss.isfinite() & grad_norm.isfinite()
+        is_skipped = (~is_finite).float()
+        # The fused kernel reads it on the device, and does nothing where it is 1: torch.amp.GradScaler's protocol.
+        self._optimizer.found_inf = is_skipped  # type: ignore[attr-defined]
         self._optimizer.step()
-        self.model.update_value_norm(target, mask)
-        self._metrics.append({**result.metrics._asdict(), "loss": result.loss.detach(), "grad_norm": grad_norm})
+        self.skipped.count(is_skipped)
+        self.model.update_value_norm(target, mask & is_finite)
+        self._last_step = {**result.metrics._asdict(), "loss": loss, "grad_norm": grad_norm}
+        self._metrics.append(self._last_step)
         if self._config.lr_schedule == "kl_adaptive":
             self._set_learning_rate(
                 schedules.kl_adaptive(
@@ -170,7 +236,7 @@ class Updater:
                 )
             )
 
-    def _loss(self, batch: Batch, mask: Tensor) -> tuple[PPOLoss, Tensor]:
+    def _loss(self, batch: Batch, proximal_log_prob: Tensor, mask: Tensor) -> tuple[PPOLoss, Tensor]:
         """The loss, and the value targets [T, B] in the scale of returns."""
         config, value_norm = self._config, self.model.value_norm
         out = self.model.unroll(batch.obs, batch.state, batch.first)
@@ -198,6 +264,7 @@ class Updater:
                 target, advantage = gae(reward, discount, value, batch.valid, lambda_=config.gae_lambda)
             loss = ppo_loss(
                 log_prob,
+                proximal_log_prob,
                 batch.log_prob,
                 policy.entropy(),
                 advantage,
@@ -207,6 +274,7 @@ class Updater:
                 mask,
                 with_ppo_clip=config.with_ppo_clip,
                 clip_ratio=config.ppo_clip_ratio,
+                rho_bar=config.vtrace_rho,
                 clip_value=config.ppo_clip_value,
                 value_loss_coeff=config.value_loss_coeff,
                 entropy_coeff=config.exploration_loss_coeff,

@@ -7,6 +7,7 @@ from sf.learner.ppo import PPOLoss, ppo_loss
 SETTINGS = {
     "with_ppo_clip": True,
     "clip_ratio": 0.2,
+    "rho_bar": 1.2,
     "clip_value": 0.3,
     "value_loss_coeff": 0.5,
     "entropy_coeff": 0.01,
@@ -14,6 +15,7 @@ SETTINGS = {
 }
 NAMES = [
     "log_prob",
+    "proximal_log_prob",
     "behaviour_log_prob",
     "entropy",
     "advantage",
@@ -35,13 +37,14 @@ def slow_loss(case: dict[str, np.ndarray], s: dict) -> dict[str, float]:
     rows = [{name: case[name][i] for name in NAMES} for i in np.ndindex(case["mask"].shape) if case["mask"][i]]
     mean = np.mean([row["advantage"] for row in rows])
     stddev = np.std([row["advantage"] for row in rows])
-    policy, value, entropy, kl, clipped, ratios = [], [], [], [], [], []
+    policy, value, entropy, kl, clipped, behaviour_ratios = [], [], [], [], [], []
     for row in rows:
         a = (row["advantage"] - mean) / (stddev + 1e-5) if s["normalize_advantages"] else row["advantage"]
-        ratio = np.exp(row["log_prob"] - row["behaviour_log_prob"])
+        ratio = np.exp(row["log_prob"] - row["proximal_log_prob"])
         if s["with_ppo_clip"]:
+            weight = min(s["rho_bar"], np.exp(row["proximal_log_prob"] - row["behaviour_log_prob"]))
             bounded = min(max(ratio, 1 / (1 + s["clip_ratio"])), 1 + s["clip_ratio"])
-            policy.append(-min(ratio * a, bounded * a))
+            policy.append(-weight * min(ratio * a, bounded * a))
         else:
             policy.append(-row["log_prob"] * a)
         errors = [(row["value"] - row["value_target"]) ** 2]
@@ -52,7 +55,7 @@ def slow_loss(case: dict[str, np.ndarray], s: dict) -> dict[str, float]:
         entropy.append(row["entropy"])
         kl.append(ratio - 1 - np.log(ratio))
         clipped.append(not 1 / (1 + s["clip_ratio"]) <= ratio <= 1 + s["clip_ratio"])
-        ratios.append(ratio)
+        behaviour_ratios.append(np.exp(row["log_prob"] - row["behaviour_log_prob"]))
     targets = np.array([row["value_target"] for row in rows])
     values = np.array([row["value"] for row in rows])
     loss = np.mean(policy) + s["value_loss_coeff"] * np.mean(value) - s["entropy_coeff"] * np.mean(entropy)
@@ -62,9 +65,9 @@ def slow_loss(case: dict[str, np.ndarray], s: dict) -> dict[str, float]:
         "value_loss": np.mean(value),
         "entropy": np.mean(entropy),
         "approx_kl": np.mean(kl),
-        "ratio_mean": np.mean(ratios),
+        "ratio_mean": np.mean(behaviour_ratios),
         "clip_fraction": np.mean(clipped),
-        "effective_sample_size": np.sum(ratios) ** 2 / np.sum(np.square(ratios)) / len(ratios),
+        "effective_sample_size": np.sum(behaviour_ratios) ** 2 / np.sum(np.square(behaviour_ratios)) / len(rows),
         "explained_variance": 1 - np.var(targets - values) / np.var(targets) if len(rows) > 1 else 0.0,
         "advantage_mean": mean,
         "advantage_stddev": stddev,
@@ -87,6 +90,7 @@ def named(result: PPOLoss) -> dict[str, float]:
         {"clip_value": 0.0},
         {"normalize_advantages": False},
         {"value_loss_coeff": 2.0},
+        {"rho_bar": 1e9},
     ],
 )
 def test_the_loss_and_its_metrics_are_those_of_a_loop_over_samples(shape, change):
@@ -122,24 +126,63 @@ def test_an_empty_mask_gives_a_loss_of_0_and_gradients_of_0():
     assert all((grad == 0).all() for grad in gradients(case).values())
 
 
+@pytest.mark.parametrize("behaviour", [-2.0, 0.0, 2.0])  # its log ratio to the proximal policy
 @pytest.mark.parametrize(
     ("log_ratio", "advantage", "moves"),
     [(0.5, 1.0, False), (0.5, -1.0, True), (-0.5, -1.0, False), (-0.5, 1.0, True)],
 )
-def test_the_policy_has_no_gradient_once_it_has_gone_beyond_the_clip_in_the_direction_of_the_advantage(
-    log_ratio, advantage, moves
+def test_the_policy_has_no_gradient_once_it_has_left_the_proximal_one_behind_in_the_direction_of_the_advantage(
+    behaviour, log_ratio, advantage, moves
 ):
     case = random_case((1, 1))
-    case["log_prob"] = case["behaviour_log_prob"] + log_ratio
+    case["log_prob"] = case["proximal_log_prob"] + log_ratio
+    case["behaviour_log_prob"] = case["proximal_log_prob"] + behaviour
     case["advantage"] = torch.full((1, 1), advantage).double()
     assert (gradients(case, normalize_advantages=False)["log_prob"] != 0).item() is moves
 
 
 def test_on_policy_the_surrogate_has_the_gradient_of_the_policy_gradient():
     case = random_case((5, 4))
-    case["behaviour_log_prob"] = case["log_prob"].clone()
+    case["proximal_log_prob"] = case["behaviour_log_prob"] = case["log_prob"].clone()
     surrogate, plain = gradients(case), gradients(case, with_ppo_clip=False)
     torch.testing.assert_close(surrogate["log_prob"], plain["log_prob"])
+
+
+def policy_loss(case: dict[str, torch.Tensor], **settings) -> float:
+    return ppo_loss(**case, **(SETTINGS | settings)).metrics.policy_loss.item()
+
+
+def test_with_the_behaviour_policy_as_the_proximal_one_the_objective_is_that_of_ppo():
+    """Schulman et al. 2017, equation 7."""
+    case = random_case((6, 4))
+    case["proximal_log_prob"] = case["behaviour_log_prob"].clone()
+    ratio = (case["log_prob"] - case["behaviour_log_prob"]).exp()[case["mask"]]
+    advantage = case["advantage"][case["mask"]]
+    objective = torch.minimum(ratio * advantage, ratio.clamp(1 / 1.2, 1.2) * advantage).mean()
+    assert policy_loss(case, normalize_advantages=False) == pytest.approx(-objective.item(), rel=1e-9)
+
+
+def test_with_weights_of_any_size_the_objective_is_that_of_decoupled_ppo():
+    """Hilton et al. 2022, section 3: the ratio to the behaviour policy stands in place of the weight and the ratio."""
+    case = random_case((6, 4))
+    mask, advantage = case["mask"], case["advantage"][case["mask"]]
+    to_behaviour = (case["log_prob"] - case["behaviour_log_prob"]).exp()[mask]
+    to_proximal = (case["log_prob"] - case["proximal_log_prob"]).exp()[mask]
+    weight = (case["proximal_log_prob"] - case["behaviour_log_prob"]).exp()[mask]
+    clipped = weight * to_proximal.clamp(1 / 1.2, 1.2)
+    objective = torch.minimum(to_behaviour * advantage, clipped * advantage).mean()
+    assert policy_loss(case, rho_bar=1e9, normalize_advantages=False) == pytest.approx(-objective.item(), rel=1e-9)
+
+
+def test_the_weight_of_a_sample_is_at_most_rho_bar_and_carries_no_gradient():
+    case = random_case((1, 1))
+    case["log_prob"] = case["proximal_log_prob"].clone()
+    case["advantage"] = torch.ones(1, 1).double()
+    for log_weight, expected in ((-1.0, np.exp(-1.0)), (0.0, 1.0), (np.log(1.5), 1.5), (1.0, 1.5), (600.0, 1.5)):
+        case["behaviour_log_prob"] = case["proximal_log_prob"] - log_weight
+        settings = {"rho_bar": 1.5, "normalize_advantages": False}
+        assert policy_loss(case, **settings) == pytest.approx(-expected, rel=1e-9)
+        assert gradients(case, **settings)["log_prob"].item() == pytest.approx(-expected, rel=1e-9)
 
 
 def test_ratios_that_overflow_stay_finite():

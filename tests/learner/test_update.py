@@ -126,3 +126,47 @@ def test_the_linear_schedule_follows_the_env_steps():
     updater = make_updater(lr_schedule="linear", train_for_env_steps=1000, learning_rate=0.1)
     updater.train_iteration(make_batch(0), 250, lambda: None)
     assert updater.learning_rate == pytest.approx(0.075)
+
+
+def metrics_of_the_first_step(updater, batch):
+    found = []
+    updater.train_iteration(batch, 0, lambda: found.append(updater.pop_metrics()) if not found else None)
+    return found[0]
+
+
+@pytest.mark.parametrize("lag", [0, 50])
+def test_a_decoupled_iteration_begins_at_its_proximal_policy_whatever_the_lag(lag):
+    coupled, decoupled = (make_updater(decoupled_clip=flag, lr_schedule="constant") for flag in (False, True))
+    for updater in (coupled, decoupled):
+        updater.version = 1 + lag
+    batch = make_batch(0)
+    batch.log_prob.uniform_(-4.0, -0.1)  # of a behaviour policy that is far from the present one
+    found = metrics_of_the_first_step(decoupled, batch)
+    assert found["approx_kl"] == pytest.approx(0, abs=1e-6)
+    assert found["clip_fraction"] == 0
+    assert metrics_of_the_first_step(coupled, batch)["clip_fraction"] > 0.5
+
+
+def test_later_steps_of_a_decoupled_iteration_move_away_from_its_proximal_policy():
+    updater = make_updater(decoupled_clip=True)
+    updater.train_iteration(make_batch(0), 0, lambda: None)
+    assert updater.pop_metrics()["approx_kl"] > 1e-6
+
+
+def test_an_iteration_of_one_step_has_nothing_to_decouple():
+    results = []
+    for flag in (False, True):
+        updater = make_updater(decoupled_clip=flag, num_epochs=1, num_batches_per_epoch=1, batch_size=T * B)
+        for seed in range(2):
+            assert updater.train_iteration(make_batch(seed, updater.version), 0, lambda: None) == 1
+        results.append(updater.tensors())
+    assert same(*results)
+
+
+def test_an_iteration_of_several_steps_depends_on_what_it_is_clipped_around():
+    results = []
+    for flag in (False, True):
+        updater = make_updater(decoupled_clip=flag)
+        updater.train_iteration(make_batch(0), 0, lambda: None)
+        results.append(updater.tensors())
+    assert not same(*results)

@@ -1,0 +1,193 @@
+"""A network that gives NaN from some update on, through the real processes."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from sf import checkpoint
+from sf.config import Config
+from sf.learner import worker
+from sf.learner.worker import learner
+from sf.model.actor_critic import ActorCritic
+from sf.model.registry import register_model
+from sf.plan import make_plan
+from sf.policy.worker import policy_worker
+from sf.run_dir import RunDir
+from sf.run_memory import RunMemory
+from sf.supervisor import ChildError
+from sf.trainer import Run
+
+BATCH = 64
+GOOD_UPDATES, BAD_UPDATES = 5, 3
+_num_updates = 0  # of this process: a rollback makes a new network, but no new world
+
+
+@register_model("diverging")
+class DivergingModel(ActorCritic):
+    """Its values are NaN in updates 6 to 8."""
+
+    def unroll(self, obs, state, first):
+        global _num_updates  # noqa: PLW0603  see there
+        _num_updates += 1
+        out = super().unroll(obs, state, first)
+        is_bad = GOOD_UPDATES < _num_updates <= GOOD_UPDATES + BAD_UPDATES
+        return out._replace(value=out.value * math.nan) if is_bad else out
+
+
+def policy_body(reports, args):
+    """The real one; named here so that its process imports this module, and with it the model."""
+    policy_worker(reports, args)
+
+
+def learner_body(reports, args):
+    learner(reports, args)
+
+
+def make_config(tmp_path, **flags):
+    return Config().replace(
+        env="toy_identity",
+        train_dir=str(tmp_path),
+        model="diverging",
+        num_workers=1,
+        num_envs_per_worker=8,
+        rollout=8,
+        batch_size=BATCH,
+        encoder_mlp_layers=(16,),
+        device="cpu",
+        learner_threads=1,
+        max_skipped_updates=BAD_UPDATES,
+        save_every_sec=1e-9,  # after every update
+        train_for_env_steps=20 * BATCH,
+        **flags,
+    )
+
+
+def run(config):
+    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+    run_dir.prepare(config)
+    return Run(make_plan(config), run_dir, 0, policy_body, learner_body).run()
+
+
+def test_a_run_that_diverges_goes_back_and_on_with_a_lower_learning_rate(tmp_path, capsys):
+    config = make_config(tmp_path)
+    summary = run(config)
+    output = capsys.readouterr().out
+    (line,) = [line for line in output.splitlines() if "not finite" in line]
+    assert line == (
+        "learner-0: 3 updates in a row were not finite (policy_loss, value_loss, loss, grad_norm), so it goes back to "
+        f"checkpoint_000005_{GOOD_UPDATES * BATCH:012d}.safetensors, with learning rate 5e-05; training on "
+        f"{BAD_UPDATES * BATCH} frames is lost"
+    )
+    assert summary["env_steps"] == 20 * BATCH  # they count on
+    assert summary["train/skipped_updates"] == BAD_UPDATES
+    assert summary["train/learning_rate"] == 5e-5
+    assert summary["lost_frames"] == BAD_UPDATES * BATCH
+    assert summary["restarts"] == 0
+    last = checkpoint.load(checkpoint.latest(tmp_path / "toy_identity" / "checkpoints"))
+    assert last.state["env_steps"] == 20 * BATCH
+    assert last.state["trained_steps"] == (20 - BAD_UPDATES) * BATCH
+    steps = [value for name, value in last.tensors.items() if name.endswith("/step")]
+    assert all(step == 20 - BAD_UPDATES for step in steps)
+    assert steps
+
+
+def test_a_run_that_diverges_stops_with_one_sentence_where_the_flag_says_so(tmp_path):
+    config = make_config(tmp_path, on_divergence="stop")
+    with pytest.raises(ChildError, match="learner-0: training has diverged: 3 updates in a row") as error:
+        run(config)
+    assert "Traceback" not in str(error.value)
+    summary = json.loads((tmp_path / "toy_identity" / "summary.json").read_text())
+    assert summary["restarts"] == 0
+    assert summary["train/skipped_updates"] == BAD_UPDATES
+    last = checkpoint.load(checkpoint.latest(tmp_path / "toy_identity" / "checkpoints"))
+    assert last.state["env_steps"] == GOOD_UPDATES * BATCH
+
+
+class RecordedReports:
+    def __init__(self):
+        self.records = []
+
+    def send(self, kind, **record):
+        self.records.append((kind, record))
+
+
+@pytest.fixture
+def learner_state(tmp_path):
+    """The state of a learner that has not begun, and its reports."""
+    torch.manual_seed(0)
+    config = make_config(tmp_path).replace(model="actor_critic")
+    args = RunMemory.allocate(make_plan(config), tmp_path / "checkpoints").learner_args(None, None)
+    reports = RecordedReports()
+    return worker._LearnerState(args, reports, 0), reports
+
+
+def diverge(state, num_steps):
+    """What iterations do that are all skipped."""
+    state.count(num_steps)
+    state.updater._last_step = dict.fromkeys(
+        ("policy_loss", "value_loss", "entropy", "loss", "grad_norm"), torch.tensor(math.nan)
+    )
+    for _ in range(BAD_UPDATES):
+        state.updater.skipped.count(torch.ones(()))
+
+
+def test_before_the_first_checkpoint_a_rollback_begins_anew(learner_state):
+    state, reports = learner_state
+    with torch.no_grad():
+        for parameter in state.updater.model.parameters():
+            parameter.fill_(1e9)
+    diverge(state, 100)
+    assert state.has_diverged
+    state.roll_back()
+    assert not state.has_diverged
+    assert all((parameter.abs() < 10).all() for parameter in state.updater.model.parameters())
+    kind, record = reports.records[-1]
+    assert kind == "rolled_back"
+    assert "a new network" in record["text"]
+    assert record["lost_steps"] == 100
+    assert state.env_steps == 100
+
+
+def test_steps_that_are_lost_are_counted_once(learner_state):
+    state, reports = learner_state
+    state.updater.version += 1
+    state.count(1000)
+    assert state.save()
+    lost = []
+    for num_steps in (100, 10):  # both go back to the same checkpoint
+        diverge(state, num_steps)
+        state.roll_back()
+        lost.append(reports.records[-1][1]["lost_steps"])
+    assert lost == [100, 10]
+    assert state.env_steps == 1110
+    assert state.updater.learning_rate == pytest.approx(1e-4 / 4)
+
+
+def test_no_checkpoint_is_due_while_updates_are_skipped(learner_state):
+    state, _ = learner_state
+    assert state.is_save_due
+    state.updater.skipped.count(torch.ones(()))
+    assert not state.is_save_due
+    state.updater.skipped.count(torch.zeros(()))
+    assert state.is_save_due
+
+
+@pytest.mark.parametrize("prefix", ["model/", "optimizer/"])
+def test_what_is_not_finite_is_neither_saved_nor_kept_for_a_successor(learner_state, prefix, tmp_path):
+    state, reports = learner_state
+    for parameter in state.updater.model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    state.updater._optimizer.step()
+    state.updater.version += 1
+    spoiled = [
+        value for name, value in state.updater.tensors().items() if name.startswith(prefix) and value.numel() > 1
+    ]
+    with torch.no_grad():
+        spoiled[0].view(-1)[0] = math.nan
+    assert not state.save()
+    state.remember_if_due()
+    assert reports.records == [("save_failed", {"message": "the weights are not finite"})]
+    assert checkpoint.latest(tmp_path / "checkpoints") is None
+    assert state._args.recovery.read() is None
