@@ -48,8 +48,7 @@ class ActorCritic(nn.Module):
     def __init__(self, config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: ActionSpec) -> None:
         super().__init__()
         boxes = cast("dict[str, gym.spaces.Box]", dict(obs_space.items()))
-        vectors = {key: box.shape for key, box in boxes.items() if not is_image(box)}
-        self.obs_norm = ObsNormalizer(vectors if config.normalize_input else {})
+        self.obs_norm = ObsNormalizer(boxes if config.normalize_input else {})
         self.trunk = _Trunk(config, boxes)
         self.state_size = self.trunk.state_size
         num_logits = sum(action_spec.discrete_sizes)
@@ -65,7 +64,7 @@ class ActorCritic(nn.Module):
 
         obs: {key: [N, ...]}; state: [N, S] float32; first: [N] bool, where the state is zeroed before use.
         """
-        actor, critic, next_state = self.trunk.step(self.obs_norm(obs), state, first)
+        actor, critic, next_state = self.trunk.step(self._normal(obs), state, first)
         params, value = self._heads(actor, critic)
         return StepOutput(params, self.value_norm.denormalize(value), next_state)
 
@@ -76,17 +75,21 @@ class ActorCritic(nn.Module):
         the state is zeroed before use.
         """
         flat_obs = {key: value.flatten(0, 1) for key, value in obs.items()}  # [(T+1) x B, ...]
-        actor, critic = self.trunk.unroll(self.obs_norm(flat_obs), state, first)
+        actor, critic = self.trunk.unroll(self._normal(flat_obs), state, first)
         params, value = self._heads(actor, critic)
         return UnrollOutput(params.unflatten(0, first.shape)[:-1], value.view(first.shape))
 
     def update_normalizers(self, obs: Mapping[str, Tensor]) -> None:
-        """Merge observations {key: [..., *shape]} into the statistics. Only the learner calls this."""
+        """Merge observations {key: [T, B, ...]} into the statistics. Only the learner calls this."""
         self.obs_norm.update(obs)
 
     def update_value_norm(self, returns: Tensor, mask: Tensor) -> None:
         """Merge value targets [T, B] where `mask` holds; predictions stay. Only the learner calls this."""
         self.value_norm.update(returns, mask, self.value_head)
+
+    def _normal(self, obs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        weight = next(self.trunk.parameters(), self.policy_head.weight)
+        return self.obs_norm(obs, compute_dtype(weight))
 
     def _heads(self, actor: Tensor, critic: Tensor) -> tuple[Tensor, Tensor]:
         """Features [M, F] of each -> params [M, P], value [M].

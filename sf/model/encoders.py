@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import gymnasium as gym
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from sf.config import ModelConfig
-from sf.model.images import ImageShape, PixelConv2d, is_image
+from sf.model.images import ImageShape, PixelConv2d
 from sf.model.layers import activation, channels_last, compute_dtype, mlp, orthogonal
 from sf.model.registry import register_encoder
 
@@ -100,15 +101,16 @@ class _Residual(nn.Module):
 
 @register_encoder("mlp")
 class MlpEncoder(nn.Module):
-    """Linear layers on the flattened observation. Pixels are divided by 255."""
+    """Linear layers on the flattened observation. Pixels as uint8 are divided by 255."""
 
     def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
         super().__init__()
         self.linear, self.out_size = mlp(int(np.prod(space.shape)), config.encoder_mlp_layers, config.nonlinearity)
-        self.scale = 1 / 255 if is_image(space) else 1.0
 
     def forward(self, obs: Tensor) -> Tensor:
-        x = obs.flatten(1) * self.scale
+        x = obs.flatten(1)
+        if x.dtype == torch.uint8:
+            x = x * (1 / 255)
         weight = next(self.linear.parameters(), None)
         return x if weight is None else self.linear(x.to(compute_dtype(weight)))
 

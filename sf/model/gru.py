@@ -37,7 +37,7 @@ class GRU(nn.Module):
 
     def step(self, x: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         """x [N, in], state [N, H], first [N] -> output [N, H], next state [N, H]."""
-        h = state * (~first).unsqueeze(-1)
+        h = torch.where(first.unsqueeze(-1), 0.0, state)  # also where it is NaN
         dtype = compute_dtype(self.weight_ih)
         x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih).to(h.dtype)
         h_gates = F.linear(h.to(dtype), self.weight_hh, self.bias_hh).to(h.dtype)

@@ -40,7 +40,7 @@ def is_image(space: gym.spaces.Box) -> bool:
 
 
 class PixelConv2d(nn.Module):
-    """A convolution of uint8 pixels [N, H, W, C] or [N, C, H, W], divided by 255. Gives [N, out, H', W'].
+    """A convolution of images [N, H, W, C] or [N, C, H, W], of which uint8 is divided by 255. Gives [N, out, H', W'].
 
     Two things make it cheaper than the plain convolution, with the same result:
     - 1/255 goes into the few weights instead of the many pixels (which bfloat16 holds exactly up to 256).
@@ -63,11 +63,11 @@ class PixelConv2d(nn.Module):
             pixels = pixels.permute(0, 2, 3, 1)
         n, height, width, channels = pixels.shape
         width -= width % self.fold  # no window reaches the rest: the kernel is a multiple of fold
-        x = pixels[:, :, :width].to(dtype, memory_format=torch.contiguous_format)
+        x = pixels[:, :, :width].to(dtype, memory_format=torch.contiguous_format).contiguous()
         x = x.view(n, height, width // self.fold, self.fold * channels)
         out, _, kernel, _ = self.weight.shape
         weight = self.weight.permute(0, 2, 3, 1).reshape(out, kernel, kernel // self.fold, -1)
-        weight = (weight * (1 / 255)).to(dtype)
+        weight = (weight * (1 / 255) if pixels.dtype == torch.uint8 else weight).to(dtype)
         return F.conv2d(
             x.permute(0, 3, 1, 2),
             weight.permute(0, 3, 1, 2),

@@ -1,14 +1,19 @@
-"""Running normalisation of vector observations and value targets. Only the learner updates the statistics."""
+"""Running normalisation of observations and value targets. Only the learner updates the statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import gymnasium as gym
 import torch
 from torch import Tensor, nn
 
+from sf.model.images import is_image
+
 EPSILON = 1e-5  # added to the variance
 CLIP = 10.0  # a normalised observation is held within this many standard deviations
+FRAMES_PER_UPDATE = 32  # of the images of a batch: neighbours in time say little new
+LARGEST_SAMPLE = 1e18  # its square is finite in float32, in which the statistics travel to the policy workers
 
 
 class RunningMoments(nn.Module):
@@ -30,10 +35,15 @@ class RunningMoments(nn.Module):
 
     @torch.no_grad()
     def update(self, samples: Tensor, mask: Tensor) -> None:
-        """Merge the samples [M, *shape] for which `mask` [M] holds. Nothing changes if it holds for none."""
-        keep = mask.view(-1, *[1] * (samples.ndim - 1))
+        """Merge the samples [M, *shape] for which `mask` [M] holds. Nothing changes if it holds for none.
+
+        A sample with a number that is NaN or beyond `LARGEST_SAMPLE` is left out: statistics never recover from one.
+        """
+        x = samples.double()
+        fits = (x.abs() <= LARGEST_SAMPLE).unsqueeze(-1).flatten(1).all(1)  # [M]; a NaN compares as false
+        keep = (mask & fits).view(-1, *[1] * (x.ndim - 1))
         n = keep.sum().double()
-        x = torch.where(keep, samples.double(), 0.0)
+        x = torch.where(keep, x, 0.0)
         mean = x.sum(0) / n.clamp(min=1)
         var = torch.where(keep, x - mean, 0.0).square().sum(0) / n.clamp(min=1)
         total = (self.count + n).clamp(min=1)
@@ -48,28 +58,71 @@ class RunningMoments(nn.Module):
         return (self.var + EPSILON).sqrt()
 
 
-class ObsNormalizer(nn.Module):
-    """Observations with the keys of `shapes` get mean 0 and standard deviation 1, clipped; others stay."""
+class VectorNormalizer(nn.Module):
+    """Mean 0 and standard deviation 1 for every number, clipped."""
 
-    def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__()
+        self.moments = RunningMoments(shape)
+
+    def forward(self, numbers: Tensor, dtype: torch.dtype) -> Tensor:
+        """[N, *shape] -> the same in float32: `dtype` is for images."""
+        centred = numbers.float() - self.moments.mean.float()
+        return (centred / self.moments.stddev.float()).clamp(-CLIP, CLIP)
+
+    def update(self, numbers: Tensor) -> None:
+        self.moments.update(numbers, torch.ones(len(numbers), dtype=torch.bool, device=numbers.device))
+
+
+class ImageNormalizer(nn.Module):
+    """Mean 0 for every pixel, and one scale for all, so that what moves has standard deviation 1 on average.
+
+    What never changes (walls, the status bar, the background) vanishes, and what is left is large enough to be learned
+    from. A scale for each pixel would make the most of those in which something happens once in a while.
+    """
+
+    offset: Tensor
+    scale: Tensor
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.moments = RunningMoments(shape)
+        self.register_buffer("scale", torch.full((), 1 / 255))
+        self.register_buffer("offset", torch.zeros(shape))  # -mean x scale
+
+    def forward(self, pixels: Tensor, dtype: torch.dtype) -> Tensor:
+        """[N, *shape] uint8 -> the same in `dtype`."""
+        x = pixels.to(dtype)
+        return torch.addcmul(self.offset.to(dtype), x, self.scale.to(dtype), out=x)
+
+    def update(self, pixels: Tensor) -> None:
+        frames = pixels[:: -(-len(pixels) // FRAMES_PER_UPDATE)]
+        self.moments.update(frames, torch.ones(len(frames), dtype=torch.bool, device=frames.device))
+        one_grey_level = 1.0  # the least that is worth seeing
+        self.scale.copy_((self.moments.var.mean() + one_grey_level).rsqrt())
+        self.offset.copy_(-self.moments.mean * self.scale)
+
+
+class ObsNormalizer(nn.Module):
+    """Normalises observations by their keys; those that are not in `spaces` stay."""
+
+    def __init__(self, spaces: Mapping[str, gym.spaces.Box]) -> None:
+        super().__init__()
+        normalizers = [(ImageNormalizer if is_image(box) else VectorNormalizer)(box.shape) for box in spaces.values()]
         # Not a ModuleDict: it does not take every key (some are names of its methods).
-        self._moments = {key: RunningMoments(shape) for key, shape in shapes.items()}
-        self.moments = nn.ModuleList(self._moments.values())
+        self._keys = list(spaces)
+        self.normalizers = nn.ModuleList(normalizers)
 
-    def forward(self, obs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """{key: [N, *shape]} -> the same, float32 where it is normalised."""
-        out = dict(obs)
-        for key, moments in self._moments.items():
-            centred = obs[key].float() - moments.mean.float()
-            out[key] = (centred / moments.stddev.float()).clamp(-CLIP, CLIP)
-        return out
+    def forward(self, obs: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+        """{key: [N, ...]} -> the same; images in `dtype`, vectors in float32."""
+        normal = {key: part(obs[key], dtype) for key, part in zip(self._keys, self.normalizers, strict=True)}
+        return {**obs, **normal}
 
+    @torch.no_grad()
     def update(self, obs: Mapping[str, Tensor]) -> None:
-        """Merge all observations {key: [..., *shape]} into the statistics."""
-        for key, moments in self._moments.items():
-            samples = obs[key].reshape(-1, *moments.mean.shape)
-            moments.update(samples, samples.new_ones(len(samples), dtype=torch.bool))
+        """Merge observations {key: [T, B, ...]} into the statistics."""
+        for key, part in zip(self._keys, self.normalizers, strict=True):
+            part.update(obs[key].flatten(0, 1))  # type: ignore[operator]  # both kinds have it
 
 
 class ReturnNormalizer(nn.Module):

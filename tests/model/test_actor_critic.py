@@ -134,6 +134,6 @@ def test_statistics_of_observations_change_only_when_the_learner_updates_them():
     model.unroll(*inputs)
     assert all(torch.equal(a, b) for a, b in zip(before, model.buffers(), strict=True))
     model.update_normalizers(inputs[0])
-    normal = model.obs_norm(inputs[0])["numbers"]
+    normal = model.obs_norm(inputs[0], torch.float32)["numbers"]
     torch.testing.assert_close(normal.mean((0, 1)), torch.zeros(5), atol=1e-5, rtol=0)
     torch.testing.assert_close(normal.std((0, 1), correction=0), torch.ones(5), atol=1e-4, rtol=0)

@@ -1,8 +1,16 @@
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 
-from sf.model.normalizers import EPSILON, NoReturnNormalizer, ObsNormalizer, ReturnNormalizer, RunningMoments
+from sf.model.normalizers import (
+    EPSILON,
+    LARGEST_SAMPLE,
+    NoReturnNormalizer,
+    ObsNormalizer,
+    ReturnNormalizer,
+    RunningMoments,
+)
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
@@ -40,14 +48,32 @@ def test_a_far_mean_and_a_large_count_lose_no_digits():
 
 
 def test_normalised_observations_have_mean_0_stddev_1_and_are_clipped():
-    norm = ObsNormalizer({"numbers": (2,)})
+    norm = ObsNormalizer({"numbers": gym.spaces.Box(-np.inf, np.inf, (2,))})
     obs = {"numbers": 100 + 5 * torch.randn(50, 20, 2), "image": torch.zeros(50, 20, 1)}
     norm.update(obs)
-    out = norm(obs)
+    out = norm(obs, torch.float32)
     assert out["image"] is obs["image"]
     torch.testing.assert_close(out["numbers"].mean((0, 1)), torch.zeros(2), atol=1e-4, rtol=0)
     torch.testing.assert_close(out["numbers"].std((0, 1), correction=0), torch.ones(2), atol=1e-4, rtol=0)
-    assert norm({"numbers": torch.full((1, 2), 1e9)})["numbers"].tolist() == [[10.0, 10.0]]
+    assert norm({"numbers": torch.full((1, 2), 1e9)}, torch.float32)["numbers"].tolist() == [[10.0, 10.0]]
+
+
+def test_in_normalised_images_what_stays_is_0_and_what_moves_has_stddev_1_on_average():
+    torch.manual_seed(0)
+    norm = ObsNormalizer({"image": gym.spaces.Box(0, 255, (4, 6, 1), np.uint8)})
+    frames = torch.full((8, 4, 4, 6, 1), 90, dtype=torch.uint8)  # [T, B, H, W, C]
+    frames[:, :, 1:3] = torch.randint(0, 255, (8, 4, 2, 6, 1), dtype=torch.uint8)
+    raw = norm({"image": frames[0]}, torch.float32)["image"]
+    torch.testing.assert_close(raw, frames[0] / 255)  # before the first update
+    norm.update({"image": frames})  # 32 frames: all of them count
+    out = norm({"image": frames.flatten(0, 1)}, torch.float32)["image"]
+    assert out.shape == (32, 4, 6, 1)
+    torch.testing.assert_close(out.mean(0), torch.zeros(4, 6, 1), atol=1e-4, rtol=0)
+    assert out[:, [0, 3]].abs().max() < 1e-4
+    assert out.square().mean().sqrt().item() == pytest.approx(1, abs=1e-3)
+    half = norm({"image": frames.flatten(0, 1)}, torch.bfloat16)["image"]
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.float(), out, atol=0.02, rtol=0.01)
 
 
 def test_normalised_values_come_back_to_the_scale_of_returns():
@@ -75,3 +101,32 @@ def test_new_statistics_leave_the_predictions_in_the_scale_of_returns_as_they_we
     for scale in (50.0, 0.1):
         norm.update(scale * torch.randn(5, 2) - 7, torch.ones(5, 2, dtype=torch.bool), head)
         torch.testing.assert_close(norm.denormalize(head(features)), before, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e30])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
+def test_samples_that_are_not_finite_or_far_too_large_are_left_out(odd, shape):
+    torch.manual_seed(0)
+    samples, some = torch.randn(10, *shape), torch.arange(10) % 3 == 0
+    spoiled = samples.clone()
+    spoiled.view(10, -1)[some, -1] = odd  # one number of a sample is enough
+    with_odd, without = RunningMoments(shape), RunningMoments(shape)
+    with_odd.update(spoiled, torch.ones(10, dtype=torch.bool))
+    without.update(samples, ~some)
+    assert with_odd.count == 6
+    assert all(torch.equal(a, b) for a, b in zip(with_odd.buffers(), without.buffers(), strict=True))
+
+
+def test_statistics_of_the_largest_samples_are_finite_in_the_vector_that_policy_workers_get():
+    moments = RunningMoments(())
+    moments.update(torch.tensor([LARGEST_SAMPLE, -LARGEST_SAMPLE]), torch.ones(2, dtype=torch.bool))
+    assert moments.count == 2
+    assert all(buffer.float().isfinite() for buffer in moments.buffers())
+
+
+def test_value_targets_that_are_not_finite_leave_the_head_and_the_statistics_as_they_were():
+    norm, head = ReturnNormalizer(), torch.nn.Linear(4, 1)
+    norm.update(torch.randn(5, 2), torch.ones(5, 2, dtype=torch.bool), head)
+    before = [tensor.clone() for tensor in (*norm.buffers(), *head.parameters())]
+    norm.update(torch.full((5, 2), torch.nan), torch.ones(5, 2, dtype=torch.bool), head)
+    assert all(torch.equal(a, b) for a, b in zip(before, (*norm.buffers(), *head.parameters()), strict=True))
