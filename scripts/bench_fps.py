@@ -25,19 +25,26 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing import reduction
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from rich.console import Console
 from rich.table import Table
 
 import envs
 from envs import ActionSpec, StepResult
 from sf import cli
+from sf.learner.update import Updater
+from sf.learner.worker import LearnerArgs
 from sf.plan import Plan, make_plan
+from sf.policy.worker import PolicyWorkerArgs
+from sf.policy_memory import PolicyMemory
 from sf.processes import Reports
-from sf.queues import STOP
+from sf.queues import StopRequested
 from sf.run_dir import RunDir
 from sf.trainer import Run
 
@@ -70,7 +77,7 @@ def main() -> None:
 
 def simulate(plan: Plan, seconds: float) -> dict[str, Any]:
     """Bare loops: one pinned process a worker."""
-    context = multiprocessing.get_context("forkserver")
+    context = multiprocessing.get_context("spawn")  # the fork server is the trainer's
     barrier = context.Barrier(plan.num_workers)
     results = context.SimpleQueue()
     loops = [
@@ -117,63 +124,66 @@ def _random_actions(rng: np.random.Generator, action: ActionSpec, count: int) ->
     return discrete, rng.uniform(-1, 1, (count, action.num_continuous)).astype(np.float32)
 
 
-def random_policy_worker(reports: Reports, args: Any) -> None:
+def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
     """A policy worker without a network."""
     rng = np.random.default_rng(0)
     action = ActionSpec.of(args.spec.action_space)
-    channels, rows = args.channels, args.pool.arrays
+    channel, rows, counters = args.channel, args.rows, args.counters
     reports.send("ready")
     while True:
         waiting_since = time.perf_counter()
-        requests = channels.requests.get_many()
-        busy_since = time.perf_counter()
-        if STOP in requests:
+        counters.waiting()
+        try:
+            groups = channel.take()
+        except StopRequested:
             return
-        slots = channels.tables["slots"][requests].reshape(-1)
-        t = np.repeat(channels.tables["row"][requests], channels.actors_per_group)
+        counters.working()
+        busy_since = time.perf_counter()
+        numbers = channel.tables["asked"][groups]
+        slots = channel.tables["slots"][groups].reshape(-1)
+        t = np.repeat(channel.tables["row"][groups], channel.actors_per_group)
         rows["discrete"][slots, t], rows["continuous"][slots, t] = _random_actions(rng, action, len(slots))
-        for group_idx in requests:
-            channels.inboxes[group_idx // channels.groups_per_worker].put(group_idx)
+        channel.answer(groups, numbers)
         now = time.perf_counter()
-        args.counters.add(steps=len(slots), calls=1, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
+        counters.add(steps=len(slots), calls=1, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
 
 
-def draining_learner(reports: Reports, args: Any) -> None:
+def draining_learner(reports: Reports, args: LearnerArgs) -> None:
     """A learner that gives every slot back unread."""
     _drain(reports, args)
 
 
-def publishing_learner(reports: Reports, args: Any) -> None:
+def publishing_learner(reports: Reports, args: LearnerArgs) -> None:
     """The same, after publishing weights once, so that policy workers can act."""
-    import torch  # noqa: PLC0415  the other bodies do without
-
-    from sf.learner.update import Updater  # noqa: PLC0415
-    from sf.policy_memory import PolicyMemory  # noqa: PLC0415
-
+    device = torch.device(args.memory.device)
     memory = PolicyMemory.create(args.memory)
     action = ActionSpec.of(args.spec.action_space)
-    device = torch.device(args.memory.device)
     updater = Updater(args.config, args.spec.obs_space, action, args.bfloat16, device)
     memory.publish(updater.flat_weights(), updater.version)
-    memory.share(args.policy_workers)
+    for _ in range(args.config.sampler.policy_workers_per_policy):
+        memory.share(Connection(reduction.recv_handle(args.readers)))
     _drain(reports, args)
 
 
-def _drain(reports: Reports, args: Any) -> None:
-    reports.send("ready", env_steps=0, seconds_before=0.0)
+def _drain(reports: Reports, args: LearnerArgs) -> None:
+    reports.send("ready", env_steps=0, seconds_before=0.0, lost_steps=0)
+    counters = args.counters
     env_steps, reported_at = 0, time.perf_counter()
     while True:
         waiting_since = time.perf_counter()
-        slots = args.pool.full.get_many()
-        busy_since = time.perf_counter()
-        if STOP in slots:
+        counters.waiting()
+        try:
+            slots = args.slots.take(at_most=1024)
+        except StopRequested:
             reports.send("finished", env_steps=env_steps)
             return
-        args.pool.give_back(slots)
+        counters.working()
+        busy_since = time.perf_counter()
+        args.slots.give_back(slots)
         samples = len(slots) * args.config.sampler.rollout
         env_steps += samples
         now = time.perf_counter()
-        args.counters.add(steps=samples, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
+        counters.add(steps=samples, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
         if now - reported_at > _REPORT_EVERY_S:
             reported_at = now
             reports.send("train", env_steps=env_steps)

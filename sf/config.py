@@ -121,8 +121,8 @@ class SamplerConfig:
     """Samples that are more policy versions old than this are not trained on (they are counted)."""
 
     extra_slots: int = 0
-    """Trajectories that may wait for the learner beyond one of each actor and the two batches in the learner. More
-    smooth an uneven flow, and raise the lag."""
+    """Trajectories that may wait for the learner beyond one of each actor and the two batches in the learner, rounded
+    up to the same number for each group of environments. More smooth an uneven flow, and raise the lag."""
 
     set_workers_cpu_affinity: bool = True
     """Pin rollout worker i, and the simulators it starts, to one core, round robin."""
@@ -188,9 +188,9 @@ class ModelConfig:
     share_critic: bool = True
     """Actor and critic share encoder and core. false: a network each."""
 
-    normalize_input: bool = False
-    """Normalise vector observations by running statistics, which the learner alone updates. Images are divided by
-    255 in any case."""
+    normalize_input: bool = True
+    """Normalise observations by running statistics, which the learner alone updates: vectors to mean 0 and standard
+    deviation 1, images to mean 0 for every pixel with one scale for all. false: images are divided by 255."""
 
     normalize_returns: bool = False
     """Train the critic on value targets that are normalised by running statistics."""
@@ -241,7 +241,13 @@ class LearnerConfig:
     """PPO's clipped surrogate objective. false: the policy gradient with V-trace's weights (as IMPALA)."""
 
     ppo_clip_ratio: float = 0.1
-    """The ratio of target to behaviour policy is clipped to [1 / (1 + x), 1 + x]."""
+    """The ratio of target to behaviour policy (or proximal policy, see decoupled_clip) is clipped to
+    [1 / (1 + x), 1 + x]."""
+
+    decoupled_clip: bool = True
+    """In an iteration of several optimiser steps, clip around the policy at its start, not around the older behaviour
+    policy, and weigh samples by the ratio of the two, at most vtrace_rho (Hilton et al. 2022, "decoupled PPO"). Costs
+    one forward pass."""
 
     ppo_clip_value: float = 1.0
     """The value may move this far from the behaviour value for free of the clipped loss; 0 turns the clip off."""
@@ -333,6 +339,41 @@ class LearnerConfig:
 
 
 @dataclass(frozen=True)
+class SupervisionConfig:
+    """What happens when something fails."""
+
+    worker_timeout_s: float = 120.0
+    """A process that makes no progress for so many seconds, though it has work, is killed and replaced."""
+
+    max_restarts: int = 5
+    """The run ends when one process has died more often than this within restart_window_s seconds."""
+
+    restart_window_s: float = 300.0
+    """Seconds over which max_restarts counts."""
+
+    max_skipped_updates: int = 10
+    """An update whose loss or gradients are not finite is skipped. After so many in a row, on_divergence says what
+    happens."""
+
+    on_divergence: Literal["rollback", "stop"] = "rollback"
+    """rollback: go back to the last checkpoint, or to a new network before the first, with a lower learning rate; env
+    steps count on. After 3 of these without a checkpoint in between the run ends. stop: it ends at once."""
+
+    rollback_lr_factor: float = 0.5
+    """rollback: the learning rate is multiplied by this, and no schedule raises it above that again."""
+
+    def __post_init__(self) -> None:
+        _require(self.worker_timeout_s > 0, f"worker_timeout_s is {self.worker_timeout_s}: it must be above 0")
+        _require(self.max_restarts >= 0, f"max_restarts is {self.max_restarts}: 0 or greater")
+        _require(self.restart_window_s > 0, f"restart_window_s is {self.restart_window_s}: it must be above 0")
+        _require(self.max_skipped_updates >= 1, f"max_skipped_updates is {self.max_skipped_updates}: at least 1")
+        _require(
+            0.0 < self.rollback_lr_factor <= 1.0,
+            f"rollback_lr_factor is {self.rollback_lr_factor}: above 0, and at most 1",
+        )
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything a run depends on."""
 
@@ -341,6 +382,7 @@ class Config:
     sampler: SamplerConfig = field(default_factory=SamplerConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
+    supervision: SupervisionConfig = field(default_factory=SupervisionConfig)
 
     def __post_init__(self) -> None:
         batch, rollout = self.learner.batch_size, self.sampler.rollout

@@ -8,7 +8,7 @@ import numpy as np
 
 from sf.memory import Field, SharedArrays
 
-_NAMES = ("steps", "calls", "busy_s", "wait_s", "slot_wait_s")
+_NAMES = ("steps", "calls", "busy_s", "wait_s", "slot_wait_s", "heartbeat")
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,15 @@ class Counters:
     calls: group steps, forward passes, optimiser steps.
     busy_s, wait_s: seconds of work, and of waiting for a message.
     slot_wait_s: seconds of waiting for a free slot (rollout worker).
+    heartbeat: odd while it works, even while it waits; grows with every piece of work.
     """
 
     arrays: SharedArrays
 
     @classmethod
     def allocate(cls, num_processes: int) -> Counters:
-        return cls(SharedArrays([Field(name, (num_processes,), np.float64) for name in _NAMES]))
+        fields = [Field(name, (num_processes,), np.float64) for name in _NAMES]
+        return cls(SharedArrays(fields, name="sf-counters"))
 
     def row(self, process_idx: int) -> CounterRow:
         return CounterRow(self.arrays, process_idx)
@@ -45,3 +47,18 @@ class CounterRow:
     def add(self, **amounts: float) -> None:
         for name, amount in amounts.items():
             self.arrays[name][self.process_idx] += amount
+
+    def working(self) -> None:
+        """A piece of work begins."""
+        self._beat(odd=True)
+
+    def waiting(self) -> None:
+        """A wait begins."""
+        self._beat(odd=False)
+
+    def get(self, name: str) -> float:
+        return float(self.arrays[name][self.process_idx])
+
+    def _beat(self, *, odd: bool) -> None:
+        beat = int(self.arrays["heartbeat"][self.process_idx]) + 1
+        self.arrays["heartbeat"][self.process_idx] = beat if beat % 2 == odd else beat + 1

@@ -39,7 +39,8 @@ class SharedArrays:
     same memory.
     """
 
-    def __init__(self, fields: Iterable[Field], fd: int | None = None) -> None:
+    def __init__(self, fields: Iterable[Field], fd: int | None = None, name: str = "sf") -> None:
+        """name: in /proc/PID/fd and /proc/PID/maps, for whoever looks at a run from outside."""
         self._fields = tuple(fields)
         offsets, size = [], 0
         for field in self._fields:
@@ -47,7 +48,7 @@ class SharedArrays:
             size += -(-field.num_bytes // _ALIGNMENT) * _ALIGNMENT
         self.num_bytes = max(size, _ALIGNMENT)
         if fd is None:
-            fd = os.memfd_create("sf")
+            fd = os.memfd_create(name)
             os.ftruncate(fd, self.num_bytes)
         self._fd = fd
         self._mmap = mmap.mmap(fd, self.num_bytes)

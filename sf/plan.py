@@ -30,7 +30,7 @@ class Plan:
     cores: tuple[int, ...]  # that this process may use
     num_workers: int
     actors_per_group: int
-    num_slots: int
+    slots_per_group: int
     num_weights: int  # floats of all parameters and buffers
     state_size: int  # floats of the recurrent state of an actor
     weight_shapes: dict[str, tuple[int, ...]]  # by name
@@ -42,6 +42,10 @@ class Plan:
     @property
     def num_actors(self) -> int:
         return self.num_groups * self.actors_per_group
+
+    @property
+    def num_slots(self) -> int:
+        return self.num_groups * self.slots_per_group
 
     @property
     def learner_threads(self) -> int:
@@ -69,7 +73,8 @@ def make_plan(config: Config) -> Plan:
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
     cores = usable_cores()
     num_workers = sampler.num_workers or len(cores)
-    num_actors = num_workers * sampler.num_envs_per_worker * spec.num_agents
+    actors_per_group = sampler.num_envs_per_group * spec.num_agents
+    extra_slots = sampler.extra_slots if sampler.async_rl else 0
     plan = Plan(
         config=config,
         spec=spec,
@@ -77,8 +82,8 @@ def make_plan(config: Config) -> Plan:
         bfloat16=resolve_bfloat16(config.model.precision, device),
         cores=cores,
         num_workers=num_workers,
-        actors_per_group=sampler.num_envs_per_group * spec.num_agents,
-        num_slots=num_actors + (sampler.extra_slots if sampler.async_rl else 0),
+        actors_per_group=actors_per_group,
+        slots_per_group=actors_per_group + -(-extra_slots // (num_workers * sampler.worker_num_splits)),
         num_weights=num_weights(model),
         state_size=model.state_size,
         weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},

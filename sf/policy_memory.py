@@ -7,7 +7,6 @@ version numbers stay in shared RAM.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
@@ -33,7 +32,7 @@ class PolicyMemorySpec:
     ) -> PolicyMemorySpec:
         shapes: dict[str, tuple[int, ...]] = {
             "weights": (2, num_weights),
-            "actor_state": (num_actors, state_size),
+            "actor_state": (2, num_actors, state_size),
             "slot_state": (num_slots, state_size),
         }
         fields = [Field("version", (2,), np.int64), Field("latest", (1,), np.int64)]
@@ -47,7 +46,8 @@ class PolicyMemory:
 
     weights: two copies [2, W] float32 of all parameters and buffers, in the order of `sf.model`: the learner writes the
         one that is not the latest, then flips, so readers seldom wait and never see half an update.
-    actor_state: [num_actors, S] float32, the running recurrent state of each actor.
+    actor_state: [2, num_actors, S] float32, the running recurrent state of each actor. Request k of an actor reads copy
+        (k - 1) % 2 and writes copy k % 2, so that a request can be answered again where a policy worker died over it.
     slot_state: [num_slots, S] float32, the recurrent state before row 0 of each slot.
     """
 
@@ -66,10 +66,9 @@ class PolicyMemory:
             return cls(spec, _host_tensors(spec))
         return cls(spec, {name: torch.zeros(shape, device=spec.device) for name, shape in spec.shapes.items()})
 
-    def share(self, policy_workers: Iterable[Connection]) -> None:
-        """In the learner, after the first publication: let the policy workers begin."""
-        for connection in policy_workers:
-            connection.send(self._tensors if self._tensors["weights"].is_cuda else {})
+    def share(self, policy_worker: Connection) -> None:
+        """In the learner, after the first publication: let a policy worker begin."""
+        policy_worker.send(self._tensors if self._tensors["weights"].is_cuda else {})
 
     @classmethod
     def attach(cls, spec: PolicyMemorySpec, learner: Connection) -> PolicyMemory:

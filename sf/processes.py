@@ -11,17 +11,27 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from sf.queues import IndexQueue
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
+_GONE_WITHIN_S = 2.0  # a process after its death
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class FinalError(RuntimeError):
+    """Raised by a child that a new one could not help: it is not replaced, and the run ends with this sentence."""
 
 
 class Reports:
@@ -34,15 +44,35 @@ class Reports:
         self._connection.send_bytes(json.dumps({"kind": kind, **record}).encode())
 
 
-@dataclass
+@dataclass(eq=False)
 class Child:
     """A child process as the parent sees it."""
 
-    name: str
+    role: str  # rollout, policy, learner
+    idx: int
     process: BaseProcess
     connection: Connection
+    inputs: tuple[IndexQueue, ...]  # messages in them want to be read soon
     is_ready: bool = False  # it has said that its set-up is done
-    is_gone: bool = False
+    error: dict[str, Any] | None = None  # what it said of the exception that ended it
+    beat: float = -1.0  # its heartbeat
+    beat_at: float = 0.0  # when that was seen first, or the child had nothing to do
+    hung_for_s: float | None = None  # it was killed because it hung
+
+    @property
+    def name(self) -> str:
+        return f"{self.role}-{self.idx}"
+
+    def cause_of_death(self) -> str:
+        """In words. It has ended, and been joined."""
+        if self.error is not None:
+            return f"{self.error['message']}\n\n{self.error['traceback']}"
+        if self.hung_for_s is not None:
+            return f"made no progress for {self.hung_for_s:.0f} s (--worker_timeout_s) and was killed"
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return f"died of {signal.Signals(-code).name}"
+        return f"ended with exit code {code}"
 
     def receive(self) -> list[dict[str, Any]]:
         """The reports that have arrived. Closes the pipe at its end (or where the child died while it wrote)."""
@@ -54,52 +84,76 @@ class Child:
             self.connection.close()
         return records
 
+    def join(self) -> None:
+        """Wait until it is gone for good, and let go of it.
+
+        The end of the fork server is heard of a moment before its children, which it takes with it, are gone; their
+        pipe ends with them.
+        """
+        self.process.join()
+        while not self.connection.closed and self.connection.poll(_GONE_WITHIN_S):
+            self.receive()
+        self.connection.close()
+
 
 def start_fork_server(preload: list[str]) -> None:
     """Start the process that "forkserver" children are forked from; it imports `preload` once, for all of them."""
     multiprocessing.set_forkserver_preload(["sf.fork_server", *preload])
     resource_tracker.ensure_running()
-    with _ignored_signals():
+    with _blocked_signals():
         forkserver.ensure_running()
 
 
-def start(method: str, name: str, body: Callable[..., None], *args: Any) -> Child:
+def start(
+    method: str, role: str, idx: int, inputs: tuple[IndexQueue, ...], body: Callable[..., None], *args: Any
+) -> Child:
     """Start a process by "spawn" or "forkserver" that runs `body(reports, *args)`."""
+    name = f"{role}-{idx}"
     context = multiprocessing.get_context(method)
     parent_end, child_end = context.Pipe(duplex=False)
     process = context.Process(  # type: ignore[attr-defined]  # every context has it
-        target=_run, args=(name, os.getpid(), child_end, body, args), name=name
+        target=_run, args=(method, name, os.getpid(), child_end, body, args), name=name
     )
-    with _ignored_signals():
-        process.start()
+    with _blocked_signals():
+        _start(process)
     child_end.close()
-    return Child(name, process, parent_end)
+    return Child(role, idx, process, parent_end, inputs, beat_at=time.monotonic())
+
+
+def _start(process: BaseProcess) -> None:
+    """Start it, and once more where the fork server turns out to have died: it is replaced when it is gone for good."""
+    give_up_at = time.monotonic() + _GONE_WITHIN_S
+    while time.monotonic() < give_up_at:
+        with suppress(ConnectionError, EOFError):
+            process.start()
+            return
+        time.sleep(0.01)
+    process.start()
 
 
 @contextmanager
-def _ignored_signals() -> Iterator[None]:
-    """What is started in here ignores Ctrl-C and SIGTERM from its first instruction on.
+def _blocked_signals() -> Iterator[None]:
+    """What is started in here gets neither Ctrl-C nor SIGTERM before it ignores them; the parent gets them afterwards.
 
-    A terminal, or a batch system, sends them to all processes of a group: the parent alone decides what to do about
-    it. An ignored signal stays ignored across fork and exec. (One that arrives in these milliseconds is lost.)
+    A terminal, or a batch system, sends them to all processes of a group: the parent alone decides what to do about it.
     """
-    handlers = {s: signal.signal(s, signal.SIG_IGN) for s in (signal.SIGINT, signal.SIGTERM)}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
     try:
         yield
     finally:
-        for signum, handler in handlers.items():
-            signal.signal(signum, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _run(name: str, parent_pid: int, connection: Connection, body: Callable[..., None], args: tuple) -> None:
+def _run(
+    method: str, name: str, parent_pid: int, connection: Connection, body: Callable[..., None], args: tuple
+) -> None:
     die_with_creator()
-    try:
-        os.kill(parent_pid, 0)  # it may have died before that took effect
-    except ProcessLookupError:
-        os._exit(1)
+    if not _creator_lives(method, parent_pid):
+        os._exit(1)  # it had died before that took effect
     _set_name(name)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the fork server resets it
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for signum in _STOP_SIGNALS:
+        signal.signal(signum, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
     os.set_inheritable(connection.fileno(), False)  # a simulator that outlives this process must not hold it open
     reports = Reports(connection)
     try:
@@ -109,9 +163,19 @@ def _run(name: str, parent_pid: int, connection: Connection, body: Callable[...,
             "error",
             message=str(error),
             is_value_error=isinstance(error, ValueError),
+            is_final=isinstance(error, FinalError),
             traceback=traceback.format_exc(),
         )
         raise SystemExit(1) from None
+
+
+def _creator_lives(method: str, parent_pid: int) -> bool:
+    if method == "spawn":
+        return os.getppid() == parent_pid
+    # Only the fork server that `start_fork_server` starts, and what it forks, have imported this. In a program that
+    # had one of its own running before, nothing is known of it.
+    ours = sys.modules.get("sf.fork_server")
+    return ours is None or os.getppid() == ours.PID
 
 
 def die_with_creator() -> None:

@@ -29,6 +29,10 @@ class Progress:
     seconds_before: float = 0.0  # wall time of earlier parts of a resumed run
     env_steps: int = 0  # that the learner has taken
     num_episodes: int = 0
+    num_restarts: int = 0  # of processes that died
+    num_lost_episodes: int = 0  # that were running in them
+    num_lost_frames: int = 0  # that dead learners had trained on without a trace
+    num_env_faults: int = 0  # environments that failed and were made anew
     has_begun: bool = False  # the learner has said where it begins
 
     def __post_init__(self) -> None:
@@ -72,6 +76,7 @@ class Progress:
             "env_frames_per_second": self._rate(delta, "learner", elapsed) * self.frameskip,
             "sampled_env_frames_per_second": self._rate(delta, "rollout", elapsed) * self.frameskip,
             "episodes": self.num_episodes,
+            **self._losses(),
             **self._episode_means(),
             **{f"train/{name}": value for name, value in self._train.items()},
             **self._shares(delta, elapsed),
@@ -94,6 +99,7 @@ class Progress:
             "env_frames_per_second": frames_now / elapsed,
             "steady_env_frames_per_second": steady,
             "episodes": self.num_episodes,
+            **self._losses(),
             **self._episode_means(),
             **{f"train/{name}": value for name, value in self._train.items()},
             **self._shares(total, elapsed),
@@ -125,6 +131,14 @@ class Progress:
         policy = self.roles["policy"]
         shares["policy/actions_per_batch"] = float(delta["steps"][policy].sum() / max(delta["calls"][policy].sum(), 1))
         return shares
+
+    def _losses(self) -> dict[str, int]:
+        return {
+            "restarts": self.num_restarts,
+            "lost_episodes": self.num_lost_episodes,
+            "lost_frames": self.num_lost_frames,
+            "env_faults": self.num_env_faults,
+        }
 
     def _episode_means(self) -> dict[str, Any]:
         if not self._episodes:

@@ -1,55 +1,95 @@
 """FIFO queues between processes that carry indices, and nothing else.
 
-One message type a queue: an index, or STOP. The data that an index stands for lies in shared memory. A message is four
-bytes, so nothing is pickled.
+A queue is a pipe of the kernel; an index is four bytes in it. The kernel wakes the reader, keeps the order, and keeps
+its own locks: a process that is killed at whatever moment leaves no queue locked and no message half written. (A mutex
+in shared memory, as most queues for processes have, stays locked for ever when its holder is killed.)
+
+One message type a queue: an index, or STOP. The data that an index stands for lies in shared memory. Every queue has
+one reader.
 """
 
 from __future__ import annotations
 
-import queue
-import struct
-from collections.abc import Iterable
-
-import faster_fifo
+import fcntl
+import os
+import select
+from array import array
+from collections.abc import Callable, Iterable
+from multiprocessing import reduction
+from typing import Any
 
 STOP = -1
 
-_WAIT_S = 3600.0  # faster-fifo knows no endless wait; a wait that ran out is simply begun again
-_MESSAGE = struct.Struct("<i")
-_BYTES_PER_MESSAGE = 32  # a message and what faster-fifo stores beside it, with room
+_BYTES = 4  # of an index
+_ATOMIC_WRITE = 4096 // _BYTES  # indices: a write of up to PIPE_BUF bytes is never mixed with another
 
 
-def _dump(index: int) -> bytes:
-    return _MESSAGE.pack(index)
-
-
-def _load(message: bytes) -> int:
-    return _MESSAGE.unpack(message)[0]
+class StopRequested(Exception):  # noqa: N818  it is no error
+    """The parent asked this process to stop while it waited for a message."""
 
 
 class IndexQueue:
-    """Many producers, many consumers; holds up to `capacity` indices (and a few STOPs), so a put never waits."""
+    """Holds up to `capacity` indices (and a few STOPs), so that a put never waits.
+
+    Can be passed to a child process (as an argument of `multiprocessing.Process`). Raises OSError where the system
+    does not grant the room.
+    """
 
     def __init__(self, capacity: int) -> None:
-        self._queue = faster_fifo.Queue(max_size_bytes=(capacity + 64) * _BYTES_PER_MESSAGE, loads=_load, dumps=_dump)
+        self._reader, self._writer = os.pipe()
+        # Writes do not fill every page of a pipe to its end.
+        needed = 2 * _BYTES * capacity + 4096
+        if fcntl.fcntl(self._writer, fcntl.F_GETPIPE_SZ) < needed:
+            fcntl.fcntl(self._writer, fcntl.F_SETPIPE_SZ, needed)
 
     def put(self, index: int) -> None:
-        self._queue.put(index)
+        os.write(self._writer, index.to_bytes(_BYTES, "little", signed=True))
 
     def put_many(self, indices: Iterable[int]) -> None:
-        self._queue.put_many(list(indices))
+        messages = array("i", indices)
+        for start in range(0, len(messages), _ATOMIC_WRITE):
+            os.write(self._writer, messages[start : start + _ATOMIC_WRITE])
 
-    def get_many(self, at_most: int = 1_000_000) -> list[int]:
-        """Waiting indices, oldest first, at most so many; waits for the first. More may be waiting still."""
-        while True:
-            try:
-                return self._queue.get_many(timeout=_WAIT_S, max_messages_to_get=at_most)
-            except queue.Empty:  # noqa: PERF203  once an hour
-                continue
+    def get_many(self, at_most: int = _ATOMIC_WRITE) -> list[int]:
+        """Waiting indices, oldest first, at most so many; waits for the first. More may be waiting still.
 
-    def get_many_nowait(self, at_most: int = 1_000_000) -> list[int]:
-        """Waiting indices, possibly none."""
-        try:
-            return self._queue.get_many(block=False, max_messages_to_get=at_most)
-        except queue.Empty:
-            return []
+        Raises StopRequested where STOP is among them: they are dropped then.
+        """
+        messages = array("i")
+        messages.frombytes(os.read(self._reader, _BYTES * at_most))
+        if STOP in messages:
+            raise StopRequested
+        return messages.tolist()
+
+    def get_many_nowait(self, at_most: int = _ATOMIC_WRITE) -> list[int]:
+        """Waiting indices, possibly none. Raises StopRequested as `get_many`."""
+        return self.get_many(at_most) if self.has_messages() else []
+
+    def has_messages(self) -> bool:
+        return bool(wait([self], timeout_s=0.0))
+
+    def drain(self) -> None:
+        """Forget all messages. Not for a queue whose reader lives."""
+        while self.has_messages():
+            os.read(self._reader, 65536)
+
+    def fileno(self) -> int:
+        """What to wait on for messages."""
+        return self._reader
+
+    def __reduce__(self) -> tuple[Callable[..., IndexQueue], tuple[Any, ...]]:
+        return _attach, (reduction.DupFd(self._reader), reduction.DupFd(self._writer))
+
+
+def wait(queues: Iterable[IndexQueue], timeout_s: float | None = None) -> list[int]:
+    """Wait until one of the queues has a message; the file numbers of those that have. Several may be waited for."""
+    poll = select.poll()
+    for queue in queues:
+        poll.register(queue, select.POLLIN)
+    return [fd for fd, _ in poll.poll(None if timeout_s is None else 1000 * timeout_s)]
+
+
+def _attach(reader: Any, writer: Any) -> IndexQueue:
+    queue = IndexQueue.__new__(IndexQueue)
+    queue._reader, queue._writer = reader.detach(), writer.detach()
+    return queue

@@ -3,12 +3,16 @@
 A slot is one actor for T steps with one policy. What a row means is said in `envs.group`; beside what the environment
 gives, row t holds what the policy did at t. Row T of the observations is row 0 of the actor's next slot.
 
-Life of a slot: free -> a rollout worker fills it -> the learner copies it -> free. `owner` says whose it is; the
-queues say who may take it next. The queue of free slots is the only throttle of the sampler.
+Life of a slot: FREE -> FILLING -> FULL -> TRAINING -> FREE. Every slot belongs to one group of environments, whose
+rollout worker alone takes it when it is FREE and makes it FULL; the learner alone takes it when it is FULL and makes it
+FREE. `state` says which; a message in a queue only says "look at this slot", so one too many does no harm, and one that
+is missing, because a process died before it sent or after it received it, can be sent again. FREE slots are the only
+throttle of the sampler.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
@@ -17,11 +21,9 @@ import numpy as np
 
 from envs import ActionSpec, EnvSpec
 from sf.memory import Field, SharedArrays
-from sf.queues import STOP, IndexQueue
+from sf.queues import IndexQueue
 
-FREE = 0
-LEARNER = 1
-FIRST_ROLLOUT_WORKER = 2  # worker i owns its slots as FIRST_ROLLOUT_WORKER + i
+FREE, FILLING, FULL, TRAINING = range(4)
 
 OBS = "obs/"  # prefix of the observation fields
 
@@ -44,7 +46,7 @@ def slot_fields(spec: EnvSpec, num_slots: int, rollout: int) -> list[Field]:
         Field("terminated", steps, np.bool_),
         Field("truncated", steps, np.bool_),
         Field("valid", steps, np.bool_),
-        Field("owner", (num_slots,), np.int32),
+        Field("state", (num_slots,), np.int32),
         Field("actor", (num_slots,), np.int32),
     ]
 
@@ -53,46 +55,146 @@ def bytes_per_slot(spec: EnvSpec, rollout: int) -> int:
     return sum(field.num_bytes for field in slot_fields(spec, 1, rollout))
 
 
-class StopRequested(Exception):  # noqa: N818  it is no error
-    """The parent asked this process to stop while it waited for a slot."""
-
-
 @dataclass(frozen=True)
 class SlotPool:
-    """All slots with the queues they travel in."""
+    """All slots with the queues they travel in; what the parent holds.
+
+    Slots of group g: slots_per_group from g x slots_per_group on. Groups of worker w: groups_per_worker from
+    w x groups_per_worker on.
+    """
 
     arrays: SharedArrays
-    free: IndexQueue
+    free: tuple[IndexQueue, ...]  # one a rollout worker
     full: IndexQueue
+    slots_per_worker: int
+    slots_per_group: int
+    actors_per_group: int
 
     @classmethod
-    def allocate(cls, spec: EnvSpec, num_slots: int, rollout: int) -> SlotPool:
-        pool = cls(SharedArrays(slot_fields(spec, num_slots, rollout)), IndexQueue(num_slots), IndexQueue(num_slots))
-        pool.free.put_many(range(num_slots))
+    def allocate(
+        cls,
+        spec: EnvSpec,
+        rollout: int,
+        *,
+        num_workers: int,
+        groups_per_worker: int,
+        slots_per_group: int,
+        actors_per_group: int,
+    ) -> SlotPool:
+        slots_per_worker = groups_per_worker * slots_per_group
+        num_slots = num_workers * slots_per_worker
+        pool = cls(
+            SharedArrays(slot_fields(spec, num_slots, rollout), name="sf-slots"),
+            tuple(IndexQueue(2 * slots_per_worker) for _ in range(num_workers)),
+            IndexQueue(2 * num_slots),
+            slots_per_worker,
+            slots_per_group,
+            actors_per_group,
+        )
+        pool.reset()
         return pool
 
     @property
     def num_slots(self) -> int:
-        return len(self.arrays["owner"])
+        return len(self.arrays["state"])
 
-    def take(self, at_most: int, worker_idx: int, wait: bool) -> list[int]:
-        """Take up to so many free slots for a rollout worker: those that are there, or with `wait`, at least one.
+    def of_worker(self, worker_idx: int) -> WorkerSlots:
+        return WorkerSlots(self.arrays, self.free[worker_idx], self.full, self.slots_per_group)
 
-        Raises StopRequested where the parent asked to stop instead.
-        """
-        taken = self.free.get_many(at_most) if wait else self.free.get_many_nowait(at_most)
-        if STOP in taken:
-            self.free.put(STOP)  # one STOP wakes every worker
-            raise StopRequested
-        self.arrays["owner"][taken] = FIRST_ROLLOUT_WORKER + worker_idx
+    def of_learner(self) -> LearnerSlots:
+        return LearnerSlots(
+            self.arrays, self.free, self.full, self.slots_per_worker, self.slots_per_group, self.actors_per_group
+        )
+
+    def reset(self) -> None:
+        """All slots are free. Only while neither a rollout worker nor the learner lives."""
+        self.full.drain()
+        self.arrays["state"][:] = FREE
+        for worker_idx in range(len(self.free)):
+            self.recover_worker(worker_idx)
+
+    def recover_worker(self, worker_idx: int) -> None:
+        """After the death of a rollout worker: what it was filling is free, what it had filled is not lost."""
+        first = worker_idx * self.slots_per_worker
+        slots = range(first, first + self.slots_per_worker)
+        state = self.arrays["state"]
+        for slot in slots:
+            if state[slot] == FILLING:
+                state[slot] = FREE
+        self.free[worker_idx].drain()
+        self.free[worker_idx].put_many(slot for slot in slots if state[slot] == FREE)
+        self.full.put_many(slot for slot in slots if state[slot] == FULL)
+
+    def recover_learner(self) -> None:
+        """After the death of the learner: what it was copying is lost, what waits for it is not."""
+        state = self.arrays["state"]
+        state[state == TRAINING] = FREE
+        self.full.drain()
+        self.full.put_many(np.flatnonzero(state == FULL).tolist())
+        for worker_idx, queue in enumerate(self.free):
+            first = worker_idx * self.slots_per_worker
+            queue.put_many(slot for slot in range(first, first + self.slots_per_worker) if state[slot] == FREE)
+
+
+@dataclass(frozen=True)
+class WorkerSlots:
+    """The side of a rollout worker."""
+
+    arrays: SharedArrays
+    free: IndexQueue
+    full: IndexQueue
+    slots_per_group: int
+
+    def take(self) -> list[int]:
+        """The free slots that have come, possibly none. Raises StopRequested."""
+        state = self.arrays["state"]
+        taken = []
+        for slot in self.free.get_many_nowait():
+            if state[slot] == FREE:
+                state[slot] = FILLING
+                taken.append(slot)
         return taken
 
     def hand_over(self, slots: list[int]) -> None:
         """Give filled slots to the learner."""
-        self.arrays["owner"][slots] = LEARNER
+        self.arrays["state"][slots] = FULL
         self.full.put_many(slots)
 
-    def give_back(self, slots: list[int]) -> None:
+
+@dataclass(frozen=True)
+class LearnerSlots:
+    """The side of the learner."""
+
+    arrays: SharedArrays
+    free: tuple[IndexQueue, ...]
+    full: IndexQueue
+    slots_per_worker: int
+    slots_per_group: int
+    actors_per_group: int
+
+    def take(self, at_most: int) -> list[int]:
+        """Filled slots, oldest first; waits for the first. Raises StopRequested."""
+        state = self.arrays["state"]
+        taken: list[int] = []
+        while not taken:
+            for slot in self.full.get_many(at_most):
+                if state[slot] == FULL:
+                    state[slot] = TRAINING
+                    taken.append(slot)
+        return taken
+
+    def supply_beside(self, held: Iterable[int]) -> int:
+        """How many slots rollout workers can surely fill while `held` are not given back."""
+        num_groups = len(self.arrays["state"]) // self.slots_per_group
+        held_per_group = np.bincount([slot // self.slots_per_group for slot in held], minlength=num_groups)
+        rollouts = (self.slots_per_group - held_per_group) // self.actors_per_group
+        return int(rollouts.sum()) * self.actors_per_group
+
+    def give_back(self, slots: Iterable[int]) -> None:
         """Return slots whose data has been copied."""
-        self.arrays["owner"][slots] = FREE
-        self.free.put_many(slots)
+        by_worker: dict[int, list[int]] = {}
+        for slot in slots:
+            by_worker.setdefault(slot // self.slots_per_worker, []).append(slot)
+        for worker_idx, own in by_worker.items():
+            self.arrays["state"][own] = FREE
+            self.free[worker_idx].put_many(own)

@@ -9,7 +9,8 @@ def main() -> None:
 
     config = cli.parse()
 
-    from sf.trainer import ChildError, train  # noqa: PLC0415  torch is slow to import: not for --help
+    from sf.supervisor import ChildError  # noqa: PLC0415  torch is slow to import: not for --help
+    from sf.trainer import train  # noqa: PLC0415
 
     try:
         summary = train(config)

@@ -7,6 +7,8 @@ counts the steps since the episode began, and its value is that count. So whatev
 from __future__ import annotations
 
 import itertools
+from multiprocessing import reduction
+from multiprocessing.connection import Connection
 
 import numpy as np
 import pytest
@@ -64,16 +66,17 @@ def recording_learner(reports, args):
     device = torch.device("cpu")
     memory = PolicyMemory.create(args.memory)
     memory.publish(torch.ones(1), version=1)
-    memory.share(args.policy_workers)
-    copier = SlotCopier(args.pool, memory, device)
+    for _ in range(args.config.sampler.policy_workers_per_policy):
+        memory.share(Connection(reduction.recv_handle(args.readers)))
+    copier = SlotCopier(args.slots.arrays, memory, device)
 
     def empty():
-        return Batch.empty(args.pool, args.config.slots_per_iteration, 1, device)
+        return Batch.empty(args.slots.arrays, args.config.slots_per_iteration, 1, device)
 
     if args.config.sampler.async_rl:
-        loader = AsyncLoader(args.pool, copier, (empty(), empty()))
+        loader = AsyncLoader(args.slots, copier, (empty(), empty()))
     else:
-        loader = SyncLoader(args.pool, copier, empty(), args.num_actors)
+        loader = SyncLoader(args.slots, copier, empty(), args.num_actors)
     records = {name: [] for name in (*FIELDS, "obs")}
     for version in range(2, NUM_BATCHES + 2):
         batch = loader.next()
@@ -104,7 +107,7 @@ def trajectories(request, tmp_path_factory):
     )
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     run_dir.prepare(config)
-    Run(make_plan(config), run_dir, counting_policy_worker, recording_learner).run()
+    Run(make_plan(config), run_dir, policy_body=counting_policy_worker, learner_body=recording_learner).run()
     with np.load(run_dir.checkpoints / "batches.npz") as arrays:
         return dict(arrays)
 

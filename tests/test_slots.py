@@ -1,17 +1,21 @@
-"""The accounting of slots: every slot has one owner, and is in one place."""
+"""Slots: one owner each, whoever dies and whenever; nothing is lost, and nothing is taken twice."""
 
-from collections import Counter
+import dataclasses
+import itertools
+from contextlib import suppress
+from functools import cache, partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import settings
+from halfway import Accesses, HalfwayArray, HalfwayQueue, Killed, WouldWait
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from envs import EnvSpec
-from sf.queues import STOP, IndexQueue
-from sf.slots import FIRST_ROLLOUT_WORKER, FREE, LEARNER, SlotPool, StopRequested, bytes_per_slot
+from sf.queues import STOP, StopRequested
+from sf.slots import FILLING, FREE, FULL, TRAINING, SlotPool, bytes_per_slot
 
 SPEC = EnvSpec(
     obs_space=gym.spaces.Dict(
@@ -24,89 +28,265 @@ SPEC = EnvSpec(
 )
 
 
+@cache
+def make_pool(num_workers=2, groups_per_worker=2, slots_per_group=3, actors_per_group=2, rollout=2):
+    return SlotPool.allocate(
+        SPEC,
+        rollout,
+        num_workers=num_workers,
+        groups_per_worker=groups_per_worker,
+        slots_per_group=slots_per_group,
+        actors_per_group=actors_per_group,
+    )
+
+
+def new_pool(**sizes):
+    pool = make_pool(**sizes)
+    pool.reset()
+    return pool
+
+
+def halfway(pool, accesses):
+    """The pool as a process sees it that may be stopped halfway."""
+    return dataclasses.replace(
+        pool,
+        arrays={"state": HalfwayArray(pool.arrays["state"], accesses)},
+        free=tuple(HalfwayQueue(queue, accesses) for queue in pool.free),
+        full=HalfwayQueue(pool.full, accesses),
+    )
+
+
+LEARNER = -1  # rollout workers are 0, 1, ...
+
+actions = st.tuples(st.just(LEARNER) | st.integers(0, 5), st.integers(0, 3), st.integers(1, 4))  # process, gives, takes
+access_numbers = st.integers(0, 7)
+in_between = st.dictionaries(access_numbers, actions, max_size=2)
+
+
 class SlotLife(RuleBasedStateMachine):
-    """Rollout workers take and fill slots, the learner takes and gives back, in any order."""
+    """Rollout workers fill slots and the learner takes them; each may die, and others run, at each of its accesses.
 
-    def __init__(self):
-        super().__init__()
-        self.pool = SlotPool.allocate(SPEC, num_slots=7, rollout=2)
-        self.filling = {0: [], 1: [], 2: []}
-        self.full = []
-        self.training = []
+    Each filling of a slot has a number, which is written into the slot. What a process holds is known from what it was
+    told; the table itself is asked only where a process has died.
+    """
 
-    @property
-    def num_free(self):
-        return 7 - len(self.full) - len(self.training) - sum(map(len, self.filling.values()))
+    @initialize(sizes=st.sampled_from([(1, 1, 1), (2, 2, 3), (3, 1, 2)]))
+    def begin(self, sizes):
+        self.num_workers, groups_per_worker, slots_per_group = sizes
+        self.pool = new_pool(
+            num_workers=self.num_workers,
+            groups_per_worker=groups_per_worker,
+            slots_per_group=slots_per_group,
+            actors_per_group=1,
+        )
+        self.state = self.pool.arrays["state"]
+        self.dead = set()
+        self.filling = [[] for _ in range(self.num_workers)]  # that a worker holds
+        self.handing_over = [[] for _ in range(self.num_workers)]  # that it is about to hand over
+        self.training = []  # that the learner holds
+        self.numbers = itertools.count(1)
+        self.sent = set()  # numbers of fillings that were handed over
+        self.received = set()  # those that the learner got, or took to its grave
 
-    @rule(worker=st.sampled_from([0, 1, 2]), count=st.integers(1, 3))
-    def take(self, worker, count):
-        taken = self.pool.take(count, worker, wait=False)
-        assert len(taken) == min(count, self.num_free)
-        self.filling[worker] += taken
+    @rule(action=actions, meanwhile=in_between)
+    def someone_acts(self, action, meanwhile):
+        self.act(action, meanwhile)
 
-    @rule(worker=st.sampled_from([0, 1, 2]), count=st.integers(1, 3))
-    def hand_over(self, worker, count):
-        handed, self.filling[worker] = self.filling[worker][:count], self.filling[worker][count:]
-        if handed:
-            self.pool.hand_over(handed)
-            self.full += handed
+    @rule(action=actions, dies_at=access_numbers, meanwhile=in_between)
+    def someone_dies(self, action, dies_at, meanwhile):
+        process = self.process_of(action)
+        if process not in self.dead:
+            with suppress(Killed):
+                self.act(action, meanwhile, dies_at)
+            self.bury(process)
 
-    @precondition(lambda self: self.full)
-    @rule(count=st.integers(1, 4))
-    def learner_takes(self, count):
-        taken = self.pool.full.get_many(at_most=count)
-        assert taken == self.full[: len(taken)]
-        self.full = self.full[len(taken) :]
-        self.training += taken
+    @precondition(lambda self: self.dead)
+    @rule(data=st.data(), meanwhile=in_between)
+    def someone_is_replaced(self, data, meanwhile):
+        self.replace(data.draw(st.sampled_from(sorted(self.dead))), meanwhile)
 
-    @precondition(lambda self: self.training)
-    @rule(count=st.integers(1, 4))
-    def give_back(self, count):
-        returned, self.training = self.training[:count], self.training[count:]
-        self.pool.give_back(returned)
+    @rule(slots=st.sets(st.integers(0, 11)), to_learner=st.booleans())
+    def messages_are_sent_again(self, slots, to_learner):
+        for slot in {slot % self.pool.num_slots for slot in slots}:
+            queue = self.pool.full if to_learner else self.pool.free[slot // self.pool.slots_per_worker]
+            queue.put(slot)
 
     @invariant()
-    def every_slot_is_in_one_place_and_its_owner_says_where(self):
-        owner = self.pool.arrays["owner"]
-        held = [slot for slots in (*self.filling.values(), self.full, self.training) for slot in slots]
-        assert max(Counter(held).values(), default=1) == 1
-        for worker, slots in self.filling.items():
-            assert all(owner[slot] == FIRST_ROLLOUT_WORKER + worker for slot in slots)
-        assert all(owner[slot] == LEARNER for slot in self.full + self.training)
-        assert np.count_nonzero(owner == FREE) == self.num_free
+    def every_slot_is_held_by_the_one_that_its_state_names(self):
+        assert set(self.state.tolist()) <= {FREE, FILLING, FULL, TRAINING}
+        for worker_idx in set(range(self.num_workers)) - self.dead:
+            first = worker_idx * self.pool.slots_per_worker
+            own = self.state[first : first + self.pool.slots_per_worker]
+            assert sorted(self.filling[worker_idx]) == (first + np.flatnonzero(own == FILLING)).tolist()
+        if LEARNER not in self.dead:
+            assert sorted(self.training) == np.flatnonzero(self.state == TRAINING).tolist()
 
     def teardown(self):
-        self.pool.free.put(STOP)
-        left = []
-        while STOP not in left:
-            left += self.pool.free.get_many()
-        assert len(left) == len(set(left)) == self.num_free + 1
+        """Drive everything to rest: nothing is lost."""
+        for process in sorted(self.dead):
+            self.replace(process, {})
+        for worker_idx in range(self.num_workers):
+            self.hand_over(worker_idx, self.pool.num_slots, self.pool)
+        while self.pool.full.has_messages():
+            self.act((LEARNER, 0, 100), {})
+        assert self.received == self.sent
+        self.give_back(self.pool.num_slots, self.pool)
+        assert (self.state == FREE).all()
+        for worker_idx, queue in enumerate(self.pool.free):
+            while queue.has_messages():
+                self.take(worker_idx, self.pool)
+            first = worker_idx * self.pool.slots_per_worker
+            assert sorted(self.filling[worker_idx]) == list(range(first, first + self.pool.slots_per_worker))
+
+    def act(self, action, meanwhile, dies_at=None):
+        """One round of a process: it gives what it is done with, and takes what is there."""
+        process, (_, gives, takes) = self.process_of(action), action
+        if process in self.dead:
+            return
+        pool = halfway(self.pool, self.accesses(process, meanwhile, dies_at))
+        if process == LEARNER:
+            self.give_back(gives, pool)
+            self.train_on(takes, pool)
+        else:
+            self.hand_over(process, gives, pool)
+            self.take(process, pool)
+
+    def accesses(self, process, meanwhile, dies_at=None):
+        """With rounds of other processes in between."""
+        others = {at: action for at, action in meanwhile.items() if self.process_of(action) != process}
+        return Accesses({at: partial(self.act, action, {}) for at, action in others.items()}, dies_at)
+
+    def process_of(self, action):
+        return action[0] if action[0] == LEARNER else action[0] % self.num_workers
+
+    def take(self, worker_idx, pool):
+        slots = pool.of_worker(worker_idx).take()
+        assert all(slot // pool.slots_per_worker == worker_idx for slot in slots)
+        for slot in slots:
+            self.pool.arrays["reward"][slot] = next(self.numbers)
+        self.filling[worker_idx] += slots
+
+    def hand_over(self, worker_idx, count, pool):
+        slots, self.filling[worker_idx] = self.filling[worker_idx][:count], self.filling[worker_idx][count:]
+        self.sent.update(map(self.number_in, slots))
+        self.handing_over[worker_idx] = slots
+        pool.of_worker(worker_idx).hand_over(slots)
+        self.handing_over[worker_idx] = []
+
+    def train_on(self, count, pool):
+        try:
+            slots = pool.of_learner().take(count)
+        except WouldWait:
+            return
+        assert 0 < len(slots) <= count
+        numbers = [self.number_in(slot) for slot in slots]
+        assert len(set(numbers)) == len(numbers)
+        assert self.received.isdisjoint(numbers)
+        self.received.update(numbers)
+        self.training += slots
+
+    def give_back(self, count, pool):
+        slots, self.training = self.training[:count], self.training[count:]
+        pool.of_learner().give_back(slots)
+
+    def number_in(self, slot):
+        return int(self.pool.arrays["reward"][slot, 0])
+
+    def bury(self, process):
+        self.dead.add(process)
+        if process == LEARNER:
+            self.received.update(self.number_in(slot) for slot in np.flatnonzero(self.state == TRAINING))
+            self.training = []
+        else:
+            unsent = [slot for slot in self.handing_over[process] if self.state[slot] == FILLING]
+            self.sent.difference_update(map(self.number_in, unsent))
+            self.filling[process] = []
+            self.handing_over[process] = []
+
+    def replace(self, process, meanwhile):
+        pool = halfway(self.pool, self.accesses(process, meanwhile))
+        if process == LEARNER:
+            pool.recover_learner()
+        else:
+            pool.recover_worker(process)
+        self.dead.remove(process)
 
 
 TestSlotLife = SlotLife.TestCase
-TestSlotLife.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestSlotLife.settings = settings(max_examples=300, stateful_step_count=40, deadline=None, report_multiple_bugs=False)
 
 
-def test_a_stop_wakes_every_worker_that_waits_for_a_slot():
-    pool = SlotPool.allocate(SPEC, num_slots=1, rollout=2)
-    assert pool.take(2, worker_idx=0, wait=True) == [0]
-    pool.free.put(STOP)
-    for worker in range(3):
-        with pytest.raises(StopRequested):
-            pool.take(1, worker, wait=True)
+def test_the_learner_gets_slots_in_the_order_in_which_they_were_filled():
+    pool = new_pool()
+    for worker_idx, slots in ((0, [4, 2]), (1, [9]), (0, [0, 5])):
+        pool.of_worker(worker_idx).take()
+        pool.of_worker(worker_idx).hand_over(slots)
+    assert pool.of_learner().take(at_most=3) == [4, 2, 9]
+    assert pool.of_learner().take(at_most=3) == [0, 5]
+
+
+def test_a_new_pool_and_one_that_was_reset_offer_every_worker_its_own_slots():
+    pool = new_pool()
+    for _ in range(2):
+        assert pool.of_worker(0).take() == [0, 1, 2, 3, 4, 5]
+        assert pool.of_worker(1).take() == [6, 7, 8, 9, 10, 11]
+        assert pool.of_worker(1).take() == []
+        pool.of_worker(0).hand_over([0, 1, 2])
+        pool.of_learner().take(at_most=2)
+        pool.reset()
+        assert not pool.full.has_messages()
+
+
+def test_a_stop_among_the_messages_is_raised_on_both_sides():
+    pool = new_pool()
+    pool.free[0].put(STOP)
+    pool.full.put_many([0, STOP])
+    with pytest.raises(StopRequested):
+        pool.of_worker(0).take()
+    with pytest.raises(StopRequested):
+        pool.of_learner().take(at_most=5)
+
+
+@given(
+    num_groups=st.integers(1, 4),
+    actors_per_group=st.integers(1, 4),
+    extra=st.integers(0, 5),
+    data=st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_supply_beside_held_slots_is_that_of_groups_which_fill_all_they_can(
+    num_groups, actors_per_group, extra, data
+):
+    slots_per_group = actors_per_group + extra
+    num_slots = num_groups * slots_per_group
+    held = data.draw(st.sets(st.integers(0, num_slots - 1)))
+    supply = 0
+    for group_idx in range(num_groups):
+        free = set(range(group_idx * slots_per_group, (group_idx + 1) * slots_per_group)) - held
+        while len(free) >= actors_per_group:
+            for _ in range(actors_per_group):
+                free.pop()
+            supply += actors_per_group
+    some = new_pool().of_learner()
+    learner = dataclasses.replace(
+        some,
+        arrays={"state": np.zeros(num_slots, np.int32)},
+        slots_per_group=slots_per_group,
+        actors_per_group=actors_per_group,
+    )
+    assert learner.supply_beside(held) == supply
 
 
 def test_the_schema_keeps_integers_integers_and_has_one_more_row_of_observations():
-    pool = SlotPool.allocate(SPEC, num_slots=4, rollout=8)
-    arrays = pool.arrays
-    assert arrays["obs/image"].shape == (4, 9, 6, 4, 3)
+    arrays = new_pool(rollout=8).arrays
+    assert arrays["obs/image"].shape == (12, 9, 6, 4, 3)
     assert arrays["obs/image"].dtype == np.uint8
-    assert arrays["obs/vector"].shape == (4, 9, 5)
-    assert arrays["first"].shape == (4, 9)
-    assert arrays["discrete"].shape == (4, 8, 1)
+    assert arrays["obs/vector"].shape == (12, 9, 5)
+    assert arrays["first"].shape == (12, 9)
+    assert arrays["discrete"].shape == (12, 8, 1)
     assert arrays["discrete"].dtype == np.int32
-    assert arrays["continuous"].shape == (4, 8, 2)
-    assert arrays["reward"].shape == (4, 8)
+    assert arrays["continuous"].shape == (12, 8, 2)
+    assert arrays["reward"].shape == (12, 8)
 
 
 def test_bytes_per_slot_counts_every_field():
@@ -114,14 +294,3 @@ def test_bytes_per_slot_counts_every_field():
     per_row = 6 * 4 * 3 + 5 * 4 + 1
     per_step = 4 + 2 * 4 + 4 * 4 + 3
     assert bytes_per_slot(SPEC, rollout) == (rollout + 1) * per_row + rollout * per_step + 8
-
-
-def test_a_queue_gives_indices_in_their_order():
-    queue = IndexQueue(capacity=1000)
-    queue.put_many(range(999))
-    queue.put(STOP)
-    assert queue.get_many(at_most=3) == [0, 1, 2]
-    got = []
-    while STOP not in got:
-        got += queue.get_many()
-    assert got == [*range(3, 999), STOP]

@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sf.memory import SharedArrays
 from sf.policy_memory import PolicyMemory
-from sf.queues import STOP
-from sf.slots import OBS, SlotPool
+from sf.queues import StopRequested
+from sf.slots import OBS, LearnerSlots
 
 _STEP_FIELDS = (
     "discrete",
@@ -51,16 +52,16 @@ class Batch:
     valid: Tensor
 
     @classmethod
-    def empty(cls, pool: SlotPool, num_trajectories: int, state_size: int, device: torch.device) -> Batch:
+    def empty(cls, rows: SharedArrays, num_trajectories: int, state_size: int, device: torch.device) -> Batch:
         def like(array: np.ndarray) -> Tensor:
             time_major = (array.shape[1], num_trajectories, *array.shape[2:])
             return torch.empty(time_major, dtype=torch.from_numpy(array[:0]).dtype, device=device)
 
         return cls(
-            obs={key: like(array) for key, array in pool.arrays.named(OBS).items()},
-            first=like(pool.arrays["first"]),
+            obs={key: like(array) for key, array in rows.named(OBS).items()},
+            first=like(rows["first"]),
             state=torch.empty(num_trajectories, state_size, device=device),
-            **{name: like(pool.arrays[name]) for name in _STEP_FIELDS},
+            **{name: like(rows[name]) for name in _STEP_FIELDS},
         )
 
     @property
@@ -84,13 +85,13 @@ class Batch:
 class SlotCopier:
     """Copies slots into the columns of a batch."""
 
-    def __init__(self, pool: SlotPool, memory: PolicyMemory, device: torch.device) -> None:
+    def __init__(self, rows: SharedArrays, memory: PolicyMemory, device: torch.device) -> None:
         self._memory = memory
-        self._obs = {key: torch.from_numpy(array) for key, array in pool.arrays.named(OBS).items()}
-        self._steps = {name: torch.from_numpy(pool.arrays[name]) for name in ("first", *_STEP_FIELDS)}
+        self._obs = {key: torch.from_numpy(array) for key, array in rows.named(OBS).items()}
+        self._steps = {name: torch.from_numpy(rows[name]) for name in ("first", *_STEP_FIELDS)}
         self._stream = torch.cuda.Stream() if device.type == "cuda" else None
         if device.type == "cuda":
-            _pin(pool.arrays.buffer)
+            _pin(rows.buffer)
 
     def note_last_use(self) -> None:
         """Later copies wait, on the device, for the work that is queued there now."""
@@ -118,14 +119,16 @@ class SlotCopier:
 class AsyncLoader:
     """Fills batches in a thread; `next` hands them out in turn.
 
-    Two batches exist: one is trained on while the other is filled.
+    Two batches exist: one is trained on while the other is filled. The last slots of a batch go back only when the
+    learner wants that batch. Else the sampler would run on while the learner is busy, and data lie here and age.
     """
 
-    def __init__(self, pool: SlotPool, copier: SlotCopier, batches: tuple[Batch, Batch]) -> None:
-        self._pool = pool
+    def __init__(self, slots: LearnerSlots, copier: SlotCopier, batches: tuple[Batch, Batch]) -> None:
+        self._slots = slots
         self._copier = copier
         self._empty: SimpleQueue[Batch] = SimpleQueue()
         self._filled: SimpleQueue[Batch | Exception | None] = SimpleQueue()
+        self._wanted: SimpleQueue[None] = SimpleQueue()
         for batch in batches:
             self._empty.put(batch)
         self._thread = threading.Thread(target=self._fill_batches, name="loader", daemon=True)
@@ -136,6 +139,7 @@ class AsyncLoader:
 
         Raises what went wrong in the thread.
         """
+        self._wanted.put(None)
         filled = self._filled.get()
         if isinstance(filled, Exception):
             raise filled
@@ -148,22 +152,30 @@ class AsyncLoader:
 
     def _fill_batches(self) -> None:
         try:
-            while self._fill(batch := self._empty.get()):
+            while True:
+                batch = self._empty.get()
+                held = self._fill(batch)
                 self._filled.put(batch)
+                self._wanted.get()
+                self._slots.give_back(held)
+        except StopRequested:
             self._filled.put(None)
         except Exception as error:
             self._filled.put(error)
 
-    def _fill(self, batch: Batch) -> bool:
+    def _fill(self, batch: Batch) -> list[int]:
+        """Returns slots that have been copied and not been given back."""
         column = 0
+        held: list[int] = []
         while column < batch.num_trajectories:
-            slots = self._pool.full.get_many(at_most=batch.num_trajectories - column)
-            if STOP in slots:
-                return False
+            slots = self._slots.take(at_most=batch.num_trajectories - column)
             self._copier.copy(slots, batch, column)
-            self._pool.give_back(slots)
             column += len(slots)
-        return True
+            held += slots
+            if self._slots.supply_beside(held) < batch.num_trajectories - column:
+                self._slots.give_back(held)
+                held = []
+        return held
 
 
 class SyncLoader:
@@ -173,8 +185,8 @@ class SyncLoader:
     at once where the batch wants more rounds, else when the learner has trained on the last batch cut from the round.
     """
 
-    def __init__(self, pool: SlotPool, copier: SlotCopier, batch: Batch, num_actors: int) -> None:
-        self._pool = pool
+    def __init__(self, slots: LearnerSlots, copier: SlotCopier, batch: Batch, num_actors: int) -> None:
+        self._slots = slots
         self._copier = copier
         self._batch = batch
         self._num_actors = num_actors
@@ -185,8 +197,11 @@ class SyncLoader:
         """The next filled batch; None after STOP."""
         column = 0
         while column < self._batch.num_trajectories:
-            if not self._round and not self._collect_round():
-                return None
+            if not self._round:
+                try:
+                    self._collect_round()
+                except StopRequested:
+                    return None
             take = min(len(self._round), self._batch.num_trajectories - column)
             slots, self._round = self._round[:take], self._round[take:]
             self._copier.copy(slots, self._batch, column)
@@ -199,19 +214,15 @@ class SyncLoader:
         if not self._round:
             self._give_back()
 
-    def _collect_round(self) -> bool:
+    def _collect_round(self) -> None:
         self._give_back()
         while len(self._round) < self._num_actors:
-            slots = self._pool.full.get_many()
-            if STOP in slots:
-                return False
-            self._round += slots
-        self._round.sort(key=lambda slot: int(self._pool.arrays["actor"][slot]))
-        return True
+            self._round += self._slots.take(at_most=self._num_actors - len(self._round))
+        self._round.sort(key=lambda slot: int(self._slots.arrays["actor"][slot]))
 
     def _give_back(self) -> None:
         if self._held:
-            self._pool.give_back(self._held)
+            self._slots.give_back(self._held)
             self._held = []
 
 

@@ -1,6 +1,6 @@
 """The policy worker: computes actions for all waiting groups in one forward pass, and keeps nothing of its own.
 
-Consumes   requests (group indices) of all rollout workers; the latest weights.
+Consumes   requests (group indices) of its share of the groups; the latest weights.
 Produces   action, log-probability, value and policy version in the slots' rows; answers (group indices) to the inboxes.
 Waits for  a request; in synchronous mode, for the requests of all groups, so that batches are the same in every run.
 Unblocked  by a rollout worker, or by STOP among the requests.
@@ -17,15 +17,16 @@ import torch
 from torch import Tensor
 
 from envs import ActionSpec, EnvSpec
-from sf.channels import Channels
+from sf.channels import PolicyChannel
 from sf.config import ModelConfig
 from sf.counters import CounterRow
+from sf.memory import SharedArrays
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model, load_flat
 from sf.policy_memory import PolicyMemory, PolicyMemorySpec
 from sf.processes import Reports
-from sf.queues import STOP
-from sf.slots import OBS, SlotPool
+from sf.queues import StopRequested
+from sf.slots import OBS
 from sf.torch_runtime import configure
 
 
@@ -38,12 +39,12 @@ class PolicyWorkerArgs:
     bfloat16: bool
     synchronous: bool
     num_threads: int
-    seed: int
+    seed: tuple[int, ...]
     rollout: int
     memory: PolicyMemorySpec
     learner: Connection  # where the memory comes from
-    pool: SlotPool
-    channels: Channels
+    rows: SharedArrays  # of the slots
+    channel: PolicyChannel
     counters: CounterRow
 
 
@@ -54,25 +55,24 @@ def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
         policy = _Policy(args)
     except EOFError:
         return  # the learner ended before it shared its memory: the parent hears why from the learner
-    channels, counters = args.channels, args.counters
-    min_requests = channels.num_groups if args.synchronous else 1
+    channel, counters = args.channel, args.counters
+    at_least = channel.num_groups if args.synchronous else 1
     reports.send("ready")
     while True:
         waiting_since = time.perf_counter()
-        requests: list[int] = []
-        while len(requests) < min_requests:
-            requests += channels.requests.get_many()
-            if STOP in requests:
-                channels.requests.put(STOP)  # one STOP ends every policy worker
-                return
+        counters.waiting()
+        try:
+            groups = channel.take(at_least)
+        except StopRequested:
+            return
+        counters.working()
         busy_since = time.perf_counter()
-        requests.sort()
-        policy.act(np.array(requests))
-        for group_idx in requests:
-            channels.inboxes[group_idx // channels.groups_per_worker].put(group_idx)
+        numbers = channel.tables["asked"][groups]
+        policy.act(groups, numbers)
+        channel.answer(groups, numbers)
         now = time.perf_counter()
         counters.add(
-            steps=len(requests) * channels.actors_per_group,
+            steps=len(groups) * channel.actors_per_group,
             calls=1,
             wait_s=busy_since - waiting_since,
             busy_s=now - busy_since,
@@ -96,29 +96,34 @@ class _Policy:
         self._memory = PolicyMemory.attach(args.memory, args.learner)
         self._weights = torch.empty(args.memory.shapes["weights"][1], device=device)
         self._version = 0
-        self._generator = torch.Generator(device).manual_seed(args.seed)
-        self._rows = args.pool.arrays
-        self._tables = args.channels.tables
-        self._actors_per_group = args.channels.actors_per_group
+        self._generator = torch.Generator(device).manual_seed(_one_number(args.seed))
+        self._rows = args.rows
+        self._tables = args.channel.tables
+        self._actors_per_group = args.channel.actors_per_group
         self._rows_per_slot = args.rollout + 1
-        self._obs = _ObsGather(args.pool, args.channels.num_actors, self._device)
+        self._has_state = args.memory.shapes["actor_state"][-1] > 0
+        self._obs = _ObsGather(args.rows, args.channel.num_groups * self._actors_per_group, self._device)
 
-    def act(self, groups: np.ndarray) -> None:
-        """Write the actions of all actors of `groups` [G] into the rows that await them."""
+    def act(self, groups: np.ndarray, numbers: np.ndarray) -> None:
+        """Write the actions of all actors of `groups` [G] into the rows that await them.
+
+        numbers: [G] of the requests.
+        """
         slots = self._tables["slots"][groups].reshape(-1)  # [N]
         rows = np.repeat(self._tables["row"][groups], self._actors_per_group)  # [N]
-        actors = self._rows["actor"][slots]  # [N]
+        numbers = np.repeat(numbers, self._actors_per_group)  # [N]
+        actors = self._index(self._rows["actor"][slots])  # [N]
         self._refresh_weights()
         with torch.inference_mode():
             obs = self._obs.gather(slots.astype(np.int64) * self._rows_per_slot + rows)
             first = torch.from_numpy(self._rows["first"][slots, rows]).to(self._device)
-            state = self._state_before(actors, slots, rows, first)
+            state = self._state_before(actors, numbers, slots, rows, first)
             out = self._model.step(obs, state, first)
             distribution = ActionDistribution(self._action_spec, out.params)
             discrete, continuous = distribution.sample(self._generator)
             log_prob = distribution.log_prob(discrete, continuous)
-            if state.shape[1] > 0:
-                self._memory.actor_state[self._index(actors)] = out.state
+            if self._has_state:
+                self._memory.actor_state[self._index(numbers % 2), actors] = out.state
             answers = _to_host(discrete, continuous, log_prob, out.value)
         for name, answer in zip(("discrete", "continuous", "log_prob", "value"), answers, strict=True):
             self._rows[name][slots, rows] = answer
@@ -129,12 +134,14 @@ class _Policy:
             self._version = self._memory.read(self._weights)
             load_flat(self._model, self._weights)
 
-    def _state_before(self, actors: np.ndarray, slots: np.ndarray, rows: np.ndarray, first: Tensor) -> Tensor:
+    def _state_before(
+        self, actors: Tensor, numbers: np.ndarray, slots: np.ndarray, rows: np.ndarray, first: Tensor
+    ) -> Tensor:
         """The recurrent state before this row [N, S]; kept beside the slot where the slot begins here."""
-        if self._memory.actor_state.shape[1] == 0:
+        if not self._has_state:
             return self._memory.actor_state.new_empty(len(actors), 0)
-        state = self._memory.actor_state[self._index(actors)]
-        state = state * (~first).unsqueeze(1)
+        state = self._memory.actor_state[self._index((numbers - 1) % 2), actors]
+        state = torch.where(first.unsqueeze(1), 0.0, state)
         begins = np.flatnonzero(rows == 0)
         if len(begins) > 0:
             self._memory.slot_state[self._index(slots[begins])] = state[self._index(begins)]
@@ -142,6 +149,10 @@ class _Policy:
 
     def _index(self, positions: np.ndarray) -> Tensor:
         return torch.from_numpy(positions.astype(np.int64)).to(self._device)
+
+
+def _one_number(seed: tuple[int, ...]) -> int:
+    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))  # torch takes 63 bits
 
 
 def _to_host(discrete: Tensor, continuous: Tensor, log_prob: Tensor, value: Tensor) -> tuple[np.ndarray, ...]:
@@ -156,11 +167,11 @@ def _to_host(discrete: Tensor, continuous: Tensor, log_prob: Tensor, value: Tens
 class _ObsGather:
     """Collects the observations of a batch into one tensor on the device, through pinned memory with a GPU."""
 
-    def __init__(self, pool: SlotPool, max_actors: int, device: torch.device) -> None:
+    def __init__(self, rows: SharedArrays, max_actors: int, device: torch.device) -> None:
         self._device = device
         self._all = {
             key: torch.from_numpy(array).flatten(0, 1)  # [num_slots * (T+1), ...]
-            for key, array in pool.arrays.named(OBS).items()
+            for key, array in rows.named(OBS).items()
         }
         self._staging = {
             key: torch.empty((max_actors, *rows.shape[1:]), dtype=rows.dtype, pin_memory=device.type == "cuda")

@@ -2,8 +2,8 @@
 
 Consumes   answers of policy workers (group indices in its inbox), free slots.
 Produces   requests for actions, filled slots for the learner, episode records for the parent.
-Waits for  an answer for any of its groups; at the end of a rollout, for free slots.
-Unblocked  by a policy worker; by the learner that gives slots back; by STOP in either queue.
+Waits for  an answer for any of its groups, or a free slot.
+Unblocked  by a policy worker; by the learner that gives slots back; by STOP in its inbox.
 
 While the policy workers compute the actions of one group it steps another: double buffering.
 """
@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 import envs
 from envs import EnvGroup, EnvOptions, Episode, StepResult
-from sf.channels import Channels
+from envs.seeding import env_seed
+from sf.channels import WorkerChannel
 from sf.counters import CounterRow
 from sf.processes import Reports
-from sf.queues import STOP
-from sf.slots import OBS, SlotPool, StopRequested
+from sf.queues import StopRequested, wait
+from sf.rollout.guard import Fault, GuardedGroup
+from sf.slots import OBS, WorkerSlots
 
 _REPORT_EPISODES_EVERY_S = 0.5
 
@@ -31,15 +34,15 @@ _REPORT_EPISODES_EVERY_S = 0.5
 class RolloutWorkerArgs:
     """Everything a rollout worker needs to know."""
 
-    worker_idx: int
     env: str
     options: EnvOptions
     num_envs_per_group: int
     rollout: int
     seed: int
+    seed_key: tuple[int, ...]  # differs from one start of this worker to the next
     core: int | None  # pin this process, and the simulators it starts, to that core
-    pool: SlotPool
-    channels: Channels
+    slots: WorkerSlots
+    channel: WorkerChannel
     counters: CounterRow
 
 
@@ -48,49 +51,47 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
     if args.core is not None:
         os.sched_setaffinity(0, {args.core})
     episodes = _EpisodeReports(reports)
-    channels, counters = args.channels, args.counters
-    inbox = channels.inboxes[args.worker_idx]
-    first_group = args.worker_idx * channels.groups_per_worker
-    groups = {g: _Group(g, args) for g in range(first_group, first_group + channels.groups_per_worker)}
+    slots, channel, counters = args.slots, args.channel, args.counters
+    counters.working()
+    groups = {group_idx: _Group(group_idx, args) for group_idx in channel.groups}
     try:
-        for group in groups.values():
-            group.resume(wait=True)
         reports.send("ready")
         while True:
             waiting_since = time.perf_counter()
-            all_parked = all(group.is_parked for group in groups.values())
-            answered = [] if all_parked else inbox.get_many()
+            wait_name = "slot_wait_s" if all(group.is_parked for group in groups.values()) else "wait_s"
+            counters.waiting()
+            wait((channel.inbox, slots.free))
+            counters.working()
             busy_since = time.perf_counter()
-            if STOP in answered:
-                return
+            for slot in slots.take():
+                groups[slot // slots.slots_per_group].add_slot(slot)
+            answered = channel.take()
             for group_idx in answered:
                 episodes.add(groups[group_idx].advance())
-            slot_wait_since = time.perf_counter()
-            _resume_parked(list(groups.values()))
+            for group in groups.values():
+                group.begin_if_it_can()
             now = time.perf_counter()
             counters.add(
-                steps=len(answered) * channels.actors_per_group,
+                steps=len(answered) * channel.actors_per_group,
                 calls=len(answered),
-                wait_s=busy_since - waiting_since,
-                busy_s=slot_wait_since - busy_since,
-                slot_wait_s=now - slot_wait_since,
+                busy_s=now - busy_since,
+                **{wait_name: busy_since - waiting_since},
             )
             episodes.send_if_due(now)
+            _report_faults(reports, groups.values())
     except StopRequested:
         return
     finally:
         episodes.send()
+        _report_faults(reports, groups.values())
         for group in groups.values():
             group.close()
 
 
-def _resume_parked(groups: list[_Group]) -> None:
-    """Begin new rollouts where there are slots. Wait for slots only while no group at all can go on: otherwise an
-    answer for one of them may be under way.
-    """
+def _report_faults(reports: Reports, groups: Iterable[_Group]) -> None:
     for group in groups:
-        if group.is_parked:
-            group.resume(wait=all(other.is_parked for other in groups))
+        for fault in group.pop_faults():
+            reports.send("fault", message=fault.message, count=fault.count, traceback=fault.traceback)
 
 
 class _Group:
@@ -98,61 +99,57 @@ class _Group:
 
     def __init__(self, group_idx: int, args: RolloutWorkerArgs) -> None:
         self._group_idx = group_idx
-        self._worker_idx = args.worker_idx
         self._rollout = args.rollout
-        self._pool = args.pool
-        self._channels = args.channels
-        self._rows = args.pool.arrays
-        self._obs = args.pool.arrays.named(OBS)  # [num_slots, T+1, ...]
-        self._envs: EnvGroup = envs.make_group(
-            args.env,
-            args.num_envs_per_group,
-            args.options,
-            seed=args.seed,
-            first_env_idx=group_idx * args.num_envs_per_group,
-            core=args.core,
-        )
-        num_actors = args.channels.actors_per_group
+        self._pool = args.slots
+        self._channel = args.channel
+        self._rows = args.slots.arrays
+        self._obs = args.slots.arrays.named(OBS)  # [num_slots, T+1, ...]
+        self._envs = GuardedGroup(lambda attempt: _make_envs(args, group_idx, attempt))
+        num_actors = args.channel.actors_per_group
         self._actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)
         self._result = StepResult.empty(num_actors)
-        self._slots: list[int] = []
+        self._free: list[int] = []  # slots for the next rollout
+        self._slots: list[int] = []  # that are being filled
         self._row = 0
-        self._last_obs: dict[str, np.ndarray] | None = None  # [N, ...], row T of the slots handed over last
-        self._last_first: np.ndarray | None = None  # [N]
+        # [N, ...], what the next rollout begins with: row T of the slots handed over last.
+        self._next_obs = {key: np.zeros((num_actors, *rows.shape[2:]), rows.dtype) for key, rows in self._obs.items()}
+        self._next_first = np.ones(num_actors, bool)
+        self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
 
     @property
     def is_parked(self) -> bool:
-        """Whether it has filled its slots and has not all of the next ones yet."""
-        return len(self._slots) < len(self._actors)
+        """Whether it has filled its slots and waits for enough free ones."""
+        return not self._slots
 
-    def resume(self, wait: bool) -> None:
-        """Begin a rollout in new slots and ask for its first actions, if there are slots enough (or wait for them)."""
+    def add_slot(self, slot: int) -> None:
+        """A slot of this group is free again."""
+        self._free.append(slot)
+
+    def begin_if_it_can(self) -> None:
+        """Begin a rollout in new slots and ask for its first actions, if there are slots enough."""
         num_actors = len(self._actors)
-        while len(self._slots) < num_actors:
-            taken = self._pool.take(num_actors - len(self._slots), self._worker_idx, wait)
-            if not taken:
-                return
-            self._slots += taken
+        if not self.is_parked or len(self._free) < num_actors:
+            return
+        self._slots, self._free = self._free[:num_actors], self._free[num_actors:]
         self._rows["actor"][self._slots] = self._actors
-        self._channels.tables["slots"][self._group_idx] = self._slots
+        self._channel.tables["slots"][self._group_idx] = self._slots
         self._row = 0
-        if self._last_obs is None:
-            self._envs.reset(self._obs_rows(0))
-            self._rows["first"][self._slots, 0] = True
-        else:
-            for key, array in self._obs.items():
-                array[self._slots, 0] = self._last_obs[key]
-            self._rows["first"][self._slots, 0] = self._last_first
-        self._request()
+        for key, rows in self._obs.items():
+            rows[self._slots, 0] = self._next_obs[key]
+        self._rows["first"][self._slots, 0] = self._next_first
+        self._channel.ask(self._group_idx, self._row)
 
     def advance(self) -> list[Episode]:
         """Apply the actions that have come; ask for the next ones, or hand over what is full."""
         finished = self._step()
         if self._row < self._rollout:
-            self._request()
+            self._channel.ask(self._group_idx, self._row)
         else:
             self._hand_over()
         return finished
+
+    def pop_faults(self) -> list[Fault]:
+        return self._envs.pop_faults()
 
     def close(self) -> None:
         self._envs.close()
@@ -171,20 +168,28 @@ class _Group:
         self._row = t + 1
         return finished
 
-    def _request(self) -> None:
-        """Ask the policy workers for the actions of the present row."""
-        self._channels.tables["row"][self._group_idx] = self._row
-        self._channels.requests.put(self._group_idx)
-
     def _hand_over(self) -> None:
         """Give the filled slots to the learner; their last observations begin the next ones."""
-        self._last_obs = {key: array[self._slots, self._rollout] for key, array in self._obs.items()}
-        self._last_first = self._rows["first"][self._slots, self._rollout]
+        self._next_obs = {key: rows[self._slots, self._rollout] for key, rows in self._obs.items()}
+        self._next_first = self._rows["first"][self._slots, self._rollout]
         self._pool.hand_over(self._slots)
         self._slots = []
 
     def _obs_rows(self, t: int) -> dict[str, list[np.ndarray]]:
         return {key: [array[slot, t] for slot in self._slots] for key, array in self._obs.items()}
+
+
+def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGroup:
+    """attempt: 0 for the first environments of this group in this process, and one more each time they are rebuilt."""
+    key = (*args.seed_key, attempt)
+    return envs.make_group(
+        args.env,
+        args.num_envs_per_group,
+        args.options,
+        seed=env_seed(args.seed, *key) if any(key) else args.seed,
+        first_env_idx=group_idx * args.num_envs_per_group,
+        core=args.core,
+    )
 
 
 class _EpisodeReports:

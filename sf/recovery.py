@@ -1,0 +1,40 @@
+"""The learner's latest state in shared memory: what a new learner goes on with when the old one has died.
+
+Like a checkpoint, it holds everything that training depends on; unlike one, it is written every few seconds and is gone
+with the run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sf.memory import Field, SharedArrays
+
+_NONE = -1
+
+
+class RecoveryMemory:
+    """Two copies of `capacity` bytes: one is written while the other, whole, is the latest."""
+
+    def __init__(self, capacity: int) -> None:
+        self._arrays = SharedArrays(
+            [
+                Field("data", (2, capacity), np.uint8),
+                Field("num_bytes", (2,), np.int64),
+                Field("latest", (1,), np.int64),
+            ]
+        )
+        self._arrays["latest"][0] = _NONE
+
+    def write(self, data: bytes) -> None:
+        target = 1 - max(0, int(self._arrays["latest"][0]))
+        self._arrays["data"][target, : len(data)] = np.frombuffer(data, np.uint8)
+        self._arrays["num_bytes"][target] = len(data)
+        self._arrays["latest"][0] = target
+
+    def read(self) -> bytes | None:
+        """The latest data; None where nothing was written yet."""
+        latest = int(self._arrays["latest"][0])
+        if latest == _NONE:
+            return None
+        return self._arrays["data"][latest, : self._arrays["num_bytes"][latest]].tobytes()

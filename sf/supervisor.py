@@ -1,0 +1,271 @@
+"""The children of a run: started, watched, replaced where they die or hang, and ended.
+
+Consumes   reports of the children, their deaths, their heartbeats.
+Produces   reports for the run; new children in the place of dead ones; STOP in every queue at the end.
+Waits for  a report or a death.
+
+What a dead child held is found in the shared tables: see `sf.slots` and `sf.channels`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from multiprocessing import connection, reduction
+from multiprocessing.connection import Connection
+from typing import Any
+
+from sf import processes
+from sf.learner.worker import LearnerArgs, learner
+from sf.policy.worker import PolicyWorkerArgs, policy_worker
+from sf.processes import Child, Reports
+from sf.queues import STOP, wait
+from sf.restarts import RestartBudget
+from sf.rollout.worker import rollout_worker
+from sf.run_memory import RunMemory
+
+_STOP_WITHIN_S = 5.0
+_SAVE_WITHIN_S = 120.0  # the learner: the rest of an iteration, and the last checkpoint
+_START_WITHIN_S = 120.0  # a child, at least: simulators and torch take their time on a busy machine
+
+Event = tuple[Child, dict[str, Any]]
+"""A report of a child. Two kinds are the supervisor's own: `replaced` (text, lost_episodes), `killed`."""
+
+
+class ChildError(RuntimeError):
+    """A child process failed for good; the text is what the child said."""
+
+
+class Supervisor:
+    """policy_body, learner_body: what runs in those processes; benchmarks put simpler ones in their place."""
+
+    def __init__(
+        self,
+        memory: RunMemory,
+        policy_body: Callable[[Reports, PolicyWorkerArgs], None] = policy_worker,
+        learner_body: Callable[[Reports, LearnerArgs], None] = learner,
+    ) -> None:
+        self.failure: Exception | None = None
+        self.is_finished = False  # the learner has all its env steps
+        self._memory = memory
+        self._policy_body = policy_body
+        self._learner_body = learner_body
+        self._config = memory.plan.config.supervision
+        self._budget = RestartBudget(self._config.max_restarts, self._config.restart_window_s)
+        self._children: list[Child] = []
+        self._readers: Connection | None = None  # where the learner hears of policy workers
+        self._resumed_steps = 0  # env steps of earlier parts of the run
+        self._starts: Counter[str] = Counter()
+        self._is_stopping = False
+        self._start_within_s = max(self._config.worker_timeout_s, _START_WITHIN_S)
+        self._check_every_s = min(1.0, self._config.worker_timeout_s / 5)
+        self._checked_at = time.monotonic()
+        self._moved_at = time.monotonic()  # when any child was last seen to begin or end a piece of work
+
+    def start(self, is_interrupted: Callable[[], bool], resumed_steps: int) -> None:
+        """Start all children. Rollout workers first: simulators take longest to start.
+
+        resumed_steps: env steps of earlier parts of the run; environments begin with other seeds in each.
+        """
+        self._resumed_steps = resumed_steps
+        processes.start_fork_server(["sf.rollout.worker"])
+        self._start_all(is_interrupted)
+
+    def receive(self, wakeup: Connection, timeout_s: float) -> list[Event]:
+        """Wait for reports, deaths or a wake-up, at most so long; replace what has died."""
+        pipes = [child.connection for child in self._children if not child.connection.closed]
+        sentinels = [child.process.sentinel for child in self._children]
+        ready = connection.wait([*pipes, *sentinels, wakeup], min(timeout_s, self._check_every_s))
+        events: list[Event] = []
+        for child in list(self._children):
+            if child.connection in ready or child.process.sentinel in ready:
+                for record in child.receive():
+                    self._note(child, record)
+                    events.append((child, record))
+        for child in list(self._children):
+            if child.process.sentinel in ready and child in self._children:
+                events += self._bury(child)
+        if not self._is_stopping:
+            self._kill_what_hangs()
+        return events
+
+    def stop(self, wakeup: Connection, is_urgent: Callable[[], bool]) -> Iterable[Event]:
+        """Ask every process to end, wait for it, and kill what does not. Yields the last reports."""
+        self._is_stopping = True
+        self._memory.stop.set()
+        for queue in (self._memory.pool.full, *self._memory.channels.requests, *self._memory.channels.inboxes):
+            queue.put(STOP)
+        asked_at = time.monotonic()
+        while any(self._may_go_on(child, asked_at, is_urgent()) for child in self._children):
+            yield from self.receive(wakeup, timeout_s=0.5)
+        for child in list(self._children):
+            self._kill(child)
+            yield child, {"kind": "killed"}
+
+    def _may_go_on(self, child: Child, asked_at: float, is_urgent: bool) -> bool:
+        patience_s = _SAVE_WITHIN_S if child.role == "learner" else _STOP_WITHIN_S
+        return not is_urgent and time.monotonic() - asked_at < patience_s
+
+    # Starting
+
+    def _start_all(self, is_interrupted: Callable[[], bool] = lambda: False) -> None:
+        for idx in range(self._memory.plan.num_workers):
+            if is_interrupted():
+                return
+            self._start_rollout_worker(idx)
+        self._start_learner()
+        for idx in range(len(self._memory.channels.requests)):
+            self._start_policy_worker(idx)
+
+    def _start_rollout_worker(self, idx: int) -> None:
+        args = self._memory.rollout_worker_args(idx, self._seed_key(f"rollout-{idx}"))
+        inputs = (args.channel.inbox, args.slots.free)
+        self._children.append(processes.start("forkserver", "rollout", idx, inputs, rollout_worker, args))
+
+    def _start_learner(self) -> None:
+        readers, learners_end = multiprocessing.Pipe()
+        goes_on_at = None
+        if self._count_start("learner-0"):
+            goes_on_at = self._resumed_steps + int(self._memory.counter_row("learner", 0).get("steps"))
+        args = self._memory.learner_args(learners_end, goes_on_at)
+        inputs = (args.slots.full,)
+        self._children.append(processes.start("spawn", "learner", 0, inputs, self._learner_body, args))
+        learners_end.close()  # the child holds it now
+        if self._readers is not None:
+            self._readers.close()
+        self._readers = readers
+
+    def _start_policy_worker(self, idx: int) -> None:
+        learners_end, policy_end = multiprocessing.Pipe()
+        args = self._memory.policy_worker_args(idx, self._seed_key(f"policy-{idx}"), policy_end)
+        self._children.append(processes.start("spawn", "policy", idx, (), self._policy_body, args))
+        assert self._readers is not None
+        with suppress(OSError):  # the learner has died, which is seen next, and takes this one with it
+            reduction.send_handle(self._readers, learners_end.fileno(), None)
+        learners_end.close()
+        policy_end.close()
+
+    def _count_start(self, name: str) -> int:
+        """How often a child of that name has been started before."""
+        before = self._starts[name]
+        self._starts[name] += 1
+        return before
+
+    def _seed_key(self, name: str) -> tuple[int, ...]:
+        """Differs from one start of a child to the next: what is drawn must not repeat."""
+        return (self._resumed_steps, self._count_start(name))
+
+    # Watching
+
+    def _note(self, child: Child, record: dict[str, Any]) -> None:
+        if record["kind"] == "ready":
+            child.is_ready = True
+        elif record["kind"] == "finished":
+            self.is_finished = True
+        elif record["kind"] == "error":
+            child.error = record
+
+    def _kill_what_hangs(self) -> None:
+        """A child hangs if it stays at one piece of work, or does not begin one that waits for it.
+
+        Where all wait and nothing moves, one of them has taken a message and not said so: then all of them hang.
+        """
+        now, timeout_s = time.monotonic(), self._config.worker_timeout_s
+        was_suspended = now - self._checked_at > timeout_s / 2  # with all children: their time did not pass either
+        self._checked_at = now
+        for child in self._children:
+            beat = self._memory.counter_row(child.role, child.idx).get("heartbeat")
+            if beat != child.beat or not child.is_ready or was_suspended:
+                self._moved_at = now
+            if beat != child.beat or not self._is_at_work(child, beat) or was_suspended:
+                child.beat, child.beat_at = beat, now
+        hanging = [c for c in self._children if now - c.beat_at > (timeout_s if c.is_ready else self._start_within_s)]
+        if not hanging and now - self._moved_at > timeout_s:
+            hanging = self._children
+        for child in hanging:
+            child.hung_for_s = now - min(child.beat_at, self._moved_at)
+            child.process.kill()
+
+    def _is_at_work(self, child: Child, beat: float) -> bool:
+        if child.role == "policy":
+            if not all(other.is_ready for other in self._children if other.role == "learner"):
+                return False  # it may wait for its memory
+            if self._memory.channels.has_open_requests(child.idx):  # it may have taken them, and no more
+                return True
+        return beat % 2 == 1 or not child.is_ready or bool(wait(child.inputs, timeout_s=0.0))
+
+    def _bury(self, child: Child) -> list[Event]:
+        """A child has ended. One that was not asked to has failed, whatever its exit code."""
+        child.join()
+        self._children.remove(child)
+        cause = child.cause_of_death()
+        if self._is_stopping or self.is_finished or self.failure:
+            if child.role == "learner" and child.error:  # it could not save what it had
+                self.failure = self.failure or ChildError(f"{child.name} failed: {cause}")
+            return []
+        if child.error and not child.is_ready and self._starts[child.name] == 1:
+            # A wrong setting shows while a child sets itself up, and takes one sentence; the rest are faults.
+            text = child.error["message"] if child.error["is_value_error"] else f"{child.name} failed: {cause}"
+            self.failure = (ValueError if child.error["is_value_error"] else ChildError)(text)
+            return []
+        if child.error and child.error["is_final"]:
+            self.failure = ChildError(f"{child.name}: {child.error['message']}")
+            return []
+        if not self._budget.spend(child.name, time.monotonic()):
+            self.failure = ChildError(
+                f"{child.name} has died {self._budget.max_restarts + 1} times within {self._budget.window_s:g} s "
+                f"(--max_restarts, --restart_window_s), at last: {cause}"
+            )
+            return []
+        return self._replace(child, cause)
+
+    # Replacing
+
+    def _replace(self, child: Child, cause: str) -> list[Event]:
+        memory = self._memory
+        victims = self._to_replace_with(child)
+        for victim in victims:
+            self._kill(victim)
+        dead = [child, *victims]
+        if self._restarts_as_one:
+            memory.pool.reset()
+            memory.channels.reset()
+            self._start_all()
+        else:
+            if child.role == "learner":
+                memory.pool.recover_learner()
+                self._start_learner()
+            for one in dead:
+                if one.role == "rollout":
+                    memory.channels.recover_worker(one.idx)
+                    memory.pool.recover_worker(one.idx)
+                    self._start_rollout_worker(one.idx)
+                elif one.role == "policy":
+                    memory.channels.recover_policy_worker(one.idx)
+                    self._start_policy_worker(one.idx)
+        with_it = f", and with it {', '.join(victim.name for victim in victims)}" if victims else ""
+        num_rollout_workers = sum(one.role == "rollout" for one in dead)
+        episodes = num_rollout_workers * memory.plan.config.sampler.worker_num_splits * memory.plan.actors_per_group
+        return [(child, {"kind": "replaced", "text": f"{cause}. Replaced{with_it}", "lost_episodes": episodes})]
+
+    @property
+    def _restarts_as_one(self) -> bool:
+        """In synchronous mode all walk in step: one that begins anew would be waited for for ever."""
+        return not self._memory.plan.config.sampler.async_rl
+
+    def _to_replace_with(self, child: Child) -> list[Child]:
+        if self._restarts_as_one:
+            return list(self._children)
+        if child.role != "learner":
+            return []
+        # Those that use its memory on the GPU, or still wait for it.
+        on_gpu = self._memory.policy.device != "cpu"
+        return [other for other in self._children if other.role == "policy" and (on_gpu or not other.is_ready)]
+
+    def _kill(self, child: Child) -> None:
+        child.process.kill()
+        child.join()
+        self._children.remove(child)

@@ -1,0 +1,93 @@
+"""Stops real code of one process halfway: at any of its accesses to shared memory or to a queue.
+
+The arrays and queues of this module stand before the real ones. Where an access is due, the process may die, or
+others may run, as if the system had switched to them there.
+"""
+
+import numpy as np
+
+
+class Killed(Exception):  # noqa: N818  it is no error
+    """The process has died."""
+
+
+class WouldWait(Exception):  # noqa: N818  it is no error
+    """The process waits for a message, and there is none."""
+
+
+class Accesses:
+    """Numbers the accesses of a process from 0, and does before them what was asked for."""
+
+    def __init__(self, meanwhile=None, dies_at=None):
+        """meanwhile: functions by the number of the access before which they are called."""
+        self._meanwhile = meanwhile or {}
+        self._dies_at = dies_at
+        self._count = 0
+
+    def note(self):
+        number, self._count = self._count, self._count + 1
+        if number in self._meanwhile:
+            self._meanwhile[number]()
+        if number == self._dies_at:
+            raise Killed
+
+
+class HalfwayArray:
+    """One axis, written element by element."""
+
+    def __init__(self, array, accesses):
+        self.array = array
+        self._accesses = accesses
+
+    def __len__(self):
+        return len(self.array)
+
+    def __getitem__(self, index):
+        self._accesses.note()
+        return self.array[index]
+
+    def __setitem__(self, index, value):
+        positions = np.atleast_1d(np.arange(len(self.array))[index])
+        for position, element in zip(positions, np.broadcast_to(value, positions.shape), strict=True):
+            self._accesses.note()
+            self.array[position] = element
+
+    def __eq__(self, other):
+        self._accesses.note()
+        return self.array == getattr(other, "array", other)
+
+    def __ne__(self, other):
+        self._accesses.note()
+        return self.array != getattr(other, "array", other)
+
+    __hash__ = None
+
+
+class HalfwayQueue:
+    """Never waits."""
+
+    def __init__(self, queue, accesses):
+        self._queue = queue
+        self._accesses = accesses
+
+    def put(self, index):
+        self.put_many([index])
+
+    def put_many(self, indices):
+        indices = list(indices)
+        self._accesses.note()
+        self._queue.put_many(indices)
+
+    def get_many(self, at_most=1024):
+        self._accesses.note()
+        if not self._queue.has_messages():
+            raise WouldWait
+        return self._queue.get_many(at_most)
+
+    def get_many_nowait(self, at_most=1024):
+        self._accesses.note()
+        return self._queue.get_many_nowait(at_most)
+
+    def drain(self):
+        self._accesses.note()
+        self._queue.drain()

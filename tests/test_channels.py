@@ -1,0 +1,250 @@
+"""Requests and answers: every request is answered once, whoever dies and whenever."""
+
+import dataclasses
+from contextlib import suppress
+from functools import cache, partial
+
+import numpy as np
+import pytest
+from halfway import Accesses, HalfwayArray, HalfwayQueue, Killed, WouldWait
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from sf.channels import Channels
+from sf.queues import STOP, StopRequested
+
+
+@cache
+def make_channels(num_workers, groups_per_worker, num_policy_workers):
+    return Channels.allocate(
+        num_workers=num_workers,
+        groups_per_worker=groups_per_worker,
+        actors_per_group=1,
+        num_policy_workers=num_policy_workers,
+    )
+
+
+def new_channels(num_workers=2, groups_per_worker=2, num_policy_workers=1):
+    channels = make_channels(num_workers, groups_per_worker, num_policy_workers)
+    channels.reset()
+    return channels
+
+
+ROLLOUT, POLICY = "rollout", "policy"
+
+actions = st.tuples(st.sampled_from([ROLLOUT, POLICY]), st.integers(0, 5), st.integers(0, 4))  # role, index, choice
+access_numbers = st.integers(0, 9)
+in_between = st.dictionaries(access_numbers, actions, max_size=2)
+
+
+class PolicyProcess:
+    """The work of a policy worker in stages, for others to run in between.
+
+    For actions it writes the number and the row of the request that it takes itself to answer.
+    """
+
+    def __init__(self, tables, written):
+        self._tables = tables
+        self._written = written
+        self._rest = self._stages()
+        self._channel = None
+        self.is_idle = True
+
+    def goes_on(self, channel):
+        """One stage, on a channel that may be stopped halfway."""
+        self._channel = channel
+        next(self._rest)
+
+    def _stages(self):
+        while True:
+            self.is_idle = True
+            try:
+                groups = self._channel.take()
+            except WouldWait:
+                yield
+                continue
+            self.is_idle = False
+            assert 0 < len(groups) <= self._channel.num_groups
+            assert (np.diff(groups) > 0).all()
+            yield
+            numbers = self._channel.tables["asked"][groups]
+            yield
+            for group, number in zip(groups.tolist(), numbers.tolist(), strict=True):
+                row = int(self._channel.tables["row"][group])
+                # Else it writes over actions that the environments may be using.
+                assert self._tables["asked"][group] != self._tables["answered"][group]
+                self._written[group] = (number, row)
+            yield
+            self._channel.answer(groups, numbers)
+            yield
+
+
+class RequestLife(RuleBasedStateMachine):
+    """Rollout workers ask and policy workers answer; each may die, and others run, at each of its accesses."""
+
+    @initialize(sizes=st.sampled_from([(1, 1, 1), (2, 2, 1), (2, 2, 3), (3, 1, 2)]))
+    def begin(self, sizes):
+        self.channels = new_channels(*sizes)
+        self.tables = self.channels.tables
+        self.num_groups = len(self.tables["row"])
+        self.dead = set()
+        self.asked = {}  # number and row of the request, by the group that waits for its answer
+        self.written = {}  # number and row, by group
+        self.workers = [self.channels.of_worker(idx) for idx in range(len(self.channels.inboxes))]
+        self.policies = [PolicyProcess(self.tables, self.written) for _ in self.channels.requests]
+
+    @rule(action=actions, meanwhile=in_between)
+    def someone_acts(self, action, meanwhile):
+        self.act(action, meanwhile)
+
+    @rule(action=actions, dies_at=access_numbers, meanwhile=in_between)
+    def someone_dies(self, action, dies_at, meanwhile):
+        process = self.process_of(action)
+        if process not in self.dead:
+            with suppress(Killed):
+                self.act(action, meanwhile, dies_at)
+            self.bury(process)
+
+    @precondition(lambda self: self.dead)
+    @rule(data=st.data(), meanwhile=in_between)
+    def someone_is_replaced(self, data, meanwhile):
+        self.replace(data.draw(st.sampled_from(sorted(self.dead))), meanwhile)
+
+    @rule(groups=st.sets(st.integers(0, 3)), is_request=st.booleans())
+    def messages_are_sent_again(self, groups, is_request):
+        for group in {group % self.num_groups for group in groups}:
+            if is_request:
+                self.channels.requests[group % len(self.channels.requests)].put(group)
+            else:
+                self.channels.inboxes[group // self.channels.groups_per_worker].put(group)
+
+    @invariant()
+    def a_group_waits_for_the_number_that_it_asked_last(self):
+        assert all(self.tables["asked"][group] == number for group, (number, _) in self.asked.items())
+        assert (self.tables["answered"] <= self.tables["asked"]).all()
+
+    def teardown(self):
+        """Drive everything to rest, and once more: nothing is lost, and what is left over does no harm."""
+        for process in sorted(self.dead):
+            self.replace(process, {})
+        for _ in range(2):
+            for idx, policy in enumerate(self.policies):
+                while self.channels.requests[idx].has_messages() or not policy.is_idle:
+                    self.act((POLICY, idx, 0), {})
+            for worker in self.workers:
+                while worker.inbox.has_messages():
+                    self.take(worker)
+            assert self.asked == {}
+            for worker in self.workers:
+                for group in worker.groups:
+                    self.ask(worker, group, row=7)
+
+    def act(self, action, meanwhile, dies_at=None):
+        """A rollout worker takes the answers that are there, and asks; a policy worker does a few stages."""
+        process, choice = self.process_of(action), action[2]
+        if process in self.dead:
+            return
+        role, idx = process
+        accesses = self.accesses(process, meanwhile, dies_at)
+        if role == POLICY:
+            channel = self.halfway(accesses).of_policy_worker(idx)
+            for _ in range(choice + 1):
+                self.policies[idx].goes_on(channel)
+        else:
+            channel = self.halfway(accesses).of_worker(idx)
+            channel = dataclasses.replace(channel, _waiting=self.workers[idx]._waiting)
+            self.take(channel)
+            group = channel.groups[choice % len(channel.groups)]
+            if group not in self.asked:
+                self.ask(channel, group, row=choice)
+
+    def halfway(self, accesses):
+        """The channels as a process sees them that may be stopped halfway."""
+        return dataclasses.replace(
+            self.channels,
+            tables={name: HalfwayArray(self.tables[name], accesses) for name in ("row", "asked", "answered")},
+            requests=tuple(HalfwayQueue(queue, accesses) for queue in self.channels.requests),
+            inboxes=tuple(HalfwayQueue(queue, accesses) for queue in self.channels.inboxes),
+        )
+
+    def accesses(self, process, meanwhile, dies_at=None):
+        """With actions of other processes in between."""
+        others = {at: action for at, action in meanwhile.items() if self.process_of(action) != process}
+        return Accesses({at: partial(self.act, action, {}) for at, action in others.items()}, dies_at)
+
+    def process_of(self, action):
+        role, idx, _ = action
+        return role, idx % len(self.policies if role == POLICY else self.workers)
+
+    def ask(self, channel, group, row):
+        number = int(self.tables["asked"][group]) + 1
+        channel.ask(group, row)
+        self.asked[group] = (number, row)
+
+    def take(self, channel):
+        for group in channel.take():
+            assert self.written[group] == self.asked.pop(group)
+
+    def bury(self, process):
+        self.dead.add(process)
+        role, idx = process
+        if role == ROLLOUT:
+            for group in self.workers[idx].groups:
+                self.asked.pop(group, None)
+
+    def replace(self, process, meanwhile):
+        role, idx = process
+        if role == POLICY:
+            self.halfway(self.accesses(process, meanwhile)).recover_policy_worker(idx)
+            self.policies[idx] = PolicyProcess(self.tables, self.written)
+        else:
+            self.workers[idx] = self.channels.of_worker(idx)
+        self.dead.remove(process)
+
+
+TestRequestLife = RequestLife.TestCase
+TestRequestLife.settings = settings(max_examples=300, stateful_step_count=40, deadline=None, report_multiple_bugs=False)
+
+
+def test_every_group_asks_the_policy_worker_that_counts_it_among_its_own():
+    channels = new_channels(num_workers=3, groups_per_worker=2, num_policy_workers=4)
+    for worker_idx in range(3):
+        worker = channels.of_worker(worker_idx)
+        for group in worker.groups:
+            worker.ask(group, row=0)
+    policies = [channels.of_policy_worker(idx) for idx in range(4)]
+    taken = [policy.take().tolist() for policy in policies]
+    assert taken == [[0, 4], [1, 5], [2], [3]]
+    assert [policy.num_groups for policy in policies] == [2, 2, 1, 1]
+
+
+def test_a_policy_worker_can_wait_for_all_its_groups_and_gets_them_in_order():
+    channels = new_channels()
+    workers = [channels.of_worker(0), channels.of_worker(1)]
+    for worker, group in ((1, 3), (0, 1), (0, 1), (1, 2), (0, 0)):  # 1 twice
+        if group not in workers[worker]._waiting:
+            workers[worker].ask(group, row=0)
+        else:
+            channels.requests[0].put(group)
+    assert channels.of_policy_worker(0).take(at_least=4).tolist() == [0, 1, 2, 3]
+
+
+def test_a_reset_forgets_requests_and_answers():
+    channels = new_channels()
+    channels.of_worker(0).ask(0, row=0)
+    channels.of_worker(1).ask(2, row=0)
+    channels.inboxes[1].put(2)
+    channels.reset()
+    assert not any(queue.has_messages() for queue in (*channels.requests, *channels.inboxes))
+    assert (channels.tables["asked"] == channels.tables["answered"]).all()
+
+
+def test_a_stop_among_the_messages_is_raised_on_both_sides():
+    channels = new_channels()
+    channels.requests[0].put_many([0, STOP])
+    channels.inboxes[1].put_many([2, STOP])
+    with pytest.raises(StopRequested):
+        channels.of_policy_worker(0).take()
+    with pytest.raises(StopRequested):
+        channels.of_worker(1).take()
