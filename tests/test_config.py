@@ -1,5 +1,3 @@
-import dataclasses
-
 """Wrong settings are found before anything starts, and said in one sentence."""
 
 import dataclasses
