@@ -30,7 +30,7 @@ class Faulty(gym.Env):
     - "kill": kills its process with SIGKILL.
 
     The seed of `reset` decides when. With `trigger`, the path of a file, the one step fails that finds such a file, in
-    the way that is its text, and removes it.
+    the way that is its text, and removes it; not the last step of an episode, whose observation nobody would see.
     """
 
     NUM_STEPS: ClassVar[int] = 8
@@ -71,7 +71,7 @@ class Faulty(gym.Env):
 
     def _asked_for(self) -> str | None:
         """The text of the trigger. Many may see it; the one that can rename it has it."""
-        if self._trigger is None or not self._trigger.exists():
+        if self._trigger is None or self._step == self.NUM_STEPS or not self._trigger.exists():
             return None
         own = self._trigger.with_name(f"{self._trigger.name}.{os.getpid()}")
         with suppress(FileNotFoundError):

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import multiprocessing
 import os
@@ -39,18 +40,22 @@ import envs
 from envs import ActionSpec, StepResult
 from sf import cli
 from sf.learner.update import Updater
-from sf.learner.worker import LearnerArgs
+from sf.learner.worker import LearnerArgs, learner
 from sf.plan import Plan, make_plan
-from sf.policy.worker import PolicyWorkerArgs
+from sf.policy.worker import PolicyWorkerArgs, policy_worker
 from sf.policy_memory import PolicyMemory
 from sf.processes import Reports
 from sf.queues import StopRequested
 from sf.run_dir import RunDir
+from sf.stopping import StopFlag
 from sf.trainer import Run
+
+_PolicyBody = Callable[[Reports, PolicyWorkerArgs], None]
+_LearnerBody = Callable[[Reports, LearnerArgs], None]
 
 _REPORT_EVERY_S = 0.25
 _SIMULATION_WARMUP_S = 1.0
-_START_UP_S = 8.0  # rates are taken from the first training report on; this is about what comes before it
+_START_UP_AT_MOST_S = 600.0
 
 
 def main() -> None:
@@ -169,14 +174,13 @@ def _drain(reports: Reports, args: LearnerArgs) -> None:
     reports.send("ready", env_steps=0, seconds_before=0.0, lost_steps=0)
     counters = args.counters
     env_steps, reported_at = 0, time.perf_counter()
-    while True:
+    while not args.stop.is_set():
         waiting_since = time.perf_counter()
         counters.waiting()
         try:
             slots = args.slots.take(at_most=1024)
         except StopRequested:
-            reports.send("finished", env_steps=env_steps)
-            return
+            break
         counters.working()
         busy_since = time.perf_counter()
         args.slots.give_back(slots)
@@ -187,14 +191,43 @@ def _drain(reports: Reports, args: LearnerArgs) -> None:
         if now - reported_at > _REPORT_EVERY_S:
             reported_at = now
             reports.send("train", env_steps=env_steps)
+    reports.send("finished", env_steps=env_steps)
 
 
-def _run_layer(**bodies: Any) -> Callable[[Plan, float], dict[str, Any]]:
+class _TimedReports(Reports):
+    """Ends the run some time after its first training report: rates are taken from there on."""
+
+    def __init__(self, reports: Reports, stop: StopFlag, seconds: float) -> None:
+        self._reports = reports
+        self._stop = stop
+        self._seconds = seconds
+        self._end: float | None = None
+
+    def send(self, kind: str, **record: Any) -> None:
+        self._reports.send(kind, **record)
+        if kind == "train":
+            now = time.monotonic()
+            self._end = self._end or now + self._seconds
+            if now >= self._end:
+                self._stop.set()
+
+
+def _timed(body: _LearnerBody, seconds: float, reports: Reports, args: LearnerArgs) -> None:
+    body(_TimedReports(reports, args.stop, seconds), args)
+
+
+def _run_layer(
+    policy_body: _PolicyBody = policy_worker, learner_body: _LearnerBody = learner
+) -> Callable[[Plan, float], dict[str, Any]]:
     def measure(plan: Plan, seconds: float) -> dict[str, Any]:
         run_dir = RunDir.at(plan.config.run.train_dir, "bench")
         run_dir.prepare(plan.config)
-        config = plan.config.replace(train_for_seconds=_START_UP_S + seconds)
-        summary = Run(dataclasses.replace(plan, config=config), run_dir, **bodies).run()
+        config = plan.config.replace(train_for_seconds=_START_UP_AT_MOST_S + seconds)
+        timed_learner = functools.partial(_timed, learner_body, seconds)
+        run = Run(
+            dataclasses.replace(plan, config=config), run_dir, policy_body=policy_body, learner_body=timed_learner
+        )
+        summary = run.run()
         shares = {
             name: value for name, value in summary.items() if name.endswith("_share") and not name.startswith("train/")
         }

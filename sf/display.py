@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -30,17 +31,20 @@ class Display:
 
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
-            self._live.stop()
+            with suppress(OSError):
+                self._live.stop()
 
     def say(self, line: str) -> None:
-        """One event, one line."""
-        self.console.print(line, highlight=False, markup=False)
+        """One event, one line. What nobody can read, since the terminal is gone or the disk full, ends no run."""
+        with suppress(OSError):
+            self.console.print(line, highlight=False, markup=False)
 
     def show(self, record: dict[str, Any], bottleneck: str) -> None:
         if self._live is None:
             self.say(self._line(record, bottleneck))
         else:
-            self._live.update(self._panel(record, bottleneck), refresh=True)
+            with suppress(OSError):
+                self._live.update(self._panel(record, bottleneck), refresh=True)
 
     def _line(self, record: dict[str, Any], bottleneck: str) -> str:
         return (

@@ -35,13 +35,15 @@ class FinalError(RuntimeError):
 
 
 class Reports:
-    """The child's end of a pipe to the parent: one JSON object a message, so nothing is unpickled."""
+    """The child's end of a pipe to the parent: a line of JSON a report, so nothing is unpickled."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def send(self, kind: str, **record: Any) -> None:
-        self._connection.send_bytes(json.dumps({"kind": kind, **record}).encode())
+        unsent = json.dumps({"kind": kind, **record}).encode() + b"\n"
+        while unsent:
+            unsent = unsent[os.write(self._connection.fileno(), unsent) :]
 
 
 @dataclass(eq=False)
@@ -53,6 +55,7 @@ class Child:
     process: BaseProcess
     connection: Connection
     inputs: tuple[IndexQueue, ...]  # messages in them want to be read soon
+    unread: bytes = b""  # the beginning of a report
     is_ready: bool = False  # it has said that its set-up is done
     error: dict[str, Any] | None = None  # what it said of the exception that ended it
     beat: float = -1.0  # its heartbeat
@@ -71,18 +74,22 @@ class Child:
             return f"made no progress for {self.hung_for_s:.0f} s (--worker_timeout_s) and was killed"
         code = self.process.exitcode
         if code is not None and code < 0:
-            return f"died of {signal.Signals(-code).name}"
+            names = {signum.value: signum.name for signum in signal.Signals}
+            return f"died of {names.get(-code, f'signal {-code}')}"
         return f"ended with exit code {code}"
 
     def receive(self) -> list[dict[str, Any]]:
-        """The reports that have arrived. Closes the pipe at its end (or where the child died while it wrote)."""
-        records = []
-        try:
-            while self.connection.poll():
-                records.append(json.loads(self.connection.recv_bytes()))
-        except (EOFError, OSError):
-            self.connection.close()
-        return records
+        """The reports that have arrived. Closes the pipe at its end.
+
+        Never waits for the rest of one: the child may have died, or been stopped, while it wrote it.
+        """
+        while not self.connection.closed and self.connection.poll():
+            data = os.read(self.connection.fileno(), 65536)
+            self.unread += data
+            if not data:
+                self.connection.close()
+        *lines, self.unread = self.unread.split(b"\n")
+        return [json.loads(line) for line in lines]
 
     def join(self) -> None:
         """Wait until it is gone for good, and let go of it.

@@ -29,7 +29,7 @@ from sf.run_memory import RunMemory
 
 _STOP_WITHIN_S = 5.0
 _SAVE_WITHIN_S = 120.0  # the learner: the rest of an iteration, and the last checkpoint
-_START_WITHIN_S = 120.0  # a child, at least: simulators and torch take their time on a busy machine
+START_WITHIN_S = 120.0  # a child, at least: simulators and torch take their time on a busy machine
 
 Event = tuple[Child, dict[str, Any]]
 """A report of a child. Two kinds are the supervisor's own: `replaced` (text, lost_episodes), `killed`."""
@@ -60,7 +60,7 @@ class Supervisor:
         self._resumed_steps = 0  # env steps of earlier parts of the run
         self._starts: Counter[str] = Counter()
         self._is_stopping = False
-        self._start_within_s = max(self._config.worker_timeout_s, _START_WITHIN_S)
+        self._start_within_s = max(self._config.worker_timeout_s, START_WITHIN_S)
         self._check_every_s = min(1.0, self._config.worker_timeout_s / 5)
         self._checked_at = time.monotonic()
         self._moved_at = time.monotonic()  # when any child was last seen to begin or end a piece of work
@@ -99,11 +99,14 @@ class Supervisor:
         for queue in (self._memory.pool.full, *self._memory.channels.requests, *self._memory.channels.inboxes):
             queue.put(STOP)
         asked_at = time.monotonic()
-        while any(self._may_go_on(child, asked_at, is_urgent()) for child in self._children):
-            yield from self.receive(wakeup, timeout_s=0.5)
-        for child in list(self._children):
-            self._kill(child)
-            yield child, {"kind": "killed"}
+        try:
+            while any(self._may_go_on(child, asked_at, is_urgent()) for child in self._children):
+                yield from self.receive(wakeup, timeout_s=0.5)
+        finally:  # also where the caller fails over a report: the interpreter would wait for them at its end
+            killed = list(self._children)
+            for child in killed:
+                self._kill(child)
+        yield from ((child, {"kind": "killed"}) for child in killed)
 
     def _may_go_on(self, child: Child, asked_at: float, is_urgent: bool) -> bool:
         patience_s = _SAVE_WITHIN_S if child.role == "learner" else _STOP_WITHIN_S
@@ -203,8 +206,8 @@ class Supervisor:
         self._children.remove(child)
         cause = child.cause_of_death()
         if self._is_stopping or self.is_finished or self.failure:
-            if child.role == "learner" and child.error:  # it could not save what it had
-                self.failure = self.failure or ChildError(f"{child.name} failed: {cause}")
+            if child.role == "learner" and not self.is_finished:
+                self.failure = self.failure or ChildError(f"{child.name} could not save what it had: {cause}")
             return []
         if child.error and not child.is_ready and self._starts[child.name] == 1:
             # A wrong setting shows while a child sets itself up, and takes one sentence; the rest are faults.

@@ -6,7 +6,12 @@ counts the steps since the episode began, and its value is that count. So whatev
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import os
+import signal
+import threading
+from contextlib import suppress
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
 
@@ -61,13 +66,39 @@ def counting_policy_worker(reports, args):
     policy_worker(reports, args)
 
 
+class MortalChannel:
+    """Kills its process over its fifth answer: before it has told anybody, or when it has told one group."""
+
+    def __init__(self, channel, num_told):
+        self._channel = channel
+        self._num_told = num_told
+        self._num_answers = 0
+
+    def __getattr__(self, name):
+        return getattr(self._channel, name)
+
+    def answer(self, groups, numbers):
+        self._num_answers += 1
+        if self._num_answers == 5:
+            self._channel.answer(groups[: self._num_told], numbers[: self._num_told])
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._channel.answer(groups, numbers)
+
+
+def dying_policy_worker(reports, args):
+    """The real one, the first two times only for a while."""
+    starts_before = args.seed[-1]
+    if starts_before < 2:
+        args = dataclasses.replace(args, channel=MortalChannel(args.channel, num_told=starts_before))
+    policy_worker(reports, args)
+
+
 def recording_learner(reports, args):
     """Takes batches as the learner does, and writes them to a file instead of training on them."""
     device = torch.device("cpu")
     memory = PolicyMemory.create(args.memory)
     memory.publish(torch.ones(1), version=1)
-    for _ in range(args.config.sampler.policy_workers_per_policy):
-        memory.share(Connection(reduction.recv_handle(args.readers)))
+    threading.Thread(target=share, args=(memory, args.readers), daemon=True).start()
     copier = SlotCopier(args.slots.arrays, memory, device)
 
     def empty():
@@ -77,6 +108,11 @@ def recording_learner(reports, args):
         loader = AsyncLoader(args.slots, copier, (empty(), empty()))
     else:
         loader = SyncLoader(args.slots, copier, empty(), args.num_actors)
+    seen = set()
+    while len(seen) < args.num_actors:  # one rollout worker may start long before the other
+        batch = loader.next()
+        seen |= set(batch.obs["obs"][0, :, ENV_IDX].tolist())
+        loader.release(batch)
     records = {name: [] for name in (*FIELDS, "obs")}
     for version in range(2, NUM_BATCHES + 2):
         batch = loader.next()
@@ -90,7 +126,14 @@ def recording_learner(reports, args):
     reports.send("finished", env_steps=0)
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["async", "sync"])
+def share(memory, announcements):
+    """With every policy worker, also those that come later."""
+    with suppress(EOFError, OSError):  # the run has ended
+        while True:
+            memory.share(Connection(reduction.recv_handle(announcements)))
+
+
+@pytest.fixture(scope="module", params=["async", "sync", "policy workers die"])
 def trajectories(request, tmp_path_factory):
     """Trajectories [T or T+1, B, ...] of all batches side by side, in the order of their arrival."""
     config = Config().replace(
@@ -101,13 +144,16 @@ def trajectories(request, tmp_path_factory):
         num_envs_per_worker=4,
         rollout=5,
         batch_size=20,
-        async_rl=request.param,
-        policy_workers_per_policy=2 if request.param else 1,
+        async_rl=request.param != "sync",
+        policy_workers_per_policy=2 if request.param == "async" else 1,
         device="cpu",
     )
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     run_dir.prepare(config)
-    Run(make_plan(config), run_dir, policy_body=counting_policy_worker, learner_body=recording_learner).run()
+    dies = request.param == "policy workers die"
+    policy_body = dying_policy_worker if dies else counting_policy_worker
+    summary = Run(make_plan(config), run_dir, policy_body=policy_body, learner_body=recording_learner).run()
+    assert summary["restarts"] == (2 if dies else 0)
     with np.load(run_dir.checkpoints / "batches.npz") as arrays:
         return dict(arrays)
 

@@ -128,6 +128,32 @@ def test_a_killed_parent_takes_every_process_with_it(tmp_path, shm_before, env):
     assert set(os.listdir("/dev/shm")) <= shm_before
 
 
+def test_a_learner_that_dies_before_its_last_checkpoint_does_not_go_unsaid(tmp_path):
+    process = start(tmp_path)
+    pids = {Path(f"/proc/{pid}/comm").read_text().strip(): pid for pid in descendants(process.pid)}
+    os.kill(pids["learner-0"], signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    assert wait_until_gone({pids["rollout-0"], pids["rollout-1"], pids["policy-0"]}, timeout_s=30.0) == set()
+    os.kill(pids["learner-0"], signal.SIGKILL)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "learner-0 could not save what it had: died of SIGKILL" in output
+
+
+def test_output_that_nobody_can_take_ends_no_run(tmp_path):
+    with open("/dev/full", "w") as full_disk:
+        done = subprocess.run(
+            command(tmp_path, "--train_for_env_steps", "640"),
+            stdout=full_disk,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "toy_identity" / "summary.json").read_text())["env_steps"] == 640
+
+
 def test_an_environment_that_always_raises_ends_the_run_with_its_traceback(tmp_path):
     (tmp_path / "broken_env.py").write_text(
         "import gymnasium as gym\n"

@@ -262,7 +262,7 @@ class _Readers:
         with suppress(EOFError, OSError):  # the parent has gone
             while True:
                 pipe = Connection(reduction.recv_handle(self._announcements))
-                self._pipes.append(pipe)
+                self._pipes = [*(old for old in self._pipes if not old.poll()), pipe]  # without those at their end
                 with suppress(OSError):  # that policy worker has died
                     self._memory.share(pipe)
 

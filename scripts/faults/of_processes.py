@@ -1,0 +1,112 @@
+"""Faults of processes and environments: a child or an environment fails, and the run replaces it.
+
+Each does its harm, and waits until the run has noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+from faults import processes
+from faults.session import NotRecoveredError, Session
+from faults.tasks import trigger_of
+
+Harm = Callable[[Session, Random], None]
+
+
+def signal_child(role: str, signum: int) -> Harm:
+    def do(session: Session, rng: Random) -> None:
+        name = rng.choice([name for name in session.names() if name.startswith(role)])
+        with replaced(session, name) as (pid,):
+            os.kill(pid, signum)
+
+    return do
+
+
+def kill_two_at_once(session: Session, rng: Random) -> None:
+    with replaced(session, *rng.sample(session.names(), 2)) as pids:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+
+def kill_while_it_starts(session: Session, rng: Random) -> None:
+    name = rng.choice(session.names())
+    with replaced(session, name) as (pid,):
+        os.kill(pid, signal.SIGKILL)
+    with replaced(session, name) as (pid,):
+        time.sleep(rng.uniform(0.0, 3.0))
+        os.kill(pid, signal.SIGKILL)
+
+
+def kill_any(session: Session, rng: Random) -> None:
+    """Engines, launchers and multiprocessing's own processes included, but not the parent."""
+    os.kill(rng.choice(sorted(processes.alive_below(session.pid))), signal.SIGKILL)
+
+
+def suspend(session: Session, rng: Random) -> None:
+    """For longer than a process may hang: yet none is replaced."""
+    num_before = session.output().count("Replaced")
+    with session.suspended():
+        time.sleep(1.5 * session.plan.config.supervision.worker_timeout_s)
+    session.wait_for_progress()
+    if session.output().count("Replaced") > num_before:
+        raise NotRecoveredError("processes were replaced because the whole run was suspended")
+
+
+def kill_fork_server(session: Session, rng: Random) -> None:
+    server = processes.helper(session.pid, "forkserver")
+    assert server is not None
+    with replaced(session, *(name for name in session.names() if name.startswith("rollout"))):
+        os.kill(server, signal.SIGKILL)
+
+
+def kill_resource_tracker(session: Session, rng: Random) -> None:
+    """Of multiprocessing: every start of a process talks to it."""
+    tracker = processes.helper(session.pid, "resource_tracker")
+    assert tracker is not None
+    os.kill(tracker, signal.SIGKILL)
+    signal_child("policy", signal.SIGKILL)(session, rng)
+
+
+def signal_engine(signum: int) -> Harm:
+    def do(session: Session, rng: Random) -> None:
+        engine = rng.choice(processes.doom_engines(session.pid))
+        os.kill(engine, signum)
+        session.wait_until(lambda: engine not in processes.doom_engines(session.pid), "the engine is gone")
+        num_engines = session.plan.num_actors
+        session.wait_until(lambda: len(processes.doom_engines(session.pid)) == num_engines, "all engines are back")
+
+    return do
+
+
+@contextmanager
+def replaced(session: Session, *names: str) -> Iterator[list[int]]:
+    """Gives the process ids of these children, and waits until others bear their names."""
+    session.wait_until(lambda: all(session.pid_of(name) for name in names), f"there are {names}")
+    pids = {name: session.pid_of(name) for name in names}
+    yield [pid for pid in pids.values() if pid is not None]
+    session.wait_until(
+        lambda: all(session.pid_of(n) not in (None, pid) for n, pid in pids.items()), f"{names} replaced"
+    )
+
+
+# Environments
+
+
+def env_fault(fault: str, metric: str) -> Harm:
+    def do(session: Session, rng: Random) -> None:
+        session.wait_for_record()
+        before = session.metric(metric)
+        trigger = trigger_of(Path(session.plan.config.run.train_dir))
+        hidden = trigger.with_name("trigger.new")
+        hidden.write_text(fault)
+        hidden.rename(trigger)
+        session.wait_until(lambda: session.metric(metric) > before, f"{metric} has grown")
+
+    return do

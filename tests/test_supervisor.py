@@ -1,0 +1,148 @@
+"""Who counts as hanging: children that are only claimed to run, and a clock that is set by hand."""
+
+from multiprocessing import Pipe
+from types import SimpleNamespace
+
+import pytest
+
+from sf import processes, supervisor
+from sf.config import Config
+from sf.plan import make_plan
+from sf.processes import Child
+from sf.run_memory import RunMemory
+from sf.supervisor import Supervisor
+
+TIMEOUT_S = 10.0
+
+
+class Process:
+    """What the parent holds of a process."""
+
+    exitcode = -9
+
+    def __init__(self):
+        self._pipe = Pipe(duplex=False)  # its reader is ready when the process has ended
+        self.sentinel = self._pipe[0].fileno()
+        self.is_killed = False
+
+    def kill(self):
+        self.is_killed = True
+        self._pipe[1].close()
+
+    def join(self):
+        assert self.is_killed
+
+
+class Run:
+    """A supervisor with its children; `go_on` lets time pass."""
+
+    def __init__(self, monkeypatch, tmp_path):
+        self.now = 1000.0
+        self.killed = []
+        self.children = {}
+        self._wakeup, self._waker = Pipe(duplex=False)
+        self._reports = []
+        config = Config().replace(
+            env="toy_identity", num_workers=2, policy_workers_per_policy=2, device="cpu", worker_timeout_s=TIMEOUT_S
+        )
+        self.memory = RunMemory.allocate(make_plan(config), tmp_path)
+        monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(processes, "start_fork_server", lambda preload: None)
+        monkeypatch.setattr(processes, "start", self._start)
+        self.supervisor = Supervisor(self.memory)
+        self.supervisor.start(lambda: False, 0)
+
+    def _start(self, method, role, idx, inputs, body, args):
+        reader, writer = Pipe(duplex=False)
+        child = Child(role, idx, Process(), reader, inputs, is_ready=True, beat_at=self.now)
+        self.children[child.name] = child
+        self._reports.append(writer)
+        return child
+
+    def row(self, name):
+        role, idx = name.split("-")
+        return self.memory.counter_row(role, int(idx))
+
+    def go_on(self, seconds, moving=()):
+        """A second at a time; those that are `moving` do a piece of work in each. Returns who was killed."""
+        before = dict(self.children)
+        for _ in range(int(seconds)):
+            self.now += 1.0
+            for name in moving:
+                self.row(name).working()
+                self.row(name).waiting()
+            self.supervisor.receive(self._wakeup, timeout_s=0.0)
+        return sorted(name for name, child in before.items() if child.process.is_killed)
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    return Run(monkeypatch, tmp_path)
+
+
+def others(run, *names):
+    return [name for name in run.children if name not in names]
+
+
+def drain(run):
+    """Nobody has work: what the parent has put into the queues is taken."""
+    for queue in run.memory.pool.free:
+        queue.drain()
+
+
+def test_a_child_that_waits_for_nothing_does_not_hang(run):
+    drain(run)
+    assert run.go_on(5 * TIMEOUT_S, moving=["rollout-0"]) == []
+
+
+def test_a_child_that_stays_at_one_piece_of_work_hangs(run):
+    drain(run)
+    run.row("rollout-1").working()
+    assert run.go_on(TIMEOUT_S, moving=others(run, "rollout-1")) == []
+    assert run.go_on(2, moving=others(run, "rollout-1")) == ["rollout-1"]
+
+
+@pytest.mark.parametrize("name", ["rollout-1", "learner-0"])
+def test_a_child_that_does_not_take_its_messages_hangs(run, name):
+    drain(run)
+    queue = run.memory.pool.free[1] if name == "rollout-1" else run.memory.pool.full
+    queue.put(0)
+    assert run.go_on(TIMEOUT_S + 2, moving=others(run, name)) == [name]
+
+
+def test_a_policy_worker_that_has_taken_a_request_and_no_more_hangs(run):
+    drain(run)
+    run.memory.channels.tables["asked"][3] += 1  # the message is taken: the queue is empty
+    assert run.go_on(TIMEOUT_S + 2, moving=others(run, "policy-1")) == ["policy-1"]
+
+
+def test_where_all_wait_and_nothing_moves_all_hang(run):
+    drain(run)
+    assert run.go_on(TIMEOUT_S, moving=[]) == []
+    assert run.go_on(2, moving=[]) == sorted(run.children)
+
+
+def test_where_one_hangs_those_that_wait_for_it_do_not(run):
+    drain(run)
+    run.row("rollout-0").working()
+    assert run.go_on(TIMEOUT_S + 2, moving=[]) == ["rollout-0"]
+
+
+def test_time_in_which_the_parent_did_not_run_counts_for_nobody(run):
+    run.row("rollout-0").working()
+    run.go_on(1)
+    run.now += 100 * TIMEOUT_S
+    assert run.go_on(1) == []
+
+
+def test_a_child_that_starts_may_take_longer(run):
+    drain(run)
+    run.children["learner-0"].is_ready = False
+    assert run.go_on(supervisor.START_WITHIN_S, moving=others(run, "learner-0", "policy-0")) == []
+    assert run.go_on(2, moving=others(run, "learner-0", "policy-0")) == ["learner-0"]
+
+
+def test_a_policy_worker_that_waits_for_a_learner_that_starts_does_not_hang(run):
+    drain(run)
+    run.children["learner-0"].is_ready = run.children["policy-0"].is_ready = False
+    assert "policy-0" not in run.go_on(supervisor.START_WITHIN_S + 1)
