@@ -60,6 +60,9 @@ class SharedArrays:
             for field, offset in zip(self._fields, offsets, strict=True)
         }
 
+    def __del__(self) -> None:
+        os.close(self._fd)  # the mapping stays as long as an array of it lives
+
     def __getitem__(self, name: str) -> np.ndarray:
         return self._arrays[name]
 

@@ -42,6 +42,10 @@ class IndexQueue:
         if fcntl.fcntl(self._writer, fcntl.F_GETPIPE_SZ) < needed:
             fcntl.fcntl(self._writer, fcntl.F_SETPIPE_SZ, needed)
 
+    def __del__(self) -> None:
+        for fd in (self._reader, self._writer):
+            os.close(fd)
+
     def put(self, index: int) -> None:
         os.write(self._writer, index.to_bytes(_BYTES, "little", signed=True))
 

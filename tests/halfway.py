@@ -64,11 +64,12 @@ class HalfwayArray:
 
 
 class HalfwayQueue:
-    """Never waits."""
+    """Never waits; sends each message `copies` times."""
 
-    def __init__(self, queue, accesses):
+    def __init__(self, queue, accesses, copies=1):
         self._queue = queue
         self._accesses = accesses
+        self._copies = copies
 
     def put(self, index):
         self.put_many([index])
@@ -76,7 +77,7 @@ class HalfwayQueue:
     def put_many(self, indices):
         indices = list(indices)
         self._accesses.note()
-        self._queue.put_many(indices)
+        self._queue.put_many(indices * self._copies)
 
     def get_many(self, at_most=1024):
         self._accesses.note()

@@ -1,13 +1,15 @@
 """Requests and answers: every request is answered once, whoever dies and whenever."""
 
 import dataclasses
+import itertools
+import random
 from contextlib import suppress
 from functools import cache, partial
 
 import numpy as np
 import pytest
 from halfway import Accesses, HalfwayArray, HalfwayQueue, Killed, WouldWait
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -31,11 +33,22 @@ def new_channels(num_workers=2, groups_per_worker=2, num_policy_workers=1):
     return channels
 
 
-ROLLOUT, POLICY = "rollout", "policy"
+def halfway(channels, accesses, copies=1):
+    """The channels as a process sees them that may be stopped halfway."""
+    return dataclasses.replace(
+        channels,
+        tables={name: HalfwayArray(channels.tables[name], accesses) for name in ("row", "asked", "answered")},
+        requests=tuple(HalfwayQueue(queue, accesses, copies) for queue in channels.requests),
+        inboxes=tuple(HalfwayQueue(queue, accesses, copies) for queue in channels.inboxes),
+    )
 
-actions = st.tuples(st.sampled_from([ROLLOUT, POLICY]), st.integers(0, 5), st.integers(0, 4))  # role, index, choice
+
+ROLLOUT, POLICY = "rollout", "policy"
+SIZES = [(1, 1, 1), (2, 2, 1), (2, 2, 3), (3, 1, 2)]  # workers, groups of each, policy workers
+
+actions = st.tuples(st.sampled_from([ROLLOUT, POLICY]), st.integers(0, 5), st.integers(1, 5))  # role, index, stages
 access_numbers = st.integers(0, 9)
-in_between = st.dictionaries(access_numbers, actions, max_size=2)
+in_between = st.dictionaries(access_numbers, actions, min_size=1, max_size=3)
 
 
 class PolicyProcess:
@@ -44,9 +57,9 @@ class PolicyProcess:
     For actions it writes the number and the row of the request that it takes itself to answer.
     """
 
-    def __init__(self, tables, written):
-        self._tables = tables
+    def __init__(self, written, stepping):
         self._written = written
+        self._stepping = stepping
         self._rest = self._stages()
         self._channel = None
         self.is_idle = True
@@ -72,8 +85,7 @@ class PolicyProcess:
             yield
             for group, number in zip(groups.tolist(), numbers.tolist(), strict=True):
                 row = int(self._channel.tables["row"][group])
-                # Else it writes over actions that the environments may be using.
-                assert self._tables["asked"][group] != self._tables["answered"][group]
+                assert group not in self._stepping, "it writes over actions that are being used"
                 self._written[group] = (number, row)
             yield
             self._channel.answer(groups, numbers)
@@ -83,19 +95,27 @@ class PolicyProcess:
 class RequestLife(RuleBasedStateMachine):
     """Rollout workers ask and policy workers answer; each may die, and others run, at each of its accesses."""
 
-    @initialize(sizes=st.sampled_from([(1, 1, 1), (2, 2, 1), (2, 2, 3), (3, 1, 2)]))
-    def begin(self, sizes):
+    @initialize(sizes=st.sampled_from(SIZES), copies=st.integers(1, 2))
+    def begin(self, sizes, copies):
         self.channels = new_channels(*sizes)
+        self.copies = copies  # of each message
         self.tables = self.channels.tables
         self.num_groups = len(self.tables["row"])
+        self.rows = itertools.cycle(range(5))
         self.dead = set()
         self.asked = {}  # number and row of the request, by the group that waits for its answer
         self.written = {}  # number and row, by group
+        self.stepping = set()  # groups that use what was written
         self.workers = [self.channels.of_worker(idx) for idx in range(len(self.channels.inboxes))]
-        self.policies = [PolicyProcess(self.tables, self.written) for _ in self.channels.requests]
+        self.policies = [PolicyProcess(self.written, self.stepping) for _ in self.channels.requests]
+
+    @rule(one_by_one=st.lists(actions, min_size=2, max_size=12))
+    def some_act(self, one_by_one):
+        for action in one_by_one:
+            self.act(action, {})
 
     @rule(action=actions, meanwhile=in_between)
-    def someone_acts(self, action, meanwhile):
+    def someone_is_interrupted(self, action, meanwhile):
         self.act(action, meanwhile)
 
     @rule(action=actions, dies_at=access_numbers, meanwhile=in_between)
@@ -125,48 +145,44 @@ class RequestLife(RuleBasedStateMachine):
         assert (self.tables["answered"] <= self.tables["asked"]).all()
 
     def teardown(self):
-        """Drive everything to rest, and once more: nothing is lost, and what is left over does no harm."""
+        """Drive everything to rest: nothing is lost. Then once more: what is left over does no harm."""
         for process in sorted(self.dead):
             self.replace(process, {})
-        for _ in range(2):
-            for idx, policy in enumerate(self.policies):
-                while self.channels.requests[idx].has_messages() or not policy.is_idle:
-                    self.act((POLICY, idx, 0), {})
-            for worker in self.workers:
-                while worker.inbox.has_messages():
-                    self.take(worker)
-            assert self.asked == {}
-            for worker in self.workers:
-                for group in worker.groups:
-                    self.ask(worker, group, row=7)
+        self.drive_to_rest()
+        for worker in self.workers:
+            for group in worker.groups:
+                self.ask(worker, group, row=next(self.rows))
+        self.drive_to_rest()
+        # Only now: of a worker that died twice, a late answer to an old request has opened the latest one again.
+        assert not any(self.channels.has_open_requests(idx) for idx in range(len(self.policies)))
+
+    def drive_to_rest(self):
+        for idx, policy in enumerate(self.policies):
+            while self.channels.requests[idx].has_messages() or not policy.is_idle:
+                self.act((POLICY, idx, 1), {})
+        for worker in self.workers:
+            while worker.inbox.has_messages():
+                self.take(worker)
+        assert self.asked == {}
 
     def act(self, action, meanwhile, dies_at=None):
-        """A rollout worker takes the answers that are there, and asks; a policy worker does a few stages."""
-        process, choice = self.process_of(action), action[2]
+        """A rollout worker takes the answers that are there, and asks again; a policy worker does a few stages."""
+        process, (_, _, num_stages) = self.process_of(action), action
         if process in self.dead:
             return
         role, idx = process
-        accesses = self.accesses(process, meanwhile, dies_at)
+        channels = halfway(self.channels, self.accesses(process, meanwhile, dies_at), self.copies)
         if role == POLICY:
-            channel = self.halfway(accesses).of_policy_worker(idx)
-            for _ in range(choice + 1):
+            channel = channels.of_policy_worker(idx)
+            for _ in range(num_stages):
                 self.policies[idx].goes_on(channel)
         else:
-            channel = self.halfway(accesses).of_worker(idx)
+            channel = channels.of_worker(idx)
             channel = dataclasses.replace(channel, _waiting=self.workers[idx]._waiting)
             self.take(channel)
-            group = channel.groups[choice % len(channel.groups)]
-            if group not in self.asked:
-                self.ask(channel, group, row=choice)
-
-    def halfway(self, accesses):
-        """The channels as a process sees them that may be stopped halfway."""
-        return dataclasses.replace(
-            self.channels,
-            tables={name: HalfwayArray(self.tables[name], accesses) for name in ("row", "asked", "answered")},
-            requests=tuple(HalfwayQueue(queue, accesses) for queue in self.channels.requests),
-            inboxes=tuple(HalfwayQueue(queue, accesses) for queue in self.channels.inboxes),
-        )
+            for group in channel.groups:
+                if group not in self.asked:
+                    self.ask(channel, group, row=next(self.rows))
 
     def accesses(self, process, meanwhile, dies_at=None):
         """With actions of other processes in between."""
@@ -179,32 +195,75 @@ class RequestLife(RuleBasedStateMachine):
 
     def ask(self, channel, group, row):
         number = int(self.tables["asked"][group]) + 1
+        self.stepping.discard(group)
         channel.ask(group, row)
         self.asked[group] = (number, row)
 
     def take(self, channel):
         for group in channel.take():
             assert self.written[group] == self.asked.pop(group)
+            self.stepping.add(group)
 
     def bury(self, process):
         self.dead.add(process)
         role, idx = process
         if role == ROLLOUT:
+            self.stepping.difference_update(self.workers[idx].groups)
             for group in self.workers[idx].groups:
                 self.asked.pop(group, None)
 
     def replace(self, process, meanwhile):
         role, idx = process
+        channels = halfway(self.channels, self.accesses(process, meanwhile), self.copies)
         if role == POLICY:
-            self.halfway(self.accesses(process, meanwhile)).recover_policy_worker(idx)
-            self.policies[idx] = PolicyProcess(self.tables, self.written)
+            channels.recover_policy_worker(idx)
+            self.policies[idx] = PolicyProcess(self.written, self.stepping)
         else:
+            channels.recover_worker(idx)
             self.workers[idx] = self.channels.of_worker(idx)
         self.dead.remove(process)
 
 
-TestRequestLife = RequestLife.TestCase
-TestRequestLife.settings = settings(max_examples=300, stateful_step_count=40, deadline=None, report_multiple_bugs=False)
+TestRequestLife = pytest.mark.timeout(400)(RequestLife.TestCase)  # a failure is shrunk for minutes
+TestRequestLife.settings = settings(
+    max_examples=100,
+    stateful_step_count=40,
+    deadline=None,
+    report_multiple_bugs=False,
+    suppress_health_check=[HealthCheck.too_slow],  # the machine may be busy
+)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_no_request_is_lost_in_a_life_with_many_deaths(seed):
+    rng = random.Random(seed)
+    repeats_messages = rng.random() < 0.5  # else that would hide that some are lost
+
+    def action():
+        return rng.choice([ROLLOUT, POLICY]), rng.randrange(6), rng.randint(1, 5)
+
+    life = RequestLife()
+    life.begin(sizes=rng.choice(SIZES), copies=rng.randint(1, 2))
+    for _ in range(60):
+        meanwhile = {rng.randrange(rng.choice([2, 10])): action() for _ in range(rng.randrange(3))}
+        if life.dead and rng.random() < 0.3:
+            life.replace(rng.choice(sorted(life.dead)), meanwhile)
+        elif rng.random() < 0.2:
+            life.someone_dies(action(), rng.randrange(10), meanwhile)
+        elif repeats_messages and rng.random() < 0.3:
+            life.messages_are_sent_again(rng.sample(range(6), 3), rng.random() < 0.5)
+        else:
+            life.act(action(), meanwhile)
+        life.a_group_waits_for_the_number_that_it_asked_last()
+    life.teardown()
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_a_request_at_any_moment_of_the_recovery_of_its_policy_worker_reaches_the_next_one(at):
+    channels = new_channels()
+    worker = channels.of_worker(0)
+    halfway(channels, Accesses({at: lambda: worker.ask(1, row=0)})).recover_policy_worker(0)
+    assert halfway(channels, Accesses()).of_policy_worker(0).take().tolist() == [1]
 
 
 def test_every_group_asks_the_policy_worker_that_counts_it_among_its_own():
@@ -228,6 +287,22 @@ def test_a_policy_worker_can_wait_for_all_its_groups_and_gets_them_in_order():
         else:
             channels.requests[0].put(group)
     assert channels.of_policy_worker(0).take(at_least=4).tolist() == [0, 1, 2, 3]
+
+
+def test_requests_are_open_until_they_are_answered_or_their_worker_has_died():
+    channels = new_channels(num_workers=2, groups_per_worker=2, num_policy_workers=2)
+    channels.of_worker(0).ask(0, row=0)
+    channels.of_worker(0).ask(1, row=0)
+    channels.of_worker(1).ask(3, row=0)
+    policies = [channels.of_policy_worker(0), channels.of_policy_worker(1)]
+    groups = policies[0].take()
+    assert [channels.has_open_requests(idx) for idx in range(2)] == [True, True]
+    policies[0].answer(groups, channels.tables["asked"][groups])
+    assert [channels.has_open_requests(idx) for idx in range(2)] == [False, True]
+    channels.recover_worker(0)
+    assert channels.has_open_requests(1)  # that of worker 1
+    channels.recover_worker(1)
+    assert not channels.has_open_requests(1)
 
 
 def test_a_reset_forgets_requests_and_answers():

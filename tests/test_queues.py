@@ -96,7 +96,7 @@ def test_a_put_never_waits_while_there_is_room(capacity, sizes):
                 queue.put_many(messages)
             put.extend(messages)
 
-    for _ in range(6):
+    for _ in range(40):
         in_time(fill)
         got += queue.get_many(at_most=rng.randint(1, 1500))
     in_time(lambda: queue.put(STOP))

@@ -24,13 +24,13 @@ def test_the_last_write_is_read_at_its_own_length(sizes):
 
 def write_for_ever(memory, start, written):
     for number in range(start, 2**31):
-        size = 1 + number % 200_000
+        size = 4_000_000 - number % 1000
         memory.write(number.to_bytes(4, "little") + bytes([number % 256]) * size)
         written.put(number)
 
 
 def test_a_writer_that_is_killed_at_any_moment_leaves_its_last_data_or_those_before_whole():
-    memory, written = RecoveryMemory(capacity=4 + 200_000), IndexQueue(capacity=10)
+    memory, written = RecoveryMemory(capacity=4 + 4_000_000), IndexQueue(capacity=10)
     rng = random.Random(0)
     number = 0
     for _ in range(40):
@@ -44,5 +44,5 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_its_last_data_or_those_bef
         data = memory.read()
         found = int.from_bytes(data[:4], "little")
         assert found in (number, number + 1)  # it may have died before it could tell
-        assert data[4:] == bytes([found % 256]) * (1 + found % 200_000)
+        assert data[4:] == bytes([found % 256]) * (4_000_000 - found % 1000)
         number = found

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import random
 from contextlib import suppress
 from functools import cache, partial
 
@@ -9,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from halfway import Accesses, HalfwayArray, HalfwayQueue, Killed, WouldWait
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -46,21 +47,12 @@ def new_pool(**sizes):
     return pool
 
 
-def halfway(pool, accesses):
-    """The pool as a process sees it that may be stopped halfway."""
-    return dataclasses.replace(
-        pool,
-        arrays={"state": HalfwayArray(pool.arrays["state"], accesses)},
-        free=tuple(HalfwayQueue(queue, accesses) for queue in pool.free),
-        full=HalfwayQueue(pool.full, accesses),
-    )
-
-
 LEARNER = -1  # rollout workers are 0, 1, ...
+SIZES = [(1, 1, 1), (2, 2, 3), (3, 1, 2)]  # workers, groups of each, slots of each
 
 actions = st.tuples(st.just(LEARNER) | st.integers(0, 5), st.integers(0, 3), st.integers(1, 4))  # process, gives, takes
 access_numbers = st.integers(0, 7)
-in_between = st.dictionaries(access_numbers, actions, max_size=2)
+in_between = st.dictionaries(access_numbers, actions, min_size=1, max_size=3)
 
 
 class SlotLife(RuleBasedStateMachine):
@@ -70,8 +62,8 @@ class SlotLife(RuleBasedStateMachine):
     told; the table itself is asked only where a process has died.
     """
 
-    @initialize(sizes=st.sampled_from([(1, 1, 1), (2, 2, 3), (3, 1, 2)]))
-    def begin(self, sizes):
+    @initialize(sizes=st.sampled_from(SIZES), copies=st.integers(1, 2))
+    def begin(self, sizes, copies):
         self.num_workers, groups_per_worker, slots_per_group = sizes
         self.pool = new_pool(
             num_workers=self.num_workers,
@@ -79,6 +71,7 @@ class SlotLife(RuleBasedStateMachine):
             slots_per_group=slots_per_group,
             actors_per_group=1,
         )
+        self.copies = copies  # of each message
         self.state = self.pool.arrays["state"]
         self.dead = set()
         self.filling = [[] for _ in range(self.num_workers)]  # that a worker holds
@@ -88,8 +81,13 @@ class SlotLife(RuleBasedStateMachine):
         self.sent = set()  # numbers of fillings that were handed over
         self.received = set()  # those that the learner got, or took to its grave
 
+    @rule(one_by_one=st.lists(actions, min_size=2, max_size=12))
+    def some_act(self, one_by_one):
+        for action in one_by_one:
+            self.act(action, {})
+
     @rule(action=actions, meanwhile=in_between)
-    def someone_acts(self, action, meanwhile):
+    def someone_is_interrupted(self, action, meanwhile):
         self.act(action, meanwhile)
 
     @rule(action=actions, dies_at=access_numbers, meanwhile=in_between)
@@ -143,13 +141,22 @@ class SlotLife(RuleBasedStateMachine):
         process, (_, gives, takes) = self.process_of(action), action
         if process in self.dead:
             return
-        pool = halfway(self.pool, self.accesses(process, meanwhile, dies_at))
+        pool = self.halfway(self.accesses(process, meanwhile, dies_at))
         if process == LEARNER:
             self.give_back(gives, pool)
             self.train_on(takes, pool)
         else:
             self.hand_over(process, gives, pool)
             self.take(process, pool)
+
+    def halfway(self, accesses):
+        """The pool as a process sees it that may be stopped halfway."""
+        return dataclasses.replace(
+            self.pool,
+            arrays={"state": HalfwayArray(self.state, accesses)},
+            free=tuple(HalfwayQueue(queue, accesses, self.copies) for queue in self.pool.free),
+            full=HalfwayQueue(self.pool.full, accesses, self.copies),
+        )
 
     def accesses(self, process, meanwhile, dies_at=None):
         """With rounds of other processes in between."""
@@ -204,7 +211,7 @@ class SlotLife(RuleBasedStateMachine):
             self.handing_over[process] = []
 
     def replace(self, process, meanwhile):
-        pool = halfway(self.pool, self.accesses(process, meanwhile))
+        pool = self.halfway(self.accesses(process, meanwhile))
         if process == LEARNER:
             pool.recover_learner()
         else:
@@ -212,8 +219,38 @@ class SlotLife(RuleBasedStateMachine):
         self.dead.remove(process)
 
 
-TestSlotLife = SlotLife.TestCase
-TestSlotLife.settings = settings(max_examples=300, stateful_step_count=40, deadline=None, report_multiple_bugs=False)
+TestSlotLife = pytest.mark.timeout(400)(SlotLife.TestCase)  # a failure is shrunk for minutes
+TestSlotLife.settings = settings(
+    max_examples=100,
+    stateful_step_count=40,
+    deadline=None,
+    report_multiple_bugs=False,
+    suppress_health_check=[HealthCheck.too_slow],  # the machine may be busy
+)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_no_slot_is_lost_in_a_life_with_many_deaths(seed):
+    rng = random.Random(seed)
+    repeats_messages = rng.random() < 0.5  # else that would hide that some are lost
+
+    def action():
+        return rng.choice([LEARNER, rng.randrange(6)]), rng.randrange(4), rng.randint(1, 4)
+
+    life = SlotLife()
+    life.begin(sizes=rng.choice(SIZES), copies=rng.randint(1, 2))
+    for _ in range(60):
+        meanwhile = {rng.randrange(rng.choice([2, 8])): action() for _ in range(rng.randrange(3))}
+        if life.dead and rng.random() < 0.3:
+            life.replace(rng.choice(sorted(life.dead)), meanwhile)
+        elif rng.random() < 0.2:
+            life.someone_dies(action(), rng.randrange(8), meanwhile)
+        elif repeats_messages and rng.random() < 0.3:
+            life.messages_are_sent_again(rng.sample(range(12), 4), rng.random() < 0.5)
+        else:
+            life.act(action(), meanwhile)
+        life.every_slot_is_held_by_the_one_that_its_state_names()
+    life.teardown()
 
 
 def test_the_learner_gets_slots_in_the_order_in_which_they_were_filled():

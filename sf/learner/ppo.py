@@ -55,7 +55,7 @@ def ppo_loss(
     """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be even NaN.
 
         ratio  = exp(log_prob - proximal_log_prob)
-        weight = min(rho_bar, exp(proximal_log_prob - behaviour_log_prob))
+        weight = min(max(1, rho_bar), exp(proximal_log_prob - behaviour_log_prob))
         policy = -mean weight min(ratio A, clip(ratio, 1 / (1 + clip_ratio), 1 + clip_ratio) A)   with_ppo_clip
                  -mean log_prob A                                                                 otherwise
         value  = mean max((v - target)^2, (clip(v, v_b - clip_value, v_b + clip_value) - target)^2)
@@ -104,7 +104,7 @@ def ppo_loss(
     )
     log_ratio = _log_ratio(log_prob, proximal_log_prob)
     ratio = log_ratio.exp()
-    weight = _log_ratio(proximal_log_prob, behaviour_log_prob).exp().clamp(max=rho_bar)
+    weight = _log_ratio(proximal_log_prob, behaviour_log_prob).exp().clamp(max=max(1.0, rho_bar))
     num_samples = mask.sum().to(log_prob.dtype)
 
     def mean(x: Tensor) -> Tensor:

@@ -185,7 +185,8 @@ class Updater:
     def _proximal_log_prob(self, batch: Batch) -> Tensor:
         """Log-probabilities [T, B] of the policy that the loss is to stay close to: see `decoupled_clip`."""
         num_parts = self._config.num_batches_per_epoch
-        if not self._config.decoupled_clip or num_parts * self._config.num_epochs == 1:
+        is_used = self._config.decoupled_clip and self._config.with_ppo_clip
+        if not is_used or num_parts * self._config.num_epochs == 1:
             return batch.log_prob
         columns = torch.arange(batch.num_trajectories, device=self._device)
         with torch.no_grad(), torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
