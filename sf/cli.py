@@ -6,9 +6,9 @@ The parser and its help are made by tyro from the dataclasses of `sf.config`.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, NoReturn
 
 import tyro
@@ -54,15 +54,18 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
     path = RunDir.at(run.train_dir, run.experiment_name).path
     returns = summary["mean_return"]
     mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f}"
-    with suppress(OSError):  # nobody can read it: the terminal is gone, or the disk full
+    try:
         print(
             f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
             f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes\n"
             f"run:    {path}\n"
             f"curves: tensorboard --logdir {path}\n"
             f"resume: sf-train --train_dir {run.train_dir} --experiment {run.experiment_name} "
-            f"--train_for_env_steps {2 * max(summary['env_steps'], 1)}"
+            f"--train_for_env_steps {2 * max(summary['env_steps'], 1)}",
+            flush=True,
         )
+    except OSError:  # the terminal is gone, or the disk full: no reason for Python to end with another status
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(128 + summary["stopped_by"] if summary["stopped_by"] else 0)
 
 
