@@ -52,11 +52,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
         directory = args.keep or Path(temporary)
         directory.mkdir(parents=True, exist_ok=True)
-        campaign = Campaign(directory, faults, Random(args.seed))
+        campaign = Campaign(directory, faults, Random(args.seed), args.json)
         campaign.run(args.tasks, time.monotonic() + 60 * args.minutes, args.faults)
     _print_table(campaign.outcomes)
-    if args.json:
-        args.json.write_text(json.dumps([dataclasses.asdict(outcome) for outcome in campaign.outcomes], indent=1))
     sys.exit(any(outcome.broken for outcome in campaign.outcomes))
 
 
@@ -74,11 +72,13 @@ class Outcome:
 class Campaign:
     """Runs of several tasks in turn, with faults."""
 
-    def __init__(self, directory: Path, faults: list[Fault], rng: Random) -> None:
+    def __init__(self, directory: Path, faults: list[Fault], rng: Random, json_file: Path | None) -> None:
+        """json_file: where the outcomes go, each as soon as it is known."""
         self.outcomes: list[Outcome] = []
         self._directory = directory
         self._faults = faults
         self._rng = rng
+        self._json_file = json_file
         self._decks: dict[str, list[Fault]] = {}
         self._log_numbers = count()
         self._shared_memory_before = set(Path("/dev/shm").iterdir())
@@ -98,7 +98,7 @@ class Campaign:
             try:
                 self._require_nothing_left()
             except NotRecoveredError as error:
-                self.outcomes.append(Outcome(task, "parent killed", 0.0, 0.0, 0, 0, str(error)))
+                self._note(Outcome(task, "parent killed", 0.0, 0.0, 0, 0, str(error)))
 
     def _do_next(self, task: str, session: Session) -> Session:
         """One fault; the session that goes on."""
@@ -109,13 +109,13 @@ class Campaign:
         try:
             goes_on, outcome = self._recover(task, session, fault)
         except NotRecoveredError as error:
-            self.outcomes.append(Outcome(task, fault.name, time.monotonic() - began, None, 0, 0, str(error)))
+            self._note(Outcome(task, fault.name, time.monotonic() - began, None, 0, 0, str(error)))
             print(f"NOT RECOVERED: {error}\n{self._log.read_text()[-5000:]}", flush=True)
             session.kill()
             self._directory = self._directory / "after"  # what it left may be broken
             self._directory.mkdir()
             return self._start(task)
-        self.outcomes.append(outcome)
+        self._note(outcome)
         print(
             f"{outcome.seconds:.1f} s, {outcome.frames_lost} frames and {outcome.episodes_lost} episodes lost",
             flush=True,
@@ -139,6 +139,11 @@ class Campaign:
         frames = session.plan.spec.frameskip * (session.env_steps - resumed.first_step)
         episodes = session.plan.num_actors
         return resumed, Outcome(task, fault.name, time.monotonic() - began, seconds_to_end, frames, episodes, None)
+
+    def _note(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        if self._json_file:
+            self._json_file.write_text(json.dumps([dataclasses.asdict(known) for known in self.outcomes], indent=1))
 
     def _start(self, task: str) -> Session:
         self._log = self._directory / f"{next(self._log_numbers):03}-{task}.log"

@@ -24,6 +24,7 @@ from sf import checkpoint, cli
 from sf.counters import Counters
 from sf.memory import Field, SharedArrays
 from sf.plan import make_plan
+from sf.processes import die_with_creator
 from sf.run_dir import RunDir
 from sf.slots import FREE, TRAINING, slot_fields
 
@@ -56,6 +57,7 @@ class Session:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=die_with_creator,  # noqa: PLW1509  no threads here; a campaign that is killed leaves no run
             )
         self.pid = self._process.pid
         try:
@@ -239,11 +241,7 @@ class Session:
     def _attach(self, name: str, fields: list[Field]) -> SharedArrays:
         """Map the shared memory of the run that has this name."""
         self.wait_until(lambda: self._memory_called(name), f"it has {name}")
-        fd = os.open(self._memory_called(name)[0], os.O_RDWR)
-        try:
-            return SharedArrays(fields, fd)
-        finally:
-            os.close(fd)
+        return SharedArrays(fields, os.open(self._memory_called(name)[0], os.O_RDWR))
 
     def _memory_called(self, name: str) -> list[Path]:
         found = []
