@@ -15,6 +15,10 @@ observation is needed, because its value is the bootstrap of the last step: `ste
 `first`); the next `step` ignores that actor's action, resets the environment, and returns its first observation
 with `valid` False and reward 0 (`first`). A natively vectorised environment that resets a step late after
 termination as well does the same there. So, always: a row whose action was ignored has `valid` False.
+
+An agent of a match may leave it while others play on, and may come back. To leave is to end its episode: its last row
+is terminated or truncated like any other. Until it is back its rows are not valid, with reward 0 and observations of
+zeros (after truncation, the final one first); the row of its return is `first`.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ class EnvSpec:
     action_space: gym.Space  # Discrete, MultiDiscrete, Box, or a Tuple of Discrete and Box
     num_agents: int = 1  # actors of one environment
     frameskip: int = 1  # frames of the simulator for one step (one decision)
+    shaping: Mapping[str, float] = field(default_factory=dict)  # weights of shaped rewards, by name: see set_shaping
 
 
 @dataclass(frozen=True)
@@ -91,4 +96,15 @@ class EnvGroup(Protocol):
 
     def close(self) -> None:
         """Free everything, child processes included. Called once, also after `step` raised."""
+        ...
+
+
+class ShapedGroup(EnvGroup, Protocol):
+    """A group whose `spec.shaping` has names."""
+
+    def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
+        """Shape the rewards of an actor with these weights [K] from now on, in the order of `spec.shaping`.
+
+        They are hyperparameters of the policy that plays the actor. Before the first call they are those of `spec`.
+        """
         ...
