@@ -26,8 +26,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from multiprocessing import reduction
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +41,7 @@ from sf.learner.update import Updater
 from sf.learner.worker import LearnerArgs, learner
 from sf.plan import Plan, make_plan
 from sf.policy.worker import PolicyWorkerArgs, policy_worker
-from sf.policy_memory import PolicyMemory
+from sf.policy_memory import PolicyMemory, Readers
 from sf.processes import Reports
 from sf.queues import StopRequested
 from sf.run_dir import RunDir
@@ -165,8 +163,7 @@ def publishing_learner(reports: Reports, args: LearnerArgs) -> None:
     action = ActionSpec.of(args.spec.action_space)
     updater = Updater(args.config, args.spec.obs_space, action, args.bfloat16, device)
     memory.publish(updater.flat_weights(), updater.version)
-    for _ in range(args.config.sampler.policy_workers_per_policy):
-        memory.share(Connection(reduction.recv_handle(args.readers)))
+    Readers(memory, args.readers)
     _drain(reports, args)
 
 

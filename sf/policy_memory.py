@@ -7,7 +7,10 @@ version numbers stay in shared RAM.
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import connection, reduction
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -104,6 +107,34 @@ class PolicyMemory:
                 torch.cuda.current_stream().synchronize()
             if version > 0 and int(self._version[source]) == version:
                 return version  # else the learner has written this copy meanwhile: it may be mixed
+
+
+class Readers:
+    """In the learner: shares the memory with every policy worker that the parent announces, in a thread.
+
+    announcements: where the parent sends a pipe for each policy worker.
+    """
+
+    def __init__(self, memory: PolicyMemory, announcements: Connection) -> None:
+        self._memory = memory
+        self._announcements = announcements
+        self._pipes: list[Connection] = []
+        threading.Thread(target=self._serve, name="readers", daemon=True).start()
+
+    def wait_until_gone(self) -> None:
+        """GPU memory goes with the process that allocated it: wait until no policy worker uses it any more."""
+        living = list(self._pipes)
+        while living:  # nothing is ever sent this way: it is the ends of the pipes that are waited for
+            for pipe in connection.wait(living):
+                living.remove(pipe)  # type: ignore[arg-type]  # they are what was passed in
+
+    def _serve(self) -> None:
+        with suppress(EOFError, OSError):  # the parent has gone
+            while True:
+                pipe = Connection(reduction.recv_handle(self._announcements))
+                self._pipes = [*(old for old in self._pipes if not old.poll()), pipe]  # without those at their end
+                with suppress(OSError):  # that policy worker has died
+                    self._memory.share(pipe)
 
 
 def _host_tensors(spec: PolicyMemorySpec) -> dict[str, Tensor]:

@@ -23,11 +23,11 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from sf.queues import IndexQueue
+from sf.stopping import STOP_SIGNALS
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _GONE_WITHIN_S = 2.0  # a process after its death
-_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class FinalError(RuntimeError):
@@ -111,6 +111,14 @@ def start_fork_server(preload: list[str]) -> None:
         forkserver.ensure_running()
 
 
+def continue_fork_server() -> None:
+    """Somebody may have stopped it: neither the death nor the start of a child of it would ever be heard of."""
+    pid = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]  # there is no public way to it
+    if pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
 def start(
     method: str, role: str, idx: int, inputs: tuple[IndexQueue, ...], body: Callable[..., None], *args: Any
 ) -> Child:
@@ -140,11 +148,11 @@ def _start(process: BaseProcess) -> None:
 
 @contextmanager
 def _blocked_signals() -> Iterator[None]:
-    """What is started in here gets neither Ctrl-C nor SIGTERM before it ignores them; the parent gets them afterwards.
+    """What is started in here gets none of STOP_SIGNALS before it ignores them; the parent gets them afterwards.
 
     A terminal, or a batch system, sends them to all processes of a group: the parent alone decides what to do about it.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
     finally:
@@ -158,9 +166,9 @@ def _run(
     if not _creator_lives(method, parent_pid):
         os._exit(1)  # it had died before that took effect
     _set_name(name)
-    for signum in _STOP_SIGNALS:
+    for signum in STOP_SIGNALS:
         signal.signal(signum, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     os.set_inheritable(connection.fileno(), False)  # a simulator that outlives this process must not hold it open
     reports = Reports(connection)
     try:

@@ -6,8 +6,11 @@ with the run.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
+from sf import checkpoint
 from sf.memory import Field, SharedArrays
 
 _NONE = -1
@@ -38,3 +41,20 @@ class RecoveryMemory:
         if latest == _NONE:
             return None
         return self._arrays["data"][latest, : self._arrays["num_bytes"][latest]].tobytes()
+
+
+def save_remembered(recovery: RecoveryMemory, checkpoints: Path, keep: int) -> Path | None:
+    """Write a checkpoint for a learner that could not; the newest one where that has more env steps already.
+
+    None where nothing was remembered. Raises OSError where it cannot be written, ValueError where
+    no checkpoint is whole.
+    """
+    data = recovery.read()
+    if data is None:
+        return None
+    remembered = checkpoint.decode(data)
+    env_steps = remembered.state["env_steps"]
+    newest = checkpoint.latest(checkpoints)
+    if newest is not None and checkpoint.env_steps(newest) >= env_steps:
+        return newest
+    return checkpoint.save(checkpoints, remembered, env_steps, keep)

@@ -95,7 +95,7 @@ class RunMemory:
             counters=self.counter_row("rollout", idx),
         )
 
-    def policy_worker_args(self, idx: int, seed_key: tuple[int, ...], learner: Connection) -> PolicyWorkerArgs:
+    def policy_worker_args(self, idx: int, learner: Connection) -> PolicyWorkerArgs:
         plan, config = self.plan, self.plan.config
         return PolicyWorkerArgs(
             spec=plan.spec,
@@ -103,7 +103,8 @@ class RunMemory:
             bfloat16=plan.bfloat16,
             synchronous=not config.sampler.async_rl,
             num_threads=plan.policy_threads,
-            seed=(config.run.seed, idx, *seed_key),
+            seed=config.run.seed,
+            idx=idx,
             rollout=config.sampler.rollout,
             memory=self.policy,
             learner=learner,

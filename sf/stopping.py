@@ -12,6 +12,7 @@ import numpy as np
 
 from sf.memory import Field, SharedArrays
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ONE_PRESS_S = 1.0  # launchers such as make and timeout pass on a signal that the terminal has sent to all as well
 
 
@@ -29,7 +30,7 @@ class StopFlag:
 
 
 class Signals:
-    """SIGINT and SIGTERM as something to wait for."""
+    """`STOP_SIGNALS` as something to wait for."""
 
     def __init__(self) -> None:
         self.first: int | None = None  # number of the first signal
@@ -53,9 +54,10 @@ class Signals:
 
 @contextmanager
 def caught_signals() -> Iterator[Signals]:
-    """SIGINT and SIGTERM are only noted while this is open."""
+    """`STOP_SIGNALS` are only noted while this is open. SIGHUP is ignored where nohup has seen to that."""
     signals = Signals()
-    before = {s: signal.signal(s, signals.handle) for s in (signal.SIGINT, signal.SIGTERM)}
+    caught = [s for s in STOP_SIGNALS if s != signal.SIGHUP or signal.getsignal(s) != signal.SIG_IGN]
+    before = {signum: signal.signal(signum, signals.handle) for signum in caught}
     try:
         yield signals
     finally:

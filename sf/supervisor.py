@@ -18,21 +18,24 @@ from multiprocessing import connection, reduction
 from multiprocessing.connection import Connection
 from typing import Any
 
-from sf import processes
+from sf import checkpoint, processes
 from sf.learner.worker import LearnerArgs, learner
 from sf.policy.worker import PolicyWorkerArgs, policy_worker
 from sf.processes import Child, Reports
 from sf.queues import STOP, wait
+from sf.recovery import save_remembered
 from sf.restarts import RestartBudget
 from sf.rollout.worker import rollout_worker
 from sf.run_memory import RunMemory
+from sf.stopping import Signals
 
 _STOP_WITHIN_S = 5.0
-_SAVE_WITHIN_S = 120.0  # the learner: the rest of an iteration, and the last checkpoint
+_FINISH_WITHIN_S = 120.0  # the learner: an iteration, and the last checkpoint
 START_WITHIN_S = 120.0  # a child, at least: simulators and torch take their time on a busy machine
 
 Event = tuple[Child, dict[str, Any]]
-"""A report of a child. Two kinds are the supervisor's own: `replaced` (text, lost_episodes), `killed`."""
+"""A report of a child. Three kinds are the supervisor's own: `replaced` (text, lost_episodes), `killed`,
+`saved_for` (path, cause)."""
 
 
 class ChildError(RuntimeError):
@@ -60,6 +63,9 @@ class Supervisor:
         self._resumed_steps = 0  # env steps of earlier parts of the run
         self._starts: Counter[str] = Counter()
         self._is_stopping = False
+        self._learner: Child | None = None  # the latest
+        self._is_learner_saving = False
+        self._has_diverged = False  # so far that the learner has ended the run
         self._start_within_s = max(self._config.worker_timeout_s, START_WITHIN_S)
         self._check_every_s = min(1.0, self._config.worker_timeout_s / 5)
         self._checked_at = time.monotonic()
@@ -76,6 +82,7 @@ class Supervisor:
 
     def receive(self, wakeup: Connection, timeout_s: float) -> list[Event]:
         """Wait for reports, deaths or a wake-up, at most so long; replace what has died."""
+        processes.continue_fork_server()
         pipes = [child.connection for child in self._children if not child.connection.closed]
         sentinels = [child.process.sentinel for child in self._children]
         ready = connection.wait([*pipes, *sentinels, wakeup], min(timeout_s, self._check_every_s))
@@ -92,7 +99,7 @@ class Supervisor:
             self._kill_what_hangs()
         return events
 
-    def stop(self, wakeup: Connection, is_urgent: Callable[[], bool]) -> Iterable[Event]:
+    def stop(self, signals: Signals) -> Iterable[Event]:
         """Ask every process to end, wait for it, and kill what does not. Yields the last reports."""
         self._is_stopping = True
         self._memory.stop.set()
@@ -100,17 +107,36 @@ class Supervisor:
             queue.put(STOP)
         asked_at = time.monotonic()
         try:
-            while any(self._may_go_on(child, asked_at, is_urgent()) for child in self._children):
-                yield from self.receive(wakeup, timeout_s=0.5)
+            while any(self._may_go_on(child, asked_at, signals) for child in self._children):
+                yield from self.receive(signals.wakeup, timeout_s=0.5)
+                signals.clear_wakeup()
         finally:  # also where the caller fails over a report: the interpreter would wait for them at its end
             killed = list(self._children)
             for child in killed:
                 self._kill(child)
         yield from ((child, {"kind": "killed"}) for child in killed)
+        if not self.is_finished and not self._has_diverged:
+            yield from self._save_for_learner()
 
-    def _may_go_on(self, child: Child, asked_at: float, is_urgent: bool) -> bool:
-        patience_s = _SAVE_WITHIN_S if child.role == "learner" else _STOP_WITHIN_S
-        return not is_urgent and time.monotonic() - asked_at < patience_s
+    def _may_go_on(self, child: Child, asked_at: float, signals: Signals) -> bool:
+        # Who has sent a signal waits for no iteration that is long, or hangs.
+        is_awaited = child.role == "learner" and (self._is_learner_saving or signals.first is None)
+        patience_s = _FINISH_WITHIN_S if is_awaited else _STOP_WITHIN_S
+        return not signals.is_urgent and time.monotonic() - asked_at < patience_s
+
+    def _save_for_learner(self) -> Iterable[Event]:
+        """It has ended, and has not said that it saved its last state: the one that it remembered is all there is."""
+        if self._learner is None:
+            return
+        memory = self._memory
+        try:
+            saved = save_remembered(memory.recovery, memory.checkpoints, memory.plan.config.run.keep_checkpoints)
+        except (OSError, ValueError) as error:
+            cause = self._learner.cause_of_death()
+            self.failure = self.failure or ChildError(f"learner-0 could not save what it had: {cause}; {error}")
+            return
+        if saved is not None:
+            yield self._learner, {"kind": "saved_for", "path": str(saved), "env_steps": checkpoint.env_steps(saved)}
 
     # Starting
 
@@ -124,7 +150,8 @@ class Supervisor:
             self._start_policy_worker(idx)
 
     def _start_rollout_worker(self, idx: int) -> None:
-        args = self._memory.rollout_worker_args(idx, self._seed_key(f"rollout-{idx}"))
+        seed_key = (self._resumed_steps, self._count_start(f"rollout-{idx}"))  # what is drawn must not repeat
+        args = self._memory.rollout_worker_args(idx, seed_key)
         inputs = (args.channel.inbox, args.slots.free)
         self._children.append(processes.start("forkserver", "rollout", idx, inputs, rollout_worker, args))
 
@@ -135,7 +162,8 @@ class Supervisor:
             goes_on_at = self._resumed_steps + int(self._memory.counter_row("learner", 0).get("steps"))
         args = self._memory.learner_args(learners_end, goes_on_at)
         inputs = (args.slots.full,)
-        self._children.append(processes.start("spawn", "learner", 0, inputs, self._learner_body, args))
+        self._learner = processes.start("spawn", "learner", 0, inputs, self._learner_body, args)
+        self._children.append(self._learner)
         learners_end.close()  # the child holds it now
         if self._readers is not None:
             self._readers.close()
@@ -143,7 +171,8 @@ class Supervisor:
 
     def _start_policy_worker(self, idx: int) -> None:
         learners_end, policy_end = multiprocessing.Pipe()
-        args = self._memory.policy_worker_args(idx, self._seed_key(f"policy-{idx}"), policy_end)
+        self._count_start(f"policy-{idx}")
+        args = self._memory.policy_worker_args(idx, policy_end)
         self._children.append(processes.start("spawn", "policy", idx, (), self._policy_body, args))
         assert self._readers is not None
         with suppress(OSError):  # the learner has died, which is seen next, and takes this one with it
@@ -157,15 +186,13 @@ class Supervisor:
         self._starts[name] += 1
         return before
 
-    def _seed_key(self, name: str) -> tuple[int, ...]:
-        """Differs from one start of a child to the next: what is drawn must not repeat."""
-        return (self._resumed_steps, self._count_start(name))
-
     # Watching
 
     def _note(self, child: Child, record: dict[str, Any]) -> None:
         if record["kind"] == "ready":
             child.is_ready = True
+        elif record["kind"] == "saving":
+            self._is_learner_saving = True
         elif record["kind"] == "finished":
             self.is_finished = True
         elif record["kind"] == "error":
@@ -206,8 +233,6 @@ class Supervisor:
         self._children.remove(child)
         cause = child.cause_of_death()
         if self._is_stopping or self.is_finished or self.failure:
-            if child.role == "learner" and not self.is_finished:
-                self.failure = self.failure or ChildError(f"{child.name} could not save what it had: {cause}")
             return []
         if child.error and not child.is_ready and self._starts[child.name] == 1:
             # A wrong setting shows while a child sets itself up, and takes one sentence; the rest are faults.
@@ -216,6 +241,7 @@ class Supervisor:
             return []
         if child.error and child.error["is_final"]:
             self.failure = ChildError(f"{child.name}: {child.error['message']}")
+            self._has_diverged = child.role == "learner"
             return []
         if not self._budget.spend(child.name, time.monotonic()):
             self.failure = ChildError(

@@ -14,11 +14,12 @@ from typing import Any
 from sf import checkpoint
 from sf.config import Config
 from sf.display import Display
+from sf.events import EventHandler
 from sf.learner.worker import LearnerArgs, learner
 from sf.metrics import MetricsWriter
 from sf.plan import Plan, make_plan
 from sf.policy.worker import PolicyWorkerArgs, policy_worker
-from sf.processes import Child, Reports
+from sf.processes import Reports
 from sf.progress import Progress
 from sf.run_dir import RunDir
 from sf.run_memory import RunMemory
@@ -70,7 +71,6 @@ class Run:
         memory = RunMemory.allocate(plan, run_dir.checkpoints)
         self._supervisor = Supervisor(memory, policy_body, learner_body)
         self._progress = Progress(memory.counters, memory.counter_rows, plan.spec.frameskip, plan.config.run.stats_avg)
-        self._faults_said: set[str] = set()
 
     def run(self) -> dict[str, Any]:
         run = self._plan.config.run
@@ -81,19 +81,20 @@ class Run:
         title = f"{run.env} in {self._run_dir.path}"
         with Display(title, target_frames, target_seconds) as display, caught_signals() as signals:
             writer = MetricsWriter(self._run_dir, display.say)
+            events = EventHandler(self._progress, frameskip, display.say)
             try:
                 self._supervisor.start(lambda: signals.first is not None, self._resumed_steps)
-                self._watch(signals, writer, display)
+                self._watch(signals, events, writer, display)
             finally:
-                for child, record in self._supervisor.stop(signals.wakeup, lambda: signals.is_urgent):
-                    self._handle(child, record, display)
+                for child, report in self._supervisor.stop(signals):
+                    events.handle(child, report)
         summary = {**self._progress.summary(), "stopped_by": signals.first}
         writer.write_summary(summary)
         if self._supervisor.failure is not None:
             raise self._supervisor.failure
         return summary
 
-    def _watch(self, signals: Signals, writer: MetricsWriter, display: Display) -> None:
+    def _watch(self, signals: Signals, events: EventHandler, writer: MetricsWriter, display: Display) -> None:
         """Until the learner has finished, a signal arrives, time is up, or a child fails for good."""
         run = self._plan.config.run
         record_at = time.monotonic() + run.summaries_every_sec
@@ -101,8 +102,8 @@ class Run:
             if self._progress.seconds > run.train_for_seconds:
                 break
             timeout_s = min(record_at - time.monotonic(), run.train_for_seconds - self._progress.seconds)
-            for child, record in self._supervisor.receive(signals.wakeup, max(0.0, timeout_s)):
-                self._handle(child, record, display)
+            for child, report in self._supervisor.receive(signals.wakeup, max(0.0, timeout_s)):
+                events.handle(child, report)
             signals.clear_wakeup()
             if time.monotonic() >= record_at:
                 record_at = time.monotonic() + run.summaries_every_sec
@@ -114,43 +115,3 @@ class Run:
         if self._progress.has_begun:
             writer.write(record)
         display.show(record, self._progress.bottleneck(record))
-
-    def _handle(self, child: Child, record: dict[str, Any], display: Display) -> None:
-        kind = record.pop("kind")
-        if kind == "episodes":
-            self._progress.add_episodes(record["episodes"])
-        elif kind == "train":
-            self._progress.add_training(record.pop("env_steps"), record)
-        elif kind == "checkpoint":
-            display.say(f"{child.name}: saved {record['path']}")
-        elif kind == "say":
-            display.say(f"{child.name}: {record['text']}")
-        elif kind == "save_failed":
-            display.say(f"{child.name}: no checkpoint ({record['message']}); training goes on, and it is tried again")
-        elif kind == "ready" and child.role == "learner":
-            self._learner_is_ready(child, record, display)
-        elif kind == "finished":
-            self._progress.env_steps = record["env_steps"]
-        elif kind == "fault":
-            self._progress.num_env_faults += record["count"]
-            if record["traceback"] is not None and record["message"] not in self._faults_said:
-                self._faults_said.add(record["message"])
-                display.say(f"{child.name}: an environment failed and was made anew\n{record['traceback']}")
-        elif kind == "replaced":
-            self._progress.num_restarts += 1
-            self._progress.num_lost_episodes += record["lost_episodes"]
-            display.say(f"{child.name} {record['text']}")
-        elif kind == "rolled_back":
-            frames = record["lost_steps"] * self._plan.spec.frameskip
-            self._progress.num_lost_frames += frames
-            display.say(f"{child.name}: {record['text']}; training on {frames:,} frames is lost")
-        elif kind == "killed":
-            display.say(f"{child.name}: did not stop when it was asked to, killed")
-
-    def _learner_is_ready(self, child: Child, record: dict[str, Any], display: Display) -> None:
-        if not self._progress.has_begun:
-            self._progress.resume(record["env_steps"], record["seconds_before"])
-            return
-        frames = record["lost_steps"] * self._plan.spec.frameskip
-        self._progress.num_lost_frames += frames
-        display.say(f"{child.name}: goes on; training on the last {frames:,} frames is lost")

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+
+from sf.checkpoint import load
+from sf.stopping import caught_signals
 
 FAST = [
     "--num_workers",
@@ -100,8 +104,15 @@ def shm_before():
     return set(os.listdir("/dev/shm"))
 
 
-@pytest.mark.parametrize("env", ["toy_identity", "doom_basic"])
-@pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("env", "signum", "status"),
+    [
+        ("toy_identity", signal.SIGINT, 130),
+        ("toy_identity", signal.SIGHUP, 129),
+        ("doom_basic", signal.SIGINT, 130),
+        ("doom_basic", signal.SIGTERM, 143),
+    ],
+)
 def test_a_signal_saves_a_checkpoint_and_leaves_nothing_behind(tmp_path, shm_before, env, signum, status):
     process = start(tmp_path, env=env)
     children = descendants(process.pid)
@@ -128,16 +139,48 @@ def test_a_killed_parent_takes_every_process_with_it(tmp_path, shm_before, env):
     assert set(os.listdir("/dev/shm")) <= shm_before
 
 
-def test_a_learner_that_dies_before_its_last_checkpoint_does_not_go_unsaid(tmp_path):
+def stop_with_a_dead_learner(tmp_path):
+    """A run that is interrupted and whose learner dies before it has saved."""
     process = start(tmp_path)
     pids = {Path(f"/proc/{pid}/comm").read_text().strip(): pid for pid in descendants(process.pid)}
     os.kill(pids["learner-0"], signal.SIGSTOP)
     process.send_signal(signal.SIGINT)
     assert wait_until_gone({pids["rollout-0"], pids["rollout-1"], pids["policy-0"]}, timeout_s=30.0) == set()
     os.kill(pids["learner-0"], signal.SIGKILL)
+    return process
+
+
+def test_for_a_learner_that_dies_before_its_last_checkpoint_the_parent_saves_what_it_remembered(tmp_path):
+    process = stop_with_a_dead_learner(tmp_path)
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert process.returncode == 130, output
+    (path,) = (tmp_path / "toy_identity" / "checkpoints").iterdir()
+    assert f"learner-0: died of SIGKILL, and could not save; the run goes on from {path}" in " ".join(output.split())
+    state = load(path).state
+    assert state["env_steps"] > 0
+    lost = json.loads((tmp_path / "toy_identity" / "summary.json").read_text())["lost_frames"]
+    assert f"training on the last {lost:,} frames is lost" in output
+    train(tmp_path, "--train_for_env_steps", str(state["env_steps"] + 640))
+
+
+def test_where_the_parent_cannot_save_either_it_does_not_go_unsaid(tmp_path):
+    process = stop_with_a_dead_learner(tmp_path)
+    run = tmp_path / "toy_identity"
+    shutil.rmtree(run / "checkpoints")
+    (run / "checkpoints").touch()
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1, output
     assert "learner-0 could not save what it had: died of SIGKILL" in output
+
+
+def test_where_nohup_has_set_the_hangup_to_be_ignored_it_stays_so():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with caught_signals():
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            assert callable(signal.getsignal(signal.SIGTERM))
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_output_that_nobody_can_take_ends_no_run(tmp_path):
@@ -213,6 +256,20 @@ def test_synchronous_runs_with_one_seed_give_the_same_weights_to_the_bit(tmp_pat
     assert a.keys() == b.keys() == c.keys()
     assert all(np.array_equal(a[key], b[key]) for key in a)
     assert not all(np.array_equal(a[key], c[key]) for key in a)
+
+
+@pytest.mark.parametrize("flags", [[], ["--num_epochs", "2", "--num_batches_per_epoch", "2"]])
+def test_a_synchronous_run_that_was_stopped_and_resumed_equals_one_that_was_not_to_the_bit(tmp_path, flags):
+    """With environments whose state is gone by then: here, an episode is one step, without chance."""
+    flags = [*SYNC, *flags, "--normalize_returns", "true", "--normalize_input", "true"]
+    train(tmp_path, *flags, "--experiment", "at_once", "--train_for_env_steps", "2560", env="toy_bandit")
+    for steps in ("640", "1600", "2560"):
+        train(tmp_path, *flags, "--experiment", "in_parts", "--train_for_env_steps", steps, env="toy_bandit")
+    at_once, in_parts = checkpoint(tmp_path / "at_once"), checkpoint(tmp_path / "in_parts")
+    assert at_once.keys() == in_parts.keys()
+    assert [key for key in at_once if not np.array_equal(at_once[key], in_parts[key])] == []
+    first = checkpoint(tmp_path / "in_parts", 0)
+    assert not np.array_equal(first["model/policy_head.weight"], in_parts["model/policy_head.weight"])
 
 
 def test_a_resumed_run_goes_on_with_counters_optimiser_schedule_and_normalisers(tmp_path):

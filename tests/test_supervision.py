@@ -96,6 +96,7 @@ def test_a_process_that_dies_again_and_again_ends_the_run(tmp_path):
         "policy worker stopped",
         "learner stopped",
         "fork server killed",
+        "fork server stopped, and a rollout worker killed",
         "process killed, and again as it starts",
     ],
 )

@@ -22,6 +22,7 @@ from faults.of_processes import (
     kill_while_it_starts,
     signal_child,
     signal_engine,
+    stop_fork_server,
     suspend,
 )
 from faults.of_runs import (
@@ -32,6 +33,7 @@ from faults.of_runs import (
     hopeless,
     interrupt_a_replacement,
     interrupt_twice,
+    interrupt_with_a_learner_that_hangs,
     kill_parent,
     remove_run_directory,
     start_second_run,
@@ -66,6 +68,7 @@ FAULTS = (
     Fault("two processes killed at once", kill_two_at_once, ("toy", "atari", "doom")),
     Fault("process killed, and again as it starts", kill_while_it_starts),
     Fault("fork server killed", kill_fork_server),
+    Fault("fork server stopped, and a rollout worker killed", stop_fork_server),
     Fault("resource tracker killed, and a policy worker", kill_resource_tracker),
     Fault("any process of the run killed", kill_any),
     Fault("all processes suspended", suspend),
@@ -84,7 +87,9 @@ FAULTS = (
     Fault("second run on the directory", start_second_run),
     Fault("SIGINT", stop(signal.SIGINT)),
     Fault("SIGTERM", stop(signal.SIGTERM)),
+    Fault("SIGHUP", stop(signal.SIGHUP)),
     Fault("SIGINT twice", interrupt_twice),
+    Fault("SIGINT while the learner hangs", interrupt_with_a_learner_that_hangs),
     Fault("SIGINT while a child is replaced", interrupt_a_replacement),
     Fault("parent killed", kill_parent),
     Fault("newest checkpoint truncated", damage_newest_checkpoint(truncated)),

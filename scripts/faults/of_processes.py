@@ -66,6 +66,14 @@ def kill_fork_server(session: Session, rng: Random) -> None:
         os.kill(server, signal.SIGKILL)
 
 
+def stop_fork_server(session: Session, rng: Random) -> None:
+    """Seen when it is needed."""
+    server = processes.helper(session.pid, "forkserver")
+    assert server is not None
+    os.kill(server, signal.SIGSTOP)
+    signal_child("rollout", signal.SIGKILL)(session, rng)
+
+
 def kill_resource_tracker(session: Session, rng: Random) -> None:
     """Of multiprocessing: every start of a process talks to it."""
     tracker = processes.helper(session.pid, "resource_tracker")

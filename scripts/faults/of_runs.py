@@ -109,6 +109,15 @@ def interrupt_a_replacement(session: Session, rng: Random) -> None:
     stop(signal.SIGINT)(session, rng)
 
 
+def interrupt_with_a_learner_that_hangs(session: Session, rng: Random) -> None:
+    learner = session.pid_of("learner-0")
+    assert learner is not None
+    os.kill(learner, signal.SIGSTOP)
+    stop(signal.SIGINT)(session, rng)
+    if "the run goes on from" not in session.output():
+        raise NotRecoveredError("nothing was saved for the learner")
+
+
 def kill_parent(session: Session, rng: Random) -> None:
     session.kill()
 

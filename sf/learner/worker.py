@@ -8,11 +8,9 @@ Unblocked  by rollout workers, or by STOP among the filled slots.
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import connection, reduction
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -27,7 +25,7 @@ from sf.counters import CounterRow
 from sf.learner.batch import AsyncLoader, Batch, SlotCopier, SyncLoader
 from sf.learner.divergence import RollbackBudget
 from sf.learner.update import Updater
-from sf.policy_memory import PolicyMemory, PolicyMemorySpec
+from sf.policy_memory import PolicyMemory, PolicyMemorySpec, Readers
 from sf.processes import Reports
 from sf.recovery import RecoveryMemory
 from sf.slots import LearnerSlots
@@ -67,7 +65,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     memory = PolicyMemory.create(args.memory)
     state = _LearnerState(args, reports, memory.latest_version)
     state.publish(memory)
-    readers = _Readers(memory, args.readers)
+    readers = Readers(memory, args.readers)
     loader = _make_loader(args, memory)
     reports.send("ready", env_steps=state.env_steps, seconds_before=state.seconds_before, lost_steps=state.lost_steps)
 
@@ -100,6 +98,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         if state.is_save_due:
             state.save()
         state.remember_if_due()
+    reports.send("saving")
     if not state.save():
         raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
     reports.send("finished", env_steps=state.env_steps)
@@ -240,31 +239,6 @@ class _LearnerState:
             "config": self._args.config.flat(),
         }
         return Checkpoint(self.updater.tensors(), state)
-
-
-class _Readers:
-    """Shares the policy memory with every policy worker that the parent announces, in a thread."""
-
-    def __init__(self, memory: PolicyMemory, announcements: Connection) -> None:
-        self._memory = memory
-        self._announcements = announcements
-        self._pipes: list[Connection] = []
-        threading.Thread(target=self._serve, name="readers", daemon=True).start()
-
-    def wait_until_gone(self) -> None:
-        """GPU memory goes with the process that allocated it: wait until no policy worker uses it any more."""
-        living = list(self._pipes)
-        while living:  # nothing is ever sent this way: it is the ends of the pipes that are waited for
-            for pipe in connection.wait(living):
-                living.remove(pipe)  # type: ignore[arg-type]  # they are what was passed in
-
-    def _serve(self) -> None:
-        with suppress(EOFError, OSError):  # the parent has gone
-            while True:
-                pipe = Connection(reduction.recv_handle(self._announcements))
-                self._pipes = [*(old for old in self._pipes if not old.poll()), pipe]  # without those at their end
-                with suppress(OSError):  # that policy worker has died
-                    self._memory.share(pipe)
 
 
 def _make_loader(args: LearnerArgs, memory: PolicyMemory) -> AsyncLoader | SyncLoader:

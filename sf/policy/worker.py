@@ -39,7 +39,8 @@ class PolicyWorkerArgs:
     bfloat16: bool
     synchronous: bool
     num_threads: int
-    seed: tuple[int, ...]
+    seed: int
+    idx: int  # of this policy worker
     rollout: int
     memory: PolicyMemorySpec
     learner: Connection  # where the memory comes from
@@ -96,7 +97,8 @@ class _Policy:
         self._memory = PolicyMemory.attach(args.memory, args.learner)
         self._weights = torch.empty(args.memory.shapes["weights"][1], device=device)
         self._version = 0
-        self._generator = torch.Generator(device).manual_seed(_one_number(args.seed))
+        self._generator = torch.Generator(device)
+        self._seed = (args.seed, args.idx)
         self._rows = args.rows
         self._tables = args.channel.tables
         self._actors_per_group = args.channel.actors_per_group
@@ -133,6 +135,8 @@ class _Policy:
         if self._memory.latest_version != self._version:
             self._version = self._memory.read(self._weights)
             load_flat(self._model, self._weights)
+            # By version, so that a resumed synchronous run draws what it would have drawn without the stop.
+            self._generator.manual_seed(_one_number((*self._seed, self._version)))
 
     def _state_before(
         self, actors: Tensor, numbers: np.ndarray, slots: np.ndarray, rows: np.ndarray, first: Tensor

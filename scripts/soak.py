@@ -1,0 +1,141 @@
+"""Trains at full speed for a while, kills workers all the time, and watches the memory and the descriptors of all.
+
+    python scripts/soak.py --minutes 30 --json benchmarks/soak.json [any flag of sf-train]
+
+Every `--restart_every_s` seconds the last rollout worker and the last policy worker are killed, and replaced by the
+run; the others live as long as it. The table compares the first and the last third of the run, without its first
+minute: for each process the median of its private memory (what it shares is allocated once, before it starts) and of
+its open file descriptors. "engines" are the processes that environments have started, together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from faults import processes
+from faults.of_processes import replaced
+from faults.session import Session
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+_LOOK_EVERY_S = 5.0
+_SETTLE_S = 60.0  # buffers and statistics have their size by then
+
+Sample = tuple[float, float, int]
+"""Seconds since the start, private MB, open descriptors."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--restart_every_s", type=float, default=30.0)
+    parser.add_argument("--json", type=Path, help="write all that was seen here, too")
+    args, train_flags = parser.parse_known_args()
+    if "--env" not in train_flags:
+        train_flags += ["--env", "doom_basic"]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        flags = [*train_flags, "--train_dir", directory, "--experiment", "soak", "--max_restarts", "1000000"]
+        flags += ["--policy_workers_per_policy", "2", "--summaries_every_sec", "1", "--save_every_sec", "15"]
+        session = Session(flags, Path(directory) / "log")
+        try:
+            samples, num_restarts = _watch(session, 60 * args.minutes, args.restart_every_s)
+            session.check()
+            fps = session.metric("env_frames") / session.metric("seconds")
+        finally:
+            session.send_signal(signal.SIGTERM)
+            session.wait_for_end()
+    summary = {name: _summary(of_name, 60 * args.minutes) for name, of_name in sorted(samples.items())}
+    _print(summary, num_restarts, fps)
+    if args.json:
+        git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
+        commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+        facts = {"command": sys.argv, "commit": commit, "python": platform.python_version(), "cores": os.cpu_count()}
+        text = {**facts, "restarts": num_restarts, "frames_per_second": fps, "summary": summary, "samples": samples}
+        args.json.write_text(json.dumps(text) + "\n")
+
+
+def _watch(session: Session, seconds: float, restart_every_s: float) -> tuple[dict[str, list[Sample]], int]:
+    """Samples by the name of the process, and how many processes were killed."""
+    began = time.monotonic()
+    restart_at = began + restart_every_s
+    samples: defaultdict[str, list[Sample]] = defaultdict(list)
+    num_restarts = 0
+    victims = [name for name in session.names() if name in ("rollout-1", "policy-1")]
+    while (now := time.monotonic()) < began + seconds:
+        for name, (megabytes, descriptors) in _look(session.pid).items():
+            samples[name].append((now - began, megabytes, descriptors))
+        if now >= restart_at:
+            with replaced(session, *victims) as pids:
+                for pid in pids:
+                    os.kill(pid, signal.SIGKILL)
+            session.wait_for_progress()
+            num_restarts += len(victims)
+            restart_at = time.monotonic() + restart_every_s
+        time.sleep(_LOOK_EVERY_S)
+    return samples, num_restarts
+
+
+def _look(parent: int) -> dict[str, tuple[float, int]]:
+    """Private megabytes and descriptors of each process of the run; those that environments started as one."""
+    found: defaultdict[str, tuple[float, int]] = defaultdict(lambda: (0.0, 0))
+    helpers = {processes.helper(parent, module): module for module in ("forkserver", "resource_tracker")}
+    names = {child.pid: child.name for child in processes.children_of_run(parent)}
+    for pid in (parent, *processes.alive_below(parent)):
+        name = "parent" if pid == parent else helpers.get(pid) or names.get(pid, "engines")
+        with suppress(OSError):  # it has ended meanwhile
+            megabytes, descriptors = found[name]
+            found[name] = (
+                megabytes + _private_megabytes(pid),
+                descriptors + len(list(Path(f"/proc/{pid}/fd").iterdir())),
+            )
+    return dict(found)
+
+
+def _private_megabytes(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+
+
+def _summary(samples: list[Sample], seconds: float) -> dict[str, Any]:
+    third = (seconds - _SETTLE_S) / 3
+    first = [sample for sample in samples if _SETTLE_S <= sample[0] < _SETTLE_S + third]
+    last = [sample for sample in samples if sample[0] >= seconds - third]
+    if not first or not last:
+        return {}
+    return {
+        "first_megabytes": statistics.median(megabytes for _, megabytes, _ in first),
+        "last_megabytes": statistics.median(megabytes for _, megabytes, _ in last),
+        "first_descriptors": statistics.median(descriptors for _, _, descriptors in first),
+        "last_descriptors": statistics.median(descriptors for _, _, descriptors in last),
+    }
+
+
+def _print(summary: dict[str, dict[str, Any]], num_restarts: int, fps: float) -> None:
+    columns = ("process", "private MB, first third", "last third", "descriptors, first third", "last third")
+    table = Table(*columns, box=box.MARKDOWN)
+    for name, row in summary.items():
+        if row:
+            megabytes = (f"{row[f'{part}_megabytes']:.1f}" for part in ("first", "last"))
+            descriptors = (f"{row[f'{part}_descriptors']:.0f}" for part in ("first", "last"))
+            table.add_row(name, *megabytes, *descriptors)
+    Console(width=140).print(
+        table, f"{num_restarts} processes killed and replaced, {fps:,.0f} frames/s", highlight=False
+    )
+
+
+if __name__ == "__main__":
+    main()

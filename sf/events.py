@@ -1,0 +1,104 @@
+"""What a run makes of the reports of its children: numbers for its metrics, sentences for whoever watches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sf.processes import Child
+from sf.progress import Progress
+
+Report = dict[str, Any]
+
+
+class EventHandler:
+    """say: prints a sentence. Reports of other kinds than those below are for the supervisor alone."""
+
+    def __init__(self, progress: Progress, frameskip: int, say: Callable[[str], None]) -> None:
+        self._progress = progress
+        self._frameskip = frameskip
+        self._say = say
+        self._faults_said: set[str] = set()
+        self._handlers: dict[str, Callable[[Child, Report], None]] = {
+            "ready": self._ready,
+            "episodes": self._episodes,
+            "train": self._train,
+            "finished": self._finished,
+            "say": self._text,
+            "checkpoint": self._checkpoint,
+            "save_failed": self._save_failed,
+            "fault": self._fault,
+            "replaced": self._replaced,
+            "rolled_back": self._rolled_back,
+            "killed": self._killed,
+            "saved_for": self._saved_for,
+        }
+
+    def handle(self, child: Child, report: Report) -> None:
+        handler = self._handlers.get(report.pop("kind"))
+        if handler is not None:
+            handler(child, report)
+
+    # Training
+
+    def _ready(self, child: Child, report: Report) -> None:
+        if child.role != "learner":
+            return
+        if not self._progress.has_begun:
+            self._progress.resume(report["env_steps"], report["seconds_before"])
+            return
+        frames = self._lose(report["lost_steps"])
+        self._say(f"{child.name}: goes on; training on the last {frames:,} frames is lost")
+
+    def _episodes(self, child: Child, report: Report) -> None:
+        self._progress.add_episodes(report["episodes"])
+
+    def _train(self, child: Child, report: Report) -> None:
+        self._progress.add_training(report.pop("env_steps"), report)
+
+    def _finished(self, child: Child, report: Report) -> None:
+        self._progress.env_steps = report["env_steps"]
+
+    # Checkpoints
+
+    def _text(self, child: Child, report: Report) -> None:
+        self._say(f"{child.name}: {report['text']}")
+
+    def _checkpoint(self, child: Child, report: Report) -> None:
+        self._say(f"{child.name}: saved {report['path']}")
+
+    def _save_failed(self, child: Child, report: Report) -> None:
+        self._say(f"{child.name}: no checkpoint ({report['message']}); training goes on, and it is tried again")
+
+    def _saved_for(self, child: Child, report: Report) -> None:
+        frames = self._lose(max(0, self._progress.env_steps - report["env_steps"]))
+        self._say(
+            f"{child.name}: {child.cause_of_death()}, and could not save; the run goes on from {report['path']}, and "
+            f"training on the last {frames:,} frames is lost"
+        )
+
+    # Faults
+
+    def _fault(self, child: Child, report: Report) -> None:
+        self._progress.num_env_faults += report["count"]
+        if report["traceback"] is not None and report["message"] not in self._faults_said:
+            self._faults_said.add(report["message"])
+            self._say(f"{child.name}: an environment failed and was made anew\n{report['traceback']}")
+
+    def _replaced(self, child: Child, report: Report) -> None:
+        self._progress.num_restarts += 1
+        self._progress.num_lost_episodes += report["lost_episodes"]
+        self._say(f"{child.name} {report['text']}")
+
+    def _rolled_back(self, child: Child, report: Report) -> None:
+        frames = self._lose(report["lost_steps"])
+        self._say(f"{child.name}: {report['text']}; training on {frames:,} frames is lost")
+
+    def _killed(self, child: Child, report: Report) -> None:
+        self._say(f"{child.name}: did not stop when it was asked to, killed")
+
+    def _lose(self, env_steps: int) -> int:
+        """Count them as lost; returns the frames."""
+        frames = env_steps * self._frameskip
+        self._progress.num_lost_frames += frames
+        return frames
