@@ -4,15 +4,14 @@ import errno
 import itertools
 import os
 import random
-import resource
 import shutil
 import signal
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import safetensors.torch
 import torch
+from full_disk import full_disk
 
 from sf import checkpoint
 from sf.checkpoint import Checkpoint
@@ -44,17 +43,6 @@ def spoil(path):
 
 def names(directory):
     return sorted(p.name for p in directory.iterdir())
-
-
-@contextmanager
-def no_space_beyond(num_bytes):
-    """Every file of this process may be so long; Python ignores the signal, and the write fails."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def fail_with(number):
@@ -211,7 +199,7 @@ def test_a_save_that_fails_leaves_the_earlier_ones_and_can_be_tried_again(tmp_pa
 def test_a_save_for_which_there_is_too_little_space_leaves_no_part_of_itself(tmp_path):
     save(tmp_path)
     before = names(tmp_path)
-    with no_space_beyond(100), pytest.raises(OSError):
+    with full_disk(100), pytest.raises(OSError):
         save(tmp_path, 1280)
     assert names(tmp_path) == before
 

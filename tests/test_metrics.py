@@ -1,11 +1,10 @@
 """The records of a run, and that losing one costs no more than that."""
 
 import json
-import resource
 import shutil
-from contextlib import contextmanager
 
 import pytest
+from full_disk import full_disk
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sf.config import Config
@@ -32,17 +31,6 @@ def curve(run_dir, tag):
     events = EventAccumulator(str(run_dir.tensorboard))
     events.Reload()
     return [(event.step, event.value) for event in events.Scalars(tag)]
-
-
-@contextmanager
-def full_disk(num_bytes):
-    """No file may grow beyond that; Python ignores the signal, and the write fails."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_record_is_a_line_and_a_point_of_every_curve(run_dir):

@@ -77,30 +77,12 @@ def ppo_loss(
         clip_value: 0 turns the clipping of the value loss off.
     """
     assert log_prob.ndim == 2, log_prob.shape
-    for tensor in (
-        proximal_log_prob,
-        behaviour_log_prob,
-        entropy,
-        advantage,
-        value,
-        behaviour_value,
-        value_target,
-        mask,
-    ):
+    others = (proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target)
+    for tensor in (*others, mask):
         assert tensor.shape == log_prob.shape, (tensor.shape, log_prob.shape)
     # Before anything else: 0 x NaN would be NaN, in the gradients too.
     log_prob, proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target = (
-        torch.where(mask, tensor, 0.0)
-        for tensor in (
-            log_prob,
-            proximal_log_prob,
-            behaviour_log_prob,
-            entropy,
-            advantage,
-            value,
-            behaviour_value,
-            value_target,
-        )
+        torch.where(mask, tensor, 0.0) for tensor in (log_prob, *others)
     )
     log_ratio = _log_ratio(log_prob, proximal_log_prob)
     ratio = log_ratio.exp()
