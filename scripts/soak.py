@@ -47,6 +47,7 @@ def main() -> None:
     args, train_flags = parser.parse_known_args()
     if "--env" not in train_flags:
         train_flags += ["--env", "doom_basic"]
+    train_flags += ["--train_for_env_steps", str(10**10)]  # presets end sooner
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         flags = [*train_flags, "--train_dir", directory, "--experiment", "soak", "--max_restarts", "1000000"]
         flags += ["--policy_workers_per_policy", "2", "--summaries_every_sec", "1", "--save_every_sec", "15"]

@@ -43,6 +43,7 @@ def start(tmp_path, *flags, env="toy_identity"):
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509  no threads here, and nohup would have it ignored
     )
     for line in process.stdout:
         if "frames" in line and "frames 0 " not in line:

@@ -36,6 +36,12 @@ _NEVER_FALL = (
 )  # fmt: skip
 
 
+def _begin() -> None:
+    """In the new process, before it becomes the run."""
+    die_with_creator()  # a campaign that is killed leaves no run
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # of a campaign under nohup it would inherit to ignore that
+
+
 class NotRecoveredError(AssertionError):
     """The run did not do what is promised."""
 
@@ -57,7 +63,7 @@ class Session:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=die_with_creator,  # noqa: PLW1509  no threads here; a campaign that is killed leaves no run
+                preexec_fn=_begin,  # noqa: PLW1509  no threads here
             )
         self.pid = self._process.pid
         try:
