@@ -43,7 +43,8 @@ def start(tmp_path, *flags, env="toy_identity"):
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509  no threads here, and nohup would have it ignored
+        # Under nohup it would inherit to ignore that.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509  no threads here
     )
     for line in process.stdout:
         if "frames" in line and "frames 0 " not in line:
