@@ -1,0 +1,131 @@
+"""The record of a population in its run directory, for a resumed run and for people.
+
+population.jsonl   one event a line: the start of a policy, a mutation, a replacement; the truth
+population.log     the same in sentences, made from the former
+
+The parent alone writes. Events are on the disk before they are carried out, so after a kill the record may be ahead of
+the policies, and is never behind. A half-written last line was not carried out: it is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from sf.population.evolution import Decision, Member
+from sf.population.lineage import Event, PolicyHistory, histories, sentences
+from sf.run_dir import write_atomically
+
+EVENTS = "population.jsonl"
+SENTENCES = "population.log"
+
+
+class PopulationRecord:
+    """Goes on with the record in a run directory, or begins it where there is none.
+
+    initial: hyperparameters of each policy at its start, by policy id. A policy that is in the record has those of its
+    last event instead. Raises ValueError where the record is damaged or of a larger population, OSError where it cannot
+    be written.
+    """
+
+    def __init__(self, run_dir: Path, initial: Mapping[int, Mapping[str, float]]) -> None:
+        self._run_dir = run_dir
+        self.events: list[Event] = read_events(run_dir) if (run_dir / EVENTS).exists() else []
+        known = self.policies.keys()
+        if known - initial.keys():
+            raise ValueError(
+                f"num_policies is {len(initial)}, but {run_dir / EVENTS} is of {len(known)} policies: set num_policies "
+                f"to {len(known)}, or begin anew with --restart_behavior restart"
+            )
+        self._extend(  # by nothing, too: what a kill left half written is put right
+            [
+                Event(number, "start", policy_id, 0, None, None, None, dict(initial[policy_id]))
+                for number, policy_id in enumerate(sorted(initial.keys() - known), start=len(self.events))
+            ]
+        )
+
+    @property
+    def policies(self) -> dict[int, PolicyHistory]:
+        """The state to resume with, by policy id.
+
+        Where the checkpoint of a policy is of an earlier `weights_event`, its last replacement has to be repeated.
+        """
+        return histories(self.events)
+
+    @property
+    def num_decisions(self) -> int:
+        return sum(event.kind != "start" for event in self.events)
+
+    def add(self, decisions: Sequence[Decision], members: Sequence[Member], env_steps: Mapping[int, int]) -> list[str]:
+        """Record the decisions of one generation before they are carried out; returns a sentence for each.
+
+        members: whom they are about. env_steps: that each policy has been trained on, by policy id. Raises OSError
+        where they cannot be written; then none of them is recorded, and none may be carried out.
+        """
+        objectives = {member.policy_id: member.objective for member in members}
+        return self._extend(
+            [
+                Event(
+                    number=number,
+                    kind="mutation" if decision.copies is None else "replacement",
+                    policy_id=decision.policy_id,
+                    env_steps=env_steps[decision.policy_id],
+                    objective=objectives[decision.policy_id],
+                    copies=decision.copies,
+                    copied_objective=None if decision.copies is None else objectives[decision.copies],
+                    hyperparameters=dict(decision.hyperparameters),
+                )
+                for number, decision in enumerate(decisions, start=len(self.events))
+            ]
+        )
+
+    def _extend(self, added: Sequence[Event]) -> list[str]:
+        events, num_old = [*self.events, *added], len(self.events)
+        _append(self._run_dir / EVENTS, [json.dumps(asdict(event)) for event in events], num_old)
+        self.events = events
+        said = sentences(events)
+        with suppress(OSError):  # made from the events, so the next time puts it right
+            _append(self._run_dir / SENTENCES, said, num_old)
+        return said[num_old:]
+
+
+def read_events(run_dir: Path) -> list[Event]:
+    """All whole events. Raises ValueError where one of them is damaged, FileNotFoundError where there is no record."""
+    path = run_dir / EVENTS
+    events: list[Event] = []
+    for line in path.read_bytes().split(b"\n")[:-1]:  # what follows the last line end is half written, or nothing
+        try:
+            event = Event(**json.loads(line))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}, line {len(events) + 1}, is no event ({error}): restore the file") from None
+        if event.number != len(events):
+            raise ValueError(
+                f"{path}, line {len(events) + 1}, is event {event.number} instead of {len(events)}: restore the file"
+            )
+        events.append(event)
+    return events
+
+
+def _append(path: Path, lines: Sequence[str], num_old: int) -> None:
+    """Append the lines from number `num_old` on, all or none. Raises OSError.
+
+    A file that does not end where it should (half a line, a directory that was removed) is written anew, whole.
+    """
+    texts = [f"{line}\n".encode() for line in lines]
+    old_size = sum(len(text) for text in texts[:num_old])
+    if (path.stat().st_size if path.exists() else 0) != old_size:
+        write_atomically(path, b"".join(texts))
+        return
+    with path.open("ab", buffering=0) as file:
+        try:
+            rest = b"".join(texts[num_old:])
+            while rest:
+                rest = rest[file.write(rest) :]  # a disk that gets full takes a part first
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(old_size)
+            raise
