@@ -159,13 +159,14 @@ def test_every_action_reaches_the_agent_of_its_actor() -> None:
 
 
 def test_an_agent_has_an_episode_of_its_own_for_each_time_it_plays() -> None:
-    _, steps = play(ParallelGroup("script", [Script("abc", "ab", "aB", "abc", "")], 0, 0), 4)
+    _, steps = play(ParallelGroup("script", [Script("abc", "ab", "aB", "abc", "")], 0, 0), 5)
     episodes = [[(e.actor_idx, e.episode_return, e.num_steps, e.stats) for e in step.episodes] for step in steps]
     assert episodes == [
         [(2, 3.0, 1, {"step": 1.0})],
         [(1, 4.0, 2, {"step": 2.0})],
         [],
         [(0, 4.0, 4, {"step": 4.0}), (1, 2.0, 1, {"step": 4.0}), (2, 3.0, 1, {"step": 4.0})],
+        [(2, 3.0, 1, {"step": 1.0})],
     ]
 
 
