@@ -6,7 +6,15 @@
 from envs.actions import ActionSpec
 from envs.group import EnvGroup, EnvSpec, Episode, ObsRows, StepResult
 from envs.options import EnvOptions
-from envs.registry import describe, env_ids, make_group, register, register_env, register_vector_env
+from envs.registry import (
+    describe,
+    env_ids,
+    make_group,
+    register,
+    register_env,
+    register_parallel_env,
+    register_vector_env,
+)
 
 __all__ = [
     "ActionSpec",
@@ -21,5 +29,6 @@ __all__ = [
     "make_group",
     "register",
     "register_env",
+    "register_parallel_env",
     "register_vector_env",
 ]

@@ -1,10 +1,10 @@
 """Find an environment by its name, and make groups of it.
 
 A name is looked up in this order: what was registered here; the families that come with the package
-(`doom_*`, `atari_*` and the other spellings of `envs.atari`, `toy_*`); Gymnasium's registry (`CartPole-v1`,
-or `module:Env-v0` to import the module that registers it); at last the packages with an entry point in the
-group `sf.envs`, each of which registers its own when it is loaded. Nothing is imported that the environment
-does not need.
+(`doom_*`, `atari_*` and the other spellings of `envs.atari`, `toy_*`); the spellings of `envs.parallel_names`
+for environments of several agents; Gymnasium's registry (`CartPole-v1`, or `module:Env-v0` to import the
+module that registers it); at last the packages with an entry point in the group `sf.envs`, each of which
+registers its own when it is loaded. Nothing is imported that the environment does not need.
 
 One's own environment takes one line, at the top level of a module that the trainer imports (a script's own
 top level is: worker processes import it again):
@@ -28,12 +28,15 @@ from gymnasium.vector import VectorEnv
 from envs.group import EnvGroup, EnvSpec
 from envs.gym_group import GymGroup
 from envs.options import EnvOptions
+from envs.parallel_group import ParallelEnv, ParallelGroup
+from envs.parallel_names import find_factory
 from envs.vector_group import VectorGroup
 
 # Modules with ENV_IDS, describe and make_group, imported (with their emulators) only when they are asked for.
 _FAMILIES = (
     (r"doom_", "envs.doom"),
     (r"atari_|ALE/|\w+NoFrameskip-v4$", "envs.atari"),
+    (r"toy_match_", "envs.match_toys"),
     (r"toy_", "envs.toys"),
 )
 
@@ -97,20 +100,15 @@ def register(env_id: str, *, describe: Describe, make_group: MakeGroup) -> None:
 
 def register_env(env_id: str, factory: Callable[..., gym.Env]) -> None:
     """Make the Gymnasium environment that `factory(**options.kwargs)` returns known as `env_id`."""
+    _registered[env_id] = _entry_of_singles(GymGroup, factory)
 
-    def make_gym_group(
-        env_id: str,
-        num_envs: int,
-        options: EnvOptions,
-        *,
-        seed: int,
-        first_env_idx: int,
-        core: int | None = None,
-    ) -> EnvGroup:
-        envs = [factory(**options.kwargs) for _ in range(num_envs)]
-        return GymGroup(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
 
-    register(env_id, describe=_describer(make_gym_group), make_group=make_gym_group)
+def register_parallel_env(env_id: str, factory: Callable[..., ParallelEnv]) -> None:
+    """Make the environment of several agents that `factory(**options.kwargs)` returns known as `env_id`.
+
+    It has PettingZoo's ParallelEnv API, or what `envs.parallel_group.ParallelEnv` has of it.
+    """
+    _registered[env_id] = _entry_of_singles(ParallelGroup, factory)
 
 
 def register_vector_env(env_id: str, factory: Callable[..., VectorEnv]) -> None:
@@ -138,6 +136,9 @@ def _find(env_id: str) -> _Entry:
             family = importlib.import_module(module)
             if env_id in family.ENV_IDS:
                 return _Entry(family.describe, family.make_group)
+    parallel_env = find_factory(env_id)
+    if parallel_env is not None:
+        return _entry_of_singles(ParallelGroup, parallel_env)
     if env_id in gym.registry or _module_registers(env_id):
         return _Entry(_describer(_make_gymnasium_group), _make_gymnasium_group)
     _load_entry_points()
@@ -168,6 +169,24 @@ def _load_entry_points() -> None:
         loaded = entry_point.load()  # a module that registers when it is imported, or a function that does
         if callable(loaded):
             loaded()
+
+
+def _entry_of_singles(group_type: type[GymGroup] | type[ParallelGroup], factory: Callable[..., Any]) -> _Entry:
+    """For environments that are made one by one."""
+
+    def make_group_of_singles(
+        env_id: str,
+        num_envs: int,
+        options: EnvOptions,
+        *,
+        seed: int,
+        first_env_idx: int,
+        core: int | None = None,
+    ) -> EnvGroup:
+        envs = [factory(**options.kwargs) for _ in range(num_envs)]
+        return group_type(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
+
+    return _Entry(_describer(make_group_of_singles), make_group_of_singles)
 
 
 def _describer(make: MakeGroup) -> Describe:

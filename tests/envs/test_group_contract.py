@@ -11,6 +11,7 @@ from group_driver import play
 
 from envs import EnvGroup, EnvOptions, make_group
 from envs.gym_group import GymGroup
+from envs.match_toys import ENV_IDS as MATCH_IDS
 from envs.toys import ENV_IDS as TOY_IDS
 from envs.vector_group import VectorGroup
 
@@ -35,7 +36,7 @@ def _vector(mode: gym.vector.AutoresetMode) -> Callable[[], EnvGroup]:
 
 
 GROUPS = {
-    **{toy: _named(toy) for toy in TOY_IDS},
+    **{toy: _named(toy) for toy in (*TOY_IDS, *MATCH_IDS)},
     "gymnasium_time_limit": _time_limited,
     "gymnasium_frameskip": _named("MountainCarContinuous-v0", env_frameskip=7),
     "vector_entry_point": _named("CartPole-v1", env_kwargs='{"max_episode_steps": 15}'),
@@ -44,8 +45,14 @@ GROUPS = {
     "vector_disabled": _vector(gym.vector.AutoresetMode.DISABLED),
     "atari_truncated": _named("atari_pong", atari_clip_rewards=False, env_kwargs='{"max_num_frames_per_episode": 60}'),
     "atari_terminated": _named("atari_breakout", atari_clip_rewards=False),
+    "match_of_agents_that_come_back": _named(
+        "toy_match_counting", env_kwargs='{"num_agents": 3, "episodes_per_match": 3}'
+    ),
+    "match_frameskip": _named("toy_match_counting", env_frameskip=3),
+    "pettingzoo_all_truncated": _named("pettingzoo:classic/rps_v2"),
+    "pettingzoo_agents_die": _named("pettingzoo:butterfly/knights_archers_zombies_v11"),
 }
-NUM_STEPS = {"gymnasium_frameskip": 320, "atari_truncated": 40, "atari_terminated": 180}
+NUM_STEPS = {"gymnasium_frameskip": 320, "atari_truncated": 40, "atari_terminated": 180, "pettingzoo_agents_die": 200}
 
 
 @pytest.fixture(params=GROUPS)
@@ -60,17 +67,18 @@ def played(name: str):
 
 def test_flags_follow_the_life_of_an_episode(played) -> None:
     _, steps = played
-    for n in range(NUM_ENVS):
-        late = False  # the previous row ended an episode whose successor has not begun
+    num_actors = len(steps[0].result.reward)
+    for n in range(num_actors):
+        late = False  # an earlier row ended an episode whose successor has not begun
         for step in steps:
             row = step.result
             assert row.valid[n] == (not late)
             if late:
-                assert row.first[n]
+                assert row.first[n] or num_actors > NUM_ENVS  # only an agent of a match may stay away for longer
                 assert row.reward[n] == 0.0
                 assert not row.terminated[n]
                 assert not row.truncated[n]
-                late = False
+                late = not row.first[n]
                 continue
             assert not (row.terminated[n] and row.truncated[n])
             assert not (row.truncated[n] and row.first[n])
@@ -84,7 +92,8 @@ def test_an_episode_is_reported_by_the_step_that_ends_it_with_its_return_and_len
         "vector_same_step",
         "vector_disabled",
     )  # the unseen first step of an episode counts as well
-    total, length, num_episodes = np.zeros(NUM_ENVS), np.zeros(NUM_ENVS, int), 0
+    num_actors = len(steps[0].result.reward)
+    total, length, num_episodes = np.zeros(num_actors), np.zeros(num_actors, int), 0
     for step in steps:
         row = step.result
         total += row.reward + np.float32(~row.valid * hidden)  # a step of CartPole pays 1

@@ -13,6 +13,8 @@ from group_driver import play
 import envs
 from envs import EnvOptions, registry
 from envs.gym_group import GymGroup
+from envs.match_toys import Pennies
+from envs.parallel_group import ParallelGroup
 from envs.toys import Bandit, Identity
 from envs.vector_group import VectorGroup
 
@@ -33,10 +35,17 @@ def test_importing_envs_imports_no_emulator_and_no_torch() -> None:
     code = (
         "import sys, envs;"
         "envs.make_group('MountainCar-v0', 1, envs.EnvOptions(), seed=0, first_env_idx=0).close();"
-        "print([name for name in ('torch', 'vizdoom', 'ale_py') if name in sys.modules])"
+        "envs.make_group('toy_match_rps', 1, envs.EnvOptions(), seed=0, first_env_idx=0).close();"
+        "print([name for name in ('torch', 'vizdoom', 'ale_py', 'pettingzoo') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_listing_all_names_does_not_import_pettingzoo() -> None:
+    code = "import sys, envs; envs.env_ids(); print('pettingzoo' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_one_line_registers_an_env_of_ones_own() -> None:
@@ -55,6 +64,37 @@ def test_a_vector_env_of_ones_own_is_registered_likewise() -> None:
     assert group.num_actors == 3
     assert group.spec == envs.describe("my_vector", EnvOptions())
     group.close()
+
+
+def test_a_parallel_env_of_ones_own_is_registered_likewise() -> None:
+    envs.register_parallel_env("my_match", Pennies)
+    spec = envs.describe("my_match", EnvOptions(env_frameskip=3))
+    assert (spec.num_agents, spec.frameskip) == (2, 3)
+    group = _make("my_match", 3)
+    assert isinstance(group, ParallelGroup)
+    assert group.num_actors == 6
+    _, steps = play(group, 2)
+    assert steps[0].result.terminated.all()
+    assert "my_match" in envs.env_ids()
+
+
+def test_ids_of_pettingzoo_work_as_they_are() -> None:
+    options = EnvOptions(env_kwargs='{"max_cycles": 4}')
+    group = envs.make_group("pettingzoo:classic/rps_v2", 2, options, seed=0, first_env_idx=0)
+    assert group.spec == envs.describe("pettingzoo:classic/rps_v2", options)
+    assert group.spec.num_agents == 2
+    _, steps = play(group, 5)
+    assert steps[3].result.truncated.all()
+    assert not steps[4].result.valid.any()
+
+
+def test_a_module_that_has_a_parallel_env_needs_no_registration(tmp_path, monkeypatch) -> None:
+    (tmp_path / "my_matches").mkdir()
+    (tmp_path / "my_matches" / "tag_v0.py").write_text("from envs.match_toys import CountingMatch as parallel_env\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    group = _make("my_matches.tag_v0:parallel_env", 2, env_kwargs='{"num_agents": 3}')
+    assert group.num_actors == 6
+    play(group, 1)
 
 
 def test_a_registered_name_goes_before_gymnasium_s() -> None:
@@ -118,6 +158,10 @@ def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tm
         ("CartPole-v9", "did you mean CartPole-v1"),
         ("zzzzqqqq", "is not known: register it with envs.register_env"),
         ("no_such_module:Env-v0", "no_such_module cannot be imported"),
+        ("no_such.game_v0:parallel_env", "No module named 'no_such': check the name, or pip install no_such"),
+        ("json:parallel_env", "the module json has no function parallel_env"),
+        ("pettingzoo:classic/rps_v1", r"env 'pettingzoo:classic/rps_v1' with .* v1 .* not found"),
+        ("toy_match_rsp", "did you mean toy_match_rps"),
     ],
 )
 def test_a_wrong_name_gets_a_sentence_that_helps(env_id: str, sentence: str) -> None:
@@ -148,9 +192,21 @@ def test_a_missing_package_of_gymnasium_is_named(monkeypatch) -> None:
         envs.describe("LunarLander-v3", EnvOptions())
 
 
+def test_a_wrong_keyword_of_a_parallel_env_is_named() -> None:
+    for env_id in ("pettingzoo:classic/rps_v2", "pettingzoo.classic.rps_v2:parallel_env"):
+        with pytest.raises(ValueError, match=f"env '{env_id}' with env_kwargs .*'gravitas'"):
+            envs.describe(env_id, EnvOptions(env_kwargs='{"gravitas": 1}'))
+
+
+def test_pettingzoo_is_named_where_it_is_missing(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "pettingzoo.env_registry.registration", None)
+    with pytest.raises(ValueError, match=r"env 'pettingzoo:classic/rps_v2': .* pip install 'pettingzoo>=1.27'"):
+        envs.describe("pettingzoo:classic/rps_v2", EnvOptions())
+
+
 def test_every_name_can_be_listed() -> None:
     names = envs.env_ids()
-    assert {"toy_memory", "atari_pong", "ALE/Pong-v5", "CartPole-v1"} <= set(names)
+    assert {"toy_memory", "toy_match_rps", "atari_pong", "ALE/Pong-v5", "CartPole-v1"} <= set(names)
     assert len(names) == len(set(names))
 
 

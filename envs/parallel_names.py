@@ -1,0 +1,55 @@
+"""Names of environments with PettingZoo's ParallelEnv API that need no registration.
+
+`pettingzoo:butterfly/knights_archers_zombies_v11` is an id of PettingZoo's own registry.
+`mpe2.simple_spread_v3:parallel_env` is the function `parallel_env(**kwargs)` of a module, as other packages have it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from envs.parallel_group import ParallelEnv
+
+_FUNCTION = "parallel_env"
+
+
+def find_factory(env_id: str) -> Callable[..., ParallelEnv] | None:
+    """What makes the environment from its keyword arguments; None for a name of another kind.
+
+    It raises ValueError, as its result does, where a package is missing or has no such environment, and where the
+    environment does not take its arguments.
+    """
+    package, colon, name = env_id.partition(":")
+    if colon and package == "pettingzoo":
+        return lambda **kwargs: _from_pettingzoo(env_id, name, kwargs)
+    if name == _FUNCTION:
+        return lambda **kwargs: _from_module(env_id, package, kwargs)
+    return None
+
+
+def _from_pettingzoo(env_id: str, name: str, kwargs: dict[str, Any]) -> ParallelEnv:
+    try:
+        registry = importlib.import_module("pettingzoo.env_registry.registration")
+        exceptions = importlib.import_module("pettingzoo.env_registry.exceptions")
+    except ImportError as error:
+        raise ValueError(f"env {env_id!r}: {error}: pip install 'pettingzoo>=1.27'") from error
+    try:
+        return registry.make("parallel", name, **kwargs)
+    except (exceptions.PettingZooRegistryError, ImportError, TypeError) as error:
+        raise ValueError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from error
+
+
+def _from_module(env_id: str, name: str, kwargs: dict[str, Any]) -> ParallelEnv:
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise ValueError(f"env {env_id!r}: {error}: check the name, or pip install {package}") from error
+    if not hasattr(module, _FUNCTION):
+        raise ValueError(f"env {env_id!r}: the module {name} has no function {_FUNCTION}: name the module that has")
+    try:
+        return module.parallel_env(**kwargs)
+    except (ImportError, TypeError) as error:
+        raise ValueError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from error
