@@ -28,7 +28,7 @@ from envs.options import EnvOptions
 core = max(os.sched_getaffinity(0))
 os.sched_setaffinity(0, {core})
 group = make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0, core=core)
-print(*(env._game.get_instance_id() for env in group._envs), flush=True)
+print(*(env._game.get_instance_id() for env in group._games), flush=True)
 sys.stdin.read()
 """
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parents[2])}
@@ -107,7 +107,7 @@ def test_close_ends_the_engines_and_can_be_repeated(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = set(engine_pids(os.getpid()))
     group = make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0)
-    instance_ids = [env._game.get_instance_id() for env in group._envs]
+    instance_ids = [env._game.get_instance_id() for env in group._games]
     pids = set(engine_pids(os.getpid())) - before
     assert len(pids) == 2
     group.close()

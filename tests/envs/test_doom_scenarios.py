@@ -7,7 +7,8 @@ import vizdoom
 
 from envs.actions import ActionSpec
 from envs.doom import ENV_IDS, describe
-from envs.doom.scenarios import SCENARIOS, config_path, turn_by
+from envs.doom.controls import turn_by
+from envs.doom.scenarios import SCENARIOS, config_path
 from envs.options import EnvOptions
 
 HAS_EXTRA = importlib.util.find_spec("envpool_assets") is not None
