@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from typing import Protocol
@@ -91,12 +92,13 @@ class DoomGroup:
         self.spec = spec
         self.num_actors = len(seeds) * spec.num_agents
         self._truncated = [False] * len(seeds)  # these games show their final frame: the next step resets them
-        self._games: list[Game] = []
+        with ThreadPoolExecutor(len(seeds)) as threads:  # much of the start of a match is waiting
+            starts = [threads.submit(start, seed) for seed in seeds]
         with ExitStack() as started:
-            for seed in seeds:
-                game = start(seed)
-                started.callback(game.close)
-                self._games.append(game)
+            for future in starts:
+                if future.exception() is None:
+                    started.callback(future.result().close)
+            self._games = [future.result() for future in starts]
             self._started = started.pop_all()  # nothing was raised: closing them is up to `close`
 
     def reset(self, obs: ObsRows) -> None:

@@ -40,6 +40,7 @@ def main() -> None:
     engine_path, *engine_args = sys.argv[5:]
     instance_id = engine_args[engine_args.index("+viz_instance_id") + 1]
     os.setsid()
+    close_all_but(our_fd, owner_fd)
     # The engine insists on making a folder _vizdoom where it starts: not in the user's working directory.
     start_folder = f"/dev/shm/ViZDoomFolder{instance_id}"
     os.mkdir(start_folder, mode=0o700)
@@ -54,6 +55,14 @@ def main() -> None:
     os.execv(engine_path, [engine_path, *engine_args])
 
 
+def close_all_but(*fds: int) -> None:
+    """Close what an engine that is started at the same time, by another thread, is to inherit: it would never end."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in fds:
+            with contextlib.suppress(OSError):  # the directory itself
+                os.close(int(name))
+
+
 def start_sweeper(our_fd: int, owner_fd: int, instance_id: str, start_folder: str) -> None:
     """Forked twice, so that init reaps it: the engine would not."""
     child_pid = os.fork()
@@ -63,7 +72,8 @@ def start_sweeper(our_fd: int, owner_fd: int, instance_id: str, start_folder: st
     if os.fork() > 0:
         os._exit(0)
     os.close(owner_fd)
-    os.read(our_fd, 1)
+    with contextlib.suppress(ConnectionResetError):  # the end of file, where nobody has read our process id
+        os.read(our_fd, 1)
     shutil.rmtree(start_folder, ignore_errors=True)
     for path in glob.glob(f"/dev/shm/ViZDoom*{instance_id}"):
         with contextlib.suppress(FileNotFoundError):  # ViZDoom removes them too, where it is closed in order

@@ -39,7 +39,7 @@ class Player:
 
     def begin(self, obs: Mapping[str, np.ndarray]) -> None:
         """Write the first observation of an episode."""
-        values = self._view.observe(self.game.get_state(), obs)
+        values = self._view.observe(self._state(), obs)
         self._shaper.begin(values)
         self._first_counts = self._counts = self._read_counters(values)
         self._shaped_return = 0.0
@@ -50,7 +50,7 @@ class Player:
 
     def observe(self, obs: Mapping[str, np.ndarray], is_last: bool) -> float:
         """Write the observation at the end of a step, and return the learner's reward."""
-        values = self._view.observe(self.game.get_state(), obs)
+        values = self._view.observe(self._state(), obs)
         before, self._counts = self._counts, self._read_counters(values)
         if self._shaped:
             shaped_reward = self._shaper.reward(values)
@@ -87,6 +87,12 @@ class Player:
             "shaped_return": self._shaped_return,
         }
         return Episode(actor_idx, frags, num_steps, num_frames, stats)
+
+    def _state(self) -> vizdoom.GameState:
+        state = self.game.get_state()
+        if state is None:
+            raise RuntimeError("the map has ended before the time of the match was over: choose another doom_map")
+        return state
 
     def _read_counters(self, values: Sequence[float]) -> list[float]:
         return [values[idx] for idx in self._counter_idxs]

@@ -3,6 +3,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -128,11 +129,13 @@ def test_a_dead_engine_makes_the_step_raise_and_the_group_can_still_be_closed():
     group.close()
 
 
-def test_when_an_engine_does_not_start_those_before_it_are_ended(monkeypatch):
+def test_when_an_engine_does_not_start_those_beside_it_are_ended(monkeypatch):
     started: list[vizdoom.DoomGame] = []
 
+    allowed = threading.Semaphore(1)
+
     def start_one(game: vizdoom.DoomGame) -> None:
-        if started:
+        if not allowed.acquire(blocking=False):
             raise RuntimeError("no more than one")
         engine.start_engine(game)
         started.append(game)

@@ -8,6 +8,7 @@ import vizdoom
 from envs.actions import ActionSpec
 from envs.doom import ENV_IDS, describe
 from envs.doom.controls import turn_by
+from envs.doom.matches import MATCHES
 from envs.doom.scenarios import SCENARIOS, config_path
 from envs.options import EnvOptions
 
@@ -50,7 +51,7 @@ def published(env_id: str) -> vizdoom.DoomGame:
 
 
 def test_every_task_is_listed_here():
-    assert set(ENV_IDS) == set(EXPECTED)
+    assert set(ENV_IDS) == {*EXPECTED, *MATCHES}
 
 
 @pytest.mark.parametrize("env_id", INSTALLED)
