@@ -19,7 +19,7 @@ from envs.doom.watchdog import Watchdog
 from envs.group import Episode
 
 JOIN_LIMIT_S = 40.0  # a second where nothing else runs
-MAX_TICS_FOR_A_BOT = 35
+MAX_TICS_FOR_BOTS = 70  # two or three, if the map is large enough
 TICS_IN_STEP = 4  # what an engine makes of its lead shows within two
 MAX_TICS_OUT_OF_STEP = 20
 
@@ -162,15 +162,19 @@ class Match:
         raise RuntimeError(f"{len(self._players)} Doom engines did not fall into step: is the machine very busy?")
 
     def _add_bots(self) -> None:
-        """One at a time: of two that come in the same tic, the second may land on a player, which that dies of."""
-        for count in range(len(self._players), len(self._players) + self._num_bots):
+        """Let the bots in, and play on until all agents live: bots come in where somebody may stand, who dies of it."""
+        for _ in range(self._num_bots):
             self._host.send_game_command("addbot")
-            for _ in range(MAX_TICS_FOR_A_BOT):
-                self._advance(1)
-                if self._host.get_game_variable(vizdoom.GameVariable.PLAYER_COUNT) > count:
-                    break
-            else:
-                raise RuntimeError(f"no bot came to the match in {MAX_TICS_FOR_A_BOT} tics: is bots.cfg readable?")
+        num_players = len(self._players) + self._num_bots
+        for _ in range(MAX_TICS_FOR_BOTS):
+            everybody_is_in = self._host.get_game_variable(vizdoom.GameVariable.PLAYER_COUNT) == num_players
+            if everybody_is_in and not any(player.game.is_player_dead() for player in self._players):
+                return
+            self._advance(1)
+        raise RuntimeError(
+            f"not all of {self._num_bots} bots came to the match within {MAX_TICS_FOR_BOTS} tics: use fewer, or "
+            "another doom_map"
+        )
 
     def _advance(self, tics: int) -> None:
         with self._watchdog:

@@ -42,6 +42,7 @@ class Player:
         values = self._view.observe(self._state(), obs)
         self._shaper.begin(values)
         self._first_counts = self._counts = self._read_counters(values)
+        self._first_frags = self.game.get_server_state().players_frags  # bots may have some, of having come in
         self._shaped_return = 0.0
 
     def act(self, choices: Sequence[int]) -> None:
@@ -68,12 +69,15 @@ class Player:
         _, deaths, hits, damage = (now - first for now, first in zip(self._counts, self._first_counts, strict=True))
         server = self.game.get_server_state()
         number = int(self.game.get_game_variable(vizdoom.GameVariable.PLAYER_NUMBER))
-        frags = float(server.players_frags[number])
-        best_other = max(
-            float(other_frags)
-            for other, (other_frags, plays) in enumerate(zip(server.players_frags, server.players_in_game, strict=True))
-            if plays and other != number
-        )
+        frags_of = {
+            player: float(now - first)
+            for player, (plays, now, first) in enumerate(
+                zip(server.players_in_game, server.players_frags, self._first_frags, strict=True)
+            )
+            if plays
+        }
+        frags = frags_of.pop(number)
+        best_other = max(frags_of.values())
         win = float(frags > best_other)
         stats = {
             "frags": frags,

@@ -44,6 +44,7 @@ GROUPS = {
     "vector_disabled": _vector(gym.vector.AutoresetMode.DISABLED),
     "atari_truncated": _named("atari_pong", atari_clip_rewards=False, env_kwargs='{"max_num_frames_per_episode": 60}'),
     "atari_terminated": _named("atari_breakout", atari_clip_rewards=False),
+    "doom_match": _named("doom_duel_bots", doom_match_s=1, doom_shaping=False),
 }
 NUM_STEPS = {"gymnasium_frameskip": 320, "atari_truncated": 40, "atari_terminated": 180}
 
