@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import vizdoom
-from test_doom_engine import engine_pids, eventually, shared_files
+from test_doom_engine import ENVIRONMENT, OWNER, engine_pids, eventually, shared_files
 from test_doom_group import Stage
 
 from envs.doom import engine, make_group, match, watchdog
@@ -196,6 +198,22 @@ def test_an_engine_that_dies_or_hangs_makes_the_step_raise_and_close_ends_the_ot
     assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in launchers | engines))
     assert not shared_files(instance_ids)
     assert threading.active_count() == num_threads
+
+
+def test_the_engines_of_a_match_die_with_their_owner(tmp_path):
+    code = OWNER.replace('"doom_basic", 2', '"doom_duel", 1').replace("env._game", "env._host")
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=tmp_path, env=ENVIRONMENT) as owner:
+        assert owner.stdout is not None
+        instance_ids = owner.stdout.readline().split()
+        launchers = set(engine_pids(owner.pid))
+        engines = engines_behind(launchers)
+        assert len(launchers) == len(engines) == 2
+        owner.kill()
+    assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in launchers | engines))
+    assert not shared_files(instance_ids)
+    assert not list(tmp_path.iterdir())
 
 
 def test_close_ends_the_engines_of_a_match_and_gives_its_port_back(stage, tmp_path, monkeypatch):
