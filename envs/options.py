@@ -27,13 +27,39 @@ class EnvOptions:
     Default: 0 for atari_NAME, 0.25 for ALE/NAME-v5."""
 
     doom_shaping: bool = True
-    """Doom: add the scenario's shaped rewards. The reported return is always the scenario's own."""
+    """Doom: shaped rewards for the learner. The reported return is always the scenario's own; of a match, the frags."""
+
+    doom_map: str | None = None
+    """Doom matches: a map of doom_wad. Default: MAP02 of cig.wad, or the first one of another doom_wad."""
+
+    doom_wad: str | None = None
+    """Doom matches: path of a WAD, or the name of one that comes with ViZDoom. Default: cig.wad."""
+
+    doom_num_agents: int | None = None
+    """doom_deathmatch: agents of a match. Default: 4."""
+
+    doom_num_bots: int | None = None
+    """doom_deathmatch, doom_deathmatch_bots: the engine's own bots in a match. Default: none, and 7."""
+
+    doom_bot_difficulty: int | None = None
+    """Doom matches: how well all bots aim and react, from 0 to 100. Default: ViZDoom's bots, which differ."""
+
+    doom_match_s: float = 240.0
+    """Doom matches: time limit, in seconds of the game (35 tics each)."""
 
     def __post_init__(self) -> None:
         if self.env_frameskip is not None and self.env_frameskip < 1:
             raise ValueError(f"env_frameskip is {self.env_frameskip}: it must be at least 1 frame a step")
         if self.atari_sticky is not None and not 0.0 <= self.atari_sticky < 1.0:
             raise ValueError(f"atari_sticky is {self.atari_sticky}: a probability from 0 to below 1")
+        if self.doom_num_agents is not None and self.doom_num_agents < 1:
+            raise ValueError(f"doom_num_agents is {self.doom_num_agents}: at least 1")
+        if self.doom_num_bots is not None and self.doom_num_bots < 0:
+            raise ValueError(f"doom_num_bots is {self.doom_num_bots}: 0 or greater")
+        if self.doom_bot_difficulty is not None and not 0 <= self.doom_bot_difficulty <= 100:
+            raise ValueError(f"doom_bot_difficulty is {self.doom_bot_difficulty}: from 0 to 100")
+        if not 1.0 <= self.doom_match_s <= 3600.0:
+            raise ValueError(f"doom_match_s is {self.doom_match_s}: from 1 second to an hour of the game")
         self.kwargs  # noqa: B018  a wrong JSON is reported at once
 
     @property

@@ -5,7 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import shlex
+import socket
 import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import vizdoom
@@ -37,7 +42,8 @@ def start_engine(game: vizdoom.DoomGame) -> None:
     game.set_doom_config_path(os.devnull)  # else every engine reads, and at its end writes, ./_vizdoom.ini
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
-            _init(game)
+            with _launcher(game):
+                game.init()
             return
         except START_ERRORS as error:
             reason = str(error)
@@ -49,23 +55,55 @@ def start_engine(game: vizdoom.DoomGame) -> None:
     )
 
 
-def _init(game: vizdoom.DoomGame) -> None:
-    read_fd, write_fd = os.pipe()
+def start_joined_engines(games: Sequence[vizdoom.DoomGame], limit_s: float) -> list[int]:
+    """Start the engines of one network game at once, since each of them waits for all others.
+
+    Returns the ids of their processes; to kill one is the only way to end an engine that waits for another.
+    Raises TimeoutError, with every engine ended, where they have not all joined after `limit_s` seconds.
+    """
+    _require_shared_memory()
+    for game in games:
+        game.set_doom_config_path(os.devnull)
+    try:
+        with ThreadPoolExecutor(len(games)) as threads:
+            pids = [*threads.map(partial(_join, limit_s=limit_s), games)]
+        if all(game.is_multiplayer_game() for game in games):
+            return pids
+        reason = f"not within {limit_s:.0f} s"
+    except START_ERRORS as error:
+        reason = str(error)
+    for game in games:
+        game.close()
+    raise TimeoutError(f"{len(games)} Doom engines did not join each other: {reason}")
+
+
+def _join(game: vizdoom.DoomGame, limit_s: float) -> int:
+    """Returns the process id of what stands between the engine and us."""
+    with _launcher(game, limit_s) as pipe:
+        game.init()
+        return int(pipe.recv(16))
+
+
+@contextmanager
+def _launcher(game: vizdoom.DoomGame, join_limit_s: float = 0.0) -> Iterator[socket.socket]:
+    """Have `game.init()` execute `launcher.py`. Yields what that sends its process id to."""
+    ours, launchers = socket.socketpair()
     script_fd = os.memfd_create("vizdoom-launcher")
     try:
-        for fd in (read_fd, write_fd, script_fd):
+        for fd in (ours.fileno(), launchers.fileno(), script_fd):
             os.set_inheritable(fd, True)
-        arguments = [os.getpid(), read_fd, write_fd, vizdoom.exe_path]
+        arguments = [os.getpid(), launchers.fileno(), ours.fileno(), join_limit_s, vizdoom.exe_path]
         command = shlex.join([sys.executable, "-I", "-S", str(LAUNCHER), *map(str, arguments)])
         # ViZDoom takes one path, without arguments. A script in memory needs no folder that permits
         # execution, and sh, unlike a #! line, copes with a long path of the interpreter or one with spaces.
         os.write(script_fd, f'#!/bin/sh\nexec {command} "$@"\n'.encode())
         game.set_vizdoom_path(f"/proc/self/fd/{script_fd}")
-        game.init()
+        yield ours
     finally:
-        os.write(write_fd, b"!")  # the sweeper's word
-        for fd in (read_fd, write_fd, script_fd):
-            os.close(fd)
+        ours.send(b"!!")  # a word for the sweeper, and one for who waits until a game is joined
+        ours.close()
+        launchers.close()
+        os.close(script_fd)
 
 
 def _require_shared_memory() -> None:

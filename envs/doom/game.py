@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import chain
-from operator import getitem
 from pathlib import Path
 
 import numpy as np
 import vizdoom
 
 from envs.doom.engine import start_engine
-from envs.doom.frames import shrink
 from envs.doom.scenarios import Scenario
-from envs.doom.shaping import shaped_reward
+from envs.doom.shaping import NO_SHAPING, Shaper
+from envs.doom.view import View
 from envs.group import Episode
 
 
@@ -33,49 +31,39 @@ class DoomEnv:
 
         Raises RuntimeError where the engine does not start.
         """
-        self._options = [head.options for head in scenario.heads]
         self._frameskip = frameskip
         self._reward_scale = scenario.reward_scale
         self._kills_are_objective = scenario.kills_are_objective
-        self._measured_scales = np.array([measurement.scale for measurement in scenario.measurements])
-        self._measured_caps = np.array([measurement.cap for measurement in scenario.measurements])
-        shaping = scenario.shaping if shaped else ()
-        names = [item.variable for item in scenario.measurements]
-        names += [item.variable for item in shaping]
-        variables = [*dict.fromkeys(names)]  # the measurements first, in their order
-        self._shaping = [(variables.index(item.variable), item) for item in shaping]
-        self._values: list[float] = []  # of the variables, when they were last observed
+        shaping = scenario.shaping if shaped else NO_SHAPING
+        self._view = View(scenario.heads, scenario.measurements, [term.variable for term in shaping.terms])
+        self._shaper = Shaper(shaping, self._view.variables)
 
         self._game = vizdoom.DoomGame()
         self._game.load_config(str(config))
         self._time_limit = self._game.get_episode_timeout() or sys.maxsize  # tics
         self._game.set_episode_timeout(0)
-        buttons = [button for head in scenario.heads for button in head.buttons]
-        self._game.set_available_buttons([getattr(vizdoom.Button, button) for button in buttons])
-        self._game.set_available_game_variables([getattr(vizdoom.GameVariable, name) for name in variables])
-        self._game.set_screen_resolution(vizdoom.ScreenResolution.RES_160X120)
-        self._game.set_screen_format(vizdoom.ScreenFormat.RGB24)
-        self._game.set_window_visible(False)
+        self._view.configure(self._game)
         self._game.set_seed(seed)
         start_engine(self._game)
         self._begin_episode()
 
-    def reset(self, obs: Mapping[str, np.ndarray]) -> None:
+    def reset(self, obs: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Start the next episode and write its first observation."""
         if self._num_steps > 0:  # an engine starts with an episode
             self._game.new_episode()
         self._begin_episode()
-        self._observe(self._game.get_state(), obs)
+        self._shaper.begin(self._view.observe(self._game.get_state(), obs[0]))
 
-    def step(self, choices: Sequence[int], obs: Mapping[str, np.ndarray]) -> tuple[float, bool, bool]:
+    def step(
+        self, choices: Sequence[Sequence[int]], obs: Sequence[Mapping[str, np.ndarray]]
+    ) -> tuple[list[float], bool, bool]:
         """Hold the buttons of one option a head for `frameskip` tics, or fewer up to the time limit.
 
         Returns (learner's reward, terminated, truncated), and writes the observation, unless terminated:
         then there is none. Raises a ViZDoom exception where the engine has died.
         """
         tics = min(self._frameskip, self._time_limit - self._tics)
-        buttons = list(chain.from_iterable(map(getitem, self._options, choices)))
-        reward = self._game.make_action(buttons, tics)
+        reward = self._game.make_action(self._view.buttons(choices[0]), tics)
         self._return += reward
         self._tics += tics
         self._num_steps += 1
@@ -84,14 +72,16 @@ class DoomEnv:
         terminated = state is None
         truncated = not terminated and self._tics == self._time_limit
         if not terminated:
-            before = self._values
-            self._observe(state, obs)
-            if self._values != before and not truncated:
-                reward += shaped_reward(self._shaping, before, self._values)
+            shaped_reward = self._shaper.reward(self._view.observe(state, obs[0]))
+            if not truncated:
+                reward += shaped_reward
         self._shaped_return += reward
-        return reward, terminated, truncated
+        return [reward], terminated, truncated
 
-    def episode(self, actor_idx: int) -> Episode:
+    def set_shaping(self, agent_idx: int, weights: Sequence[float]) -> None:
+        self._shaper.set_weights(weights)
+
+    def episodes(self, first_actor_idx: int) -> list[Episode]:
         """What to report of the episode that has just ended. Call it before `reset`."""
         stats = {"shaped_return": self._shaped_return}
         if self._kills_are_objective:
@@ -100,7 +90,7 @@ class DoomEnv:
         num_frames = self._game.get_episode_time() - self._start_time
         if num_frames < 0:  # the map is over, and its clock at zero: the last step counts in full
             num_frames = self._tics
-        return Episode(actor_idx, self._return, self._num_steps, num_frames, stats)
+        return [Episode(first_actor_idx, self._return, self._num_steps, num_frames, stats)]
 
     def close(self) -> None:
         """End the engine. Does nothing where it has ended already."""
@@ -112,13 +102,3 @@ class DoomEnv:
         self._num_steps = 0
         self._return = 0.0
         self._shaped_return = 0.0
-
-    def _observe(self, state: vizdoom.GameState, obs: Mapping[str, np.ndarray]) -> None:
-        shrink(state.screen_buffer, obs["obs"])
-        variables = state.game_variables
-        if variables is None:
-            return
-        self._values = variables.tolist()
-        count = len(self._measured_scales)
-        if count:
-            np.minimum(variables[:count] * self._measured_scales, self._measured_caps, out=obs["measurements"])

@@ -1,37 +1,63 @@
-"""Single-player Doom as an environment group: what the registry asks of a task, and games stepped in turn."""
+"""Doom as an environment group: what the registry asks of a task, and games stepped in turn."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
+from typing import Protocol
 
-import gymnasium as gym
 import numpy as np
 
-from envs.doom.frames import FRAME_SHAPE
+from envs.doom.controls import FULL_HEADS, MEASUREMENTS
 from envs.doom.game import DoomEnv
+from envs.doom.match import Match
+from envs.doom.matches import FRAMESKIP, MATCHES, match_setup
 from envs.doom.scenarios import config_path, find_scenario
+from envs.doom.view import spaces
 from envs.group import EnvSpec, Episode, ObsRows, StepResult
 from envs.options import EnvOptions
+
+_Rows = Sequence[Mapping[str, np.ndarray]]  # of one game, an agent each
+
+
+class Game(Protocol):
+    """What plays: a scenario with one agent, or a match with one or more. See `DoomEnv` and `Match`."""
+
+    def reset(self, obs: _Rows) -> None: ...
+
+    def step(self, choices: Sequence[Sequence[int]], obs: _Rows) -> tuple[list[float], bool, bool]: ...
+
+    def set_shaping(self, agent_idx: int, weights: Sequence[float]) -> None: ...
+
+    def episodes(self, first_actor_idx: int) -> list[Episode]: ...
+
+    def close(self) -> None: ...
 
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     """What an actor of `env_id` sees and does. Starts no engine.
 
-    obs: [72, 128, 3] uint8, RGB, channels last. measurements, where the scenario has them: [23] float32.
-    Raises ValueError for an unknown task and for one whose map is not installed.
+    obs: [72, 128, 3] uint8, RGB, channels last. measurements, where the task has them: [23] float32.
+    Raises ValueError for an unknown task, for one whose map is not installed, and for options that do not fit.
     """
-    config_path(env_id)
-    scenario = find_scenario(env_id)
-    spaces: dict[str, gym.Space] = {"obs": gym.spaces.Box(0, 255, FRAME_SHAPE, np.uint8)}
-    if scenario.measurements:
-        shape = (len(scenario.measurements),)
-        spaces["measurements"] = gym.spaces.Box(-np.inf, np.inf, shape, np.float32)
-    sizes = [len(head.options) for head in scenario.heads]
+    if env_id in MATCHES:
+        setup = match_setup(env_id, options)
+        obs_space, action_space = spaces(FULL_HEADS, MEASUREMENTS)
+        num_agents, frameskip, weights = setup.num_agents, FRAMESKIP, setup.shaping.weights
+    else:
+        config_path(env_id)
+        scenario = find_scenario(env_id)
+        obs_space, action_space = spaces(scenario.heads, scenario.measurements)
+        num_agents, frameskip, weights = 1, scenario.frameskip, scenario.shaping.weights
     return EnvSpec(
-        obs_space=gym.spaces.Dict(spaces),
-        action_space=gym.spaces.Discrete(sizes[0]) if len(sizes) == 1 else gym.spaces.MultiDiscrete(sizes),
-        frameskip=options.env_frameskip or scenario.frameskip,
+        obs_space,
+        action_space,
+        num_agents,
+        options.env_frameskip or frameskip,
+        weights if options.doom_shaping else {},
     )
 
 
@@ -49,53 +75,73 @@ def make_group(
         # waits in turn: with this policy, which engines inherit as well, a step takes half the context
         # switches, 8% less time.
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    start: Callable[[int], Game]
+    if env_id in MATCHES:
+        start = partial(Match, match_setup(env_id, options), spec.frameskip, options.doom_shaping)
+    else:
+        start = partial(DoomEnv, find_scenario(env_id), config_path(env_id), spec.frameskip, options.doom_shaping)
     seeds = [int(np.random.SeedSequence((seed, first_env_idx + e)).generate_state(1)[0]) for e in range(num_envs)]
-    return DoomGroup(env_id, spec, options.doom_shaping, seeds)
+    return DoomGroup(spec, start, seeds)
 
 
 class DoomGroup:
-    """An `envs.group.EnvGroup` of one game per seed. The games take turns: they share a core."""
+    """An `envs.group.ShapedGroup` of one game per seed. The games take turns: they share a core."""
 
-    def __init__(self, env_id: str, spec: EnvSpec, shaped: bool, seeds: list[int]) -> None:
-        """seeds: of 32 bits, one per game."""
+    def __init__(self, spec: EnvSpec, start: Callable[[int], Game], seeds: list[int]) -> None:
+        """start: starts a game, from its seed of 32 bits."""
         self.spec = spec
-        self.num_actors = len(seeds)
-        self._truncated = [False] * self.num_actors  # those show their final frame: the next step resets them
-        self._envs: list[DoomEnv] = []
+        self.num_actors = len(seeds) * spec.num_agents
+        self._truncated = [False] * len(seeds)  # these games show their final frame: the next step resets them
+        with ThreadPoolExecutor(len(seeds)) as threads:  # much of the start of a match is waiting
+            starts = [threads.submit(start, seed) for seed in seeds]
         with ExitStack() as started:
-            for seed in seeds:
-                env = DoomEnv(find_scenario(env_id), config_path(env_id), spec.frameskip, shaped, seed)
-                started.callback(env.close)
-                self._envs.append(env)
+            for future in starts:
+                if future.exception() is None:
+                    started.callback(future.result().close)
+            self._games = [future.result() for future in starts]
             self._started = started.pop_all()  # nothing was raised: closing them is up to `close`
 
     def reset(self, obs: ObsRows) -> None:
-        self._truncated = [False] * self.num_actors
-        for n, env in enumerate(self._envs):
-            env.reset({key: rows[n] for key, rows in obs.items()})
+        self._truncated = [False] * len(self._games)
+        for e, game in enumerate(self._games):
+            game.reset(self._rows_of(e, obs))
 
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         episodes = []
-        for n, (env, choices) in enumerate(zip(self._envs, discrete.tolist(), strict=True)):
-            rows = {key: rows_of_key[n] for key, rows_of_key in obs.items()}
-            was_truncated = self._truncated[n]
+        choices = discrete.tolist()
+        for e, game in enumerate(self._games):
+            actors = self._actors_of(e)
+            rows = self._rows_of(e, obs)
+            was_truncated = self._truncated[e]
+            rewards: list[float] | float = 0.0
+            terminated = truncated = False
             if was_truncated:
-                env.reset(rows)
-                reward, terminated, truncated = 0.0, False, False
+                game.reset(rows)
             else:
-                reward, terminated, truncated = env.step(choices, rows)
+                rewards, terminated, truncated = game.step(choices[actors], rows)
                 if terminated or truncated:
-                    episodes.append(env.episode(n))
+                    episodes += game.episodes(actors.start)
                 if terminated:
-                    env.reset(rows)
-            self._truncated[n] = truncated
-            result.reward[n] = reward
-            result.terminated[n] = terminated
-            result.truncated[n] = truncated
-            result.valid[n] = not was_truncated
-            result.first[n] = terminated or was_truncated
+                    game.reset(rows)
+            self._truncated[e] = truncated
+            result.reward[actors] = rewards
+            result.terminated[actors] = terminated
+            result.truncated[actors] = truncated
+            result.valid[actors] = not was_truncated
+            result.first[actors] = terminated or was_truncated
         return episodes
+
+    def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
+        env_idx, agent_idx = divmod(actor_idx, self.spec.num_agents)
+        self._games[env_idx].set_shaping(agent_idx, weights.tolist())
 
     def close(self) -> None:
         """End all engines. A failure to end one does not keep the others."""
         self._started.close()
+
+    def _actors_of(self, env_idx: int) -> slice:
+        return slice(env_idx * self.spec.num_agents, (env_idx + 1) * self.spec.num_agents)
+
+    def _rows_of(self, env_idx: int, obs: ObsRows) -> _Rows:
+        actors = self._actors_of(env_idx)
+        return [{key: rows[n] for key, rows in obs.items()} for n in range(actors.start, actors.stop)]

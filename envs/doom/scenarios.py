@@ -1,4 +1,4 @@
-"""The single-player Doom tasks: one table, and what its rows are made of.
+"""The single-player Doom tasks, in one table.
 
 Map, skill, time limit, the scenario's own reward and what is drawn come from the scenario's .cfg file, as
 published with ViZDoom (and, for the battle maps, with envpool-assets). The table says what the paper
@@ -10,53 +10,23 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 
-from envs.doom.shaping import HEALTH_AND_AMMO, MEDIKITS, Shaping
-
-
-@dataclass(frozen=True)
-class Head:
-    """One categorical choice: option i holds the buttons, in their order, at `options[i]` for a step."""
-
-    buttons: tuple[str, ...]
-    options: tuple[tuple[float, ...], ...]
-
-
-def one_of(*buttons: str) -> Head:
-    """Nothing, or one of the buttons."""
-    count = len(buttons)
-    nothing = (0.0,) * count
-    return Head(buttons, (nothing, *(tuple(float(i == j) for j in range(count)) for i in range(count))))
-
-
-def turn_by(num_options: int, max_degrees: float) -> Head:
-    """Turn, in every tic, by one of `num_options` equally spaced angles from -max_degrees to max_degrees."""
-    step = 2 * max_degrees / (num_options - 1)
-    return Head(("TURN_LEFT_RIGHT_DELTA",), tuple((i * step - max_degrees,) for i in range(num_options)))
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One of the numbers beside the image: min(game variable x scale, cap)."""
-
-    variable: str
-    scale: float = 1.0
-    cap: float = inf
-
-
-MEASUREMENTS = (
-    Measurement("SELECTED_WEAPON"),
-    Measurement("SELECTED_WEAPON_AMMO", 1 / 15, 5.0),
-    Measurement("HEALTH", 1 / 30),
-    Measurement("ARMOR", 1 / 30),
-    Measurement("USER2", 1 / 10),
-    Measurement("ATTACK_READY"),
-    Measurement("PLAYER_COUNT", 1 / 5),
-    *(Measurement(f"WEAPON{slot}") for slot in range(8)),
-    *(Measurement(f"AMMO{slot}", 1 / 15, 5.0) for slot in range(8)),
+from envs.doom.controls import (
+    ATTACK,
+    BATTLE_HEADS,
+    DEATHMATCH_HEADS,
+    MEASUREMENTS,
+    MOVE,
+    SHOOT_OR_STRAFE,
+    SHOOT_OR_TURN,
+    STRAFE,
+    TURN,
+    WALK_OR_TURN,
+    Head,
+    Measurement,
 )
+from envs.doom.shaping import HEALTH_AND_AMMO, MEDIKITS, NO_SHAPING, Shaping
 
 
 @dataclass(frozen=True)
@@ -67,24 +37,11 @@ class Scenario:
     heads: tuple[Head, ...]
     frameskip: int = 4
     reward_scale: float = 1.0  # the learner's reward is the scenario's times this, plus the shaping
-    shaping: tuple[Shaping, ...] = ()
+    shaping: Shaping = NO_SHAPING
     measurements: tuple[Measurement, ...] = ()
     kills_are_objective: bool = False  # else the return is
     needs_extra: bool = False  # map and .cfg come with envpool-assets
 
-
-TURN = one_of("TURN_LEFT", "TURN_RIGHT")
-STRAFE = one_of("MOVE_LEFT", "MOVE_RIGHT")
-MOVE = one_of("MOVE_FORWARD", "MOVE_BACKWARD")
-ATTACK = one_of("ATTACK")
-SPRINT = one_of("SPEED")
-WEAPON = one_of(*(f"SELECT_WEAPON{slot}" for slot in range(1, 7)))
-SHOOT_OR_STRAFE = one_of("MOVE_LEFT", "MOVE_RIGHT", "ATTACK")
-SHOOT_OR_TURN = one_of("TURN_LEFT", "TURN_RIGHT", "ATTACK")
-WALK_OR_TURN = one_of("TURN_LEFT", "TURN_RIGHT", "MOVE_FORWARD", "MOVE_BACKWARD")
-
-BATTLE_HEADS = (MOVE, STRAFE, ATTACK, SPRINT, turn_by(11, max_degrees=10.0))
-DEATHMATCH_HEADS = (MOVE, STRAFE, WEAPON, ATTACK, SPRINT, turn_by(21, max_degrees=12.5))
 
 SCENARIOS = {
     "doom_basic": Scenario("basic.cfg", (SHOOT_OR_STRAFE,), reward_scale=0.01),

@@ -1,40 +1,176 @@
-"""Shaped rewards: what the learner gets for changes of game variables, on top of the scenario's reward.
+"""Shaped rewards: what the learner gets for changes of game variables.
 
-They are hyperparameters, and no part of the score.
+The weights are hyperparameters of the policy that plays, and no part of the score. Those of the matches are
+the ones that Petrenko et al. 2020 trained with, against bots and in self-play.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
+
+HELD_WEAPON = "held_weapon"  # the weight of a weapon that is kept in hand: for each step, if it can shoot
+HELD_STEPS = 5  # so long it has to be in hand already
+
+NUM_SLOTS = 8
+SLOT_WORTH = (1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 10.0, 10.0)  # what a weapon and its ammunition are worth, by its slot
+
+
+@dataclass(frozen=True)
+class Term:
+    """The reward for a change of one game variable from one step to the next.
+
+    For each unit by which it grew, that is the weight `<weight>_up` times `worth`; for each unit by which it shrank,
+    the weight `<weight>_down` times `worth`.
+    """
+
+    variable: str
+    weight: str
+    worth: float = 1.0
+    max_change: float = inf  # a greater change counts as this one
 
 
 @dataclass(frozen=True)
 class Shaping:
-    """The reward for a change of one game variable from one step to the next."""
+    """What is rewarded, and the weights before anybody changes them, by name."""
 
-    variable: str
-    up: float  # for each unit by which it grew
-    down: float  # for each unit by which it shrank
-    max_change: float = inf  # a greater change counts as this one
+    terms: tuple[Term, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
-_AMMO_WORTH = (1, 1, 1, 5, 5, 5, 10, 10)  # by slot: ammunition of a stronger weapon is worth more
-HEALTH_AND_AMMO = (
-    Shaping("HEALTH", up=0.005, down=-0.003),
-    *(Shaping(f"AMMO{slot}", up=0.0002 * p, down=-0.0001 * p) for slot, p in enumerate(_AMMO_WORTH)),
+_AMMO = tuple(Term(f"AMMO{slot}", "ammo", SLOT_WORTH[slot]) for slot in range(NUM_SLOTS))
+
+NO_SHAPING = Shaping()
+MEDIKITS = Shaping(  # 1 each, whatever it heals
+    (Term("HEALTH", "medikit", max_change=1.0),),
+    {"medikit_up": 1.0, "medikit_down": 0.0},
 )
-MEDIKITS = (Shaping("HEALTH", up=1.0, down=0.0, max_change=1.0),)  # 1 each, whatever it heals
+HEALTH_AND_AMMO = Shaping(
+    (Term("HEALTH", "health"), *_AMMO),
+    {"health_up": 0.005, "health_down": -0.003, "ammo_up": 0.0002, "ammo_down": -0.0001},
+)
+
+_MATCH_TERMS = (
+    Term("FRAGCOUNT", "frag"),
+    Term("DEATHCOUNT", "death"),
+    Term("HITCOUNT", "hit", max_change=5.0),
+    Term("DAMAGECOUNT", "damage", max_change=200.0),
+    Term("HEALTH", "health"),
+    Term("ARMOR", "armor"),
+    *(Term(f"WEAPON{slot}", "weapon", SLOT_WORTH[slot]) for slot in range(NUM_SLOTS)),
+    *_AMMO,
+)
+_MATCH_WEIGHTS = {
+    "frag_up": 1.0,
+    "frag_down": -1.5,
+    "death_up": -0.75,
+    "death_down": 0.75,
+    "hit_up": 0.01,
+    "hit_down": -0.01,
+    "damage_up": 0.003,
+    "damage_down": -0.003,
+    "health_up": 0.005,
+    "health_down": -0.003,
+    "armor_up": 0.005,
+    "armor_down": -0.001,
+    "weapon_up": 0.02,
+    "weapon_down": -0.01,
+    "ammo_up": 0.0002,
+    "ammo_down": -0.0001,
+    HELD_WEAPON: 0.0002,
+}
+AGAINST_BOTS = Shaping(_MATCH_TERMS, _MATCH_WEIGHTS)
+SELF_PLAY = Shaping(
+    _MATCH_TERMS,
+    {
+        **_MATCH_WEIGHTS,
+        "frag_down": -0.001,
+        "death_up": -1.0,
+        "death_down": 1.0,
+        "hit_up": 0.0,
+        "hit_down": 0.0,
+        "damage_up": 0.01,
+        "damage_down": -0.01,
+        "health_up": 0.01,
+        "health_down": -0.01,
+    },
+)
 
 
-def shaped_reward(shaping: Sequence[tuple[int, Shaping]], before: Sequence[float], after: Sequence[float]) -> float:
-    """The sum over `shaping`: pairs of where a variable stands in `before` and `after`, and its worth."""
+@dataclass(frozen=True)
+class Price:
+    """A term with its weights in, and the position of its variable among those that are observed."""
+
+    idx: int
+    up: float
+    down: float
+    max_change: float = inf
+
+
+def change_reward(prices: Sequence[Price], before: Sequence[float], after: Sequence[float]) -> float:
+    """The reward for the changes from one observation of the variables to the next."""
     reward = 0.0
-    for idx, item in shaping:
-        change = after[idx] - before[idx]
+    for price in prices:
+        change = after[price.idx] - before[price.idx]
         if change > 0:
-            reward += item.up * min(change, item.max_change)
+            reward += price.up * min(change, price.max_change)
         elif change < 0:
-            reward += item.down * min(-change, item.max_change)
+            reward += price.down * min(-change, price.max_change)
     return reward
+
+
+def held_weapon_reward(weight: float, slot: int, ammo: float, held_steps: int) -> float:
+    """The reward of a step that ends with a weapon in hand: 0 for less than `HELD_STEPS` and without ammunition.
+
+    slot: of the weapon, -1 for none. held_steps: for how many steps it has been the same one.
+    """
+    if held_steps < HELD_STEPS or ammo <= 0 or not 0 <= slot < NUM_SLOTS:
+        return 0.0
+    return weight * SLOT_WORTH[slot]
+
+
+class Shaper:
+    """The shaped reward of one actor, step after step."""
+
+    def __init__(self, shaping: Shaping, variables: Sequence[str]) -> None:
+        """variables: the names of what `begin` and `reward` are handed; every term's is among them."""
+        self._names = tuple(shaping.weights)
+        self._terms = [(variables.index(term.variable), term) for term in shaping.terms]
+        self._dead_idx = variables.index("DEAD") if "DEAD" in variables else None
+        if HELD_WEAPON in shaping.weights:
+            self._weapon_idx = variables.index("SELECTED_WEAPON")
+            self._ammo_idx = variables.index("SELECTED_WEAPON_AMMO")
+        self._values: Sequence[float] = ()
+        self._held_steps = 0
+        self.set_weights([*shaping.weights.values()])
+
+    def set_weights(self, weights: Sequence[float]) -> None:
+        """weights: [K], in the order of the weights of the shaping."""
+        by_name = dict(zip(self._names, map(float, weights), strict=True))
+        self._prices = [
+            Price(
+                idx,
+                by_name[f"{term.weight}_up"] * term.worth,
+                by_name[f"{term.weight}_down"] * term.worth,
+                term.max_change,
+            )
+            for idx, term in self._terms
+        ]
+        self._held_weight = by_name.get(HELD_WEAPON)
+
+    def begin(self, values: Sequence[float]) -> None:
+        """The variables as an episode begins with them: what they have kept of earlier ones is not rewarded."""
+        self._values = values
+        self._held_steps = 0
+
+    def reward(self, values: Sequence[float]) -> float:
+        """The reward of the step that has led to these values. 0 for one in which the player came to life again."""
+        before, self._values = self._values, values
+        reward = change_reward(self._prices, before, values) if values != before else 0.0
+        if self._held_weight is not None:
+            slot = int(values[self._weapon_idx])
+            self._held_steps = self._held_steps + 1 if slot == int(before[self._weapon_idx]) else 0
+            reward += held_weapon_reward(self._held_weight, slot, values[self._ammo_idx], self._held_steps)
+        respawned = self._dead_idx is not None and before[self._dead_idx] and not values[self._dead_idx]
+        return 0.0 if respawned else reward

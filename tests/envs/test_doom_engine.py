@@ -3,6 +3,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ from envs.options import EnvOptions
 core = max(os.sched_getaffinity(0))
 os.sched_setaffinity(0, {core})
 group = make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0, core=core)
-print(*(env._game.get_instance_id() for env in group._envs), flush=True)
+print(*(env._game.get_instance_id() for env in group._games), flush=True)
 sys.stdin.read()
 """
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parents[2])}
@@ -107,7 +108,7 @@ def test_close_ends_the_engines_and_can_be_repeated(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = set(engine_pids(os.getpid()))
     group = make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0)
-    instance_ids = [env._game.get_instance_id() for env in group._envs]
+    instance_ids = [env._game.get_instance_id() for env in group._games]
     pids = set(engine_pids(os.getpid())) - before
     assert len(pids) == 2
     group.close()
@@ -128,11 +129,13 @@ def test_a_dead_engine_makes_the_step_raise_and_the_group_can_still_be_closed():
     group.close()
 
 
-def test_when_an_engine_does_not_start_those_before_it_are_ended(monkeypatch):
+def test_when_an_engine_does_not_start_those_beside_it_are_ended(monkeypatch):
     started: list[vizdoom.DoomGame] = []
 
+    allowed = threading.Semaphore(1)
+
     def start_one(game: vizdoom.DoomGame) -> None:
-        if started:
+        if not allowed.acquire(blocking=False):
             raise RuntimeError("no more than one")
         engine.start_engine(game)
         started.append(game)

@@ -7,7 +7,9 @@ import vizdoom
 
 from envs.actions import ActionSpec
 from envs.doom import ENV_IDS, describe
-from envs.doom.scenarios import SCENARIOS, config_path, turn_by
+from envs.doom.controls import turn_by
+from envs.doom.matches import MATCHES
+from envs.doom.scenarios import SCENARIOS, config_path
 from envs.options import EnvOptions
 
 HAS_EXTRA = importlib.util.find_spec("envpool_assets") is not None
@@ -49,7 +51,7 @@ def published(env_id: str) -> vizdoom.DoomGame:
 
 
 def test_every_task_is_listed_here():
-    assert set(ENV_IDS) == set(EXPECTED)
+    assert set(ENV_IDS) == {*EXPECTED, *MATCHES}
 
 
 @pytest.mark.parametrize("env_id", INSTALLED)

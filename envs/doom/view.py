@@ -1,0 +1,65 @@
+"""Between the engine and a policy: choices become buttons, a state of the game becomes an observation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from operator import getitem
+
+import gymnasium as gym
+import numpy as np
+import vizdoom
+
+from envs.doom.controls import Head, Measurement
+from envs.doom.frames import FRAME_SHAPE, shrink
+
+
+def spaces(heads: Sequence[Head], measurements: Sequence[Measurement]) -> tuple[gym.spaces.Dict, gym.Space]:
+    """The spaces of observations and actions.
+
+    obs: [72, 128, 3] uint8, RGB, channels last. measurements, where there are any: [M] float32.
+    """
+    boxes: dict[str, gym.Space] = {"obs": gym.spaces.Box(0, 255, FRAME_SHAPE, np.uint8)}
+    if measurements:
+        boxes["measurements"] = gym.spaces.Box(-np.inf, np.inf, (len(measurements),), np.float32)
+    sizes = [len(head.options) for head in heads]
+    return gym.spaces.Dict(boxes), gym.spaces.Discrete(sizes[0]) if len(sizes) == 1 else gym.spaces.MultiDiscrete(sizes)
+
+
+class View:
+    """What one player sees of its game, and does in it."""
+
+    def __init__(self, heads: Sequence[Head], measurements: Sequence[Measurement], variables: Sequence[str]) -> None:
+        """variables: game variables that are wanted besides those of the measurements."""
+        self.variables = [*dict.fromkeys([*(item.variable for item in measurements), *variables])]
+        self._buttons = [button for head in heads for button in head.buttons]
+        self._options = [head.options for head in heads]
+        self._num_measured = len(measurements)
+        self._scales = np.array([item.scale for item in measurements])
+        self._caps = np.array([item.cap for item in measurements])
+        self._health_idx = self.variables.index("HEALTH") if "HEALTH" in self.variables else None
+
+    def configure(self, game: vizdoom.DoomGame) -> None:
+        """Have a game that has not started render small frames in silence, and offer these buttons and variables."""
+        game.set_available_buttons([getattr(vizdoom.Button, name) for name in self._buttons])
+        game.set_available_game_variables([getattr(vizdoom.GameVariable, name) for name in self.variables])
+        game.set_screen_resolution(vizdoom.ScreenResolution.RES_160X120)
+        game.set_screen_format(vizdoom.ScreenFormat.RGB24)
+        game.set_window_visible(False)
+
+    def buttons(self, choices: Sequence[int]) -> list[float]:
+        """The buttons that one option a head holds."""
+        return list(chain.from_iterable(map(getitem, self._options, choices)))
+
+    def observe(self, state: vizdoom.GameState, obs: Mapping[str, np.ndarray]) -> list[float]:
+        """Write the observation of a state, and return its game variables in the order of `variables`."""
+        shrink(state.screen_buffer, obs["obs"])
+        variables = state.game_variables
+        if variables is None:
+            return []
+        if self._health_idx is not None:  # a dead player has none, and not -999900 after it was telefragged
+            variables[self._health_idx] = max(variables[self._health_idx], 0.0)
+        count = self._num_measured
+        if count:
+            np.minimum(variables[:count] * self._scales, self._caps, out=obs["measurements"])
+        return variables.tolist()
