@@ -23,7 +23,7 @@ bench: $(INSTALLED)
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev,battle]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,battle,plot]'
 	touch $@
 
 clean:

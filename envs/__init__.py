@@ -4,7 +4,7 @@
 """
 
 from envs.actions import ActionSpec
-from envs.group import EnvGroup, EnvSpec, Episode, ObsRows, StepResult
+from envs.group import EnvGroup, EnvSpec, Episode, ObsRows, ShapedGroup, StepResult
 from envs.options import EnvOptions
 from envs.registry import (
     describe,
@@ -23,6 +23,7 @@ __all__ = [
     "EnvSpec",
     "Episode",
     "ObsRows",
+    "ShapedGroup",
     "StepResult",
     "describe",
     "env_ids",

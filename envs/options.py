@@ -14,7 +14,7 @@ class EnvOptions:
     """Frames the simulator advances for one decision. Default: what the environment is usually trained with."""
 
     env_kwargs: str = "{}"
-    """JSON object of keyword arguments for gymnasium.make, for example '{"continuous": true}'."""
+    """JSON object of keyword arguments for the environment, for example '{"continuous": true}'."""
 
     atari_episodic_life: bool = False
     """Atari: the loss of a life ends the episode for the learner (the score is still that of the whole game)."""

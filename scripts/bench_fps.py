@@ -37,8 +37,9 @@ from rich.table import Table
 import envs
 from envs import ActionSpec, StepResult
 from sf import cli
+from sf.learner.state import LearnerArgs
 from sf.learner.update import Updater
-from sf.learner.worker import LearnerArgs, learner
+from sf.learner.worker import learner
 from sf.plan import Plan, make_plan
 from sf.policy.worker import PolicyWorkerArgs, policy_worker
 from sf.policy_memory import PolicyMemory, Readers
@@ -142,9 +143,8 @@ def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
             return
         counters.working()
         busy_since = time.perf_counter()
-        numbers = channel.tables["asked"][groups]
-        slots = channel.tables["slots"][groups].reshape(-1)
-        t = np.repeat(channel.tables["row"][groups], channel.actors_per_group)
+        numbers = channel.numbers(groups)
+        slots, t, _ = channel.rows(groups, numbers)
         rows["discrete"][slots, t], rows["continuous"][slots, t] = _random_actions(rng, action, len(slots))
         channel.answer(groups, numbers)
         now = time.perf_counter()

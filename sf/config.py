@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from envs.options import EnvOptions
+from sf.population.config import PopulationConfig
 
 
 def _require(rule: bool, message: str) -> None:
@@ -24,7 +25,8 @@ class RunConfig:
     """What to train, for how long, and where the results go."""
 
     env: str = "CartPole-v1"
-    """Environment: doom_*, atari_*, toy_*, or any Gymnasium id. A preset configs/NAME.yaml of the same name applies."""
+    """Environment: doom_*, atari_*, toy_*, any Gymnasium id, pettingzoo:FAMILY/NAME, or module:parallel_env. A preset
+    configs/NAME.yaml of the same name applies."""
 
     config: str | None = None
     """Preset to start from: a name in configs/ or the path of a YAML file. Flags win over it. Default: the preset that
@@ -46,7 +48,7 @@ class RunConfig:
     """Where networks run. auto takes a GPU where there is one."""
 
     train_for_env_steps: int = 10_000_000_000
-    """Stop after so many environment steps (decisions of the policy; frames are steps x frameskip)."""
+    """Stop after so many environment steps (decisions of all policies together; frames are steps x frameskip)."""
 
     train_for_env_frames: int | None = None
     """Stop after so many frames of the simulator."""
@@ -382,6 +384,7 @@ class Config:
     sampler: SamplerConfig = field(default_factory=SamplerConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
+    population: PopulationConfig = field(default_factory=PopulationConfig)
     supervision: SupervisionConfig = field(default_factory=SupervisionConfig)
 
     def __post_init__(self) -> None:
@@ -400,6 +403,16 @@ class Config:
         _require(
             not (self.learner.lr_schedule == "linear" and self.run.train_for_env_steps >= 10_000_000_000),
             "lr_schedule is linear: it needs train_for_env_steps to know where the end is",
+        )
+
+        _require(
+            self.population.num_policies == 1 or self.sampler.async_rl,
+            f"num_policies is {self.population.num_policies}: synchronous training is of one policy, so leave async_rl "
+            "true",
+        )
+        _require(
+            not (self.population.with_pbt and self.learner.lr_schedule == "kl_adaptive"),
+            "lr_schedule is kl_adaptive: with_pbt changes the learning rate itself, so take constant or linear",
         )
 
     @property

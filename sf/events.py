@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sf.population.controller import Population
 from sf.processes import Child
 from sf.progress import Progress
 
@@ -14,10 +15,13 @@ Report = dict[str, Any]
 class EventHandler:
     """say: prints a sentence. Reports of other kinds than those below are for the supervisor alone."""
 
-    def __init__(self, progress: Progress, frameskip: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, progress: Progress, frameskip: int, say: Callable[[str], None], population: Population | None = None
+    ) -> None:
         self._progress = progress
         self._frameskip = frameskip
         self._say = say
+        self._population = population
         self._faults_said: set[str] = set()
         self._handlers: dict[str, Callable[[Child, Report], None]] = {
             "ready": self._ready,
@@ -44,8 +48,9 @@ class EventHandler:
     def _ready(self, child: Child, report: Report) -> None:
         if child.role != "learner":
             return
-        if not self._progress.has_begun:
-            self._progress.resume(report["env_steps"], report["seconds_before"])
+        if self._population is not None:
+            self._population.learner_is_ready(child.idx, report["weights_event"])
+        if self._progress.resume(child.idx, report["env_steps"], report["seconds_before"]):
             return
         frames = self._lose(report["lost_steps"])
         self._say(f"{child.name}: goes on; training on the last {frames:,} frames is lost")
@@ -54,10 +59,10 @@ class EventHandler:
         self._progress.add_episodes(report["episodes"])
 
     def _train(self, child: Child, report: Report) -> None:
-        self._progress.add_training(report.pop("env_steps"), report)
+        self._progress.add_training(child.idx, report.pop("env_steps"), report)
 
     def _finished(self, child: Child, report: Report) -> None:
-        self._progress.env_steps = report["env_steps"]
+        self._progress.policies[child.idx].env_steps = report["env_steps"]
 
     # Checkpoints
 
@@ -71,7 +76,7 @@ class EventHandler:
         self._say(f"{child.name}: no checkpoint ({report['message']}); training goes on, and it is tried again")
 
     def _saved_for(self, child: Child, report: Report) -> None:
-        frames = self._lose(max(0, self._progress.env_steps - report["env_steps"]))
+        frames = self._lose(max(0, self._progress.policies[child.idx].env_steps - report["env_steps"]))
         self._say(
             f"{child.name}: {child.cause_of_death()}, and could not save; the run goes on from {report['path']}, and "
             f"training on the last {frames:,} frames is lost"

@@ -50,12 +50,30 @@ class Plan:
     @property
     def learner_threads(self) -> int:
         chosen = self.config.learner.learner_threads
-        return chosen or (max(1, len(self.cores) // 2) if self.device == "cpu" else min(4, len(self.cores)))
+        share = 2 * self.num_policies
+        return chosen or (max(1, len(self.cores) // share) if self.device == "cpu" else min(4, len(self.cores)))
 
     @property
     def policy_threads(self) -> int:
         """CPU threads of a policy worker: its batches are small, and its cores are the rollout workers' too."""
         return 1
+
+    @property
+    def num_policies(self) -> int:
+        return self.config.population.num_policies
+
+    @property
+    def num_policy_workers(self) -> int:
+        return self.num_policies * self.config.sampler.policy_workers_per_policy
+
+    @property
+    def target_env_steps(self) -> int:
+        """Of all policies together, at which the run ends."""
+        return self.config.run.target_env_steps(self.spec.frameskip)
+
+    def device_of(self, policy_id: int) -> str:
+        """ "cpu", or "cuda:N": policies are spread over the GPUs, each with its learner and its policy workers."""
+        return self.device if self.device == "cpu" else f"cuda:{policy_id % torch.cuda.device_count()}"
 
     def core_of(self, worker_idx: int) -> int | None:
         """The core that a rollout worker is pinned to."""
@@ -107,7 +125,7 @@ def _check_rounds(plan: Plan) -> None:
 
 def _check_memory(plan: Plan) -> None:
     slot = bytes_per_slot(plan.spec, plan.config.sampler.rollout)
-    batches = 2 * plan.config.slots_per_iteration if plan.device == "cpu" else 0
+    batches = 2 * plan.config.slots_per_iteration * plan.num_policies if plan.device == "cpu" else 0
     needed = slot * (plan.num_slots + batches)
     available = available_memory()
     if needed > available:

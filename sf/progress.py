@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,30 +15,55 @@ from sf.counters import Counters
 Roles = dict[str, list[int]]
 """Rows of the counters by role: rollout, policy, learner."""
 
+_ENOUGH_EPISODES = 0.5  # of `stats_avg`, for an objective
 _NOTABLE_WAIT = 0.2  # a share of time that is worth a word
+
+
+class PolicyProgress:
+    """What is known of one policy."""
+
+    def __init__(self, stats_avg: int) -> None:
+        self.env_steps = 0  # that its learner has taken
+        self.episodes: deque[list] = deque(maxlen=stats_avg)  # the latest: return, steps, frames, stats
+        self.train: dict[str, float] = {}  # of its latest report
+
+    def objective(self, name: str) -> float | None:
+        """Mean of the statistic `name` of its episodes, or of the return where they have no such; None: too few."""
+        assert self.episodes.maxlen is not None
+        if len(self.episodes) < self.episodes.maxlen * _ENOUGH_EPISODES:
+            return None
+        return float(np.mean([episode[3].get(name, episode[0]) for episode in self.episodes]))
+
+    def means(self) -> dict[str, Any]:
+        """Of its latest episodes, and of its training."""
+        return {**episode_means(self.episodes), **{f"train/{name}": value for name, value in self.train.items()}}
 
 
 @dataclass
 class Progress:
-    """Collects the reports of the children; `record` makes one record of all that happened since the last."""
+    """Collects the reports of the children; `record` makes one record of all that happened since the last.
+
+    With several policies the names of a record are of all of them together, and once more of each, behind
+    `policy_00/` and so on.
+    """
 
     counters: Counters
     roles: Roles
     frameskip: int
     stats_avg: int
+    num_policies: int = 1
+    objective: str = "true_objective"  # the statistic of episodes that says how good a policy is
     started_at: float = field(default_factory=time.perf_counter)
     seconds_before: float = 0.0  # wall time of earlier parts of a resumed run
-    env_steps: int = 0  # that the learner has taken
     num_episodes: int = 0
     num_restarts: int = 0  # of processes that died
     num_lost_episodes: int = 0  # that were running in them
     num_lost_frames: int = 0  # that dead learners had trained on without a trace
     num_env_faults: int = 0  # environments that failed and were made anew
-    has_begun: bool = False  # the learner has said where it begins
 
     def __post_init__(self) -> None:
-        self._episodes: deque[list] = deque(maxlen=self.stats_avg)
-        self._train: dict[str, float] = {}
+        self.policies = [PolicyProgress(self.stats_avg) for _ in range(self.num_policies)]
+        self._begun: set[int] = set()  # policies whose learners have said where they begin
         self._previous = (self.started_at, self.counters.snapshot())
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
         self._last_trained: tuple[float, int] | None = None
@@ -46,20 +72,35 @@ class Progress:
     def seconds(self) -> float:
         return self.seconds_before + time.perf_counter() - self.started_at
 
-    def resume(self, env_steps: int, seconds_before: float) -> None:
-        """Go on where an earlier part of the run ended."""
-        self.env_steps = env_steps
-        self.seconds_before = seconds_before
-        self.has_begun = True
+    @property
+    def env_steps(self) -> int:
+        """That all learners have taken."""
+        return sum(policy.env_steps for policy in self.policies)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether all learners have said where they begin."""
+        return len(self._begun) == self.num_policies
+
+    def resume(self, policy_id: int, env_steps: int, seconds_before: float) -> bool:
+        """Go on where an earlier part of the run ended. False where this policy has begun already."""
+        if policy_id in self._begun:
+            return False
+        self._begun.add(policy_id)
+        self.policies[policy_id].env_steps = env_steps
+        self.seconds_before = max(self.seconds_before, seconds_before)
+        return True
 
     def add_episodes(self, episodes: list[list]) -> None:
-        self._episodes.extend(episodes)
+        """episodes: return, steps, frames, stats, and the policy that played it."""
+        for *episode, policy_id in episodes:
+            self.policies[policy_id].episodes.append(episode)
         self.num_episodes += len(episodes)
 
-    def add_training(self, env_steps: int, metrics: dict[str, float]) -> None:
-        self.env_steps = env_steps
-        self._train.update(metrics)
-        self._last_trained = (time.perf_counter(), env_steps)
+    def add_training(self, policy_id: int, env_steps: int, metrics: dict[str, float]) -> None:
+        self.policies[policy_id].env_steps = env_steps
+        self.policies[policy_id].train.update(metrics)
+        self._last_trained = (time.perf_counter(), self.env_steps)
         self._first_trained = self._first_trained or self._last_trained
 
     def record(self) -> dict[str, Any]:
@@ -77,8 +118,7 @@ class Progress:
             "sampled_env_frames_per_second": self._rate(delta, "rollout", elapsed) * self.frameskip,
             "episodes": self.num_episodes,
             **self._losses(),
-            **self._episode_means(),
-            **{f"train/{name}": value for name, value in self._train.items()},
+            **self._means(),
             **self._shares(delta, elapsed),
         }
         return record
@@ -100,8 +140,7 @@ class Progress:
             "steady_env_frames_per_second": steady,
             "episodes": self.num_episodes,
             **self._losses(),
-            **self._episode_means(),
-            **{f"train/{name}": value for name, value in self._train.items()},
+            **self._means(),
             **self._shares(total, elapsed),
         }
 
@@ -140,19 +179,32 @@ class Progress:
             "env_faults": self.num_env_faults,
         }
 
-    def _episode_means(self) -> dict[str, Any]:
-        if not self._episodes:
-            return {"mean_return": None, "mean_episode_steps": None}
-        returns = [episode[0] for episode in self._episodes]
-        means = {
-            "mean_return": float(np.mean(returns)),
-            "std_return": float(np.std(returns)),
-            "min_return": float(np.min(returns)),
-            "max_return": float(np.max(returns)),
-            "mean_episode_steps": float(np.mean([episode[1] for episode in self._episodes])),
-            "mean_episode_frames": float(np.mean([episode[2] for episode in self._episodes])),
-        }
-        names = sorted({name for episode in self._episodes for name in episode[3]})
-        for name in names:
-            means[f"stats/{name}"] = float(np.mean([e[3][name] for e in self._episodes if name in e[3]]))
+    def _means(self) -> dict[str, Any]:
+        if self.num_policies == 1:
+            return self.policies[0].means()
+        trains = [policy.train for policy in self.policies]
+        names = sorted(set().union(*trains))
+        of_all = {f"train/{name}": float(np.mean([t[name] for t in trains if name in t])) for name in names}
+        means = {**episode_means([episode for policy in self.policies for episode in policy.episodes]), **of_all}
+        for policy_id, policy in enumerate(self.policies):
+            own = {"env_steps": policy.env_steps, **policy.means(), "true_objective": policy.objective(self.objective)}
+            means |= {f"policy_{policy_id:02d}/{name}": value for name, value in own.items()}
         return means
+
+
+def episode_means(episodes: Collection[list]) -> dict[str, Any]:
+    """Over finished episodes: return, steps, frames, stats."""
+    if not episodes:
+        return {"mean_return": None, "mean_episode_steps": None}
+    returns = [episode[0] for episode in episodes]
+    means = {
+        "mean_return": float(np.mean(returns)),
+        "std_return": float(np.std(returns)),
+        "min_return": float(np.min(returns)),
+        "max_return": float(np.max(returns)),
+        "mean_episode_steps": float(np.mean([episode[1] for episode in episodes])),
+        "mean_episode_frames": float(np.mean([episode[2] for episode in episodes])),
+    }
+    for name in sorted({name for episode in episodes for name in episode[3]}):
+        means[f"stats/{name}"] = float(np.mean([episode[3][name] for episode in episodes if name in episode[3]]))
+    return means

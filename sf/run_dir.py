@@ -3,8 +3,9 @@
 config.yaml      the resolved configuration
 metrics.jsonl    one JSON record every few seconds
 tensorboard/     the same for TensorBoard
-checkpoints/     see sf.checkpoint
+checkpoints/     see sf.checkpoint; with several policies checkpoints/policy_00/ and so on
 summary.json     written at the end and at a stop
+population.jsonl, population.log     of a run with population-based training, see sf.population.record
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ class RunDir:
     @property
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
+
+    def checkpoints_of(self, policy_id: int, num_policies: int) -> Path:
+        """Where the checkpoints of a policy are: in a folder of its own, unless it is the only one."""
+        return self.checkpoints if num_policies == 1 else self.checkpoints / f"policy_{policy_id:02d}"
 
     @property
     def summary(self) -> Path:

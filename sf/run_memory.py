@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import numpy as np
+
 from sf.channels import Channels
 from sf.counters import CounterRow, Counters
-from sf.learner.worker import LearnerArgs
+from sf.learner.state import LearnerArgs
+from sf.memory import Field, SharedArrays
 from sf.plan import Plan
 from sf.policy.worker import PolicyWorkerArgs
 from sf.policy_memory import PolicyMemorySpec
 from sf.recovery import RecoveryMemory
+from sf.rollout.casting import CastRules
 from sf.rollout.worker import RolloutWorkerArgs
+from sf.run_dir import RunDir
 from sf.slots import SlotPool
 from sf.stopping import StopFlag
 
@@ -27,22 +33,27 @@ class RunMemory:
     """The memory, and the arguments of every process."""
 
     plan: Plan
-    checkpoints: Path
+    run_dir: RunDir
     pool: SlotPool
     channels: Channels
-    policy: PolicyMemorySpec
+    policies: tuple[PolicyMemorySpec, ...]
     counters: Counters
-    recovery: RecoveryMemory
+    recoveries: tuple[RecoveryMemory, ...]  # one a policy
+    shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     stop: StopFlag
     started_at: float
 
     @classmethod
-    def allocate(cls, plan: Plan, checkpoints: Path) -> RunMemory:
+    def allocate(cls, plan: Plan, run_dir: RunDir) -> RunMemory:
         sampler = plan.config.sampler
-        num_processes = plan.num_workers + sampler.policy_workers_per_policy + 1
+        policy_ids = range(plan.num_policies)
+        shaping = None
+        if plan.spec.shaping:
+            shaping = SharedArrays([Field("weights", (plan.num_policies, len(plan.spec.shaping)), np.float32)])
+            shaping["weights"][:] = list(plan.spec.shaping.values())
         return cls(
             plan=plan,
-            checkpoints=checkpoints.absolute(),
+            run_dir=RunDir(run_dir.path.absolute()),
             pool=SlotPool.allocate(
                 plan.spec,
                 sampler.rollout,
@@ -50,18 +61,27 @@ class RunMemory:
                 groups_per_worker=sampler.worker_num_splits,
                 slots_per_group=plan.slots_per_group,
                 actors_per_group=plan.actors_per_group,
+                num_policies=plan.num_policies,
             ),
             channels=Channels.allocate(
                 num_workers=plan.num_workers,
                 groups_per_worker=sampler.worker_num_splits,
                 actors_per_group=plan.actors_per_group,
-                num_policy_workers=sampler.policy_workers_per_policy,
+                policy_workers_per_policy=sampler.policy_workers_per_policy,
+                num_policies=plan.num_policies,
             ),
-            policy=PolicyMemorySpec.allocate(
-                plan.device, plan.num_weights, plan.state_size, plan.num_actors, plan.num_slots
+            policies=tuple(
+                PolicyMemorySpec.allocate(
+                    plan.device_of(policy_id), plan.num_weights, plan.state_size, plan.num_actors, plan.num_slots
+                )
+                for policy_id in policy_ids
             ),
-            counters=Counters.allocate(num_processes),
-            recovery=RecoveryMemory(_BYTES_PER_WEIGHT_IN_CHECKPOINT * plan.num_weights + _REST_OF_CHECKPOINT),
+            counters=Counters.allocate(plan.num_workers + plan.num_policy_workers + plan.num_policies),
+            recoveries=tuple(
+                RecoveryMemory(_BYTES_PER_WEIGHT_IN_CHECKPOINT * plan.num_weights + _REST_OF_CHECKPOINT)
+                for _ in policy_ids
+            ),
+            shaping=shaping,
             stop=StopFlag(),
             started_at=time.time(),
         )
@@ -69,12 +89,16 @@ class RunMemory:
     @property
     def counter_rows(self) -> dict[str, list[int]]:
         """Rows of the counters by role."""
-        num_workers, num_policy_workers = self.plan.num_workers, len(self.channels.requests)
+        first_policy = self.plan.num_workers
+        first_learner = first_policy + self.plan.num_policy_workers
         return {
-            "rollout": list(range(num_workers)),
-            "policy": list(range(num_workers, num_workers + num_policy_workers)),
-            "learner": [num_workers + num_policy_workers],
+            "rollout": list(range(first_policy)),
+            "policy": list(range(first_policy, first_learner)),
+            "learner": list(range(first_learner, first_learner + self.plan.num_policies)),
         }
+
+    def checkpoints_of(self, policy_id: int) -> Path:
+        return self.run_dir.checkpoints_of(policy_id, self.plan.num_policies)
 
     def counter_row(self, role: str, idx: int) -> CounterRow:
         return self.counters.row(self.counter_rows[role][idx])
@@ -93,6 +117,10 @@ class RunMemory:
             slots=self.pool.of_worker(idx),
             channel=self.channels.of_worker(idx),
             counters=self.counter_row("rollout", idx),
+            cast=CastRules(
+                plan.num_policies, config.population.pbt_mix_policies_in_one_env, num_agents=plan.spec.num_agents
+            ),
+            shaping=self.shaping,
         )
 
     def policy_worker_args(self, idx: int, learner: Connection) -> PolicyWorkerArgs:
@@ -106,27 +134,39 @@ class RunMemory:
             seed=config.run.seed,
             idx=idx,
             rollout=config.sampler.rollout,
-            memory=self.policy,
+            memory=self.policies[self.channels.policy_of(idx)],
             learner=learner,
             rows=self.pool.arrays,
             channel=self.channels.of_policy_worker(idx),
             counters=self.counter_row("policy", idx),
         )
 
-    def learner_args(self, readers: Connection, goes_on_at: int | None) -> LearnerArgs:
+    def learner_args(
+        self,
+        policy_id: int,
+        readers: Connection,
+        orders: Connection,
+        hyperparameters: Mapping[str, float],
+        goes_on_at: int | None,
+    ) -> LearnerArgs:
         plan = self.plan
+        is_alone = plan.num_policies == 1
         return LearnerArgs(
             config=plan.config,
+            policy_id=policy_id,
             spec=plan.spec,
             num_actors=plan.num_actors,
             bfloat16=plan.bfloat16,
             num_threads=plan.learner_threads,
-            memory=self.policy,
+            memory=self.policies[policy_id],
             readers=readers,
-            slots=self.pool.of_learner(),
-            counters=self.counter_row("learner", 0),
-            checkpoints=self.checkpoints,
-            recovery=self.recovery,
+            slots=self.pool.of_learner(policy_id),
+            counters=self.counter_row("learner", policy_id),
+            checkpoints=self.checkpoints_of(policy_id),
+            target_env_steps=plan.target_env_steps if is_alone else None,
+            recoveries=self.recoveries,
+            orders=orders,
+            hyperparameters=dict(hyperparameters),
             goes_on_at=goes_on_at,
             started_at=self.started_at,
             stop=self.stop,

@@ -7,7 +7,7 @@ Life of a slot: FREE -> FILLING -> FULL -> TRAINING -> FREE. Every slot belongs 
 rollout worker alone takes it when it is FREE and makes it FULL; the learner alone takes it when it is FULL and makes it
 FREE. `state` says which; a message in a queue only says "look at this slot", so one too many does no harm, and one that
 is missing, because a process died before it sent or after it received it, can be sent again. FREE slots are the only
-throttle of the sampler.
+throttle of the sampler. With several policies each has a learner, which takes the slots of its policy.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def slot_fields(spec: EnvSpec, num_slots: int, rollout: int) -> list[Field]:
         Field("valid", steps, np.bool_),
         Field("state", (num_slots,), np.int32),
         Field("actor", (num_slots,), np.int32),
+        Field("policy", (num_slots,), np.int32),
     ]
 
 
@@ -65,7 +66,7 @@ class SlotPool:
 
     arrays: SharedArrays
     free: tuple[IndexQueue, ...]  # one a rollout worker
-    full: IndexQueue
+    full: tuple[IndexQueue, ...]  # one a policy
     slots_per_worker: int
     slots_per_group: int
     actors_per_group: int
@@ -80,13 +81,14 @@ class SlotPool:
         groups_per_worker: int,
         slots_per_group: int,
         actors_per_group: int,
+        num_policies: int = 1,
     ) -> SlotPool:
         slots_per_worker = groups_per_worker * slots_per_group
         num_slots = num_workers * slots_per_worker
         pool = cls(
             SharedArrays(slot_fields(spec, num_slots, rollout), name="sf-slots"),
             tuple(IndexQueue(2 * slots_per_worker) for _ in range(num_workers)),
-            IndexQueue(2 * num_slots),
+            tuple(IndexQueue(2 * num_slots) for _ in range(num_policies)),
             slots_per_worker,
             slots_per_group,
             actors_per_group,
@@ -101,14 +103,21 @@ class SlotPool:
     def of_worker(self, worker_idx: int) -> WorkerSlots:
         return WorkerSlots(self.arrays, self.free[worker_idx], self.full, self.slots_per_group)
 
-    def of_learner(self) -> LearnerSlots:
+    def of_learner(self, policy_id: int = 0) -> LearnerSlots:
         return LearnerSlots(
-            self.arrays, self.free, self.full, self.slots_per_worker, self.slots_per_group, self.actors_per_group
+            self.arrays,
+            self.free,
+            self.full[policy_id],
+            self.slots_per_worker,
+            self.slots_per_group,
+            self.actors_per_group,
+            is_alone=len(self.full) == 1,
         )
 
     def reset(self) -> None:
-        """All slots are free. Only while neither a rollout worker nor the learner lives."""
-        self.full.drain()
+        """All slots are free. Only while neither a rollout worker nor a learner lives."""
+        for queue in self.full:
+            queue.drain()
         self.arrays["state"][:] = FREE
         for worker_idx in range(len(self.free)):
             self.recover_worker(worker_idx)
@@ -123,14 +132,14 @@ class SlotPool:
                 state[slot] = FREE
         self.free[worker_idx].drain()
         self.free[worker_idx].put_many(slot for slot in slots if state[slot] == FREE)
-        self.full.put_many(slot for slot in slots if state[slot] == FULL)
+        _put_by_policy(self.full, self.arrays["policy"], (slot for slot in slots if state[slot] == FULL))
 
-    def recover_learner(self) -> None:
-        """After the death of the learner: what it was copying is lost, what waits for it is not."""
-        state = self.arrays["state"]
-        state[state == TRAINING] = FREE
-        self.full.drain()
-        self.full.put_many(np.flatnonzero(state == FULL).tolist())
+    def recover_learner(self, policy_id: int = 0) -> None:
+        """After the death of a learner: what it was copying is lost, what waits for it is not."""
+        state, is_own = self.arrays["state"], self.arrays["policy"] == policy_id
+        state[(state == TRAINING) & is_own] = FREE
+        self.full[policy_id].drain()
+        self.full[policy_id].put_many(np.flatnonzero((state == FULL) & is_own).tolist())
         for worker_idx, queue in enumerate(self.free):
             first = worker_idx * self.slots_per_worker
             queue.put_many(slot for slot in range(first, first + self.slots_per_worker) if state[slot] == FREE)
@@ -142,7 +151,7 @@ class WorkerSlots:
 
     arrays: SharedArrays
     free: IndexQueue
-    full: IndexQueue
+    full: tuple[IndexQueue, ...]
     slots_per_group: int
 
     def take(self) -> list[int]:
@@ -156,14 +165,14 @@ class WorkerSlots:
         return taken
 
     def hand_over(self, slots: list[int]) -> None:
-        """Give filled slots to the learner."""
+        """Give filled slots to the learners of their policies."""
         self.arrays["state"][slots] = FULL
-        self.full.put_many(slots)
+        _put_by_policy(self.full, self.arrays["policy"], slots)
 
 
 @dataclass(frozen=True)
 class LearnerSlots:
-    """The side of the learner."""
+    """The side of a learner."""
 
     arrays: SharedArrays
     free: tuple[IndexQueue, ...]
@@ -171,6 +180,7 @@ class LearnerSlots:
     slots_per_worker: int
     slots_per_group: int
     actors_per_group: int
+    is_alone: bool  # there is no other policy
 
     def take(self, at_most: int) -> list[int]:
         """Filled slots, oldest first; waits for the first. Raises StopRequested."""
@@ -184,7 +194,9 @@ class LearnerSlots:
         return taken
 
     def supply_beside(self, held: Iterable[int]) -> int:
-        """How many slots rollout workers can surely fill while `held` are not given back."""
+        """How many slots rollout workers can surely fill for this learner while `held` are not given back."""
+        if not self.is_alone:
+            return 0
         num_groups = len(self.arrays["state"]) // self.slots_per_group
         held_per_group = np.bincount([slot // self.slots_per_group for slot in held], minlength=num_groups)
         rollouts = (self.slots_per_group - held_per_group) // self.actors_per_group
@@ -198,3 +210,13 @@ class LearnerSlots:
         for worker_idx, own in by_worker.items():
             self.arrays["state"][own] = FREE
             self.free[worker_idx].put_many(own)
+
+
+def _put_by_policy(queues: tuple[IndexQueue, ...], policy: np.ndarray, slots: Iterable[int]) -> None:
+    """Send each slot to the queue of its policy. policy: [num_slots]."""
+    slots = list(slots)
+    if len(queues) == 1:
+        queues[0].put_many(slots)
+        return
+    for policy_id, queue in enumerate(queues):
+        queue.put_many(slot for slot in slots if policy[slot] == policy_id)

@@ -9,24 +9,21 @@ What a dead child held is found in the shared tables: see `sf.slots` and `sf.cha
 
 from __future__ import annotations
 
-import multiprocessing
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from multiprocessing import connection, reduction
+from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import Any
 
 from sf import checkpoint, processes
-from sf.learner.worker import LearnerArgs, learner
-from sf.policy.worker import PolicyWorkerArgs, policy_worker
-from sf.processes import Child, Reports
+from sf.learner.worker import learner
+from sf.policy.worker import policy_worker
+from sf.processes import Child
 from sf.queues import STOP, wait
 from sf.recovery import save_remembered
 from sf.restarts import RestartBudget
-from sf.rollout.worker import rollout_worker
 from sf.run_memory import RunMemory
+from sf.starter import LearnerBody, PolicyBody, Starter
 from sf.stopping import Signals
 
 _STOP_WITHIN_S = 5.0
@@ -48,35 +45,32 @@ class Supervisor:
     def __init__(
         self,
         memory: RunMemory,
-        policy_body: Callable[[Reports, PolicyWorkerArgs], None] = policy_worker,
-        learner_body: Callable[[Reports, LearnerArgs], None] = learner,
+        policy_body: PolicyBody = policy_worker,
+        learner_body: LearnerBody = learner,
     ) -> None:
         self.failure: Exception | None = None
-        self.is_finished = False  # the learner has all its env steps
+        self.starter = Starter(memory, policy_body, learner_body)
         self._memory = memory
-        self._policy_body = policy_body
-        self._learner_body = learner_body
+        self._finished: set[int] = set()  # policies whose learners have saved for the last time
         self._config = memory.plan.config.supervision
         self._budget = RestartBudget(self._config.max_restarts, self._config.restart_window_s)
         self._children: list[Child] = []
-        self._readers: Connection | None = None  # where the learner hears of policy workers
-        self._resumed_steps = 0  # env steps of earlier parts of the run
-        self._starts: Counter[str] = Counter()
         self._is_stopping = False
-        self._learner: Child | None = None  # the latest
-        self._is_learner_saving = False
-        self._has_diverged = False  # so far that the learner has ended the run
+        self._learners: dict[int, Child] = {}  # by policy, the latest
+        self._saving: set[int] = set()  # policies whose learners save for the last time
+        self._diverged: set[int] = set()  # policies whose learners have ended the run over that
         self._start_within_s = max(self._config.worker_timeout_s, START_WITHIN_S)
         self._check_every_s = min(1.0, self._config.worker_timeout_s / 5)
         self._checked_at = time.monotonic()
         self._moved_at = time.monotonic()  # when any child was last seen to begin or end a piece of work
 
-    def start(self, is_interrupted: Callable[[], bool], resumed_steps: int) -> None:
-        """Start all children. Rollout workers first: simulators take longest to start.
+    @property
+    def is_finished(self) -> bool:
+        """Whether all learners have saved for the last time."""
+        return len(self._finished) == self._memory.plan.num_policies
 
-        resumed_steps: env steps of earlier parts of the run; environments begin with other seeds in each.
-        """
-        self._resumed_steps = resumed_steps
+    def start(self, is_interrupted: Callable[[], bool]) -> None:
+        """Start all children."""
         processes.start_fork_server(["sf.rollout.worker"])
         self._start_all(is_interrupted)
 
@@ -103,7 +97,7 @@ class Supervisor:
         """Ask every process to end, wait for it, and kill what does not. Yields the last reports."""
         self._is_stopping = True
         self._memory.stop.set()
-        for queue in (self._memory.pool.full, *self._memory.channels.requests, *self._memory.channels.inboxes):
+        for queue in (*self._memory.pool.full, *self._memory.channels.requests, *self._memory.channels.inboxes):
             queue.put(STOP)
         asked_at = time.monotonic()
         try:
@@ -115,86 +109,50 @@ class Supervisor:
             for child in killed:
                 self._kill(child)
         yield from ((child, {"kind": "killed"}) for child in killed)
-        if not self.is_finished and not self._has_diverged:
-            yield from self._save_for_learner()
+        for policy_id, learner_child in self._learners.items():
+            if policy_id not in self._finished | self._diverged:
+                yield from self._save_for(learner_child)
 
     def _may_go_on(self, child: Child, asked_at: float, signals: Signals) -> bool:
         # Who has sent a signal waits for no iteration that is long, or hangs.
-        is_awaited = child.role == "learner" and (self._is_learner_saving or signals.first is None)
+        is_awaited = child.role == "learner" and (child.idx in self._saving or signals.first is None)
         patience_s = _FINISH_WITHIN_S if is_awaited else _STOP_WITHIN_S
         return not signals.is_urgent and time.monotonic() - asked_at < patience_s
 
-    def _save_for_learner(self) -> Iterable[Event]:
-        """It has ended, and has not said that it saved its last state: the one that it remembered is all there is."""
-        if self._learner is None:
-            return
+    def _save_for(self, child: Child) -> Iterable[Event]:
+        """A learner has ended, and not said that it saved its last state: the one it remembered is all there is."""
         memory = self._memory
         try:
-            saved = save_remembered(memory.recovery, memory.checkpoints, memory.plan.config.run.keep_checkpoints)
+            saved = save_remembered(
+                memory.recoveries[child.idx],
+                memory.checkpoints_of(child.idx),
+                memory.plan.config.run.keep_checkpoints,
+            )
         except (OSError, ValueError) as error:
-            cause = self._learner.cause_of_death()
-            self.failure = self.failure or ChildError(f"learner-0 could not save what it had: {cause}; {error}")
+            cause = child.cause_of_death()
+            self.failure = self.failure or ChildError(f"{child.name} could not save what it had: {cause}; {error}")
             return
         if saved is not None:
-            yield self._learner, {"kind": "saved_for", "path": str(saved), "env_steps": checkpoint.env_steps(saved)}
-
-    # Starting
-
-    def _start_all(self, is_interrupted: Callable[[], bool] = lambda: False) -> None:
-        for idx in range(self._memory.plan.num_workers):
-            if is_interrupted():
-                return
-            self._start_rollout_worker(idx)
-        self._start_learner()
-        for idx in range(len(self._memory.channels.requests)):
-            self._start_policy_worker(idx)
-
-    def _start_rollout_worker(self, idx: int) -> None:
-        seed_key = (self._resumed_steps, self._count_start(f"rollout-{idx}"))  # what is drawn must not repeat
-        args = self._memory.rollout_worker_args(idx, seed_key)
-        inputs = (args.channel.inbox, args.slots.free)
-        self._children.append(processes.start("forkserver", "rollout", idx, inputs, rollout_worker, args))
-
-    def _start_learner(self) -> None:
-        readers, learners_end = multiprocessing.Pipe()
-        goes_on_at = None
-        if self._count_start("learner-0"):
-            goes_on_at = self._resumed_steps + int(self._memory.counter_row("learner", 0).get("steps"))
-        args = self._memory.learner_args(learners_end, goes_on_at)
-        inputs = (args.slots.full,)
-        self._learner = processes.start("spawn", "learner", 0, inputs, self._learner_body, args)
-        self._children.append(self._learner)
-        learners_end.close()  # the child holds it now
-        if self._readers is not None:
-            self._readers.close()
-        self._readers = readers
-
-    def _start_policy_worker(self, idx: int) -> None:
-        learners_end, policy_end = multiprocessing.Pipe()
-        self._count_start(f"policy-{idx}")
-        args = self._memory.policy_worker_args(idx, policy_end)
-        self._children.append(processes.start("spawn", "policy", idx, (), self._policy_body, args))
-        assert self._readers is not None
-        with suppress(OSError):  # the learner has died, which is seen next, and takes this one with it
-            reduction.send_handle(self._readers, learners_end.fileno(), None)
-        learners_end.close()
-        policy_end.close()
-
-    def _count_start(self, name: str) -> int:
-        """How often a child of that name has been started before."""
-        before = self._starts[name]
-        self._starts[name] += 1
-        return before
+            yield child, {"kind": "saved_for", "path": str(saved), "env_steps": checkpoint.env_steps(saved)}
 
     # Watching
+
+    def _start_all(self, is_interrupted: Callable[[], bool] = lambda: False) -> None:
+        for child in self.starter.all(is_interrupted):
+            self._add(child)
+
+    def _add(self, child: Child) -> None:
+        self._children.append(child)
+        if child.role == "learner":
+            self._learners[child.idx] = child
 
     def _note(self, child: Child, record: dict[str, Any]) -> None:
         if record["kind"] == "ready":
             child.is_ready = True
         elif record["kind"] == "saving":
-            self._is_learner_saving = True
+            self._saving.add(child.idx)
         elif record["kind"] == "finished":
-            self.is_finished = True
+            self._finished.add(child.idx)
         elif record["kind"] == "error":
             child.error = record
 
@@ -221,7 +179,8 @@ class Supervisor:
 
     def _is_at_work(self, child: Child, beat: float) -> bool:
         if child.role == "policy":
-            if not all(other.is_ready for other in self._children if other.role == "learner"):
+            learners = [other for other in self._children if other.role == "learner"]
+            if not all(other.is_ready for other in learners if other.idx == self._policy_of(child)):
                 return False  # it may wait for its memory
             if self._memory.channels.has_open_requests(child.idx):  # it may have taken them, and no more
                 return True
@@ -234,14 +193,15 @@ class Supervisor:
         cause = child.cause_of_death()
         if self._is_stopping or self.is_finished or self.failure:
             return []
-        if child.error and not child.is_ready and self._starts[child.name] == 1:
+        if child.error and not child.is_ready and self.starter.num_starts(child) == 1:
             # A wrong setting shows while a child sets itself up, and takes one sentence; the rest are faults.
             text = child.error["message"] if child.error["is_value_error"] else f"{child.name} failed: {cause}"
             self.failure = (ValueError if child.error["is_value_error"] else ChildError)(text)
             return []
         if child.error and child.error["is_final"]:
             self.failure = ChildError(f"{child.name}: {child.error['message']}")
-            self._has_diverged = child.role == "learner"
+            if child.role == "learner":
+                self._diverged.add(child.idx)
             return []
         if not self._budget.spend(child.name, time.monotonic()):
             self.failure = ChildError(
@@ -265,16 +225,16 @@ class Supervisor:
             self._start_all()
         else:
             if child.role == "learner":
-                memory.pool.recover_learner()
-                self._start_learner()
+                memory.pool.recover_learner(child.idx)
+                self._add(self.starter.learner(child.idx))
             for one in dead:
                 if one.role == "rollout":
                     memory.channels.recover_worker(one.idx)
                     memory.pool.recover_worker(one.idx)
-                    self._start_rollout_worker(one.idx)
+                    self._add(self.starter.rollout_worker(one.idx))
                 elif one.role == "policy":
                     memory.channels.recover_policy_worker(one.idx)
-                    self._start_policy_worker(one.idx)
+                    self._add(self.starter.policy_worker(one.idx))
         with_it = f", and with it {', '.join(victim.name for victim in victims)}" if victims else ""
         num_rollout_workers = sum(one.role == "rollout" for one in dead)
         episodes = num_rollout_workers * memory.plan.config.sampler.worker_num_splits * memory.plan.actors_per_group
@@ -291,8 +251,12 @@ class Supervisor:
         if child.role != "learner":
             return []
         # Those that use its memory on the GPU, or still wait for it.
-        on_gpu = self._memory.policy.device != "cpu"
-        return [other for other in self._children if other.role == "policy" and (on_gpu or not other.is_ready)]
+        on_gpu = self._memory.policies[child.idx].device != "cpu"
+        others = [other for other in self._children if other.role == "policy" and self._policy_of(other) == child.idx]
+        return [other for other in others if on_gpu or not other.is_ready]
+
+    def _policy_of(self, policy_worker: Child) -> int:
+        return self._memory.channels.policy_of(policy_worker.idx)
 
     def _kill(self, child: Child) -> None:
         child.process.kill()

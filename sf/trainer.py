@@ -8,21 +8,22 @@ Waits for  a report, the death of a child, a signal, or the time of the next rec
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 from sf import checkpoint
 from sf.config import Config
 from sf.display import Display
 from sf.events import EventHandler
-from sf.learner.worker import LearnerArgs, learner
+from sf.learner.worker import learner
 from sf.metrics import MetricsWriter
 from sf.plan import Plan, make_plan
-from sf.policy.worker import PolicyWorkerArgs, policy_worker
-from sf.processes import Reports
+from sf.policy.worker import policy_worker
+from sf.population.controller import Population
 from sf.progress import Progress
 from sf.run_dir import RunDir
 from sf.run_memory import RunMemory
+from sf.starter import LearnerBody, PolicyBody
 from sf.stopping import Signals, caught_signals
 from sf.supervisor import Supervisor
 
@@ -37,23 +38,40 @@ def train(config: Config) -> dict[str, Any]:
     plan = make_plan(config)
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     with run_dir.locked():
-        saved = checkpoint.latest(run_dir.checkpoints) if config.run.restart_behavior == "resume" else None
+        resumed_steps = [0] * plan.num_policies
+        if config.run.restart_behavior == "resume":
+            resumed_steps = _saved_env_steps(plan, run_dir)
+        run_dir.prepare(config)
+        return Run(plan, run_dir, resumed_steps).run()
+
+
+def _saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int]:
+    """Of each policy. Raises ValueError where what is saved cannot be gone on with."""
+    saved_flags = run_dir.saved_flags() or {}
+    num_policies = saved_flags.get("num_policies", 1)
+    if saved_flags and num_policies != plan.num_policies:
+        raise ValueError(
+            f"num_policies is {plan.num_policies}, but the run {run_dir.path} has {num_policies}: leave it so, name "
+            "another --experiment, or begin anew with --restart_behavior restart"
+        )
+    env_steps = []
+    for policy_id in range(plan.num_policies):
+        saved = checkpoint.latest(run_dir.checkpoints_of(policy_id, plan.num_policies))
         if saved is not None:
             checkpoint.check_fits(saved, plan.weight_shapes)
-            if checkpoint.env_steps(saved) >= config.run.target_env_steps(plan.spec.frameskip):
-                raise ValueError(
-                    f"the run {run_dir.path} has its {checkpoint.env_steps(saved)} env steps: raise "
-                    "--train_for_env_steps to go on with it, name another --experiment, or begin anew with "
-                    "--restart_behavior restart"
-                )
-        run_dir.prepare(config)
-        return Run(plan, run_dir, checkpoint.env_steps(saved) if saved else 0).run()
+        env_steps.append(checkpoint.env_steps(saved) if saved else 0)
+    if sum(env_steps) >= plan.target_env_steps:
+        raise ValueError(
+            f"the run {run_dir.path} has its {sum(env_steps)} env steps: raise --train_for_env_steps to go on with it, "
+            "name another --experiment, or begin anew with --restart_behavior restart"
+        )
+    return env_steps
 
 
 class Run:
     """A run in its lifetime: start, watch, stop.
 
-    resumed_steps: env steps of earlier parts of the run.
+    resumed_steps: env steps of earlier parts of the run, by policy.
     policy_body, learner_body: what runs in those processes; benchmarks put simpler ones in their place.
     """
 
@@ -61,30 +79,39 @@ class Run:
         self,
         plan: Plan,
         run_dir: RunDir,
-        resumed_steps: int = 0,
-        policy_body: Callable[[Reports, PolicyWorkerArgs], None] = policy_worker,
-        learner_body: Callable[[Reports, LearnerArgs], None] = learner,
+        resumed_steps: Sequence[int] = (),
+        policy_body: PolicyBody = policy_worker,
+        learner_body: LearnerBody = learner,
     ) -> None:
         self._plan = plan
         self._run_dir = run_dir
-        self._resumed_steps = resumed_steps
-        memory = RunMemory.allocate(plan, run_dir.checkpoints)
-        self._supervisor = Supervisor(memory, policy_body, learner_body)
-        self._progress = Progress(memory.counters, memory.counter_rows, plan.spec.frameskip, plan.config.run.stats_avg)
+        self._memory = RunMemory.allocate(plan, run_dir)
+        self._supervisor = Supervisor(self._memory, policy_body, learner_body)
+        if resumed_steps:
+            self._supervisor.starter.resumed_steps = resumed_steps
+        self._progress = Progress(
+            self._memory.counters,
+            self._memory.counter_rows,
+            plan.spec.frameskip,
+            plan.config.run.stats_avg,
+            plan.num_policies,
+            plan.config.population.pbt_target_objective,
+        )
 
     def run(self) -> dict[str, Any]:
         run = self._plan.config.run
         endless = run.train_for_env_steps >= 10**10 and run.train_for_env_frames is None
         frameskip = self._plan.spec.frameskip
-        target_frames = None if endless else run.target_env_steps(frameskip) * frameskip
+        target_frames = None if endless else self._plan.target_env_steps * frameskip
         target_seconds = run.train_for_seconds if run.train_for_seconds < 10**10 else None
         title = f"{run.env} in {self._run_dir.path}"
         with Display(title, target_frames, target_seconds) as display, caught_signals() as signals:
             writer = MetricsWriter(self._run_dir, display.say)
-            events = EventHandler(self._progress, frameskip, display.say)
+            population = self._make_population(display) if self._plan.config.population.with_pbt else None
+            events = EventHandler(self._progress, frameskip, display.say, population)
             try:
-                self._supervisor.start(lambda: signals.first is not None, self._resumed_steps)
-                self._watch(signals, events, writer, display)
+                self._supervisor.start(lambda: signals.first is not None)
+                self._watch(signals, events, population, writer, display)
             finally:
                 for child, report in self._supervisor.stop(signals):
                     events.handle(child, report)
@@ -94,21 +121,48 @@ class Run:
             raise self._supervisor.failure
         return summary
 
-    def _watch(self, signals: Signals, events: EventHandler, writer: MetricsWriter, display: Display) -> None:
-        """Until the learner has finished, a signal arrives, time is up, or a child fails for good."""
+    def _make_population(self, display: Display) -> Population:
+        population = Population(
+            self._plan.config,
+            self._plan.spec,
+            self._run_dir,
+            self._progress,
+            self._memory.shaping,
+            self._supervisor.starter.order,
+            display.say,
+        )
+        self._supervisor.starter.hyperparameters = population.hyperparameters_of_learner
+        return population
+
+    def _watch(
+        self,
+        signals: Signals,
+        events: EventHandler,
+        population: Population | None,
+        writer: MetricsWriter,
+        display: Display,
+    ) -> None:
+        """Until all steps are done, a signal arrives, time is up, or a child fails for good."""
         run = self._plan.config.run
         record_at = time.monotonic() + run.summaries_every_sec
         while not (self._supervisor.is_finished or self._supervisor.failure or signals.first):
-            if self._progress.seconds > run.train_for_seconds:
+            if self._progress.seconds > run.train_for_seconds or self._has_all_steps:
                 break
             timeout_s = min(record_at - time.monotonic(), run.train_for_seconds - self._progress.seconds)
             for child, report in self._supervisor.receive(signals.wakeup, max(0.0, timeout_s)):
                 events.handle(child, report)
             signals.clear_wakeup()
+            if population is not None:
+                population.evolve_if_due()
             if time.monotonic() >= record_at:
                 record_at = time.monotonic() + run.summaries_every_sec
                 self._record(writer, display)
         self._record(writer, display)
+
+    @property
+    def _has_all_steps(self) -> bool:
+        """Of several policies. A single learner ends by itself, at the very step."""
+        return self._plan.num_policies > 1 and self._progress.env_steps >= self._plan.target_env_steps
 
     def _record(self, writer: MetricsWriter, display: Display) -> None:
         record = self._progress.record()

@@ -33,7 +33,7 @@ class Accesses:
 
 
 class HalfwayArray:
-    """One axis, written element by element."""
+    """Written element by element."""
 
     def __init__(self, array, accesses):
         self.array = array
@@ -44,13 +44,13 @@ class HalfwayArray:
 
     def __getitem__(self, index):
         self._accesses.note()
-        return self.array[index]
+        return self.array[index].copy()
 
     def __setitem__(self, index, value):
-        positions = np.atleast_1d(np.arange(len(self.array))[index])
-        for position, element in zip(positions, np.broadcast_to(value, positions.shape), strict=True):
+        positions = np.arange(self.array.size).reshape(self.array.shape)[index]
+        for position, element in zip(positions.flat, np.broadcast_to(value, positions.shape).flat, strict=True):
             self._accesses.note()
-            self.array[position] = element
+            self.array.flat[position] = element
 
     def __eq__(self, other):
         self._accesses.note()

@@ -18,17 +18,18 @@ from sf.queues import STOP, StopRequested
 
 
 @cache
-def make_channels(num_workers, groups_per_worker, num_policy_workers):
+def make_channels(num_workers, groups_per_worker, policy_workers_per_policy, num_policies):
     return Channels.allocate(
         num_workers=num_workers,
         groups_per_worker=groups_per_worker,
         actors_per_group=1,
-        num_policy_workers=num_policy_workers,
+        policy_workers_per_policy=policy_workers_per_policy,
+        num_policies=num_policies,
     )
 
 
-def new_channels(num_workers=2, groups_per_worker=2, num_policy_workers=1):
-    channels = make_channels(num_workers, groups_per_worker, num_policy_workers)
+def new_channels(num_workers=2, groups_per_worker=2, policy_workers_per_policy=1, num_policies=1):
+    channels = make_channels(num_workers, groups_per_worker, policy_workers_per_policy, num_policies)
     channels.reset()
     return channels
 
@@ -44,9 +45,11 @@ def halfway(channels, accesses, copies=1):
 
 
 ROLLOUT, POLICY = "rollout", "policy"
-SIZES = [(1, 1, 1), (2, 2, 1), (2, 2, 3), (3, 1, 2)]  # workers, groups of each, policy workers
+# Workers, groups of each, policy workers of each policy, policies.
+SIZES = [(1, 1, 1, 1), (2, 2, 1, 1), (2, 2, 3, 1), (3, 1, 2, 1), (2, 1, 1, 2), (1, 2, 2, 3)]
 
-actions = st.tuples(st.sampled_from([ROLLOUT, POLICY]), st.integers(0, 5), st.integers(1, 5))  # role, index, stages
+# Role, index, stages (policy worker), or which policies a group asks (rollout worker).
+actions = st.tuples(st.sampled_from([ROLLOUT, POLICY]), st.integers(0, 5), st.integers(1, 5))
 access_numbers = st.integers(0, 9)
 in_between = st.dictionaries(access_numbers, actions, min_size=1, max_size=3)
 
@@ -81,12 +84,13 @@ class PolicyProcess:
             assert 0 < len(groups) <= self._channel.num_groups
             assert (np.diff(groups) > 0).all()
             yield
-            numbers = self._channel.tables["asked"][groups]
+            numbers = self._channel.numbers(groups)
             yield
             for group, number in zip(groups.tolist(), numbers.tolist(), strict=True):
                 row = int(self._channel.tables["row"][group])
-                assert group not in self._stepping, "it writes over actions that are being used"
-                self._written[group] = (number, row)
+                key = (group, self._channel.policy_id)
+                assert key not in self._stepping, "it writes over actions that are being used"
+                self._written[key] = (number, row)
             yield
             self._channel.answer(groups, numbers)
             yield
@@ -103,9 +107,9 @@ class RequestLife(RuleBasedStateMachine):
         self.num_groups = len(self.tables["row"])
         self.rows = itertools.cycle(range(5))
         self.dead = set()
-        self.asked = {}  # number and row of the request, by the group that waits for its answer
-        self.written = {}  # number and row, by group
-        self.stepping = set()  # groups that use what was written
+        self.asked = {}  # number and row of the request, by group and policy, where an answer is waited for
+        self.written = {}  # number and row, by group and policy
+        self.stepping = set()  # groups, each with a policy, that use what was written
         self.workers = [self.channels.of_worker(idx) for idx in range(len(self.channels.inboxes))]
         self.policies = [PolicyProcess(self.written, self.stepping) for _ in self.channels.requests]
 
@@ -135,13 +139,15 @@ class RequestLife(RuleBasedStateMachine):
     def messages_are_sent_again(self, groups, is_request):
         for group in {group % self.num_groups for group in groups}:
             if is_request:
-                self.channels.requests[group % len(self.channels.requests)].put(group)
+                step = self.channels.policy_workers_per_policy
+                for queue in self.channels.requests[group % step :: step]:
+                    queue.put(group)
             else:
                 self.channels.inboxes[group // self.channels.groups_per_worker].put(group)
 
     @invariant()
     def a_group_waits_for_the_number_that_it_asked_last(self):
-        assert all(self.tables["asked"][group] == number for group, (number, _) in self.asked.items())
+        assert all(self.tables["asked"][p, group] == number for (group, p), (number, _) in self.asked.items())
         assert (self.tables["answered"] <= self.tables["asked"]).all()
 
     def teardown(self):
@@ -151,7 +157,7 @@ class RequestLife(RuleBasedStateMachine):
         self.drive_to_rest()
         for worker in self.workers:
             for group in worker.groups:
-                self.ask(worker, group, row=next(self.rows))
+                self.ask(worker, group, row=next(self.rows), policy_ids=range(self.channels.num_policies))
         self.drive_to_rest()
         # Only now: of a worker that died twice, a late answer to an old request has opened the latest one again.
         assert not any(self.channels.has_open_requests(idx) for idx in range(len(self.policies)))
@@ -172,6 +178,7 @@ class RequestLife(RuleBasedStateMachine):
             return
         role, idx = process
         channels = halfway(self.channels, self.accesses(process, meanwhile, dies_at), self.copies)
+        num_policies = self.channels.num_policies
         if role == POLICY:
             channel = channels.of_policy_worker(idx)
             for _ in range(num_stages):
@@ -180,9 +187,11 @@ class RequestLife(RuleBasedStateMachine):
             channel = channels.of_worker(idx)
             channel = dataclasses.replace(channel, _waiting=self.workers[idx]._waiting)
             self.take(channel)
+            waiting = {group for group, _ in self.asked}
             for group in channel.groups:
-                if group not in self.asked:
-                    self.ask(channel, group, row=next(self.rows))
+                if group not in waiting:
+                    policy_ids = [p for p in range(num_policies) if num_stages & (1 << p)]
+                    self.ask(channel, group, next(self.rows), policy_ids or [num_stages % num_policies])
 
     def accesses(self, process, meanwhile, dies_at=None):
         """With actions of other processes in between."""
@@ -193,24 +202,27 @@ class RequestLife(RuleBasedStateMachine):
         role, idx, _ = action
         return role, idx % len(self.policies if role == POLICY else self.workers)
 
-    def ask(self, channel, group, row):
-        number = int(self.tables["asked"][group]) + 1
-        self.stepping.discard(group)
-        channel.ask(group, row)
-        self.asked[group] = (number, row)
+    def ask(self, channel, group, row, policy_ids):
+        numbers = {p: int(self.tables["asked"][p, group]) + 1 for p in policy_ids}
+        self.stepping -= {key for key in self.stepping if key[0] == group}
+        channel.ask(group, row, policy_ids)
+        self.asked |= {(group, p): (number, row) for p, number in numbers.items()}
 
     def take(self, channel):
         for group in channel.take():
-            assert self.written[group] == self.asked.pop(group)
-            self.stepping.add(group)
+            policy_ids = [p for asking, p in self.asked if asking == group]
+            assert policy_ids
+            for p in policy_ids:
+                assert self.written[group, p] == self.asked.pop((group, p))
+                self.stepping.add((group, p))
 
     def bury(self, process):
         self.dead.add(process)
         role, idx = process
         if role == ROLLOUT:
-            self.stepping.difference_update(self.workers[idx].groups)
-            for group in self.workers[idx].groups:
-                self.asked.pop(group, None)
+            groups = self.workers[idx].groups
+            self.stepping -= {key for key in self.stepping if key[0] in groups}
+            self.asked = {key: request for key, request in self.asked.items() if key[0] not in groups}
 
     def replace(self, process, meanwhile):
         role, idx = process
@@ -267,7 +279,7 @@ def test_a_request_at_any_moment_of_the_recovery_of_its_policy_worker_reaches_th
 
 
 def test_every_group_asks_the_policy_worker_that_counts_it_among_its_own():
-    channels = new_channels(num_workers=3, groups_per_worker=2, num_policy_workers=4)
+    channels = new_channels(num_workers=3, groups_per_worker=2, policy_workers_per_policy=4)
     for worker_idx in range(3):
         worker = channels.of_worker(worker_idx)
         for group in worker.groups:
@@ -290,14 +302,14 @@ def test_a_policy_worker_can_wait_for_all_its_groups_and_gets_them_in_order():
 
 
 def test_requests_are_open_until_they_are_answered_or_their_worker_has_died():
-    channels = new_channels(num_workers=2, groups_per_worker=2, num_policy_workers=2)
+    channels = new_channels(num_workers=2, groups_per_worker=2, policy_workers_per_policy=2)
     channels.of_worker(0).ask(0, row=0)
     channels.of_worker(0).ask(1, row=0)
     channels.of_worker(1).ask(3, row=0)
     policies = [channels.of_policy_worker(0), channels.of_policy_worker(1)]
     groups = policies[0].take()
     assert [channels.has_open_requests(idx) for idx in range(2)] == [True, True]
-    policies[0].answer(groups, channels.tables["asked"][groups])
+    policies[0].answer(groups, policies[0].numbers(groups))
     assert [channels.has_open_requests(idx) for idx in range(2)] == [False, True]
     channels.recover_worker(0)
     assert channels.has_open_requests(1)  # that of worker 1
@@ -323,3 +335,36 @@ def test_a_stop_among_the_messages_is_raised_on_both_sides():
         channels.of_policy_worker(0).take()
     with pytest.raises(StopRequested):
         channels.of_worker(1).take()
+
+
+def test_a_group_goes_on_when_all_policies_that_play_in_it_have_answered_and_no_other_is_asked():
+    channels = new_channels(num_workers=1, groups_per_worker=2, policy_workers_per_policy=2, num_policies=3)
+    worker = channels.of_worker(0)
+    worker.ask(1, row=4, policy_ids=[0, 2])
+    assert [channels.has_open_requests(idx) for idx in range(6)] == [False, True, False, False, False, True]
+    for idx in (1, 5):
+        assert worker.take() == []
+        policy_worker = channels.of_policy_worker(idx)
+        groups = policy_worker.take()
+        assert groups.tolist() == [1]
+        policy_worker.answer(groups, policy_worker.numbers(groups))
+    assert worker.take() == [1]
+
+
+def test_a_policy_gets_the_slots_of_the_actors_that_it_plays():
+    channels = Channels.allocate(
+        num_workers=1, groups_per_worker=2, actors_per_group=3, policy_workers_per_policy=1, num_policies=2
+    )
+    worker = channels.of_worker(0)
+    for group, slots, policy in ((0, [5, 6, 7], [1, 0, 1]), (1, [8, 9, 10], [1, 1, 0])):
+        channels.tables["slots"][group] = slots
+        channels.tables["policy"][group] = policy
+        worker.ask(group, row=group + 3, policy_ids=[0, 1])
+    found = {}
+    for policy_id in (0, 1):
+        policy_worker = channels.of_policy_worker(policy_id)
+        groups = policy_worker.take(at_least=2)
+        slots, rows, numbers = policy_worker.rows(groups, policy_worker.numbers(groups))
+        assert numbers.shape == slots.shape
+        found[policy_id] = list(zip(slots.tolist(), rows.tolist(), strict=True))
+    assert found == {0: [(6, 3), (10, 4)], 1: [(5, 3), (7, 3), (8, 4), (9, 4)]}

@@ -2,13 +2,14 @@
 
 import json
 import math
+from multiprocessing import Pipe
 
 import pytest
 import torch
 
 from sf import checkpoint
 from sf.config import Config
-from sf.learner import worker
+from sf.learner.state import LearnerState
 from sf.learner.worker import learner
 from sf.model.actor_critic import ActorCritic
 from sf.model.registry import register_model
@@ -67,7 +68,7 @@ def make_config(tmp_path, **flags):
 def run(config):
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     run_dir.prepare(config)
-    return Run(make_plan(config), run_dir, 0, policy_body, learner_body).run()
+    return Run(make_plan(config), run_dir, policy_body=policy_body, learner_body=learner_body).run()
 
 
 def test_a_run_that_diverges_goes_back_and_on_with_a_lower_learning_rate(tmp_path, capsys):
@@ -118,9 +119,14 @@ def learner_state(tmp_path):
     """The state of a learner that has not begun, and its reports."""
     torch.manual_seed(0)
     config = make_config(tmp_path).replace(model="actor_critic")
-    args = RunMemory.allocate(make_plan(config), tmp_path / "checkpoints").learner_args(None, None)
     reports = RecordedReports()
-    return worker._LearnerState(args, reports, 0), reports
+    return LearnerState(learner_args(config, tmp_path), reports, 0), reports
+
+
+def learner_args(config, run_dir):
+    memory = RunMemory.allocate(make_plan(config), RunDir(run_dir))
+    _, orders = Pipe()
+    return memory.learner_args(0, readers=None, orders=orders, hyperparameters={}, goes_on_at=None)
 
 
 def diverge(state, num_steps):
@@ -190,4 +196,4 @@ def test_what_is_not_finite_is_neither_saved_nor_kept_for_a_successor(learner_st
     state.remember_if_due()
     assert reports.records == [("save_failed", {"message": "the weights are not finite"})]
     assert checkpoint.latest(tmp_path / "checkpoints") is None
-    assert state._args.recovery.read() is None
+    assert state._args.recoveries[0].read() is None

@@ -32,13 +32,15 @@ def test_a_module_imports_only_what_its_layer_may(path):
         layers = {"rollout", "policy", "learner", "model"} - {parts[1]}
         allowed = {"policy": {"model"}, "learner": {"model"}}.get(parts[1], set())
         forbidden = [f"sf.{layer}" for layer in layers - allowed]
-        if parts[1] == "rollout":
+        if parts[1] in ("rollout", "population"):
             forbidden.append("torch")
     wrong = [m for m in imported_modules(path) for f in forbidden if belongs(m, f)]
     assert wrong == []
 
 
-@pytest.mark.parametrize("env", ["CartPole-v1", "doom_basic", "atari_pong", "toy_memory"])
+@pytest.mark.parametrize(
+    "env", ["CartPole-v1", "doom_basic", "atari_pong", "toy_memory", "toy_match_rps", "doom_duel_bots"]
+)
 def test_a_rollout_worker_imports_no_torch(env):
     code = (
         "import sys, sf.rollout.worker, sf.train, envs\n"

@@ -106,7 +106,7 @@ class SlotLife(RuleBasedStateMachine):
     @rule(slots=st.sets(st.integers(0, 11)), to_learner=st.booleans())
     def messages_are_sent_again(self, slots, to_learner):
         for slot in {slot % self.pool.num_slots for slot in slots}:
-            queue = self.pool.full if to_learner else self.pool.free[slot // self.pool.slots_per_worker]
+            queue = self.pool.full[0] if to_learner else self.pool.free[slot // self.pool.slots_per_worker]
             queue.put(slot)
 
     @invariant()
@@ -125,7 +125,7 @@ class SlotLife(RuleBasedStateMachine):
             self.replace(process, {})
         for worker_idx in range(self.num_workers):
             self.hand_over(worker_idx, self.pool.num_slots, self.pool)
-        while self.pool.full.has_messages():
+        while self.pool.full[0].has_messages():
             self.act((LEARNER, 0, 100), {})
         assert self.received == self.sent
         self.give_back(self.pool.num_slots, self.pool)
@@ -153,9 +153,9 @@ class SlotLife(RuleBasedStateMachine):
         """The pool as a process sees it that may be stopped halfway."""
         return dataclasses.replace(
             self.pool,
-            arrays={"state": HalfwayArray(self.state, accesses)},
+            arrays={"state": HalfwayArray(self.state, accesses), "policy": self.pool.arrays["policy"]},
             free=tuple(HalfwayQueue(queue, accesses, self.copies) for queue in self.pool.free),
-            full=HalfwayQueue(self.pool.full, accesses, self.copies),
+            full=tuple(HalfwayQueue(queue, accesses, self.copies) for queue in self.pool.full),
         )
 
     def accesses(self, process, meanwhile, dies_at=None):
@@ -271,13 +271,13 @@ def test_a_new_pool_and_one_that_was_reset_offer_every_worker_its_own_slots():
         pool.of_worker(0).hand_over([0, 1, 2])
         pool.of_learner().take(at_most=2)
         pool.reset()
-        assert not pool.full.has_messages()
+        assert not pool.full[0].has_messages()
 
 
 def test_a_stop_among_the_messages_is_raised_on_both_sides():
     pool = new_pool()
     pool.free[0].put(STOP)
-    pool.full.put_many([0, STOP])
+    pool.full[0].put_many([0, STOP])
     with pytest.raises(StopRequested):
         pool.of_worker(0).take()
     with pytest.raises(StopRequested):
@@ -330,4 +330,26 @@ def test_bytes_per_slot_counts_every_field():
     rollout = 8
     per_row = 6 * 4 * 3 + 5 * 4 + 1
     per_step = 4 + 2 * 4 + 4 * 4 + 3
-    assert bytes_per_slot(SPEC, rollout) == (rollout + 1) * per_row + rollout * per_step + 8
+    assert bytes_per_slot(SPEC, rollout) == (rollout + 1) * per_row + rollout * per_step + 12
+
+
+def test_the_learner_of_a_policy_gets_its_slots_and_what_another_holds_is_not_its_business():
+    pool = SlotPool.allocate(
+        SPEC, 2, num_workers=2, groups_per_worker=1, slots_per_group=3, actors_per_group=1, num_policies=2
+    )
+    state = pool.arrays["state"]
+    pool.arrays["policy"][:] = [0, 1, 0, 1, 1, 0]
+    for worker_idx in range(2):
+        worker = pool.of_worker(worker_idx)
+        worker.hand_over(worker.take())
+    learners = [pool.of_learner(policy_id) for policy_id in range(2)]
+    assert learners[0].take(at_most=2) == [0, 2]
+    assert learners[1].take(at_most=2) == [1, 3]
+    pool.recover_learner(1)
+    assert state.tolist() == [TRAINING, FREE, TRAINING, FREE, FULL, FULL]
+    assert pool.full[0].get_many() == [5]
+    assert pool.full[1].get_many() == [4]
+    pool.recover_worker(1)
+    assert pool.full[0].get_many() == [5]
+    assert pool.full[1].get_many() == [4]
+    assert learners[0].supply_beside([]) == learners[1].supply_beside([]) == 0

@@ -9,6 +9,7 @@ from sf import processes, supervisor
 from sf.config import Config
 from sf.plan import make_plan
 from sf.processes import Child
+from sf.run_dir import RunDir
 from sf.run_memory import RunMemory
 from sf.supervisor import Supervisor
 
@@ -45,12 +46,12 @@ class Run:
         config = Config().replace(
             env="toy_identity", num_workers=2, policy_workers_per_policy=2, device="cpu", worker_timeout_s=TIMEOUT_S
         )
-        self.memory = RunMemory.allocate(make_plan(config), tmp_path)
+        self.memory = RunMemory.allocate(make_plan(config), RunDir(tmp_path))
         monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: self.now))
         monkeypatch.setattr(processes, "start_fork_server", lambda preload: None)
         monkeypatch.setattr(processes, "start", self._start)
         self.supervisor = Supervisor(self.memory)
-        self.supervisor.start(lambda: False, 0)
+        self.supervisor.start(lambda: False)
 
     def _start(self, method, role, idx, inputs, body, args):
         reader, writer = Pipe(duplex=False)
@@ -105,14 +106,14 @@ def test_a_child_that_stays_at_one_piece_of_work_hangs(run):
 @pytest.mark.parametrize("name", ["rollout-1", "learner-0"])
 def test_a_child_that_does_not_take_its_messages_hangs(run, name):
     drain(run)
-    queue = run.memory.pool.free[1] if name == "rollout-1" else run.memory.pool.full
+    queue = run.memory.pool.free[1] if name == "rollout-1" else run.memory.pool.full[0]
     queue.put(0)
     assert run.go_on(TIMEOUT_S + 2, moving=others(run, name)) == [name]
 
 
 def test_a_policy_worker_that_has_taken_a_request_and_no_more_hangs(run):
     drain(run)
-    run.memory.channels.tables["asked"][3] += 1  # the message is taken: the queue is empty
+    run.memory.channels.tables["asked"][0, 3] += 1  # the message is taken: the queue is empty
     assert run.go_on(TIMEOUT_S + 2, moving=others(run, "policy-1")) == ["policy-1"]
 
 

@@ -9,9 +9,10 @@ finite. It makes a version of its own all the same, since the host does not know
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
 
 import gymnasium as gym
 import torch
@@ -51,7 +52,7 @@ class Updater:
         device: torch.device,
     ) -> None:
         self._config = config.learner
-        self._total_env_steps = config.run.train_for_env_steps
+        self._total_env_steps = config.run.train_for_env_steps // config.population.num_policies
         self._max_policy_lag = config.sampler.max_policy_lag
         self._action_spec = action_spec
         self._bfloat16 = bfloat16
@@ -66,6 +67,7 @@ class Updater:
             fused=True,
         )
         self.version = 1
+        self._oldest_version = 0  # that is trained on
         self.skipped = SkippedUpdates(device)
         self._max_learning_rate = math.inf  # rollbacks lower it
         self._flat = torch.empty(num_weights(self.model), device=device)
@@ -82,8 +84,9 @@ class Updater:
         env_steps: taken before this batch, for the schedule. Returns the number of optimiser steps.
         """
         lag = self.version - batch.policy_version  # [T, B], as the data arrives
-        mask = batch.valid & (lag <= self._max_policy_lag)
-        self.model.update_normalizers(batch.obs)
+        mask = batch.valid & (lag <= self._max_policy_lag) & (batch.policy_version >= self._oldest_version)
+        # Without the last row, which begins the next trajectory, and without what an absent agent does not see.
+        self.model.update_normalizers({key: obs[:-1] for key, obs in batch.obs.items()}, batch.valid)
         if self._config.lr_schedule == "linear":
             self._set_learning_rate(schedules.linear(self._config.learning_rate, env_steps, self._total_env_steps))
         version_before = self.version
@@ -135,6 +138,7 @@ class Updater:
         """The rest: numbers."""
         return {
             "version": self.version,
+            "oldest_version": self._oldest_version,
             "learning_rate": self.learning_rate,
             "max_learning_rate": self._max_learning_rate,
             "skipped_updates": self.skipped.total,
@@ -164,10 +168,23 @@ class Updater:
                     moments[key[len(prefix) :]] = like.copy_(value)
         torch.set_rng_state(tensors[_RNG])
         self.version = state["version"]
+        self._oldest_version = state["oldest_version"]
         self.skipped = SkippedUpdates(self._device, state["skipped_updates"])
         self._max_learning_rate = state["max_learning_rate"]
         is_constant = self._config.lr_schedule == "constant"  # then it follows from the flags
         self._set_learning_rate(self._config.learning_rate if is_constant else state["learning_rate"])
+
+    def copy(self, tensors: dict[str, Tensor]) -> None:
+        """Go on with weights, statistics and moments of another policy, and never train on what came before."""
+        random_numbers = torch.get_rng_state()
+        self.load(tensors, {**self.state(), "version": self.version + 1, "oldest_version": self.version + 1})
+        torch.set_rng_state(random_numbers)
+
+    def set_hyperparameters(self, hyperparameters: Mapping[str, float]) -> None:
+        """From now on: fields of LearnerConfig by name, the learning rate under its schedule."""
+        self._config = dataclasses.replace(self._config, **cast("dict[str, Any]", dict(hyperparameters)))
+        if "learning_rate" in hyperparameters:
+            self._set_learning_rate(self._config.learning_rate)
 
     def take_over(self, diverged: Updater, learning_rate_factor: float) -> None:
         """Go on in the place of an updater that has diverged, at a learning rate that is lower for good."""

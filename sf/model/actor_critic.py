@@ -79,9 +79,9 @@ class ActorCritic(nn.Module):
         params, value = self._heads(actor, critic)
         return UnrollOutput(params.unflatten(0, first.shape)[:-1], value.view(first.shape))
 
-    def update_normalizers(self, obs: Mapping[str, Tensor]) -> None:
-        """Merge observations {key: [T, B, ...]} into the statistics. Only the learner calls this."""
-        self.obs_norm.update(obs)
+    def update_normalizers(self, obs: Mapping[str, Tensor], mask: Tensor) -> None:
+        """Merge observations {key: [T, B, ...]} where `mask` [T, B] holds. Only the learner calls this."""
+        self.obs_norm.update(obs, mask)
 
     def update_value_norm(self, returns: Tensor, mask: Tensor) -> None:
         """Merge value targets [T, B] where `mask` holds; predictions stay. Only the learner calls this."""

@@ -70,8 +70,9 @@ class VectorNormalizer(nn.Module):
         centred = numbers.float() - self.moments.mean.float()
         return (centred / self.moments.stddev.float()).clamp(-CLIP, CLIP)
 
-    def update(self, numbers: Tensor) -> None:
-        self.moments.update(numbers, torch.ones(len(numbers), dtype=torch.bool, device=numbers.device))
+    def update(self, numbers: Tensor, mask: Tensor) -> None:
+        """Merge numbers [M, *shape] where `mask` [M] holds."""
+        self.moments.update(numbers, mask)
 
 
 class ImageNormalizer(nn.Module):
@@ -95,9 +96,10 @@ class ImageNormalizer(nn.Module):
         x = pixels.to(dtype)
         return torch.addcmul(self.offset.to(dtype), x, self.scale.to(dtype), out=x)
 
-    def update(self, pixels: Tensor) -> None:
-        frames = pixels[:: -(-len(pixels) // FRAMES_PER_UPDATE)]
-        self.moments.update(frames, torch.ones(len(frames), dtype=torch.bool, device=frames.device))
+    def update(self, pixels: Tensor, mask: Tensor) -> None:
+        """Merge a few of the frames [M, *shape] where `mask` [M] holds."""
+        step = -(-len(pixels) // FRAMES_PER_UPDATE)
+        self.moments.update(pixels[::step], mask[::step])
         one_grey_level = 1.0  # the least that is worth seeing
         self.scale.copy_((self.moments.var.mean() + one_grey_level).rsqrt())
         self.offset.copy_(-self.moments.mean * self.scale)
@@ -119,10 +121,10 @@ class ObsNormalizer(nn.Module):
         return {**obs, **normal}
 
     @torch.no_grad()
-    def update(self, obs: Mapping[str, Tensor]) -> None:
-        """Merge observations {key: [T, B, ...]} into the statistics."""
+    def update(self, obs: Mapping[str, Tensor], mask: Tensor) -> None:
+        """Merge observations {key: [T, B, ...]} into the statistics, where `mask` [T, B] holds."""
         for key, part in zip(self._keys, self.normalizers, strict=True):
-            part.update(obs[key].flatten(0, 1))  # type: ignore[operator]  # both kinds have it
+            part.update(obs[key].flatten(0, 1), mask.flatten())  # type: ignore[operator]  # both kinds have it
 
 
 class ReturnNormalizer(nn.Module):

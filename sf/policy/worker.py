@@ -51,7 +51,7 @@ class PolicyWorkerArgs:
 
 def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
     """Body of the process."""
-    configure(args.num_threads, deterministic=args.synchronous)
+    configure(args.memory.device, args.num_threads, deterministic=args.synchronous)
     try:
         policy = _Policy(args)
     except EOFError:
@@ -68,12 +68,14 @@ def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
             return
         counters.working()
         busy_since = time.perf_counter()
-        numbers = channel.tables["asked"][groups]
-        policy.act(groups, numbers)
+        numbers = channel.numbers(groups)
+        slots, rows, numbers_of_actors = channel.rows(groups, numbers)
+        if len(slots):  # else the request was one of a worker that has died since
+            policy.act(slots, rows, numbers_of_actors)
         channel.answer(groups, numbers)
         now = time.perf_counter()
         counters.add(
-            steps=len(groups) * channel.actors_per_group,
+            steps=len(slots),
             calls=1,
             wait_s=busy_since - waiting_since,
             busy_s=now - busy_since,
@@ -100,20 +102,12 @@ class _Policy:
         self._generator = torch.Generator(device)
         self._seed = (args.seed, args.idx)
         self._rows = args.rows
-        self._tables = args.channel.tables
-        self._actors_per_group = args.channel.actors_per_group
         self._rows_per_slot = args.rollout + 1
         self._has_state = args.memory.shapes["actor_state"][-1] > 0
-        self._obs = _ObsGather(args.rows, args.channel.num_groups * self._actors_per_group, self._device)
+        self._obs = _ObsGather(args.rows, args.channel.num_groups * args.channel.actors_per_group, self._device)
 
-    def act(self, groups: np.ndarray, numbers: np.ndarray) -> None:
-        """Write the actions of all actors of `groups` [G] into the rows that await them.
-
-        numbers: [G] of the requests.
-        """
-        slots = self._tables["slots"][groups].reshape(-1)  # [N]
-        rows = np.repeat(self._tables["row"][groups], self._actors_per_group)  # [N]
-        numbers = np.repeat(numbers, self._actors_per_group)  # [N]
+    def act(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
+        """Write the actions of N actors into their `rows` [N] of `slots` [N]. numbers: [N] of the requests."""
         actors = self._index(self._rows["actor"][slots])  # [N]
         self._refresh_weights()
         with torch.inference_mode():

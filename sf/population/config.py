@@ -40,6 +40,10 @@ class PopulationConfig:
     pbt_replace_reward_gap_absolute: float = 1e-6
     """And lower by more than this, in units of the objective."""
 
+    pbt_initial_lr_decades: float = 0.0
+    """The policies begin with learning rates that are spread evenly, by their logarithm, over so many powers of ten
+    around learning_rate."""
+
     pbt_optimize_gamma: bool = False
     """Mutate the discount, too."""
 
@@ -59,7 +63,12 @@ class PopulationConfig:
             raise ValueError("with_pbt is true, but num_policies is 1: a population evolves from 2 policies on")
         if self.pbt_period_env_steps < 1:
             raise ValueError(f"pbt_period_env_steps is {self.pbt_period_env_steps}: at least 1")
-        for name in ("pbt_start_mutation", "pbt_replace_reward_gap", "pbt_replace_reward_gap_absolute"):
+        for name in (
+            "pbt_start_mutation",
+            "pbt_replace_reward_gap",
+            "pbt_replace_reward_gap_absolute",
+            "pbt_initial_lr_decades",
+        ):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be 0 or greater, and finite")
         if not 0.0 <= self.pbt_replace_fraction <= 0.5:

@@ -18,10 +18,11 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
-from envs import EnvGroup, Episode, ObsRows, StepResult
+from envs import EnvGroup, Episode, ObsRows, ShapedGroup, StepResult
 
 MAX_FAULTS_IN_A_ROW = 5
 CLEAN_STEPS = 200
@@ -93,6 +94,10 @@ class GuardedGroup:
         result.valid[:] = False
         result.first[:] = True
         return []
+
+    def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
+        """See `envs.ShapedGroup`. To be repeated after a fault: all actors have a `first` observation then."""
+        cast("ShapedGroup", self._group).set_shaping(actor_idx, weights)
 
     def close(self) -> None:
         if self._is_open:

@@ -22,8 +22,10 @@ from envs import EnvGroup, EnvOptions, Episode, StepResult
 from envs.seeding import env_seed
 from sf.channels import WorkerChannel
 from sf.counters import CounterRow
+from sf.memory import SharedArrays
 from sf.processes import Reports
 from sf.queues import StopRequested, wait
+from sf.rollout.casting import Cast, CastRules
 from sf.rollout.guard import Fault, GuardedGroup
 from sf.slots import OBS, WorkerSlots
 
@@ -41,6 +43,8 @@ class RolloutWorkerArgs:
     seed: int
     seed_key: tuple[int, ...]  # differs from one start of this worker to the next
     core: int | None  # pin this process, and the simulators it starts, to that core
+    cast: CastRules
+    shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     slots: WorkerSlots
     channel: WorkerChannel
     counters: CounterRow
@@ -67,7 +71,8 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
                 groups[slot // slots.slots_per_group].add_slot(slot)
             answered = channel.take()
             for group_idx in answered:
-                episodes.add(groups[group_idx].advance())
+                group = groups[group_idx]
+                episodes.add(group.advance(), group.ended_with)
             for group in groups.values():
                 group.begin_if_it_can()
             now = time.perf_counter()
@@ -106,6 +111,11 @@ class _Group:
         self._obs = args.slots.arrays.named(OBS)  # [num_slots, T+1, ...]
         self._envs = GuardedGroup(lambda attempt: _make_envs(args, group_idx, attempt))
         num_actors = args.channel.actors_per_group
+        rng = np.random.default_rng((args.seed, *args.seed_key, group_idx))
+        self._cast = Cast(args.cast, num_actors, args.rollout, rng)
+        self._shaping = args.shaping
+        self.ended_with = self._cast.policy.copy()  # [N] who played the step that was taken last
+        self._slot_policy = self._cast.policy.copy()  # [N] whose the slots are that are being filled
         self._actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)
         self._result = StepResult.empty(num_actors)
         self._free: list[int] = []  # slots for the next rollout
@@ -115,6 +125,7 @@ class _Group:
         self._next_obs = {key: np.zeros((num_actors, *rows.shape[2:]), rows.dtype) for key, rows in self._obs.items()}
         self._next_first = np.ones(num_actors, bool)
         self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
+        self._shape_rewards(np.ones(num_actors, bool))
 
     @property
     def is_parked(self) -> bool:
@@ -132,18 +143,20 @@ class _Group:
             return
         self._slots, self._free = self._free[:num_actors], self._free[num_actors:]
         self._rows["actor"][self._slots] = self._actors
+        self._slot_policy[:] = self._cast.policy
+        self._rows["policy"][self._slots] = self._slot_policy
         self._channel.tables["slots"][self._group_idx] = self._slots
         self._row = 0
         for key, rows in self._obs.items():
             rows[self._slots, 0] = self._next_obs[key]
         self._rows["first"][self._slots, 0] = self._next_first
-        self._channel.ask(self._group_idx, self._row)
+        self._ask()
 
     def advance(self) -> list[Episode]:
         """Apply the actions that have come; ask for the next ones, or hand over what is full."""
         finished = self._step()
         if self._row < self._rollout:
-            self._channel.ask(self._group_idx, self._row)
+            self._ask()
         else:
             self._hand_over()
         return finished
@@ -154,6 +167,17 @@ class _Group:
     def close(self) -> None:
         self._envs.close()
 
+    def _ask(self) -> None:
+        """Ask those who play for the actions of the present row."""
+        self._channel.tables["policy"][self._group_idx] = self._cast.policy
+        self._channel.ask(self._group_idx, self._row, self._cast.players)
+
+    def _shape_rewards(self, who: np.ndarray) -> None:
+        """By the weights that their policies have now. who: [N] bool."""
+        if self._shaping is not None:
+            for n in np.flatnonzero(who).tolist():
+                self._envs.set_shaping(n, self._shaping["weights"][self._cast.policy[n]])
+
     def _step(self) -> list[Episode]:
         """Apply the actions of the present row, and write what they caused."""
         rows, slots, t, result = self._rows, self._slots, self._row, self._result
@@ -163,9 +187,13 @@ class _Group:
         rows["reward"][slots, t] = result.reward
         rows["terminated"][slots, t] = result.terminated
         rows["truncated"][slots, t] = result.truncated
-        rows["valid"][slots, t] = result.valid
+        # From where another policy plays to the end of the slot, nothing is of use to the one that the slot is for.
+        rows["valid"][slots, t] = result.valid & (self._cast.policy == self._slot_policy)
         rows["first"][slots, t + 1] = result.first
         self._row = t + 1
+        self.ended_with[:] = self._cast.policy
+        self._cast.after_step(result.first)
+        self._shape_rewards(result.first)
         return finished
 
     def _hand_over(self) -> None:
@@ -200,11 +228,13 @@ class _EpisodeReports:
         self._waiting: list[list] = []
         self._sent_at = 0.0
 
-    def add(self, episodes: list[Episode]) -> None:
+    def add(self, episodes: list[Episode], policy: np.ndarray) -> None:
+        """policy: [N], who played each actor."""
         for episode in episodes:
             stats = {name: float(value) for name, value in episode.stats.items()}
+            played_by = int(policy[episode.actor_idx])
             self._waiting.append(
-                [float(episode.episode_return), int(episode.num_steps), int(episode.num_frames), stats]
+                [float(episode.episode_return), int(episode.num_steps), int(episode.num_frames), stats, played_by]
             )
 
     def send_if_due(self, now: float) -> None:

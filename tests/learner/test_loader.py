@@ -166,7 +166,7 @@ def train(system, loader, num_batches):
 
 
 def stop(system, loader):
-    system.pool.full.put(STOP)
+    system.pool.full[0].put(STOP)
     while (batch := in_time(loader.next)) is not None:
         loader.release(batch)
 
@@ -303,5 +303,5 @@ def test_a_stop_in_the_middle_of_a_batch_ends_the_batches(make_loader):
     system = System(num_workers=2, actors_per_group=2)
     loader = make_loader(system, num_trajectories=8)
     system.sampler.fill_what_is_free()
-    system.pool.full.put(STOP)
+    system.pool.full[0].put(STOP)
     assert in_time(loader.next) is None

@@ -49,7 +49,7 @@ def test_steps_one_by_one_give_what_an_unroll_gives(core, share_critic):
     config = small(core=core, share_critic=share_critic, normalize_input=True, normalize_returns=True)
     model = randomized(build_model(config, SPACE, SPEC))
     obs, state, first = rollout(model)
-    model.update_normalizers(obs)
+    model.update_normalizers(obs, torch.ones(T + 1, B, dtype=torch.bool))
     model.update_value_norm(10 * torch.randn(T, B) + 3, torch.ones(T, B, dtype=torch.bool))
     with torch.no_grad():
         out = model.unroll(obs, state, first)
@@ -133,7 +133,7 @@ def test_statistics_of_observations_change_only_when_the_learner_updates_them():
     before = [buffer.clone() for buffer in model.buffers()]
     model.unroll(*inputs)
     assert all(torch.equal(a, b) for a, b in zip(before, model.buffers(), strict=True))
-    model.update_normalizers(inputs[0])
+    model.update_normalizers(inputs[0], torch.ones(T + 1, B, dtype=torch.bool))
     normal = model.obs_norm(inputs[0], torch.float32)["numbers"]
     torch.testing.assert_close(normal.mean((0, 1)), torch.zeros(5), atol=1e-5, rtol=0)
     torch.testing.assert_close(normal.std((0, 1), correction=0), torch.ones(5), atol=1e-4, rtol=0)

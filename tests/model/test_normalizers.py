@@ -50,7 +50,10 @@ def test_a_far_mean_and_a_large_count_lose_no_digits():
 def test_normalised_observations_have_mean_0_stddev_1_and_are_clipped():
     norm = ObsNormalizer({"numbers": gym.spaces.Box(-np.inf, np.inf, (2,))})
     obs = {"numbers": 100 + 5 * torch.randn(50, 20, 2), "image": torch.zeros(50, 20, 1)}
-    norm.update(obs)
+    mask = torch.ones(60, 20, dtype=torch.bool)
+    mask[50:] = False
+    absent = torch.zeros(10, 20, 2)
+    norm.update({"numbers": torch.cat((obs["numbers"], absent))}, mask)
     out = norm(obs, torch.float32)
     assert out["image"] is obs["image"]
     torch.testing.assert_close(out["numbers"].mean((0, 1)), torch.zeros(2), atol=1e-4, rtol=0)
@@ -65,7 +68,7 @@ def test_in_normalised_images_what_stays_is_0_and_what_moves_has_stddev_1_on_ave
     frames[:, :, 1:3] = torch.randint(0, 255, (8, 4, 2, 6, 1), dtype=torch.uint8)
     raw = norm({"image": frames[0]}, torch.float32)["image"]
     torch.testing.assert_close(raw, frames[0] / 255)  # before the first update
-    norm.update({"image": frames})  # 32 frames: all of them count
+    norm.update({"image": frames}, torch.ones(8, 4, dtype=torch.bool))  # 32 frames: all of them count
     out = norm({"image": frames.flatten(0, 1)}, torch.float32)["image"]
     assert out.shape == (32, 4, 6, 1)
     torch.testing.assert_close(out.mean(0), torch.zeros(4, 6, 1), atol=1e-4, rtol=0)

@@ -1,0 +1,221 @@
+"""What the learner goes on with, and leaves behind: network, optimiser, counters, checkpoints and when they are due."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from envs import ActionSpec, EnvSpec
+from sf import checkpoint
+from sf.checkpoint import Checkpoint
+from sf.config import Config
+from sf.counters import CounterRow
+from sf.learner.divergence import RollbackBudget
+from sf.learner.update import Updater
+from sf.policy_memory import PolicyMemory, PolicyMemorySpec
+from sf.processes import Reports
+from sf.recovery import RecoveryMemory
+from sf.slots import LearnerSlots
+from sf.stopping import StopFlag
+
+_REMEMBER_EVERY_S = 5.0  # what a successor loses at most
+_RETRY_SAVING_AFTER_S = 10.0
+
+
+@dataclass(frozen=True)
+class LearnerArgs:
+    """Everything the learner needs to know."""
+
+    config: Config
+    policy_id: int
+    spec: EnvSpec
+    num_actors: int
+    bfloat16: bool
+    num_threads: int
+    memory: PolicyMemorySpec
+    readers: Connection  # where the parent sends the pipe of each policy worker, for the memory to be shared over
+    slots: LearnerSlots
+    counters: CounterRow
+    checkpoints: Path
+    target_env_steps: int | None  # to end by itself; None where the parent ends the run
+    recoveries: tuple[RecoveryMemory, ...]  # of all policies
+    orders: Connection  # decisions of the parent over the population, see LearnerState.obey
+    hyperparameters: dict[str, float]  # that differ from the configuration
+    goes_on_at: int | None  # env steps of the learner that this one succeeds, None for the first of a run
+    started_at: float  # time.time() of the start of the run
+    stop: StopFlag
+
+
+class LearnerState:
+    """What a checkpoint holds, and when the next one is due."""
+
+    def __init__(self, args: LearnerArgs, reports: Reports, published_version: int) -> None:
+        """published_version: of the weights that the learner before this one published last; 0 if there was none."""
+        self._args = args
+        self._reports = reports
+        self._recovery = args.recoveries[args.policy_id]
+        self._hyperparameters = args.hyperparameters
+        self.updater = self._new_updater()
+        self.env_steps = 0
+        self._trained_steps = 0  # of these, what the weights have learned from
+        self.seconds_before = 0.0
+        self.lost_steps = 0  # taken by the learner before this one, without a trace in the weights
+        self.weights_event = 0  # number of the decision that gave this policy its weights, as the parent counts them
+        self._unobeyed: list[dict[str, Any]] = []  # orders
+        self._save_at = time.monotonic() + args.config.run.save_every_sec
+        self._remember_at = time.monotonic()
+        self._saved_version: int | None = None
+        self._is_save_failing = False
+        self._rollbacks = RollbackBudget(args.config.supervision)
+        saved = self._latest()
+        if saved is not None:
+            self.env_steps = saved.state["env_steps"]
+            self._trained_steps = saved.state["trained_steps"]
+            self.seconds_before = saved.state["seconds"]
+            self.weights_event = saved.state["weights_event"]
+            self.updater.load(saved.tensors, saved.state["updater"])
+        if args.goes_on_at is not None:
+            self.lost_steps = args.goes_on_at - self.env_steps
+            self.env_steps = args.goes_on_at
+        if published_version > self.updater.version:  # versions only grow: lag is a difference of them
+            self.updater.version = published_version + 1
+        if saved is not None and args.goes_on_at is None:
+            self._saved_version = self.updater.version
+
+    @property
+    def is_finished(self) -> bool:
+        return self._args.target_env_steps is not None and self.env_steps >= self._args.target_env_steps
+
+    @property
+    def has_diverged(self) -> bool:
+        """Asked once an iteration, after the last publication has waited for the device in any case."""
+        return self._rollbacks.is_due(self.updater.skipped.in_row)
+
+    @property
+    def is_save_due(self) -> bool:
+        """Not while updates are skipped: the last checkpoint is where to go back to if that does not end."""
+        return time.monotonic() >= self._save_at and self.updater.skipped.in_row == 0
+
+    def count(self, num_samples: int) -> None:
+        self.env_steps += num_samples
+        self._trained_steps += num_samples
+
+    def obey(self) -> bool:
+        """Carry out what the parent has decided over this policy; returns whether it has other weights now.
+
+        An order has `hyperparameters`, fields of LearnerConfig; with a number at `copies`, this policy goes on with
+        weights and moments of that one, and has the number at `weights_event` from then on. It waits until that policy
+        has put them into shared memory.
+        """
+        while self._args.orders.poll():
+            self._unobeyed.append(json.loads(self._args.orders.recv_bytes()))
+        has_copied = False
+        while self._unobeyed:
+            order = self._unobeyed[0]
+            if order["copies"] is not None:
+                data = self._args.recoveries[order["copies"]].read()
+                if data is None or not checkpoint.is_whole(data):  # a moment later it will be
+                    break
+                self.updater.copy(checkpoint.decode(data).tensors)
+                self.weights_event = order["weights_event"]
+                has_copied = True
+                self._save_at = self._remember_at = time.monotonic()  # the weights from before are of no use any more
+            self._hyperparameters = order["hyperparameters"]
+            self.updater.set_hyperparameters(self._hyperparameters)
+            self._unobeyed.pop(0)
+        return has_copied
+
+    def publish(self, memory: PolicyMemory) -> None:
+        memory.publish(self.updater.flat_weights(), self.updater.version)
+
+    def save(self) -> bool:
+        """Write a checkpoint, if anything was trained since the last. Where that fails, it is due again soon."""
+        if self._saved_version == self.updater.version:
+            return True
+        config = self._args.config.run
+        try:
+            path = checkpoint.save(self._args.checkpoints, self._checkpoint(), self.env_steps, config.keep_checkpoints)
+        except (OSError, FloatingPointError) as error:
+            self._save_at = time.monotonic() + _RETRY_SAVING_AFTER_S
+            if not self._is_save_failing:
+                self._reports.send("save_failed", message=str(error))
+            self._is_save_failing = True
+            return False
+        self._is_save_failing = False
+        self._saved_version = self.updater.version
+        self._save_at = time.monotonic() + config.save_every_sec
+        self._rollbacks.note_checkpoint()
+        self._reports.send("checkpoint", path=str(path))
+        return True
+
+    def roll_back(self) -> None:
+        """Return to the last checkpoint, or to a new network before the first; env steps stay.
+
+        Not to what a successor would go on with: that is seconds old, and leads here again. Raises FinalError where
+        the run is to end instead.
+        """
+        diverged, supervision = self.updater, self._args.config.supervision
+        num_skipped, names = diverged.skipped.in_row, diverged.not_finite()
+        self._reports.send("train", env_steps=self.env_steps, **diverged.pop_metrics())  # for the summary, if that ends
+        self._rollbacks.spend(num_skipped, names, diverged.learning_rate)
+        path = checkpoint.latest(self._args.checkpoints, lambda text: self._reports.send("say", text=text))
+        self.updater, trained_steps = self._new_updater(), 0
+        if path is not None:
+            saved = checkpoint.load(path)
+            self.updater.load(saved.tensors, saved.state["updater"])
+            trained_steps = saved.state["trained_steps"]
+        self.updater.take_over(diverged, supervision.rollback_lr_factor)
+        self._reports.send(
+            "rolled_back",
+            text=f"{num_skipped} updates in a row were not finite ({', '.join(names)}), so it goes back to "
+            f"{path.name if path else 'a new network'}, with learning rate {self.updater.learning_rate:g}",
+            lost_steps=self._trained_steps - trained_steps,
+        )
+        self._trained_steps = trained_steps
+        # A successor shall not go on with the old state; and the new one has to last before it is saved.
+        self._remember_at = time.monotonic()
+        self._save_at = time.monotonic() + self._args.config.run.save_every_sec
+
+    def remember_if_due(self) -> None:
+        """Keep the state for a successor."""
+        if time.monotonic() >= self._remember_at:
+            with suppress(FloatingPointError):
+                self._recovery.write(checkpoint.encode(self._checkpoint()))
+            self._remember_at = time.monotonic() + _REMEMBER_EVERY_S
+
+    def _latest(self) -> Checkpoint | None:
+        """Of the learner before this one, or else of an earlier part of the run."""
+        remembered = self._recovery.read()
+        if remembered is not None:
+            return checkpoint.decode(remembered)
+        path = checkpoint.latest(self._args.checkpoints, lambda text: self._reports.send("say", text=text))
+        return None if path is None else checkpoint.load(path)
+
+    def _new_updater(self) -> Updater:
+        args = self._args
+        action_spec = ActionSpec.of(args.spec.action_space)
+        device = torch.device(args.memory.device)
+        updater = Updater(args.config, args.spec.obs_space, action_spec, args.bfloat16, device)
+        updater.set_hyperparameters(self._hyperparameters)
+        return updater
+
+    def _checkpoint(self) -> Checkpoint:
+        """Raises FloatingPointError where it holds NaN or Inf: nobody could go on with it."""
+        if not self.updater.is_finite():
+            raise FloatingPointError("the weights are not finite")
+        state: dict[str, Any] = {
+            "env_steps": self.env_steps,
+            "trained_steps": self._trained_steps,
+            "seconds": self.seconds_before + time.time() - self._args.started_at,
+            "weights_event": self.weights_event,
+            "updater": self.updater.state(),
+            "config": self._args.config.flat(),
+        }
+        return Checkpoint(self.updater.tensors(), state)

@@ -1,0 +1,125 @@
+"""Carries evolution out in a running population: the parent calls it, between two reports of its children."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from envs import EnvSpec
+from sf.config import Config
+from sf.memory import SharedArrays
+from sf.population.evolution import RANGES, SHAPING, Member, evolve
+from sf.population.record import PopulationRecord
+from sf.progress import Progress
+from sf.run_dir import RunDir
+
+Order = Callable[..., None]
+"""Called with the policy id and the fields of an order: see `LearnerState.obey` in sf.learner.state."""
+
+
+class Population:
+    """All policies of a run with population-based training.
+
+    progress: where the objectives come from. shaping: `weights` [P, K] of shaped rewards by policy, read by rollout
+    workers when an episode begins. order, say: tell a learner, and whoever watches.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        spec: EnvSpec,
+        run_dir: RunDir,
+        progress: Progress,
+        shaping: SharedArrays | None,
+        order: Order,
+        say: Callable[[str], None],
+    ) -> None:
+        """Begins the record in the run directory, or goes on with it. Raises ValueError where it is damaged."""
+        self._rules = config.population
+        self._seed = config.run.seed
+        self._progress = progress
+        self._shaping = shaping
+        self._shaping_names = list(spec.shaping)
+        self._order = order
+        self._say = say
+        self._is_failing = False
+        self._record = PopulationRecord(run_dir.path, initial_hyperparameters(config, spec))
+        self._generation: int | None = None  # that was carried out last; None: before all learners have begun
+        for policy_id in self._record.policies:
+            self._write_shaping(policy_id)
+
+    def hyperparameters_of_learner(self, policy_id: int) -> dict[str, float]:
+        """The fields of LearnerConfig among those that a policy has now."""
+        of_policy = self._record.policies[policy_id].hyperparameters
+        return {name: value for name, value in of_policy.items() if not name.startswith(SHAPING)}
+
+    def learner_is_ready(self, policy_id: int, weights_event: int) -> None:
+        """weights_event: of the weights that it begins with. A replacement that they are older than is repeated."""
+        history = self._record.policies[policy_id]
+        if weights_event < history.weights_event and history.ancestors:
+            self._send(policy_id, copies=history.ancestors[0].policy_id)
+
+    def evolve_if_due(self) -> None:
+        """One generation, if the policies have trained for long enough since the last."""
+        if not self._progress.has_begun:
+            return
+        due = self._rules.generation_at(min(policy.env_steps for policy in self._progress.policies))
+        if self._generation is None:
+            self._generation = due  # what was due in an earlier part of the run was carried out there
+        if due > self._generation and self._evolve(due):
+            self._generation = due
+
+    def _evolve(self, generation: int) -> bool:
+        """Whether it could be written down; if not, nothing changes, and it is tried again."""
+        members = [
+            Member(policy_id, policy.objective(self._rules.pbt_target_objective), history.hyperparameters)
+            for (policy_id, history), policy in zip(
+                sorted(self._record.policies.items()), self._progress.policies, strict=True
+            )
+        ]
+        decisions = evolve(members, self._rules, np.random.default_rng((self._seed, generation)))
+        env_steps = {policy_id: policy.env_steps for policy_id, policy in enumerate(self._progress.policies)}
+        try:
+            sentences = self._record.add(decisions, members, env_steps)
+        except OSError as error:
+            if not self._is_failing:
+                self._say(f"population: a generation waits until it can be written down ({error})")
+            self._is_failing = True
+            return False
+        self._is_failing = False
+        for sentence in sentences:
+            self._say(f"population: {sentence}")
+        for decision in decisions:
+            self._write_shaping(decision.policy_id)
+            self._send(decision.policy_id, copies=decision.copies)
+            if decision.copies is not None:
+                self._progress.policies[decision.policy_id].episodes.clear()  # they were played by what it was
+        return True
+
+    def _send(self, policy_id: int, copies: int | None) -> None:
+        self._order(
+            policy_id,
+            hyperparameters=self.hyperparameters_of_learner(policy_id),
+            copies=copies,
+            weights_event=self._record.policies[policy_id].weights_event,
+        )
+
+    def _write_shaping(self, policy_id: int) -> None:
+        if self._shaping is not None:
+            of_policy = self._record.policies[policy_id].hyperparameters
+            self._shaping["weights"][policy_id] = [of_policy[SHAPING + name] for name in self._shaping_names]
+
+
+def initial_hyperparameters(config: Config, spec: EnvSpec) -> dict[int, Mapping[str, float]]:
+    """What each policy begins with, by policy id: the flags, the learning rates spread around theirs if asked."""
+    num_policies, decades = config.population.num_policies, config.population.pbt_initial_lr_decades
+    flags: dict[str, Any] = config.flat()
+    common = {name: float(flags[name]) for name in RANGES if name != SHAPING}
+    common |= {SHAPING + name: weight for name, weight in spec.shaping.items()}
+    factors = np.logspace(-decades / 2, decades / 2, num_policies)
+    return {
+        policy_id: {**common, "learning_rate": common["learning_rate"] * float(factor)}
+        for policy_id, factor in enumerate(factors)
+    }

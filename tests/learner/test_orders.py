@@ -1,0 +1,121 @@
+"""What the learner of a policy makes of the parent's decisions over the population."""
+
+import json
+from multiprocessing import Pipe
+
+import pytest
+import torch
+
+from sf import checkpoint
+from sf.config import Config
+from sf.learner.state import LearnerState
+from sf.plan import make_plan
+from sf.run_dir import RunDir
+from sf.run_memory import RunMemory
+
+
+class NoReports:
+    def send(self, kind, **record):
+        pass
+
+
+class Policies:
+    """The states of two learners of one run, and where each gets its orders from."""
+
+    def __init__(self, tmp_path):
+        config = Config().replace(
+            env="toy_identity", num_policies=2, num_workers=1, encoder_mlp_layers=(8,), device="cpu"
+        )
+        memory = RunMemory.allocate(make_plan(config), RunDir(tmp_path))
+        self.pipes, self.states = [], []
+        for policy_id in range(2):
+            torch.manual_seed(policy_id)
+            orders, pipe = Pipe(duplex=False)
+            args = memory.learner_args(policy_id, readers=None, orders=orders, hyperparameters={}, goes_on_at=None)
+            self.pipes.append(pipe)
+            self.states.append(LearnerState(args, NoReports(), 0))
+
+    def order(self, policy_id, hyperparameters, copies=None, weights_event=0):
+        order = {"hyperparameters": hyperparameters, "copies": copies, "weights_event": weights_event}
+        self.pipes[policy_id].send_bytes(json.dumps(order).encode())
+
+
+@pytest.fixture
+def policies(tmp_path):
+    return Policies(tmp_path)
+
+
+def weights(state):
+    return state.updater.flat_weights().clone()
+
+
+def test_without_an_order_nothing_changes(policies):
+    before = weights(policies.states[0])
+    assert not policies.states[0].obey()
+    assert torch.equal(weights(policies.states[0]), before)
+
+
+def test_hyperparameters_count_from_then_on_and_weights_stay(policies):
+    state = policies.states[0]
+    before = weights(state)
+    policies.order(0, {"learning_rate": 0.25, "exploration_loss_coeff": 0.5})
+    assert not state.obey()
+    assert torch.equal(weights(state), before)
+    assert state.updater.learning_rate == 0.25
+    assert state.updater._config.exploration_loss_coeff == 0.5
+    assert state._new_updater().learning_rate == 0.25  # after a rollback, too
+
+
+def test_a_copy_waits_until_the_other_policy_has_put_its_weights_into_shared_memory(policies):
+    copying, copied = policies.states
+    policies.order(0, {"learning_rate": 0.25}, copies=1, weights_event=7)
+    policies.order(0, {"learning_rate": 0.5})
+    before = weights(copying)
+    assert not copying.obey()
+    assert torch.equal(weights(copying), before)
+    assert copying.updater.learning_rate != 0.5  # orders are carried out one after the other
+    copied.remember_if_due()
+    assert copying.obey()
+    assert torch.equal(weights(copying), weights(copied))
+    assert not torch.equal(weights(copying), before)
+    assert copying.updater.learning_rate == 0.5
+    assert copying.weights_event == 7
+    assert not copying.obey()
+
+
+def test_what_was_played_with_the_old_weights_is_never_trained_on(policies):
+    copying, copied = policies.states
+    copying.updater.version, copied.updater.version = 10, 99
+    copied.remember_if_due()
+    policies.order(0, {}, copies=1, weights_event=7)
+    copying.obey()
+    assert copying.updater.version == 11  # its own count goes on: lag is a difference of versions
+    assert copying.updater._oldest_version == 11
+
+
+def test_a_replacement_is_saved_at_once_and_a_successor_knows_it(policies, tmp_path):
+    copying, copied = policies.states
+    copied.remember_if_due()
+    copying.remember_if_due()
+    assert not copying.is_save_due
+    policies.order(0, {}, copies=1, weights_event=7)
+    copying.obey()
+    assert copying.is_save_due
+    copying.remember_if_due()
+    successor = checkpoint.decode(copying._recovery.read())
+    assert successor.state["weights_event"] == 7
+    assert successor.state["updater"]["oldest_version"] == copying.updater.version
+    assert copying.save()
+    saved = checkpoint.load(checkpoint.latest(tmp_path / "checkpoints" / "policy_00"))
+    assert saved.state["weights_event"] == 7
+
+
+def test_random_numbers_stay_those_of_the_policy(policies):
+    copying, copied = policies.states
+    copied.remember_if_due()
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    policies.order(0, {}, copies=1, weights_event=7)
+    copying.obey()
+    assert torch.equal(torch.rand(3), expected)

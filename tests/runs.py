@@ -1,0 +1,46 @@
+"""Small runs, as a user starts them."""
+
+import signal
+import subprocess
+import sys
+
+FAST = [
+    "--num_workers",
+    "2",
+    "--num_envs_per_worker",
+    "2",
+    "--batch_size",
+    "64",
+    "--rollout",
+    "8",
+    "--device",
+    "cpu",
+]
+FAST += ["--encoder_mlp_layers", "16", "--summaries_every_sec", "0.3", "--learner_threads", "1"]
+
+
+def command(tmp_path, *flags, env="toy_identity"):
+    return [sys.executable, "-m", "sf.train", "--env", env, "--train_dir", str(tmp_path), *FAST, *flags]
+
+
+def start(tmp_path, *flags, env="toy_identity"):
+    """A run in its own process group, once it has begun to train."""
+    process = subprocess.Popen(
+        command(tmp_path, *flags, env=env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        # Under nohup it would inherit to ignore that.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509  no threads here
+    )
+    for line in process.stdout:
+        if "frames" in line and "frames 0 " not in line:
+            return process
+    raise AssertionError(f"the run ended with {process.wait()} before it trained")
+
+
+def train(tmp_path, *flags, env="toy_identity"):
+    done = subprocess.run(command(tmp_path, *flags, env=env), capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
