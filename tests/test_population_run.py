@@ -33,7 +33,7 @@ SELF_PLAY = {
     "exploration_loss_coeff": 0.2,
     "normalize_advantages": "false",
     "stats_avg": 2000,
-    "train_for_env_steps": 300_000,
+    "train_for_env_steps": 200_000,
 }
 
 
@@ -60,14 +60,14 @@ POPULATION = {
     "num_policies": 4,
     "with_pbt": "true",
     "pbt_initial_lr_decades": 3,
-    "pbt_start_mutation": 4000,
-    "pbt_period_env_steps": 4000,
+    "pbt_start_mutation": 3000,
+    "pbt_period_env_steps": 3000,
 }
 
 
 @pytest.mark.timeout(300)
 def test_a_population_with_spread_learning_rates_beats_its_median_member_trained_alone(tmp_path):
-    num_steps = 20_000  # of each policy
+    num_steps = 14_000  # of each policy
     train(tmp_path, *_flags({**EVOLUTION, "train_for_env_steps": num_steps}), "--experiment", "alone")
     train(
         tmp_path,

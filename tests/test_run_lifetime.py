@@ -219,12 +219,12 @@ def test_synchronous_runs_with_one_seed_give_the_same_weights_to_the_bit(tmp_pat
     assert not all(np.array_equal(a[key], c[key]) for key in a)
 
 
-@pytest.mark.parametrize("flags", [[], ["--num_epochs", "2", "--num_batches_per_epoch", "2"]])
-def test_a_synchronous_run_that_was_stopped_and_resumed_equals_one_that_was_not_to_the_bit(tmp_path, flags):
+def test_a_synchronous_run_that_was_stopped_and_resumed_equals_one_that_was_not_to_the_bit(tmp_path):
     """With environments whose state is gone by then: here, an episode is one step, without chance."""
-    flags = [*SYNC, *flags, "--normalize_returns", "true", "--normalize_input", "true"]
+    flags = [*SYNC, "--num_epochs", "2", "--num_batches_per_epoch", "2"]
+    flags += ["--normalize_returns", "true", "--normalize_input", "true"]
     train(tmp_path, *flags, "--experiment", "at_once", "--train_for_env_steps", "2560", env="toy_bandit")
-    for steps in ("640", "1600", "2560"):
+    for steps in ("960", "2560"):
         train(tmp_path, *flags, "--experiment", "in_parts", "--train_for_env_steps", steps, env="toy_bandit")
     at_once, in_parts = checkpoint(tmp_path / "at_once"), checkpoint(tmp_path / "in_parts")
     assert at_once.keys() == in_parts.keys()
@@ -256,11 +256,9 @@ def test_a_resumed_run_goes_on_with_counters_optimiser_schedule_and_normalisers(
 
 
 def test_the_previous_checkpoint_is_kept(tmp_path):
-    train(tmp_path, "--train_for_env_steps", "640")
-    train(tmp_path, "--train_for_env_steps", "1280")
-    train(tmp_path, "--train_for_env_steps", "1920")
+    train(tmp_path, "--train_for_env_steps", "640", "--save_every_sec", "1e-9")  # after each of ten batches
     names = sorted(p.name for p in (tmp_path / "toy_identity" / "checkpoints").iterdir())
-    assert names == ["checkpoint_000002_000000001280.safetensors", "checkpoint_000003_000000001920.safetensors"]
+    assert names == ["checkpoint_000009_000000000576.safetensors", "checkpoint_000010_000000000640.safetensors"]
 
 
 def test_a_run_that_has_all_its_steps_is_left_as_it_is(tmp_path):

@@ -55,9 +55,12 @@ def start_engine(game: vizdoom.DoomGame) -> None:
     )
 
 
-def start_joined_engines(games: Sequence[vizdoom.DoomGame], limit_s: float) -> list[int]:
+def start_joined_engines(
+    games: Sequence[vizdoom.DoomGame], limit_s: float, namespaces: Sequence[int] = ()
+) -> list[int]:
     """Start the engines of one network game at once, since each of them waits for all others.
 
+    namespaces: file numbers of those that the engines live in, see `envs.doom.network`.
     Returns the ids of their processes; to kill one is the only way to end an engine that waits for another.
     Raises TimeoutError, with every engine ended, where they have not all joined after `limit_s` seconds.
     """
@@ -66,7 +69,7 @@ def start_joined_engines(games: Sequence[vizdoom.DoomGame], limit_s: float) -> l
         game.set_doom_config_path(os.devnull)
     try:
         with ThreadPoolExecutor(len(games)) as threads:
-            pids = [*threads.map(partial(_join, limit_s=limit_s), games)]
+            pids = [*threads.map(partial(_join, limit_s=limit_s, namespaces=namespaces), games)]
         if all(game.is_multiplayer_game() for game in games):
             return pids
         reason = f"not within {limit_s:.0f} s"
@@ -77,22 +80,25 @@ def start_joined_engines(games: Sequence[vizdoom.DoomGame], limit_s: float) -> l
     raise TimeoutError(f"{len(games)} Doom engines did not join each other: {reason}")
 
 
-def _join(game: vizdoom.DoomGame, limit_s: float) -> int:
+def _join(game: vizdoom.DoomGame, limit_s: float, namespaces: Sequence[int]) -> int:
     """Returns the process id of what stands between the engine and us."""
-    with _launcher(game, limit_s) as pipe:
+    with _launcher(game, limit_s, namespaces) as pipe:
         game.init()
         return int(pipe.recv(16))
 
 
 @contextmanager
-def _launcher(game: vizdoom.DoomGame, join_limit_s: float = 0.0) -> Iterator[socket.socket]:
+def _launcher(
+    game: vizdoom.DoomGame, join_limit_s: float = 0.0, namespaces: Sequence[int] = ()
+) -> Iterator[socket.socket]:
     """Have `game.init()` execute `launcher.py`. Yields what that sends its process id to."""
     ours, launchers = socket.socketpair()
     script_fd = os.memfd_create("vizdoom-launcher")
     try:
-        for fd in (ours.fileno(), launchers.fileno(), script_fd):
+        for fd in (ours.fileno(), launchers.fileno(), script_fd, *namespaces):
             os.set_inheritable(fd, True)
-        arguments = [os.getpid(), launchers.fileno(), ours.fileno(), join_limit_s, vizdoom.exe_path]
+        numbers = ",".join(map(str, namespaces))
+        arguments = [os.getpid(), launchers.fileno(), ours.fileno(), join_limit_s, numbers, vizdoom.exe_path]
         command = shlex.join([sys.executable, "-I", "-S", str(LAUNCHER), *map(str, arguments)])
         # ViZDoom takes one path, without arguments. A script in memory needs no folder that permits
         # execution, and sh, unlike a #! line, copes with a long path of the interpreter or one with spaces.

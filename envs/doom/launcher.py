@@ -4,7 +4,7 @@ ViZDoom forks and executes its engine, and forgets about it when its own process
 on, and its files, /dev/shm/ViZDoom*, stay. So `envs.doom.engine` has ViZDoom execute this script in the
 engine's place, with a bare interpreter (standard library only, `-I -S`), as
 
-    launcher.py OWNER_PID OUR_FD OWNER_FD JOIN_LIMIT_S ENGINE_PATH [the arguments that ViZDoom gives its engine]
+    launcher.py OWNER_PID OUR_FD OWNER_FD JOIN_LIMIT_S NAMESPACES ENGINE_PATH [arguments that ViZDoom gives its engine]
 
 - The kernel kills the engine when the thread that forked it ends; that is ViZDoom's own thread, which waits
   for the engine and so lives as long as its process.
@@ -14,6 +14,9 @@ engine's place, with a bare interpreter (standard library only, `-I -S`), as
   is a kill of the whole process group in the 30 ms before this script runs: two files of 10 KiB stay.
 - The engine gets a session of its own: Ctrl-C in a terminal is for the owner, which then closes the engine.
 - The owner reads the process id, with which it can end an engine that hangs, from the socket pair.
+
+NAMESPACES are file numbers, joined by commas, of a user namespace and its network that the engine enters: none, or
+those of `envs.doom.network`.
 
 With a JOIN_LIMIT_S above 0 the engine is to join a network game. Where that fails, it ends before it has opened
 its shared memory, which ViZDoom 1.3 answers with a null pointer: its whole process, the owner, would crash. So
@@ -31,16 +34,20 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
-NETWORK_ARGS = ("-host", "-port", "-join")  # each is followed by its value
+BOTS_PATH = "+viz_bots_path"  # followed by its value, as are these:
+NETWORK_ARGS = ("-host", "-port", "-join")
 
 
 def main() -> None:
     owner_pid, our_fd, owner_fd = (int(argument) for argument in sys.argv[1:4])
     join_limit_s = float(sys.argv[4])
-    engine_path, *engine_args = sys.argv[5:]
+    namespaces = [int(fd) for fd in sys.argv[5].split(",") if fd]
+    engine_path, *engine_args = sys.argv[6:]
     instance_id = engine_args[engine_args.index("+viz_instance_id") + 1]
     os.setsid()
-    close_all_but(our_fd, owner_fd)
+    close_all_but(our_fd, owner_fd, *namespaces)
+    take_bots_file(engine_args)
+    enter(namespaces)  # before the kernel is told what this process dies with: it forgets that here
     # The engine insists on making a folder _vizdoom where it starts: not in the user's working directory.
     start_folder = f"/dev/shm/ViZDoomFolder{instance_id}"
     os.mkdir(start_folder, mode=0o700)
@@ -53,6 +60,22 @@ def main() -> None:
         engine_args = without_network(engine_args)
     os.close(our_fd)
     os.execv(engine_path, [engine_path, *engine_args])
+
+
+def take_bots_file(engine_args: list[str]) -> None:
+    """Open what the owner has in memory: who lives in another namespace may not look into the owner's files."""
+    if BOTS_PATH in engine_args:
+        where = engine_args.index(BOTS_PATH) + 1
+        fd = os.open(engine_args[where], os.O_RDONLY)
+        os.set_inheritable(fd, True)
+        engine_args[where] = f"/proc/self/fd/{fd}"
+
+
+def enter(namespaces: list[int]) -> None:
+    for fd in namespaces:
+        if ctypes.CDLL(None).setns(fd, 0) != 0:
+            sys.exit("setns failed")
+        os.close(fd)
 
 
 def close_all_but(*fds: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 
 import numpy as np
 import vizdoom
@@ -13,6 +13,7 @@ import vizdoom
 from envs.doom.bots import BotsFile
 from envs.doom.engine import MAX_ATTEMPTS, start_engine, start_joined_engines
 from envs.doom.matches import MatchSetup
+from envs.doom.network import PrivateNetwork
 from envs.doom.player import Player
 from envs.doom.ports import ReservedPort
 from envs.doom.watchdog import Watchdog
@@ -118,6 +119,11 @@ class Match:
     def _join(self, rules: str, started: ExitStack) -> list[int]:
         """Returns the process ids of the engines. The port stays reserved as long as the match lives."""
         games = [player.game for player in self._players]
+        namespaces: Sequence[int] = ()
+        with suppress(OSError):  # without one, the ports are reserved on the whole machine
+            network = PrivateNetwork()
+            started.callback(network.close)
+            namespaces = network.fds
         for attempt in range(1, MAX_ATTEMPTS + 1):
             port = ReservedPort()
             limit = f"+viz_connect_timeout {JOIN_LIMIT_S:.0f}"
@@ -125,7 +131,7 @@ class Match:
             for game in games[1:]:
                 game.set_game_args(f"-join 127.0.0.1:{port.number} {limit}")
             try:
-                pids = start_joined_engines(games, JOIN_LIMIT_S)
+                pids = start_joined_engines(games, JOIN_LIMIT_S, namespaces)
             except TimeoutError as error:
                 port.close()
                 log.warning("port %d, attempt %d of %d: %s", port.number, attempt, MAX_ATTEMPTS, error)

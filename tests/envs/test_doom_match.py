@@ -15,6 +15,7 @@ from test_doom_engine import ENVIRONMENT, OWNER, engine_pids, eventually, shared
 from test_doom_group import Stage
 
 from envs.doom import engine, make_group, match, watchdog
+from envs.doom.network import PrivateNetwork
 from envs.doom.ports import ReservedPort
 from envs.options import EnvOptions
 
@@ -164,12 +165,50 @@ def test_no_two_reserved_ports_are_alike_until_one_is_given_back(monkeypatch):
             assert again.number == two.number
 
 
-def test_matches_of_two_groups_have_a_port_each(stage, monkeypatch):
+def network_of(pid):
+    return os.readlink(f"/proc/{pid}/ns/net")
+
+
+def needs_private_networks():
+    try:
+        PrivateNetwork().close()
+    except OSError:
+        pytest.skip("the kernel allows no network namespaces here")
+
+
+def test_every_match_has_a_network_of_its_own(stage):
+    needs_private_networks()
+    networks = []
+    for _ in range(2):
+        before = set(engine_pids(os.getpid()))
+        duel = stage("doom_duel")
+        engines = engines_behind(set(engine_pids(os.getpid())) - before)
+        (network,) = {network_of(pid) for pid in engines}
+        networks.append(network)
+        duel.step(NOTHING)
+    assert len({*networks, network_of(os.getpid())}) == 3
+
+
+def test_a_match_that_ends_lets_go_of_its_network(stage):
+    needs_private_networks()
+    stage("doom_duel").group.close()
+    num_descriptors = len(os.listdir("/proc/self/fd"))
+    stage("doom_duel").group.close()
+    assert len(os.listdir("/proc/self/fd")) == num_descriptors
+
+
+def no_private_network():
+    raise PermissionError
+
+
+def test_without_networks_of_their_own_matches_of_two_groups_have_a_port_each(stage, monkeypatch):
+    monkeypatch.setattr(match, "PrivateNetwork", no_private_network)
     monkeypatch.setattr("envs.doom.ports.PORTS", range(20_000, 20_040))
     arguments = []
     init = engine.start_joined_engines
 
-    def note(games, limit_s):
+    def note(games, limit_s, namespaces):
+        assert not namespaces
         arguments.append(games[0].get_game_args().split())
         return init(games, limit_s)
 
@@ -235,11 +274,11 @@ def test_a_match_that_nobody_joins_is_tried_on_other_ports_and_leaves_no_engine(
     monkeypatch.setattr(match, "MAX_ATTEMPTS", 2)
     tried = []
 
-    def call_elsewhere(games, limit_s):
+    def call_elsewhere(games, limit_s, namespaces):
         words = games[0].get_game_args().split()
         tried.append(words[words.index("-port") + 1])
         games[1].set_game_args("-join 127.0.0.1:9 +viz_connect_timeout 1")
-        return engine.start_joined_engines(games, limit_s)
+        return engine.start_joined_engines(games, limit_s, namespaces)
 
     monkeypatch.setattr(match, "start_joined_engines", call_elsewhere)
     before = set(engine_pids(os.getpid()))
