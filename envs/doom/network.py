@@ -4,8 +4,7 @@ An engine listens on all addresses of its machine, and there is no setting for t
 ordinary user make a network namespace, the engines of a match get one: nobody outside can reach their ports, and no
 two matches can ask for the same one.
 
-Run as a script (a bare interpreter with one thread, as the kernel demands) this makes the namespace, and waits until
-its parent holds it.
+Run as a script (a bare interpreter with one thread, as the kernel demands) this makes the namespace and hands it over.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ class PrivateNetwork:
 
     def __init__(self) -> None:
         """Raises OSError where the kernel does not allow it, as in most containers."""
-        command = [sys.executable, "-I", "-S", __file__]
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as maker:
-            assert maker.stdout is not None
-            if maker.stdout.read(1) != b"!":
-                raise OSError("no network namespace")
-            self.fds = tuple(os.open(f"/proc/{maker.pid}/ns/{kind}", os.O_RDONLY) for kind in ("user", "net"))
+        ours, makers = socket.socketpair()
+        with ours, makers:
+            command = [sys.executable, "-I", "-S", __file__, str(makers.fileno())]
+            with subprocess.Popen(command, pass_fds=[makers.fileno()], stderr=subprocess.DEVNULL):
+                makers.close()
+                _, self.fds, _, _ = socket.recv_fds(ours, 1, 2)
+        if not self.fds:  # it has ended
+            raise OSError("the kernel makes no network namespace for this process")
 
     def close(self) -> None:
         for fd in self.fds:
@@ -47,8 +46,10 @@ def main() -> None:
         sys.exit(os.strerror(ctypes.get_errno()))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
-    os.write(1, b"!")
-    os.read(0, 1)  # the end of the pipe
+    # The owner could not open them: to it, this process is a stranger now.
+    fds = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY) for kind in ("user", "net")]
+    with socket.socket(fileno=int(sys.argv[1])) as owner:
+        socket.send_fds(owner, [b"!"], fds)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -49,8 +49,11 @@ def running_owner(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[st
 
 
 def engine_pids(owner_pid: int) -> list[int]:
-    threads = Path(f"/proc/{owner_pid}/task").iterdir()
-    return [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
+    found = []
+    for thread in Path(f"/proc/{owner_pid}/task").iterdir():
+        with suppress(OSError):  # it has ended meanwhile
+            found += map(int, (thread / "children").read_text().split())
+    return found
 
 
 def shared_files(instance_ids: list[str]) -> list[Path]:
