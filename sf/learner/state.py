@@ -79,7 +79,7 @@ class LearnerState:
             self.env_steps = saved.state["env_steps"]
             self._trained_steps = saved.state["trained_steps"]
             self.seconds_before = saved.state["seconds"]
-            self.weights_event = saved.state["weights_event"]
+            self.weights_event = saved.state.get("weights_event", 0)  # older checkpoints know of no population
             self.updater.load(saved.tensors, saved.state["updater"])
         if args.goes_on_at is not None:
             self.lost_steps = args.goes_on_at - self.env_steps

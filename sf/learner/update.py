@@ -168,7 +168,7 @@ class Updater:
                     moments[key[len(prefix) :]] = like.copy_(value)
         torch.set_rng_state(tensors[_RNG])
         self.version = state["version"]
-        self._oldest_version = state["oldest_version"]
+        self._oldest_version = state.get("oldest_version", 0)
         self.skipped = SkippedUpdates(self._device, state["skipped_updates"])
         self._max_learning_rate = state["max_learning_rate"]
         is_constant = self._config.lr_schedule == "constant"  # then it follows from the flags
