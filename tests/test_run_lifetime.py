@@ -183,9 +183,16 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_traceback(tmp_p
     assert "broken_env.py" in done.stderr
 
 
-def test_a_finished_run_says_where_it_lies_and_what_to_type_next(tmp_path):
-    output = train(tmp_path, "--train_for_env_steps", "640")
-    run = tmp_path / "toy_identity"
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A directory with a run that has all its steps, and what it said."""
+    directory = tmp_path_factory.mktemp("finished")
+    return directory, train(directory, "--train_for_env_steps", "640")
+
+
+def test_a_finished_run_says_where_it_lies_and_what_to_type_next(finished):
+    directory, output = finished
+    run = directory / "toy_identity"
     assert str(run) in output
     assert "resume: sf-train" in output
     summary = json.loads((run / "summary.json").read_text())
@@ -261,30 +268,22 @@ def test_the_previous_checkpoint_is_kept(tmp_path):
     assert names == ["checkpoint_000009_000000000576.safetensors", "checkpoint_000010_000000000640.safetensors"]
 
 
-def test_a_run_that_has_all_its_steps_is_left_as_it_is(tmp_path):
-    train(tmp_path, "--train_for_env_steps", "640")
-    run = tmp_path / "toy_identity"
-    summary = (run / "summary.json").read_text()
-    done = subprocess.run(command(tmp_path), capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 2
-    assert "raise --train_for_env_steps" in done.stderr
-    assert (run / "summary.json").read_text() == summary
-
-
-def test_flags_of_another_network_do_not_touch_the_run(tmp_path):
-    train(tmp_path, "--train_for_env_steps", "640")
-    run = tmp_path / "toy_identity"
-    before = {p: p.read_bytes() for p in (*(run / "checkpoints").iterdir(), run / "config.yaml")}
-    done = subprocess.run(
-        command(tmp_path, "--core", "gru", "--train_for_env_steps", "1280"),
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ([], "raise --train_for_env_steps"),
+        (["--core", "gru", "--train_for_env_steps", "1280"], "another network"),
+        (["--num_policies", "2", "--train_for_env_steps", "1280"], "num_policies is 2, but the run"),
+    ],
+)
+def test_a_run_that_the_flags_do_not_fit_is_left_as_it_is(finished, flags, sentence):
+    directory, _ = finished
+    run = directory / "toy_identity"
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    done = subprocess.run(command(directory, *flags), capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 2, done.stderr
-    assert "another network" in done.stderr
-    assert {p: p.read_bytes() for p in before} == before
+    assert sentence in " ".join(done.stderr.split())
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize(
