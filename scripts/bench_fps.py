@@ -46,11 +46,9 @@ from sf.policy_memory import PolicyMemory, Readers
 from sf.processes import Reports
 from sf.queues import StopRequested
 from sf.run_dir import RunDir
+from sf.starter import LearnerBody, PolicyBody
 from sf.stopping import StopFlag
 from sf.trainer import Run
-
-_PolicyBody = Callable[[Reports, PolicyWorkerArgs], None]
-_LearnerBody = Callable[[Reports, LearnerArgs], None]
 
 _REPORT_EVERY_S = 0.25
 _SIMULATION_WARMUP_S = 1.0
@@ -209,12 +207,12 @@ class _TimedReports(Reports):
                 self._stop.set()
 
 
-def _timed(body: _LearnerBody, seconds: float, reports: Reports, args: LearnerArgs) -> None:
+def _timed(body: LearnerBody, seconds: float, reports: Reports, args: LearnerArgs) -> None:
     body(_TimedReports(reports, args.stop, seconds), args)
 
 
 def _run_layer(
-    policy_body: _PolicyBody = policy_worker, learner_body: _LearnerBody = learner
+    policy_body: PolicyBody = policy_worker, learner_body: LearnerBody = learner
 ) -> Callable[[Plan, float], dict[str, Any]]:
     def measure(plan: Plan, seconds: float) -> dict[str, Any]:
         run_dir = RunDir.at(plan.config.run.train_dir, "bench")

@@ -5,6 +5,15 @@ others may run, as if the system had switched to them there.
 """
 
 import numpy as np
+from hypothesis import HealthCheck, settings
+
+LIFE_SETTINGS = settings(
+    max_examples=100,
+    stateful_step_count=40,
+    deadline=None,
+    report_multiple_bugs=False,
+    suppress_health_check=[HealthCheck.too_slow],  # the machine may be busy
+)
 
 
 class Killed(Exception):  # noqa: N818  it is no error

@@ -14,14 +14,11 @@ import signal
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from counting import counting_policy_worker
 
 from sf.config import Config
 from sf.learner.batch import AsyncLoader, Batch, SlotCopier, SyncLoader
-from sf.model.actor_critic import StepOutput
-from sf.model.registry import register_model
 from sf.plan import make_plan
-from sf.policy.worker import policy_worker
 from sf.policy_memory import PolicyMemory, Readers
 from sf.run_dir import RunDir
 from sf.trainer import Run
@@ -39,27 +36,6 @@ FIELDS = (
     "valid",
 )
 ENV_IDX, EPISODE, STEP, ACTION = range(4)  # of an observation
-
-
-@register_model("counting")
-class CountingModel(nn.Module):
-    """Counts in its state; chooses uniformly."""
-
-    def __init__(self, config, obs_space, action_spec):
-        super().__init__()
-        self.state_size = 1
-        self.trunk = nn.ModuleList()
-        self.num_logits = action_spec.discrete_sizes[0]
-        self.one = nn.Parameter(torch.ones(1))
-
-    def step(self, obs, state, first):
-        count = state * (~first).unsqueeze(1) + self.one
-        return StepOutput(torch.zeros(len(first), self.num_logits), count[:, 0], count)
-
-
-def counting_policy_worker(reports, args):
-    """The real one; named here so that its process imports this module, and with it the model."""
-    policy_worker(reports, args)
 
 
 class MortalChannel:
@@ -86,7 +62,7 @@ def dying_policy_worker(reports, args):
     starts_before = int(args.counters.get("calls")) // 4  # each died over its fifth
     if starts_before < 2:
         args = dataclasses.replace(args, channel=MortalChannel(args.channel, num_told=starts_before))
-    policy_worker(reports, args)
+    counting_policy_worker(reports, args)
 
 
 def recording_learner(reports, args):

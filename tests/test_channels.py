@@ -8,8 +8,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from halfway import Accesses, HalfwayArray, HalfwayQueue, Killed, WouldWait
-from hypothesis import HealthCheck, settings
+from halfway import LIFE_SETTINGS, Accesses, HalfwayArray, HalfwayQueue, Killed, WouldWait
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -237,13 +236,7 @@ class RequestLife(RuleBasedStateMachine):
 
 
 TestRequestLife = pytest.mark.timeout(400)(RequestLife.TestCase)  # a failure is shrunk for minutes
-TestRequestLife.settings = settings(
-    max_examples=100,
-    stateful_step_count=40,
-    deadline=None,
-    report_multiple_bugs=False,
-    suppress_health_check=[HealthCheck.too_slow],  # the machine may be busy
-)
+TestRequestLife.settings = LIFE_SETTINGS
 
 
 @pytest.mark.parametrize("seed", range(200))

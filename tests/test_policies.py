@@ -9,14 +9,11 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from counting import counting_policy_worker
 
 from sf.config import Config
 from sf.learner.batch import AsyncLoader, Batch, SlotCopier
-from sf.model.actor_critic import StepOutput
-from sf.model.registry import register_model
 from sf.plan import make_plan
-from sf.policy.worker import policy_worker
 from sf.policy_memory import PolicyMemory, Readers
 from sf.run_dir import RunDir
 from sf.trainer import Run
@@ -24,27 +21,6 @@ from sf.trainer import Run
 NUM_POLICIES, NUM_BATCHES = 3, 100
 FIELDS = ("state", "first", "discrete", "value", "reward", "terminated", "valid")
 ENV_IDX, AGENT, EPISODE, STEP, ACTION = range(5)  # of an observation
-
-
-@register_model("counting_by_number")
-class CountingModel(nn.Module):
-    """Its state grows by its only weight; it chooses uniformly."""
-
-    def __init__(self, config, obs_space, action_spec):
-        super().__init__()
-        self.state_size = 1
-        self.trunk = nn.ModuleList()
-        self.num_logits = action_spec.discrete_sizes[0]
-        self.number = nn.Parameter(torch.ones(1))
-
-    def step(self, obs, state, first):
-        count = state * (~first).unsqueeze(1) + self.number
-        return StepOutput(torch.zeros(len(first), self.num_logits), count[:, 0], count)
-
-
-def counting_policy_worker(reports, args):
-    """The real one; named here so that its process imports this module, and with it the model."""
-    policy_worker(reports, args)
 
 
 def recording_learner(reports, args):
@@ -79,7 +55,7 @@ def trajectories(request, tmp_path_factory):
         env="toy_match_counting",
         env_kwargs='{"num_agents": 2, "episodes_per_match": 2}',
         train_dir=str(tmp_path_factory.mktemp("train")),
-        model="counting_by_number",
+        model="counting",
         num_policies=NUM_POLICIES,
         pbt_mix_policies_in_one_env=request.param,
         policy_workers_per_policy=2 if request.param else 1,

@@ -9,8 +9,8 @@ from functools import cache, partial
 import gymnasium as gym
 import numpy as np
 import pytest
-from halfway import Accesses, HalfwayArray, HalfwayQueue, Killed, WouldWait
-from hypothesis import HealthCheck, given, settings
+from halfway import LIFE_SETTINGS, Accesses, HalfwayArray, HalfwayQueue, Killed, WouldWait
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -220,13 +220,7 @@ class SlotLife(RuleBasedStateMachine):
 
 
 TestSlotLife = pytest.mark.timeout(400)(SlotLife.TestCase)  # a failure is shrunk for minutes
-TestSlotLife.settings = settings(
-    max_examples=100,
-    stateful_step_count=40,
-    deadline=None,
-    report_multiple_bugs=False,
-    suppress_health_check=[HealthCheck.too_slow],  # the machine may be busy
-)
+TestSlotLife.settings = LIFE_SETTINGS
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -1,11 +1,10 @@
 """The record of a population: whole whatever happens, and nothing in it twice."""
 
 import json
-import resource
 import shutil
-from contextlib import contextmanager
 
 import pytest
+from full_disk import full_disk
 
 from sf.population.evolution import Decision, Member
 from sf.population.lineage import sentences
@@ -32,17 +31,6 @@ def full_record(directory):
 
 def lines(path):
     return path.read_text().splitlines()
-
-
-@contextmanager
-def full_disk(num_bytes):
-    """No file may grow beyond that; Python ignores the signal, and the write fails."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_decision_is_recorded_with_what_it_was_taken_on(tmp_path):
