@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import tyro
 from rich.console import Console
@@ -20,6 +20,8 @@ from sf.run_dir import RunDir
 
 USER_ERROR = 2  # exit status of everything that the user can mend
 
+Flags = TypeVar("Flags")
+
 
 def parse(argv: Sequence[str] | None = None, prog: str = "sf-train") -> Config:
     """Parse flags. Ends the process with status 2 and one sentence where they are wrong."""
@@ -28,14 +30,25 @@ def parse(argv: Sequence[str] | None = None, prog: str = "sf-train") -> Config:
         defaults = Config().replace(**_starting_point(args))
     except ValueError as error:
         fail(str(error))
+    description = "Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8"
+    return parse_flags(Config, prog, description, args, defaults)
+
+
+def parse_flags(
+    kind: type[Flags], prog: str, description: str, argv: Sequence[str] | None = None, defaults: Flags | None = None
+) -> Flags:
+    """The flags of a command: the fields of the dataclass `kind`. Ends the process with status 2 where they are wrong.
+
+    defaults: for what the command line does not name; else those of `kind`.
+    """
     registry = tyro.constructors.ConstructorRegistry()
     registry.primitive_rule(_lowercase_booleans)
     return tyro.cli(
-        Config,
+        kind,
         prog=prog,
-        args=args,
-        default=defaults,
-        description="Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8",
+        args=list(sys.argv[1:] if argv is None else argv),
+        default=tyro.MISSING_NONPROP if defaults is None else defaults,
+        description=description,
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
         use_underscores=True,
         registry=registry,
