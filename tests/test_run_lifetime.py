@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from leftovers import in_shared_memory, left_in_shared_memory
 from runs import command, start, train
 from safetensors.numpy import load_file
 
@@ -62,7 +63,7 @@ def wait_until_gone(pids, timeout_s=5.0):
 
 @pytest.fixture
 def shm_before():
-    return set(os.listdir("/dev/shm"))
+    return in_shared_memory()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_a_signal_saves_a_checkpoint_and_leaves_nothing_behind(tmp_path, shm_bef
     output, _ = process.communicate(timeout=30)
     assert process.returncode == status, output
     assert wait_until_gone(children) == set()
-    assert set(os.listdir("/dev/shm")) <= shm_before
+    assert left_in_shared_memory(shm_before) == set()
     assert len(list((tmp_path / env / "checkpoints").glob("checkpoint_*.safetensors"))) == 1
     assert json.loads((tmp_path / env / "summary.json").read_text())["stopped_by"] == signum
 
@@ -97,7 +98,7 @@ def test_a_killed_parent_takes_every_process_with_it(tmp_path, shm_before, env):
     process.wait()
     process.stdout.close()
     assert wait_until_gone(children) == set()
-    assert set(os.listdir("/dev/shm")) <= shm_before
+    assert left_in_shared_memory(shm_before) == set()
 
 
 def stop_with_a_dead_learner(tmp_path):
