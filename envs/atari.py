@@ -100,7 +100,9 @@ class AtariGroup:
         self._clip_rewards = options.atari_clip_rewards
         self._seeds = np.array(seeds)
         obs_space = gym.spaces.Dict({"obs": env.single_observation_space})
-        self.spec = EnvSpec(obs_space, env.single_action_space, frameskip=frameskip)
+        self.spec = EnvSpec(
+            obs_space, env.single_action_space, frameskip=frameskip, env_obs_space=env.single_observation_space
+        )
         self.num_actors = env.num_envs
         self._ended = np.zeros(self.num_actors, bool)  # games that the next step resets
         self._lives = np.zeros(self.num_actors, np.int32)

@@ -43,6 +43,12 @@ class EnvSpec:
     num_agents: int = 1  # actors of one environment
     frameskip: int = 1  # frames of the simulator for one step (one decision)
     shaping: Mapping[str, float] = field(default_factory=dict)  # weights of shaped rewards, by name: see set_shaping
+    env_obs_space: gym.Space | None = None  # what the environment itself returns; None: as obs_space
+
+    @property
+    def native_obs_space(self) -> gym.Space:
+        """Of the observations that the environment itself returns, before `envs.observations` lays them out."""
+        return self.obs_space if self.env_obs_space is None else self.env_obs_space
 
 
 @dataclass(frozen=True)

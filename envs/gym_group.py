@@ -31,7 +31,9 @@ class GymGroup:
         action_space = envs[0].action_space
         ActionSpec.of(action_space)
         self._decode = decoder(action_space)
-        self.spec = EnvSpec(self._writer.space, action_space, frameskip=frameskip)
+        self.spec = EnvSpec(
+            self._writer.space, action_space, frameskip=frameskip, env_obs_space=envs[0].observation_space
+        )
         self.num_actors = len(envs)
         self._seeds = [env_seed(seed, first_env_idx + n) for n in range(len(envs))]
         self._needs_reset = [False] * len(envs)  # truncated by the previous step

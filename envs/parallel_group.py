@@ -76,7 +76,13 @@ class ParallelGroup:
         self._writer = ObsWriter(env_id, obs_space)
         ActionSpec.of(action_space)
         self._decode = decoder(action_space)
-        self.spec = EnvSpec(self._writer.space, action_space, num_agents=len(self._agents), frameskip=frameskip)
+        self.spec = EnvSpec(
+            self._writer.space,
+            action_space,
+            num_agents=len(self._agents),
+            frameskip=frameskip,
+            env_obs_space=obs_space,
+        )
         self.num_actors = len(envs) * len(self._agents)
         self._seeds = [env_seed(seed, first_env_idx + m) for m in range(len(envs))]
         self._playing: list[dict[Any, int]] = [{} for _ in envs]  # of each match: agents that act next, with their n

@@ -45,7 +45,7 @@ class VectorGroup:
         self._seed = env_seed(seed, first_env_idx)
         self._writer = ObsWriter(env_id, env.single_observation_space)
         self._decode = _batch_decoder(env.single_action_space, env.num_envs)
-        self.spec = EnvSpec(self._writer.space, env.single_action_space)
+        self.spec = EnvSpec(self._writer.space, env.single_action_space, env_obs_space=env.single_observation_space)
         self.num_actors = env.num_envs
         self._unchosen = np.zeros(self.num_actors, bool)  # whose next action is for no obs of its episode
         self._return = np.zeros(self.num_actors)

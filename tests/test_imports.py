@@ -29,8 +29,8 @@ def test_a_module_imports_only_what_its_layer_may(path):
     parts = path.relative_to(ROOT).with_suffix("").parts
     forbidden = {"envs": ["sf", "torch"]}.get(parts[0], [])
     if parts[0] == "sf" and len(parts) > 2:
-        layers = {"rollout", "policy", "learner", "model"} - {parts[1]}
-        allowed = {"policy": {"model"}, "learner": {"model"}}.get(parts[1], set())
+        layers = {"rollout", "policy", "learner", "model", "play"} - {parts[1]}
+        allowed = {"policy": {"model"}, "learner": {"model"}, "play": {"model", "rollout"}}.get(parts[1], set())
         forbidden = [f"sf.{layer}" for layer in layers - allowed]
         if parts[1] in ("rollout", "population"):
             forbidden.append("torch")

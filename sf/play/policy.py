@@ -1,0 +1,161 @@
+"""A trained policy that acts by itself: no processes, no shared memory, no environment.
+
+policy = load_policy("train_dir/CartPole-v1")
+obs, _ = env.reset()
+action = policy.act(obs)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import torch
+
+from envs import space_json
+from envs.actions import ActionSpec, decoder
+from envs.observations import ObsWriter
+from sf import checkpoint
+from sf.checkpoint import MODEL, Checkpoint
+from sf.config import Config
+from sf.model.distributions import ActionDistribution
+from sf.model.inference import inference_model
+from sf.run_dir import RunDir
+
+
+class Actions(NamedTuple):
+    """What M actors do, as `envs.actions.ActionSpec` lays it out, and what they expect."""
+
+    discrete: np.ndarray  # [M, D] int32
+    continuous: np.ndarray  # [M, C] float32
+    value: np.ndarray  # [M] float32, of the observations acted on
+
+
+class Policy:
+    """What a checkpoint holds, ready to act.
+
+    env_id, env_steps: what it was trained on, and for how long. config: of its run. obs_space, action_space: as the
+    environment itself has them. network: an `sf.model` with its weights, in float32 and for inference only.
+    """
+
+    def __init__(self, saved: Checkpoint, name: str, device: str = "cpu", seed: int = 0) -> None:
+        """name: for messages. Raises ValueError where the checkpoint is of another version, or its model unknown."""
+        if "action_space" not in saved.state:
+            raise ValueError(f"{name} is older than this version, which keeps the spaces: resume its run once")
+        self.name = name
+        self.config = Config().replace(**saved.state["config"])
+        self.env_id = self.config.run.env
+        self.env_steps: int = saved.state["env_steps"]
+        self.obs_space = space_json.from_json(saved.state["obs_space"])
+        self.action_space = space_json.from_json(saved.state["action_space"])
+        self.action_spec = ActionSpec.of(self.action_space)
+        self.device = torch.device(device)
+        self._writer = ObsWriter(self.env_id, self.obs_space)
+        self.network = inference_model(self.config.model, self._writer.space, self.action_spec, "float32", self.device)
+        prefix = len(MODEL)
+        self.network.load_state_dict({k[prefix:]: v for k, v in saved.tensors.items() if k.startswith(MODEL)})
+        self._decode = decoder(self.action_space)
+        self._actors = Actors(self, 1, seed)
+        self._rows = obs_arrays(self.flat_obs_space, 1)
+        self._is_first = True
+
+    @property
+    def flat_obs_space(self) -> gym.spaces.Dict:
+        """As the network takes observations: a Dict of Boxes, see `envs.observations`."""
+        return self._writer.space
+
+    def reset(self) -> None:
+        """An episode begins: a recurrent policy forgets."""
+        self._is_first = True
+
+    def act(self, obs: Any, deterministic: bool = False) -> Any:
+        """The action for one observation, as the environment gives it, in the form that `env.step` takes.
+
+        deterministic: the most probable action instead of a random one. Raises ValueError for an observation that
+        does not fit `obs_space`.
+        """
+        self._writer.write(obs, {key: list(rows) for key, rows in self._rows.items()}, 0)
+        actions = self._actors.act(self._rows, np.array([self._is_first]), deterministic=deterministic)
+        self._is_first = False
+        return self._decode(actions.discrete[0], actions.continuous[0])
+
+
+class Actors:
+    """N actors that one policy plays, each with a recurrent state of its own."""
+
+    def __init__(self, policy: Policy, num_actors: int, seed: int) -> None:
+        self._policy = policy
+        self._all = np.arange(num_actors)
+        self._state = torch.zeros(num_actors, policy.network.state_size, device=policy.device)  # [N, S]
+        self._generator = torch.Generator(policy.device).manual_seed(seed)
+
+    def act(
+        self,
+        obs: Mapping[str, np.ndarray],
+        first: np.ndarray,
+        who: np.ndarray | None = None,
+        deterministic: bool = False,
+    ) -> Actions:
+        """The actions of M of the actors, whose states go on.
+
+        obs: {key: [M, ...]}, laid out as `Policy.flat_obs_space`. first: [M] bool, who begins an episode with it.
+        who: [M] their positions; None: all of them.
+        """
+        device = self._policy.device
+        idxs = torch.from_numpy(self._all if who is None else who).to(device)
+        with torch.inference_mode():
+            out = self._policy.network.step(
+                {key: torch.from_numpy(rows).to(device) for key, rows in obs.items()},
+                self._state[idxs],
+                torch.from_numpy(first).to(device),
+            )
+            self._state[idxs] = out.state
+            distribution = ActionDistribution(self._policy.action_spec, out.params)
+            discrete, continuous = distribution.mode() if deterministic else distribution.sample(self._generator)
+        return Actions(*(tensor.cpu().numpy() for tensor in (discrete, continuous, out.value)))
+
+
+def obs_arrays(space: gym.spaces.Dict, num_actors: int) -> dict[str, np.ndarray]:
+    """Zeros in the layout of a Dict of Boxes: {key: [N, ...]}."""
+    return {key: np.zeros((num_actors, *(box.shape or ())), box.dtype) for key, box in space.items()}
+
+
+def load_policy(
+    path: str | Path,
+    which: str = "latest",
+    policy_id: int = 0,
+    device: str = "cpu",
+    seed: int = 0,
+    say: Callable[[str], None] = print,
+) -> Policy:
+    """Load a policy from a run directory or from a checkpoint.
+
+    which: "latest" or "best" of a run. policy_id: of a run with several. seed: of the actions it draws.
+    Raises ValueError where there is no such checkpoint, or it cannot be used.
+    """
+    file, saved = find_checkpoint(path, which, policy_id, say)
+    return Policy(saved, str(file), device, seed)
+
+
+def find_checkpoint(
+    path: str | Path, which: str = "latest", policy_id: int = 0, say: Callable[[str], None] = print
+) -> tuple[Path, Checkpoint]:
+    """The file and its content; see `load_policy`."""
+    path = Path(path)
+    if path.is_file():
+        return path, checkpoint.load(path)
+    flags = RunDir(path).saved_flags()
+    if flags is None:
+        raise ValueError(f"{path} is neither a checkpoint nor the directory of a run, such as train_dir/doom_basic")
+    num_policies = flags.get("num_policies", 1)
+    if not 0 <= policy_id < num_policies:
+        raise ValueError(f"policy is {policy_id}, but {path} has {num_policies}: from 0 to {num_policies - 1}")
+    directory = RunDir(path).checkpoints_of(policy_id, num_policies)
+    if which == "latest":
+        return checkpoint.load_latest(directory, say)
+    if which == "best":
+        return checkpoint.load_best(directory)
+    raise ValueError(f"checkpoint is {which!r}: latest, best, or the path of a file in place of the run")
