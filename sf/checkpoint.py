@@ -97,7 +97,7 @@ def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
     state = {**checkpoint.state, _SCORE: score}
     path = directory / f"best_{state['env_steps']:012d}.safetensors"
     write_atomically(path, encode(Checkpoint(checkpoint.tensors, state)))
-    for other in _best(directory):
+    for other in (*_best(directory), *directory.glob(".best_*.tmp")):  # by a process that was killed in here
         if other != path:
             other.unlink()
     return path

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from envs.options import EnvOptions
+from sf.play.config import EvaluationConfig
 from sf.population.config import PopulationConfig
 
 
@@ -385,6 +386,7 @@ class Config:
     model: ModelConfig = field(default_factory=ModelConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     population: PopulationConfig = field(default_factory=PopulationConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     supervision: SupervisionConfig = field(default_factory=SupervisionConfig)
 
     def __post_init__(self) -> None:

@@ -44,6 +44,11 @@ class MetricsWriter:
             _append(self._run_dir.metrics, json.dumps(record).encode() + b"\n")
             _append(self._events, _event(record), header=_first_event())
 
+    def write_evaluation(self, record: dict[str, Any]) -> None:
+        """A line of evaluations.jsonl."""
+        with self._failure_said_once():
+            _append(self._run_dir.evaluations, json.dumps(record).encode() + b"\n")
+
     def write_summary(self, summary: dict[str, Any]) -> None:
         with self._failure_said_once():
             self._run_dir.write_summary(summary)

@@ -67,6 +67,10 @@ class Plan:
         return self.num_policies * self.config.sampler.policy_workers_per_policy
 
     @property
+    def num_evaluators(self) -> int:
+        return 0 if self.config.evaluation.eval_every_env_steps is None else 1
+
+    @property
     def target_env_steps(self) -> int:
         """Of all policies together, at which the run ends."""
         return self.config.run.target_env_steps(self.spec.frameskip)

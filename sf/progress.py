@@ -64,6 +64,7 @@ class Progress:
     def __post_init__(self) -> None:
         self.policies = [PolicyProgress(self.stats_avg) for _ in range(self.num_policies)]
         self._begun: set[int] = set()  # policies whose learners have said where they begin
+        self._evaluation: dict[str, Any] = {}  # that is in no record yet
         self._previous = (self.started_at, self.counters.snapshot())
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
         self._last_trained: tuple[float, int] | None = None
@@ -103,6 +104,10 @@ class Progress:
         self._last_trained = (time.perf_counter(), self.env_steps)
         self._first_trained = self._first_trained or self._last_trained
 
+    def add_evaluation(self, metrics: dict[str, Any]) -> None:
+        """They are in the next record, and in no other."""
+        self._evaluation.update(metrics)
+
     def record(self) -> dict[str, Any]:
         """One flat record; shares and rates are of the time since the last one."""
         now, counts = time.perf_counter(), self.counters.snapshot()
@@ -120,7 +125,9 @@ class Progress:
             **self._losses(),
             **self._means(),
             **self._shares(delta, elapsed),
+            **self._evaluation,
         }
+        self._evaluation = {}
         return record
 
     def summary(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ config.yaml      the resolved configuration
 metrics.jsonl    one JSON record every few seconds
 tensorboard/     the same for TensorBoard
 checkpoints/     see sf.checkpoint; with several policies checkpoints/policy_00/ and so on
+evaluations.jsonl     one JSON record an evaluation, see sf.evaluations
 summary.json     written at the end and at a stop
 population.jsonl, population.log     of a run with population-based training, see sf.population.record
 """
@@ -45,6 +46,10 @@ class RunDir:
     @property
     def metrics(self) -> Path:
         return self.path / "metrics.jsonl"
+
+    @property
+    def evaluations(self) -> Path:
+        return self.path / "evaluations.jsonl"
 
     @property
     def tensorboard(self) -> Path:

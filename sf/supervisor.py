@@ -73,6 +73,8 @@ class Supervisor:
         """Start all children."""
         processes.start_fork_server(["sf.rollout.worker"])
         self._start_all(is_interrupted)
+        if self._memory.evaluations is not None and not is_interrupted():
+            self._add(self.starter.evaluator())
 
     def receive(self, wakeup: Connection, timeout_s: float) -> list[Event]:
         """Wait for reports, deaths or a wake-up, at most so long; replace what has died."""
@@ -97,6 +99,9 @@ class Supervisor:
         """Ask every process to end, wait for it, and kill what does not. Yields the last reports."""
         self._is_stopping = True
         self._memory.stop.set()
+        for child in list(self._children):
+            if child.role == "evaluator":  # it holds nothing that anybody waits for
+                self._kill(child)
         for queue in (*self._memory.pool.full, *self._memory.channels.requests, *self._memory.channels.inboxes):
             queue.put(STOP)
         asked_at = time.monotonic()
@@ -204,10 +209,13 @@ class Supervisor:
                 self._diverged.add(child.idx)
             return []
         if not self._budget.spend(child.name, time.monotonic()):
-            self.failure = ChildError(
+            text = (
                 f"{child.name} has died {self._budget.max_restarts + 1} times within {self._budget.window_s:g} s "
                 f"(--max_restarts, --restart_window_s), at last: {cause}"
             )
+            if child.role == "evaluator":  # nobody depends on it
+                return [(child, {"kind": "say", "text": f"{text}\nThere are no evaluations any more"})]
+            self.failure = ChildError(text)
             return []
         return self._replace(child, cause)
 
@@ -219,7 +227,7 @@ class Supervisor:
         for victim in victims:
             self._kill(victim)
         dead = [child, *victims]
-        if self._restarts_as_one:
+        if self._restarts_as_one and child.role != "evaluator":
             memory.pool.reset()
             memory.channels.reset()
             self._start_all()
@@ -235,6 +243,8 @@ class Supervisor:
                 elif one.role == "policy":
                     memory.channels.recover_policy_worker(one.idx)
                     self._add(self.starter.policy_worker(one.idx))
+                elif one.role == "evaluator":
+                    self._add(self.starter.evaluator())
         with_it = f", and with it {', '.join(victim.name for victim in victims)}" if victims else ""
         num_rollout_workers = sum(one.role == "rollout" for one in dead)
         episodes = num_rollout_workers * memory.plan.config.sampler.worker_num_splits * memory.plan.actors_per_group
@@ -246,8 +256,10 @@ class Supervisor:
         return not self._memory.plan.config.sampler.async_rl
 
     def _to_replace_with(self, child: Child) -> list[Child]:
+        if child.role == "evaluator":
+            return []
         if self._restarts_as_one:
-            return list(self._children)
+            return [other for other in self._children if other.role != "evaluator"]
         if child.role != "learner":
             return []
         # Those that use its memory on the GPU, or still wait for it.

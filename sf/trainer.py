@@ -14,6 +14,7 @@ from typing import Any
 from sf import checkpoint
 from sf.config import Config
 from sf.display import Display
+from sf.evaluations import BestCheckpoints, Evaluations
 from sf.events import EventHandler
 from sf.learner.worker import learner
 from sf.metrics import MetricsWriter
@@ -108,10 +109,17 @@ class Run:
         with Display(title, target_frames, target_seconds) as display, caught_signals() as signals:
             writer = MetricsWriter(self._run_dir, display.say)
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
-            events = EventHandler(self._progress, frameskip, display.say, population)
+            evaluations = Evaluations(
+                self._plan.config.evaluation.eval_every_env_steps,
+                self._memory.evaluations,
+                self._progress,
+                writer,
+                display.say,
+            )
+            events = EventHandler(self._progress, frameskip, display.say, evaluations, population)
             try:
                 self._supervisor.start(lambda: signals.first is not None)
-                self._watch(signals, events, population, writer, display)
+                self._watch(signals, events, evaluations, population, writer, display)
             finally:
                 for child, report in self._supervisor.stop(signals):
                     events.handle(child, report)
@@ -138,6 +146,7 @@ class Run:
         self,
         signals: Signals,
         events: EventHandler,
+        evaluations: Evaluations,
         population: Population | None,
         writer: MetricsWriter,
         display: Display,
@@ -145,6 +154,8 @@ class Run:
         """Until all steps are done, a signal arrives, time is up, or a child fails for good."""
         run = self._plan.config.run
         record_at = time.monotonic() + run.summaries_every_sec
+        is_evaluated = self._memory.evaluations is not None
+        best = None if is_evaluated else BestCheckpoints(self._memory, self._progress, display.say)
         while not (self._supervisor.is_finished or self._supervisor.failure or signals.first):
             if self._progress.seconds > run.train_for_seconds or self._has_all_steps:
                 break
@@ -154,10 +165,15 @@ class Run:
             signals.clear_wakeup()
             if population is not None:
                 population.evolve_if_due()
+            evaluations.order_if_due()
             if time.monotonic() >= record_at:
                 record_at = time.monotonic() + run.summaries_every_sec
                 self._record(writer, display)
+                if best is not None:
+                    best.keep_if_due()
         self._record(writer, display)
+        if best is not None:
+            best.keep_if_due(now=True)
 
     @property
     def _has_all_steps(self) -> bool:

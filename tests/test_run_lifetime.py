@@ -115,7 +115,7 @@ def test_for_a_learner_that_dies_before_its_last_checkpoint_the_parent_saves_wha
     process = stop_with_a_dead_learner(tmp_path)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
-    (path,) = (tmp_path / "toy_identity" / "checkpoints").iterdir()
+    (path,) = (tmp_path / "toy_identity" / "checkpoints").glob("checkpoint_*")
     assert f"learner-0: died of SIGKILL, and could not save; the run goes on from {path}" in " ".join(output.split())
     state = load(path).state
     assert state["env_steps"] > 0
@@ -264,7 +264,7 @@ def test_a_resumed_run_goes_on_with_counters_optimiser_schedule_and_normalisers(
 
 def test_the_previous_checkpoint_is_kept(tmp_path):
     train(tmp_path, "--train_for_env_steps", "640", "--save_every_sec", "1e-9")  # after each of ten batches
-    names = sorted(p.name for p in (tmp_path / "toy_identity" / "checkpoints").iterdir())
+    names = sorted(p.name for p in (tmp_path / "toy_identity" / "checkpoints").glob("checkpoint_*"))
     assert names == ["checkpoint_000009_000000000576.safetensors", "checkpoint_000010_000000000640.safetensors"]
 
 

@@ -176,7 +176,7 @@ def _print(evaluation: Evaluation, names: list[str]) -> None:
         table = Table("mean score of", *(f"against {i}" for i in range(len(names))), title="who met whom")
         met = False
         for i, policy in enumerate(names):
-            scores = [evaluation.score(i, j) for j in range(len(names))]
+            scores = [evaluation.score_against(i, j) for j in range(len(names))]
             met |= any(scores)
             table.add_row(f"{i}: {policy}", *("-" if s is None else f"{_number(s.mean)} ({s.num})" for s in scores))
         if met:
@@ -196,7 +196,7 @@ def _result(evaluation: Evaluation, policies: dict[str, Checkpoint]) -> dict[str
                 "checkpoint": name,
                 "env_steps": saved.state["env_steps"],
                 "statistics": {key: value._asdict() for key, value in evaluation.statistics(i).items()},
-                "scores": [s._asdict() if (s := evaluation.score(i, j)) else None for j in indices],
+                "scores": [s._asdict() if (s := evaluation.score_against(i, j)) else None for j in indices],
             }
             for i, (name, saved) in enumerate(policies.items())
         ],

@@ -61,11 +61,13 @@ class Evaluation:
     def statistics(self, policy_idx: int) -> dict[str, Statistics]:
         return {name: statistics(values) for name, values in self.values(policy_idx).items() if values}
 
-    def score(self, policy_idx: int, against: int) -> Statistics | None:
-        """What a policy reached in the matches where another one played, too; None where they never met.
+    def score_of(self, policy_idx: int) -> float:
+        """Mean of the true objective where the environment has one (a match won, frags), else of the return."""
+        values = self.values(policy_idx)
+        return float(np.mean(values.get("true_objective", values["return"])))
 
-        The true objective where the environment has one (a match won, frags), else the return.
-        """
+    def score_against(self, policy_idx: int, opponent_idx: int) -> Statistics | None:
+        """As `score_of`, of the matches where another one played, too; None where they never met."""
         lineups: dict[int, set[tuple[int, int]]] = {}
         for episode in self.episodes:
             lineups.setdefault(episode.match_idx, set()).add((episode.agent_idx, episode.policy_idx))
@@ -73,7 +75,7 @@ class Evaluation:
             episode.stats.get("true_objective", episode.episode_return)
             for episode in self.episodes
             if episode.policy_idx == policy_idx
-            and any(p == against and agent != episode.agent_idx for agent, p in lineups[episode.match_idx])
+            and any(p == opponent_idx and agent != episode.agent_idx for agent, p in lineups[episode.match_idx])
         ]
         return statistics(scores) if scores else None
 

@@ -46,7 +46,7 @@ def player(reports: Reports, args: PlayerArgs) -> None:
     policies = [
         Policy(checkpoint.decode(memory["data"].tobytes()), name, args.device) for name, memory in args.policies.items()
     ]
-    group = GuardedGroup(lambda attempt: make_group(args, attempt))
+    group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
     try:
         play = Play(group, policies, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
         reports.send("ready")
@@ -61,9 +61,11 @@ def player(reports: Reports, args: PlayerArgs) -> None:
     reports.send("finished")
 
 
-def make_group(args: PlayerArgs, attempt: int) -> EnvGroup:
-    """attempt: 0, and one more each time the environments are made anew after a fault."""
-    seed = env_seed(args.seed, attempt) if attempt else args.seed
-    return envs.make_group(
-        args.env, len(args.env_idxs), args.options, seed=seed, first_env_idx=args.env_idxs.start, core=args.core
-    )
+def guarded_group(env: str, options: EnvOptions, seed: int, env_idxs: range, core: int | None) -> GuardedGroup:
+    """The environments of these positions, made anew where they fail. core: that the caller is pinned to."""
+
+    def make(attempt: int) -> EnvGroup:
+        own_seed = env_seed(seed, attempt) if attempt else seed
+        return envs.make_group(env, len(env_idxs), options, seed=own_seed, first_env_idx=env_idxs.start, core=core)
+
+    return GuardedGroup(make)

@@ -112,7 +112,7 @@ def test_a_match_has_a_score_against_each_opponent():
     policies = {name: untrained("toy_match_rps", seed=i) for i, name in enumerate("ab")}
     evaluation = evaluate(task("toy_match_rps", policies=policies, num_episodes=40))
     for i in range(2):
-        against = [evaluation.score(i, j) for j in range(2)]
+        against = [evaluation.score_against(i, j) for j in range(2)]
         assert sum(s.num for s in against) == len(evaluation.values(i)["return"])
     own = evaluation.values(0)
     assert own.keys() >= {"return", "num_steps", "num_frames", "true_objective"}
