@@ -71,6 +71,10 @@ class EvalFlags:
                 raise ValueError(f"{name} is {value}: at least 1")
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}: it must be 0 or greater")
+        for name in ("json", "csv"):  # said before the episodes are played, not after
+            path = getattr(self, name)
+            if path is not None and not path.absolute().parent.is_dir():
+                raise ValueError(f"{name} is {path}: there is no directory {path.parent}")
 
 
 def main() -> None:
