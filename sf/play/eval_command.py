@@ -17,8 +17,14 @@ from envs import EnvOptions
 from sf import cli
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from sf.checkpoint import Checkpoint
     from sf.play.evaluation import Evaluation
+
+_COLUMNS = ("mean", "95 % interval", "median", "std", "min", "max")
+_WIDTH_OF_FILES = 120  # columns, where the output is no terminal
 
 
 @dataclass(frozen=True)
@@ -162,33 +168,45 @@ def _policies(flags: EvalFlags) -> dict[str, Checkpoint]:
 
 
 def _print(evaluation: Evaluation, names: list[str]) -> None:
+    from rich.box import SIMPLE  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    console = Console(soft_wrap=True)
-    for policy_idx, policy in enumerate(names):
-        table = Table("", "mean", "95 % interval", "median", "std", "min", "max", title=policy, title_justify="left")
-        for column in table.columns[1:]:
-            column.justify = "right"
-        statistics = evaluation.statistics(policy_idx)
-        for name, s in statistics.items():
-            table.add_row(name, *map(_number, (s.mean,)), f"{_number(s.low)} to {_number(s.high)}",
-                          *map(_number, (s.median, s.std, s.min, s.max)))  # fmt: skip
-        table.caption = f"{statistics['return'].num} episodes"
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDTH_OF_FILES
+    for i, name in enumerate(names):
+        statistics = evaluation.statistics(i)
+        label = f"{i}: {name}" if len(names) > 1 else name
+        console.print(f"{label}, {statistics['return'].num} episodes", highlight=False, markup=False)
+        table = Table("", *_COLUMNS, box=SIMPLE)
+        for column in table.columns:
+            column.no_wrap = True
+            column.justify = "right" if column.header else "left"
+        for key, s in statistics.items():
+            shown = (s.mean, s.median, s.std, s.min, s.max)
+            mean, *rest = (f"{value:,.2f}" for value in shown)
+            table.add_row(key, mean, f"{s.low:,.2f} to {s.high:,.2f}", *rest)
         console.print(table)
-    if len(names) > 1:
-        table = Table("mean score of", *(f"against {i}" for i in range(len(names))), title="who met whom")
-        met = False
-        for i, policy in enumerate(names):
-            scores = [evaluation.score_against(i, j) for j in range(len(names))]
-            met |= any(scores)
-            table.add_row(f"{i}: {policy}", *("-" if s is None else f"{_number(s.mean)} ({s.num})" for s in scores))
-        if met:
-            console.print(table)
+    _print_scores(evaluation, len(names), console, Table(box=SIMPLE))
     if evaluation.num_env_faults:
         console.print(
             f"{evaluation.num_env_faults} environments failed and were made anew; their episodes do not count"
         )
+
+
+def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, table: Table) -> None:
+    """Who fared how against whom, where any two have met."""
+    policies = range(num_policies)
+    scores = [[evaluation.score_against(i, j) for j in policies] for i in policies]
+    if num_policies == 1 or not any(any(row) for row in scores):
+        return
+    console.print("mean score of a row against a column (episodes)", highlight=False)
+    for heading in ("", *map(str, policies)):
+        table.add_column(heading, justify="right")
+    for i, row in enumerate(scores):
+        table.add_row(str(i), *("-" if s is None else f"{s.mean:,.2f} ({s.num})" for s in row))
+    console.print(table)
 
 
 def _result(evaluation: Evaluation, policies: dict[str, Checkpoint]) -> dict[str, Any]:
@@ -231,10 +249,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return str(value) if isinstance(value, Path) else value
-
-
-def _number(value: float) -> str:
-    return f"{value:,.2f}"
 
 
 if __name__ == "__main__":
