@@ -18,7 +18,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 
 bench: $(INSTALLED)
-	$(BIN)/python scripts/bench_fps.py --env doom_battle
+	$(BIN)/sf-bench --env doom_battle
 
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -102,8 +102,8 @@ class RunConfig:
 class SamplerConfig:
     """Rollout workers, policy workers, and how much data is under way."""
 
-    num_workers: int | None = None
-    """Rollout worker processes. Default: one for each core that the process may use."""
+    num_workers: int | Literal["auto"] = "auto"
+    """Rollout worker processes. auto: one for each core that the process may use."""
 
     num_envs_per_worker: int = 8
     """Environments of one rollout worker, split into worker_num_splits groups."""
@@ -132,8 +132,8 @@ class SamplerConfig:
 
     def __post_init__(self) -> None:
         _require(
-            self.num_workers is None or self.num_workers >= 1,
-            f"num_workers is {self.num_workers}: at least 1",
+            self.num_workers == "auto" or (isinstance(self.num_workers, int) and self.num_workers >= 1),
+            f"num_workers is {self.num_workers}: at least 1, or auto",
         )
         _require(self.num_envs_per_worker >= 1, f"num_envs_per_worker is {self.num_envs_per_worker}: at least 1")
         _require(self.worker_num_splits >= 1, f"worker_num_splits is {self.worker_num_splits}: at least 1")

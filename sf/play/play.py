@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from envs import EnvGroup, StepResult
-from sf.play.policy import Actors, Policy, obs_arrays
+from envs.observations import obs_arrays
+from sf.play.policy import Actors, Policy
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import torch
 
 from envs import space_json
 from envs.actions import ActionSpec, decoder
-from envs.observations import ObsWriter
+from envs.observations import ObsWriter, obs_arrays
 from sf import checkpoint
 from sf.checkpoint import MODEL, Checkpoint
 from sf.config import Config
@@ -116,11 +116,6 @@ class Actors:
             distribution = ActionDistribution(self._policy.action_spec, out.params)
             discrete, continuous = distribution.mode() if deterministic else distribution.sample(self._generator)
         return Actions(*(tensor.cpu().numpy() for tensor in (discrete, continuous, out.value)))
-
-
-def obs_arrays(space: gym.spaces.Dict, num_actors: int) -> dict[str, np.ndarray]:
-    """Zeros in the layout of a Dict of Boxes: {key: [N, ...]}."""
-    return {key: np.zeros((num_actors, *(box.shape or ())), box.dtype) for key, box in space.items()}
 
 
 def load_policy(

@@ -100,15 +100,15 @@ def _shared_out(
     from sf.torch_runtime import usable_cores  # noqa: PLC0415  torch is slow to import: not for --help
 
     cores = len(usable_cores())
-    workers = [
-        config.sampler.num_workers or (cores if parallel is None else -(-cores // parallel)) for config in configs
-    ]
+    share = cores if parallel is None else -(-cores // parallel)
+    chosen = [config.sampler.num_workers for config in configs]
+    workers = [share if num == "auto" else num for num in chosen]
     places = parallel or max(1, cores // max(workers))
-    chosen = [
+    with_workers = [
         SweepRun(run.name, run.point, run.seed, {**run.flags, "num_workers": num})
         for run, num in zip(runs, workers, strict=True)
     ]
-    return min(places, len(runs)), chosen
+    return min(places, len(runs)), with_workers
 
 
 def _gpus(configs: Sequence[Config]) -> Sequence[int]:
