@@ -126,7 +126,10 @@ class RunMemory:
             channel=self.channels.of_worker(idx),
             counters=self.counter_row("rollout", idx),
             cast=CastRules(
-                plan.num_policies, config.population.pbt_mix_policies_in_one_env, num_agents=plan.spec.num_agents
+                num_policies=plan.num_policies,
+                mixed=config.population.pbt_mix_policies_in_one_env,
+                num_agents=plan.spec.num_agents,
+                rollouts_per_draw=config.population.pbt_rollouts_per_draw,
             ),
             shaping=self.shaping,
         )
