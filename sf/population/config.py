@@ -18,7 +18,8 @@ class PopulationConfig:
 
     pbt_rollouts_per_draw: int = 4
     """A policy that was drawn plays for at least so many rollouts, over several episodes where they are shorter: a
-    change in the middle of a rollout costs the rest of it, at 4 an eighth of the data at most. 0: each episode draws."""
+    change in the middle of a rollout costs the rest of it, at 4 an eighth of the data at most. 0: every
+    episode draws."""
 
     with_pbt: bool = False
     """Population-based training: the policies are ranked now and then, the worse ones' hyperparameters are mutated, and
