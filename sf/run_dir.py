@@ -5,6 +5,7 @@ metrics.jsonl    one JSON record every few seconds
 tensorboard/     the same for TensorBoard
 checkpoints/     see sf.checkpoint; with several policies checkpoints/policy_00/ and so on
 summary.json     written at the end and at a stop
+system.json      the machine and the versions at each start, see sf.system_info
 population.jsonl, population.log     of a run with population-based training, see sf.population.record
 """
 
@@ -61,6 +62,10 @@ class RunDir:
     @property
     def summary(self) -> Path:
         return self.path / "summary.json"
+
+    @property
+    def system(self) -> Path:
+        return self.path / "system.json"
 
     def saved_flags(self) -> dict[str, Any] | None:
         """The flags of the run that is here, or None where there is none. Raises ValueError for a broken file."""
