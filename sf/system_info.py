@@ -55,7 +55,7 @@ def system_info() -> dict[str, Any]:
         "gpus": [torch.cuda.get_device_name(idx) for idx in range(torch.cuda.device_count())],
         "cuda": torch.version.cuda,
         "python": platform.python_version(),
-        "versions": _versions(),
+        "versions": {package: version for package in _PACKAGES if (version := _version(package))},
         "commit": commit_of(Path(__file__)),
     }
 
@@ -96,11 +96,8 @@ def _cpu_model() -> str:
     return names[0] if names else platform.machine()
 
 
-def _versions() -> dict[str, str]:
-    installed = {}
-    for package in _PACKAGES:
-        try:
-            installed[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return installed
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
