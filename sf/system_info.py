@@ -14,10 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from sf.run_dir import RunDir, write_atomically
-from sf.torch_runtime import usable_cores
 
 _PACKAGES = ("sf-appo", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "pettingzoo")
 _GIT_TIMEOUT_S = 5.0
@@ -50,10 +47,9 @@ def system_info() -> dict[str, Any]:
         "os": platform.platform(),
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
-        "usable_cores": len(usable_cores()),
+        "usable_cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
-        "gpus": [torch.cuda.get_device_name(idx) for idx in range(torch.cuda.device_count())],
-        "cuda": torch.version.cuda,
+        **_gpus(),
         "python": platform.python_version(),
         "versions": {package: version for package in _PACKAGES if (version := _version(package))},
         "commit": commit_of(Path(__file__)),
@@ -94,6 +90,13 @@ def _cpu_model() -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
+
+
+def _gpus() -> dict[str, Any]:
+    import torch  # noqa: PLC0415  slow, and who only reads a record needs none
+
+    names = [torch.cuda.get_device_name(idx) for idx in range(torch.cuda.device_count())]
+    return {"gpus": names, "cuda": torch.version.cuda}
 
 
 def _version(package: str) -> str | None:

@@ -119,9 +119,9 @@ def _chart(run: Run, x: str, title: str, metrics: Mapping[str, str]) -> Chart | 
         figure = Figure(figsize=_SIZE, layout="constrained")
         axis = figure.subplots()
         for name, line in curves.items():
-            (drawn,) = axis.plot(line.x / unit, line.y)
+            axis.plot(line.x / unit, line.y)
             if name in _SPREAD_OF:
-                _draw_spread(axis, run, x, name, unit, drawn.get_color())
+                _draw_spread(axis, run, x, name, unit)
         axis.set_xlabel(label)
         tidy_numbers(axis)
         if title in _SHARES:
@@ -130,11 +130,11 @@ def _chart(run: Run, x: str, title: str, metrics: Mapping[str, str]) -> Chart | 
     return Chart(title, tuple(curves), svg, _hover(axis, {metrics[name]: c for name, c in curves.items()}, label, unit))
 
 
-def _draw_spread(axis: Axes, run: Run, x: str, name: str, unit: float, color: str) -> None:
+def _draw_spread(axis: Axes, run: Run, x: str, name: str, unit: float) -> None:
     centre, spread = curve(run.records, x, name), curve(run.records, x, _SPREAD_OF[name])
     if len(spread.x) == len(centre.x):
         band = (centre.y - spread.y, centre.y + spread.y)
-        axis.fill_between(centre.x / unit, *band, color=color, alpha=0.2, linewidth=0)
+        axis.fill_between(centre.x / unit, *band, color=PALETTE[0], alpha=0.2, linewidth=0)
 
 
 def _thinned(line: Curve) -> Curve:

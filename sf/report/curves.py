@@ -13,7 +13,7 @@ import numpy as np
 from sf.report.runs import is_number
 
 NUM_POINTS = 400  # of a line: more than one sees
-CONFIDENCE = "95 % confidence interval of the mean (Student's t)"
+CONFIDENCE = "its 95 % confidence interval (Student's t)"
 
 # The 0.975 quantiles of Student's t distribution for 1, 2, ... 30 degrees of freedom. Beyond, the last one serves: a
 # band that is at most 4 % too wide.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +19,9 @@ from sf.report.style import house_style, tidy_numbers, x_unit
 
 _COLUMNS = 3
 _WIDTH, _HEIGHT = 4.2, 3.0  # of a panel, in inches
+_ROW_HEIGHT = 0.16  # of a line of text in a legend or the caption, in inches
+_LABEL_WIDTH = 40  # characters; longer labels, or more lines than these, go below the panel
+_LINES_INSIDE = 6
 
 
 @dataclass(frozen=True)
@@ -60,11 +65,9 @@ def panels(runs: Sequence[Run], x: str, ys: Sequence[str], by: Sequence[str], sm
             by_env.setdefault(run.flags["env"], []).append(run)
         of_this = [_panel(env, members, x, y, by, smooth) for env, members in by_env.items()]
         if not any(panel.lines for panel in of_this):
-            names = sorted({name for run in runs for name in run.metrics if "/" not in name})
-            raise ValueError(
-                f"y is {y}: no run has two records with it and {x}. Wait, or name another; there are {', '.join(names)}"
-                " and those with a / in metrics.jsonl"
-            )
+            near = difflib.get_close_matches(y, {name for run in runs for name in run.metrics}, n=3, cutoff=0.4)
+            hint = f"did you mean {' or '.join(near)}?" if near else "the names are those in metrics.jsonl"
+            raise ValueError(f"y is {y}, and no run has two records with it and {x}: {hint}")
         drawn += [panel for panel in of_this if panel.lines]
     return drawn
 
@@ -73,12 +76,14 @@ def draw(drawn: Sequence[Panel], x: str, smooth: float, show_runs: bool = False)
     """show_runs: each run as a thin line, too."""
     columns = min(_COLUMNS, len(drawn))
     rows = math.ceil(len(drawn) / columns)
+    caption = textwrap.wrap(_caption(drawn, smooth), int(_WIDTH * columns * 17))  # characters of this size an inch
+    height = _HEIGHT + _ROW_HEIGHT * max(_rows_below(panel) for panel in drawn)
     with house_style():
-        figure = Figure(figsize=(_WIDTH * columns, _HEIGHT * rows + 0.3), layout="constrained")
+        figure = Figure(figsize=(_WIDTH * columns, height * rows + _ROW_HEIGHT * len(caption)), layout="constrained")
         for idx, panel in enumerate(drawn):
             axis = figure.add_subplot(rows, columns, idx + 1)
             _draw_panel(axis, panel, x, show_runs)
-        figure.supxlabel(_caption(drawn, smooth), fontsize=7)
+        figure.supxlabel("\n".join(caption), fontsize=7)
     return figure
 
 
@@ -121,7 +126,9 @@ def _draw_panel(axis: Axes, panel: Panel, x: str, show_runs: bool) -> None:
     name, unit = x_unit(x, panel.end)
     for line in panel.lines:
         at, num_shared = line.band.x / unit, line.num_shared
-        (drawn,) = axis.plot(at[:num_shared], line.band.mean[:num_shared], label=line.label or None)
+        (drawn,) = axis.plot(
+            at[:num_shared], line.band.mean[:num_shared], label="\n".join(_wrapped(line.label)) or None
+        )
         color = drawn.get_color()
         if num_shared < len(at):
             axis.plot(at[num_shared - 1 :], line.band.mean[num_shared - 1 :], color=color, linestyle=":")
@@ -131,7 +138,20 @@ def _draw_panel(axis: Axes, panel: Panel, x: str, show_runs: bool) -> None:
     axis.set(title=panel.env, xlabel=name, ylabel=panel.y, ylim=_limits(panel))
     tidy_numbers(axis)
     if any(line.label for line in panel.lines):
-        axis.legend()
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18)} if _rows_below(panel) else {}
+        axis.legend(**place)
+
+
+def _wrapped(label: str) -> list[str]:
+    """A label in lines, none of which ends between the name of a setting and its value."""
+    kept_together = label.replace(" ", "\xa0").replace(",\xa0", ", ")
+    return [text.replace("\xa0", " ") for text in textwrap.wrap(kept_together, _LABEL_WIDTH)]
+
+
+def _rows_below(panel: Panel) -> int:
+    """Lines of text of a legend that is too large for the panel itself; else 0."""
+    rows = [len(_wrapped(line.label)) for line in panel.lines]
+    return sum(rows) if max(rows) > 1 or len(rows) > _LINES_INSIDE else 0
 
 
 def _limits(panel: Panel) -> tuple[float, float]:

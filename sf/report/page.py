@@ -56,7 +56,7 @@ def report(flags: ReportFlags) -> Path:
 
     run = load(flags.run)
     video = flags.video or newest_video(run.directory.path)
-    page = render(run, flags.x, video and data_uri(video), time.time())
+    page = render(run, flags.x, data_uri(video) if video else None, time.time())
     out = flags.out or run.directory.path / "report.html"
     try:
         write_atomically(out, page.encode())

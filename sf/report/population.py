@@ -101,12 +101,15 @@ def _draw_objective(axis: Axes, run: Evolution, objective: str, colors: dict[int
         replacements = _replacements(policy_id, run)
         pieces = np.split(curve, np.searchsorted(curve[:, 0], [frames for frames, _ in replacements], side="right"))
         for (frames, event), idx in zip(replacements, range(len(pieces) - 1), strict=True):
-            pieces[idx] = np.vstack([pieces[idx], (frames, event.objective), (frames, math.nan)])
-            pieces[idx + 1] = np.vstack([(frames, event.copied_objective), pieces[idx + 1]])
+            assert event.objective is not None
+            assert event.copied_objective is not None
+            before, after = (frames, event.objective), (frames, event.copied_objective)
+            pieces[idx] = np.vstack([pieces[idx], np.array([before, (frames, math.nan)])])
+            pieces[idx + 1] = np.vstack([np.array([after]), pieces[idx + 1]])
             axis.annotate(
                 "",
-                xy=(frames, event.copied_objective),
-                xytext=(frames, event.objective),
+                xy=after,
+                xytext=before,
                 arrowprops={
                     "arrowstyle": "-|>",
                     "color": colors[policy_id],
@@ -160,7 +163,7 @@ def _draw_hyperparameter(axis: Axes, run: Evolution, name: str, colors: dict[int
         axis.step([*frames, end], [*values, values[-1]], where="post", color=colors[policy_id], linewidth=1.2)
     axis.set_yscale("log")
     low, high = axis.get_ylim()  # often less than a decade, where a log axis has hardly a number by default
-    axis.yaxis.set_major_locator(LogLocator(subs=[1.0] if high > 10.0 * low else np.arange(1.0, 10.0)))
+    axis.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 10.0 * low else tuple(range(1, 10))))
     axis.yaxis.set_major_formatter("{x:g}")
     axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_title(label, fontsize=9)

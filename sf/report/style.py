@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from cycler import cycler
@@ -18,7 +19,7 @@ INK, GRID, GOLD = "#333333", "#dddddd", "#ffd700"
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _DASHES = ("-", "--", "-.")  # beyond the colours
 
-_SETTINGS = {
+_SETTINGS: dict[Any, Any] = {
     "axes.prop_cycle": cycler(linestyle=_DASHES) * cycler(color=PALETTE),
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
@@ -41,6 +42,7 @@ _SETTINGS = {
     "svg.fonttype": "none",
     "svg.hashsalt": "sf",  # the same picture is the same file
     "text.color": INK,
+    "text.parse_math": False,  # names of runs are text, also with a $ in them
     "xtick.color": INK,
     "ytick.color": INK,
     "xtick.labelsize": 8,
