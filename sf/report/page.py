@@ -6,16 +6,14 @@ import base64
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import tyro
 
 from sf import cli
 from sf.report import extra
+from sf.report.runs import load
 from sf.run_dir import write_atomically
-
-if TYPE_CHECKING:
-    from sf.report.runs import Run
 
 _MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 _LARGEST_VIDEO = 64 * 2**20  # bytes: a third more in the page, and browsers get slow beyond
@@ -52,7 +50,7 @@ def main() -> None:
 
 def report(flags: ReportFlags) -> Path:
     """Write the page and return where. Raises ValueError for what the user can mend."""
-    from sf.report.runs import load  # noqa: PLC0415
+    from sf.report.render import render  # noqa: PLC0415  it needs the extra
 
     run = load(flags.run)
     video = flags.video or newest_video(run.directory.path)
@@ -63,35 +61,6 @@ def report(flags: ReportFlags) -> Path:
     except OSError as error:
         raise ValueError(f"{out} cannot be written ({error.strerror}): name another --out") from None
     return out
-
-
-def render(run: Run, x: str, video: str | None, now: float) -> str:
-    """The page as text. video: a data URI. now: seconds since the epoch."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  of the extra, as all that draws
-
-    from sf.report import charts, facts  # noqa: PLC0415
-    from sf.system_info import read_starts  # noqa: PLC0415
-
-    summary = facts.read_summary(run)
-    settings = facts.settings(run)
-    starts = read_starts(run.directory)
-    pages = Environment(loader=PackageLoader("sf.report", ""), autoescape=True, undefined=StrictUndefined)
-    return pages.get_template("report.html").render(
-        name=run.name,
-        env=run.flags["env"],
-        directory=str(run.directory.path),
-        status=facts.status(run, summary, now),
-        figures=facts.key_figures(run, summary),
-        video=video,
-        sections=charts.sections(run, x),
-        population=_population(run),
-        changed=[setting for part in settings.values() for setting in part if setting.is_changed],
-        settings=settings,
-        system=facts.system_rows(starts[-1]) if starts else [],
-        num_starts=len(starts),
-        made_at=time.strftime("%Y-%m-%d %H:%M", time.localtime(now)),
-        num_records=len(run.records),
-    )
 
 
 def newest_video(directory: Path) -> Path | None:
@@ -112,22 +81,6 @@ def data_uri(path: Path) -> str:
     if len(content) > _LARGEST_VIDEO:
         raise ValueError(f"video is {path}, which has {len(content) >> 20} MB: a page takes {_LARGEST_VIDEO >> 20} MB")
     return f"data:{_MEDIA[path.suffix]};base64,{base64.b64encode(content).decode()}"
-
-
-def _population(run: Run) -> dict[str, Any] | None:
-    """The picture of the lineage and its sentences; None for a run that does not evolve."""
-    from sf.population.lineage import sentences  # noqa: PLC0415
-    from sf.population.record import EVENTS, read_events  # noqa: PLC0415
-    from sf.report.inline_svg import inline_svg  # noqa: PLC0415
-    from sf.report.population import draw, load  # noqa: PLC0415
-
-    directory = run.directory.path
-    if not (directory / EVENTS).exists():
-        return None
-    picture = None
-    if run.matching("policy_*/true_objective"):
-        picture = inline_svg(draw(load(directory, "true_objective"), "true_objective"), "population")
-    return {"svg": picture, "sentences": sentences(read_events(directory))}
 
 
 if __name__ == "__main__":

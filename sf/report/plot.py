@@ -10,6 +10,7 @@ import tyro
 
 from sf import cli
 from sf.report import extra
+from sf.report.runs import find, load
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,6 @@ def main() -> None:
 def plot(flags: PlotFlags) -> None:
     """Raises ValueError for what the user can mend."""
     from sf.report import figure, style  # noqa: PLC0415  they need matplotlib
-    from sf.report.runs import find, load  # noqa: PLC0415
 
     style.require_format(flags.out)
     if not flags.runs:

@@ -14,6 +14,7 @@ from written_runs import record, write_run
 
 from sf.population.record import PopulationRecord
 from sf.report import charts, extra, facts, page
+from sf.report import render as rendering
 from sf.report.runs import load
 from sf.run_dir import RunDir
 from sf.system_info import record_start
@@ -52,7 +53,7 @@ class Page(HTMLParser):
 def render(path, x="env_frames", video=None, now=None):
     run = load(path)
     now = run.directory.metrics.stat().st_mtime + 1000.0 if now is None else now
-    return page.render(run, x, video, now)
+    return rendering.render(run, x, video, now)
 
 
 @pytest.fixture(scope="module")
