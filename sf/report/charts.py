@@ -22,45 +22,43 @@ from sf.report.style import PALETTE, house_style, tidy_numbers, x_unit
 
 _SIZE = (4.8, 2.6)  # inches; the page scales it
 
-# Heading, then title and metrics (with their names in the legend) of each chart.
-_LAYOUT: Mapping[str, Mapping[str, Mapping[str, str]]] = {
-    "Episodes": {
-        "Return: mean and deviation of episodes": {"mean_return": "mean"},
-        "Episode length, env steps": {"mean_episode_steps": "mean"},
+_Layout = Mapping[str, Mapping[str, str]]  # by title: the metrics of a chart, with their names in its legend
+
+_EPISODES: _Layout = {
+    "Return: mean and deviation": {"mean_return": "mean"},
+    "Episode length": {"mean_episode_steps": "env steps"},
+}
+_LEARNING: _Layout = {
+    "Entropy of the policy": {"train/entropy": "entropy"},
+    "KL divergence of an update": {"train/approx_kl": "KL"},
+    "Policy loss": {"train/policy_loss": "policy loss"},
+    "Value loss": {"train/value_loss": "value loss"},
+    "Explained variance": {"train/explained_variance": "explained variance"},
+    "Policy lag, versions": {"train/lag_mean": "mean", "train/lag_max": "maximum"},
+    "Share of samples": {
+        "train/clip_fraction": "policy clipped",
+        "train/value_clip_fraction": "value clipped",
+        "train/masked_share": "too old, masked",
     },
-    "Learning": {
-        "Entropy of the policy": {"train/entropy": "entropy"},
-        "KL divergence of an update": {"train/approx_kl": "KL"},
-        "Policy loss": {"train/policy_loss": "policy loss"},
-        "Value loss": {"train/value_loss": "value loss"},
-        "Explained variance": {"train/explained_variance": "explained variance"},
-        "Policy lag, versions": {"train/lag_mean": "mean", "train/lag_max": "maximum"},
-        "Share of samples": {
-            "train/clip_fraction": "policy clipped",
-            "train/value_clip_fraction": "value clipped",
-            "train/masked_share": "too old, masked",
-        },
-        "Norm of the gradients": {"train/grad_norm": "norm"},
-        "Learning rate": {"train/learning_rate": "learning rate"},
+    "Norm of the gradients": {"train/grad_norm": "norm"},
+    "Learning rate": {"train/learning_rate": "learning rate"},
+}
+_THROUGHPUT: _Layout = {
+    "Frames per second": {"env_frames_per_second": "trained", "sampled_env_frames_per_second": "sampled"},
+    "Share of time at work": {
+        "rollout/busy_share": "rollout workers",
+        "policy/busy_share": "policy workers",
+        "learner/busy_share": "learner",
     },
-    "Throughput": {
-        "Frames per second": {"env_frames_per_second": "trained", "sampled_env_frames_per_second": "sampled"},
-        "Share of time at work": {
-            "rollout/busy_share": "rollout workers",
-            "policy/busy_share": "policy workers",
-            "learner/busy_share": "learner",
-        },
-        "Share of time waiting": {
-            "rollout/wait_share": "rollout workers, for actions",
-            "rollout/slot_wait_share": "rollout workers, for slots",
-            "policy/wait_share": "policy workers, for requests",
-            "learner/wait_share": "learner, for data",
-        },
-        "Actions of one inference": {"policy/actions_per_batch": "actions"},
+    "Share of time waiting": {
+        "rollout/wait_share": "rollout workers, for actions",
+        "rollout/slot_wait_share": "rollout workers, for slots",
+        "policy/wait_share": "policy workers, for requests",
+        "learner/wait_share": "learner, for data",
     },
+    "Actions of one inference": {"policy/actions_per_batch": "actions"},
 }
 _SHARES = ("Share of time at work", "Share of time waiting")
-_STATISTICS, _MORE = "Statistics of episodes", "More"
 _NOT_DRAWN = {
     "env_steps", "env_frames", "seconds", "episodes", "std_return", "min_return", "max_return", "mean_episode_frames",
     "train/num_samples", "train/policy_version",
@@ -81,24 +79,26 @@ class Chart:
 def sections(run: Run, x: str) -> list[tuple[str, list[Chart]]]:
     """Headings with their charts; those without data are left out."""
     known = [name for name in run.metrics if not name.startswith("policy_") and name not in _NOT_DRAWN]
-    placed = {name for charts in _LAYOUT.values() for metrics in charts.values() for name in metrics}
+    placed = {name for layout in (_EPISODES, _LEARNING, _THROUGHPUT) for metrics in layout.values() for name in metrics}
     rest = [name for name in known if name not in placed]
-    layout: dict[str, Mapping[str, Mapping[str, str]]] = {
-        **_LAYOUT,
-        _STATISTICS: {name.removeprefix("stats/"): {name: name} for name in rest if name.startswith("stats/")},
+    statistics = {name.removeprefix("stats/"): {name: name} for name in rest if name.startswith("stats/")}
+    others = {name: {name: name} for name in rest if not name.startswith("stats/") and _is_ever_nonzero(run, name)}
+    headings = {
+        "Episodes": {**_EPISODES, **statistics},
         "Policies": _of_policies(run),
-        _MORE: {name: {name: name} for name in rest if not name.startswith("stats/") and _is_ever_nonzero(run, name)},
+        "Learning": _LEARNING,
+        "Throughput": _THROUGHPUT,
+        "More": others,
     }
-    order = ["Episodes", "Policies", _STATISTICS, "Learning", "Throughput", _MORE]
     drawn = []
-    for heading in order:
-        charts = [_chart(run, x, title, metrics) for title, metrics in layout[heading].items()]
+    for heading, members in headings.items():
+        charts = [_chart(run, x, title, metrics) for title, metrics in members.items()]
         if any(charts):
             drawn.append((heading, [chart for chart in charts if chart]))
     return drawn
 
 
-def _of_policies(run: Run) -> dict[str, dict[str, str]]:
+def _of_policies(run: Run) -> _Layout:
     titles = {"mean_return": "Return of each policy", "true_objective": "Objective of each policy"}
     found = {title: run.matching(f"policy_*/{name}") for name, title in titles.items()}
     return {title: {name: name.split("/")[0] for name in sorted(names)} for title, names in found.items()}

@@ -111,7 +111,7 @@ def test_a_metric_that_no_chart_knows_has_one_of_its_own(tmp_path):
     lines = [json.dumps(record(s, 1.0, **{"stats/kills": s, "mine/x": s, "mine/zero": 0})) for s in (1, 2)]
     (path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
     found = {heading: [c.title for c in members] for heading, members in charts.sections(load(path), "seconds")}
-    assert found["Statistics of episodes"] == ["kills"]
+    assert found["Episodes"] == ["Return: mean and deviation", "Episode length", "kills"]
     assert found["More"] == ["mine/x"]
 
 
