@@ -27,6 +27,7 @@ from sf.run_memory import RunMemory
 from sf.starter import LearnerBody, PolicyBody
 from sf.stopping import Signals, caught_signals
 from sf.supervisor import Supervisor
+from sf.system_info import record_start
 
 
 def train(config: Config) -> dict[str, Any]:
@@ -43,6 +44,7 @@ def train(config: Config) -> dict[str, Any]:
         if config.run.restart_behavior == "resume":
             resumed_steps = _saved_env_steps(plan, run_dir)
         run_dir.prepare(config)
+        record_start(run_dir)
         return Run(plan, run_dir, resumed_steps).run()
 
 
