@@ -70,6 +70,7 @@ class EventHandler:
         self._say(f"{child.name}: {report['text']}")
 
     def _checkpoint(self, child: Child, report: Report) -> None:
+        self._progress.note_checkpoint(report["path"])
         self._say(f"{child.name}: saved {report['path']}")
 
     def _save_failed(self, child: Child, report: Report) -> None:

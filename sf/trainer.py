@@ -14,6 +14,7 @@ from typing import Any
 from sf import checkpoint
 from sf.config import Config
 from sf.display import Display
+from sf.display_panel import Target
 from sf.events import EventHandler
 from sf.learner.worker import learner
 from sf.metrics import MetricsWriter
@@ -96,6 +97,9 @@ class Run:
             plan.config.run.stats_avg,
             plan.num_policies,
             plan.config.population.pbt_target_objective,
+            cores=plan.cores,
+            is_on_gpu=plan.device != "cpu",
+            is_synchronous=not plan.config.sampler.async_rl,
         )
 
     def run(self) -> dict[str, Any]:
@@ -105,7 +109,8 @@ class Run:
         target_frames = None if endless else self._plan.target_env_steps * frameskip
         target_seconds = run.train_for_seconds if run.train_for_seconds < 10**10 else None
         title = f"{run.env} in {self._run_dir.path}"
-        with Display(title, target_frames, target_seconds) as display, caught_signals() as signals:
+        target = Target(target_frames, target_seconds)
+        with Display(title, target) as display, caught_signals() as signals:
             writer = MetricsWriter(self._run_dir, display.say)
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
             events = EventHandler(self._progress, frameskip, display.say, population)
@@ -128,11 +133,16 @@ class Run:
             self._run_dir,
             self._progress,
             self._memory.shaping,
-            self._supervisor.starter.order,
+            self._order,
             display.say,
         )
         self._supervisor.starter.hyperparameters = population.hyperparameters_of_learner
         return population
+
+    def _order(self, policy_id: int, **order: Any) -> None:
+        """Tell the learner of a policy, and whoever watches, what was decided."""
+        self._progress.policies[policy_id].note_order(order["copies"])
+        self._supervisor.starter.order(policy_id, **order)
 
     def _watch(
         self,
@@ -168,4 +178,4 @@ class Run:
         record = self._progress.record()
         if self._progress.has_begun:
             writer.write(record)
-        display.show(record, self._progress.bottleneck(record))
+        display.show(record, self._progress.outlook())
