@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from envs.options import EnvOptions
 from sf.population.config import PopulationConfig
+from sf.watch_config import WatchConfig
 
 
 def _require(rule: bool, message: str) -> None:
@@ -386,6 +387,7 @@ class Config:
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     population: PopulationConfig = field(default_factory=PopulationConfig)
     supervision: SupervisionConfig = field(default_factory=SupervisionConfig)
+    watch: WatchConfig = field(default_factory=WatchConfig)
 
     def __post_init__(self) -> None:
         batch, rollout = self.learner.batch_size, self.sampler.rollout

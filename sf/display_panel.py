@@ -139,6 +139,7 @@ def _facts(facts: Iterable[tuple[str, RenderableType]]) -> Table:
 
 def _beside(text: str, drawing: RenderableType) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
     table.add_row(text, drawing)
     return table
 
@@ -152,7 +153,7 @@ def _progress(
     if share_done is None:
         yield "time", time
     else:
-        yield "time", _beside(f"{time}, {_percent(share_done)} done", ProgressBar(1.0, share_done, width=_CURVE_WIDTH))
+        yield "time", _beside(f"{_percent(share_done)}, {time}", ProgressBar(1.0, share_done, width=_CURVE_WIDTH))
     of_target = f" of {target.frames:,}" if target.frames else ""
     yield "frames", f"{record['env_frames']:,}{of_target}"
     rates = [record["env_frames_per_second"], record["sampled_env_frames_per_second"]]

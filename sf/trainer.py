@@ -17,7 +17,7 @@ from sf.display import Display
 from sf.display_panel import Target
 from sf.events import EventHandler
 from sf.learner.worker import learner
-from sf.metrics import MetricsWriter
+from sf.metrics import MetricsWriter, Sink
 from sf.plan import Plan, make_plan
 from sf.policy.worker import policy_worker
 from sf.population.controller import Population
@@ -27,6 +27,8 @@ from sf.run_memory import RunMemory
 from sf.starter import LearnerBody, PolicyBody
 from sf.stopping import Signals, caught_signals
 from sf.supervisor import Supervisor
+from sf.tensorboard_events import TensorBoard
+from sf.wandb_sink import WandbSink, require_wandb
 
 
 def train(config: Config) -> dict[str, Any]:
@@ -36,6 +38,8 @@ def train(config: Config) -> dict[str, Any]:
     `supervisor.ChildError` where a process fails for good. `summary["stopped_by"]` is the number of the signal that
     ended the run, or None.
     """
+    if config.watch.with_wandb:
+        require_wandb()
     plan = make_plan(config)
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     with run_dir.locked():
@@ -111,7 +115,7 @@ class Run:
         title = f"{run.env} in {self._run_dir.path}"
         target = Target(target_frames, target_seconds)
         with Display(title, target) as display, caught_signals() as signals:
-            writer = MetricsWriter(self._run_dir, display.say)
+            writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
             events = EventHandler(self._progress, frameskip, display.say, population)
             try:
@@ -125,6 +129,13 @@ class Run:
         if self._supervisor.failure is not None:
             raise self._supervisor.failure
         return summary
+
+    def _sinks(self, display: Display) -> list[Sink]:
+        config = self._plan.config
+        sinks: list[Sink] = [TensorBoard(self._run_dir, config.flat())]
+        if config.watch.with_wandb:
+            sinks.append(WandbSink(self._run_dir, config, display.say))
+        return sinks
 
     def _make_population(self, display: Display) -> Population:
         population = Population(
