@@ -7,8 +7,9 @@ learner       rollout workers wait for free slots, and the learner never waits. 
               sampler, and come back at the pace of the learner.
 turns         synchronous training: the sampler waits for slots while the learner trains, the learner waits for data
               meanwhile, and each is busy for a part of the time. That is how this mode works.
-cores         no core is idle, so every part is slowed by the others, and their waits say little: a part that waits for
-              its turn on a core counts as busy. Who uses the cores is read from the kernel instead.
+cores         no core is idle, and this run has most of them: every part is slowed by the others, and their waits say
+              little, since a part that waits for its turn on a core counts as busy. Who uses the cores is read from
+              the kernel instead. Where other programs have most of them, that is said besides what else applies.
 uneven        rollout workers wait for slots, and the learner waits for data, asynchronously: both at once means that a
               batch waits for its last trajectories, while those who delivered theirs have no slot to go on with.
 inference     rollout workers wait for actions, and the policy workers do not wait: requests queue up before them.
@@ -29,7 +30,6 @@ from typing import NamedTuple
 _NOTABLE = 0.2  # a share of time that is worth a word
 _MOST = 0.75
 _FULL = 0.92  # cores that are in use for more of the time than this leave nothing to gain
-_OTHERS = 0.3  # a share of the cores in the hands of other programs that is worth a word
 _PARTS = {"rollout": "environments", "policy": "inference", "learner": "learner"}
 
 
@@ -63,6 +63,11 @@ class Load:
         return self.cores_in_use > _FULL
 
     @property
+    def is_crowded(self) -> bool:
+        """Whether no core is idle, and other programs have most of them."""
+        return self.is_full and self.of_others > self.num_cores / 2
+
+    @property
     def of_others(self) -> float:
         """How many cores other programs use."""
         return max(0.0, self.cores_in_use * self.num_cores - sum(self.cores.values()))
@@ -78,7 +83,9 @@ def bottleneck(load: Load | None) -> str:
     """The sentence. load: None before anything was trained on."""
     if load is None:
         return "starting: nothing has been trained on yet"
-    return next(rule.sentence(load) for rule in _RULES if rule.applies(load))
+    sentence = next(rule.sentence(load) for rule in _RULES if rule.applies(load))
+    others = f"; other programs use {load.of_others:.1f} of {load.num_cores} cores" if load.is_crowded else ""
+    return sentence + others
 
 
 def _percent(share: float) -> str:
@@ -101,11 +108,9 @@ def _turns(load: Load) -> str:
 
 def _cores(load: Load) -> str:
     shares = [f"{name} {load.cores[role]:.1f}" for role, name in _PARTS.items()]
-    if load.of_others > _OTHERS * load.num_cores:
+    if load.of_others > _NOTABLE * load.num_cores:
         shares.append(f"other programs {load.of_others:.1f}")
     what = f"the cores are all in use ({', '.join(shares)} of {load.num_cores})"
-    if load.of_others > max(load.cores.values()):
-        return f"{what}: other programs take most of them"
     most = max(load.cores, key=load.cores.__getitem__)
     if most == "rollout":
         return f"{what}: more cores, or a faster environment"
@@ -156,7 +161,7 @@ _RULES = (
         _learner,
     ),
     _Rule("turns", lambda load: load.is_synchronous and load.slot_wait > _NOTABLE, _turns),
-    _Rule("cores", lambda load: load.is_full, _cores),
+    _Rule("cores", lambda load: load.is_full and not load.is_crowded, _cores),
     _Rule("uneven", lambda load: load.slot_wait > _NOTABLE and load.learner_wait > _NOTABLE, _uneven),
     _Rule("inference", lambda load: load.rollout_wait > _NOTABLE and load.policy_busy > _MOST, _inference),
     _Rule("latency", lambda load: load.rollout_wait > _NOTABLE, _latency),

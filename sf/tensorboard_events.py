@@ -23,11 +23,13 @@ from sf.run_dir import RunDir
 from sf.tensorboard_tags import tag
 
 _LAYOUT: dict[str, dict[str, list[Any]]] = {  # by category and title, in this order: kind of chart, and its curves
+    "Return": {  # alone, since TensorBoard draws margin charts last in their category
+        "mean, min and max of the latest episodes": ["Margin", ["return/mean", "return/min", "return/max"]],
+    },
     "Learning": {
-        "return: mean, min, max": ["Margin", ["return/mean", "return/min", "return/max"]],
-        "true objective": ["Multiline", ["return/true_objective"]],
         "episode length (steps)": ["Multiline", ["episodes/steps"]],
         "entropy": ["Multiline", ["policy/entropy"]],
+        "true objective, where the environment has one": ["Multiline", ["return/true_objective"]],
     },
     "Speed": {
         "frames per second": ["Multiline", ["throughput/frames_per_second_.*"]],

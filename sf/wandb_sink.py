@@ -55,42 +55,44 @@ class WandbSink:
     def finish(self, summary: dict[str, Any]) -> None:
         """Waits until all is sent, but not for long, and not for somebody who presses Ctrl-C."""
         with suppress(queue.Full, KeyboardInterrupt):
-            self._waiting.put_nowait((summary, True))
+            self._waiting.put((summary, True), timeout=_TIMEOUT_S)
             self._thread.join(_TIMEOUT_S + 5.0)
 
     def _send(self) -> None:
+        is_last = False
         try:
             run = self._start()
-            is_last = False
             while not is_last:
                 record, is_last = self._waiting.get()
                 values = {tag(name): value for name, value in record.items() if isinstance(value, int | float)}
-                run.summary.update(values) if is_last else run.log(values)
+                if is_last:
+                    run.summary.update(values)
+                else:
+                    run.log(values)
             run.finish()
         except Exception as error:  # whatever it is, it is no reason to end a training run
-            self._say(f"wandb: no more records are sent ({type(error).__name__}: {error}); training goes on")
+            self._say(f"wandb: no more records are sent ({_in_a_line(error)}); training goes on")
+        while not is_last:  # so that nobody waits for room
+            _, is_last = self._waiting.get()
 
     def _start(self) -> Any:
         """The W&B run: kept in the run directory where there is no API key, or no server."""
         import wandb  # noqa: PLC0415  an extra, and slow to import
 
         wandb.setup(wandb.Settings(silent=True))
-        if "WANDB_MODE" in os.environ:
-            run = self._init(os.environ["WANDB_MODE"])
-        elif wandb.login(prompt=False, verify=False):
-            try:
-                run = self._init("online")
-            except wandb.Error as error:
-                self._say(f"wandb: the server takes no run ({error})")
-                run = self._init("offline")
-        else:
-            self._say("wandb: there is no API key (wandb login, or WANDB_API_KEY)")
+        try:
+            has_key = "WANDB_MODE" in os.environ or wandb.login(prompt=False, verify=False)
+            run = self._init(os.environ.get("WANDB_MODE") or ("online" if has_key else "offline"))
+        except wandb.Error as error:
+            self._say(f"wandb: the server takes no run ({_in_a_line(error)})")
+            wandb.teardown()  # else the id counts as in use
             run = self._init("offline")
         run.define_metric("*", step_metric=tag("env_frames"))  # a resumed run may go back a little
-        where = (
-            run.url if run.url else f"kept in {run.settings.sync_dir}; send it with: wandb sync {run.settings.sync_dir}"
-        )
-        self._say(f"wandb: {where}")
+        kept_in = run.settings.sync_dir
+        if run.offline:
+            self._say(f"wandb: kept in {kept_in}; to send it: wandb sync {kept_in}")
+        elif run.url:  # none where WANDB_MODE is disabled
+            self._say(f"wandb: {run.url}")
         return run
 
     def _init(self, mode: str) -> Any:
@@ -121,3 +123,7 @@ class WandbSink:
         if not path.exists():
             write_atomically(path, secrets.token_hex(4).encode())
         return path.read_text()
+
+
+def _in_a_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
