@@ -49,7 +49,7 @@ _LAYOUT: dict[str, dict[str, list[Any]]] = {  # by category and title, in this o
 }
 _OF_POLICIES: dict[str, list[Any]] = {
     "return": ["Multiline", [r"policy_\d+/return/mean"]],
-    "objective": ["Multiline", [r"policy_\d+/return/true_objective"]],
+    "objective": ["Multiline", [r"policy_\d+/return/objective"]],
     "learning rate": ["Multiline", [r"policy_\d+/optimiser/learning_rate"]],
     "entropy": ["Multiline", [r"policy_\d+/policy/entropy"]],
 }

@@ -15,7 +15,7 @@ TAGS = {
     "std_return": "return/std",
     "min_return": "return/min",
     "max_return": "return/max",
-    "true_objective": "return/true_objective",
+    "true_objective": "return/objective",  # of one policy, by which a population is ranked
     "stats/true_objective": "return/true_objective",
     "episodes": "episodes/count",
     "mean_episode_steps": "episodes/steps",

@@ -3,11 +3,19 @@
 The shares are of real runs (two cores, no GPU), each made to be bound by one part; docs/watching.md says how.
 """
 
+import multiprocessing
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
 import pytest
 
 from sf.bottleneck import Load, bottleneck
+from sf.core_use import core_seconds
+from sf.counters import Counters
+from sf.progress import Progress
+from sf.torch_runtime import usable_cores
 
 IDLE_CORES = {"cores_in_use": 0.4, "cores": {"rollout": 3.0, "policy": 2.0, "learner": 1.0}, "num_cores": 16}
 BALANCED = Load(
@@ -144,3 +152,48 @@ def test_a_sentence_fits_into_a_line():
         full(INFERENCE, policy=0.7),
     ]
     assert max(len(bottleneck(load)) for load in loads) <= 200
+
+
+def test_the_load_is_of_what_was_counted_since_the_first_training_and_of_the_busiest_learner():
+    counters = Counters.allocate(4)
+    progress = Progress(
+        counters, {"rollout": [0], "policy": [1], "learner": [2, 3]}, 4, 10, num_policies=2, cores=usable_cores()
+    )
+    counters.row(0).add(busy_s=1e6)  # while processes start
+    progress.record()
+    assert progress.load() is None
+    progress.add_training(0, 64, {})
+    started_at = time.perf_counter()
+    counters.row(1).add(steps=60, calls=4)
+    counters.row(2).add(busy_s=1e-9, wait_s=1e6, steps=100)
+    counters.row(3).add(busy_s=1e6)
+    record, load = progress.record(), progress.load()
+    assert (load.rollout_busy, load.learner_busy, load.learner_wait) == (0.0, 1.0, 0.0)
+    assert load.actions_per_batch == 15.0
+    assert 0.0 <= load.cores_in_use <= 1.0
+    assert record["policy_01/learner/busy_share"] == 1.0
+    assert record["policy_00/learner/busy_share"] < 1.0
+    assert progress.outlook().frames_per_second >= 400 / (time.perf_counter() - started_at)
+
+
+def test_what_a_child_and_its_simulators_compute_counts_for_its_role():
+    spins = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    context = multiprocessing.get_context("fork")
+    ready = context.Event()
+    child = context.Process(target=_start_a_simulator, args=(spins, ready), name="rollout-7")
+    before = core_seconds(usable_cores(), ("rollout", "learner"))
+    child.start()
+    assert ready.wait(60)
+    after = core_seconds(usable_cores(), ("rollout", "learner"))
+    child.kill()
+    child.join()
+    assert after.of_role["rollout"] >= 0.25
+    assert after.of_role["learner"] == 0.0
+    assert after.of_machine - before.of_machine >= 0.25
+
+
+def _start_a_simulator(code, ready):
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as simulator:
+        simulator.stdout.readline()
+        ready.set()
+        simulator.wait()
