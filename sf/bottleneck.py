@@ -162,7 +162,11 @@ _RULES = (
     ),
     _Rule("turns", lambda load: load.is_synchronous and load.slot_wait > _NOTABLE, _turns),
     _Rule("cores", lambda load: load.is_full and not load.is_crowded, _cores),
-    _Rule("uneven", lambda load: load.slot_wait > _NOTABLE and load.learner_wait > _NOTABLE, _uneven),
+    _Rule(
+        "uneven",
+        lambda load: load.slot_wait > max(_NOTABLE, load.rollout_wait) and load.learner_wait > _NOTABLE,
+        _uneven,
+    ),
     _Rule("inference", lambda load: load.rollout_wait > _NOTABLE and load.policy_busy > _MOST, _inference),
     _Rule("latency", lambda load: load.rollout_wait > _NOTABLE, _latency),
     _Rule("environments", lambda load: load.rollout_busy > _MOST and load.learner_wait > _NOTABLE, _environments),

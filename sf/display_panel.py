@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 import numpy as np
+from rich.columns import Columns
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
@@ -172,12 +173,13 @@ def _health(record: dict[str, Any], outlook: Outlook) -> Iterator[tuple[str, Ren
         yield "faults", Text(", ".join(faults), style="yellow")
     if outlook.checkpoint is not None:
         path, seconds_ago = outlook.checkpoint
-        yield "saved", f"{clock(seconds_ago)} ago, {PurePath(path).name}"
+        yield "saved", f"{clock(seconds_ago)} ago, {PurePath(*PurePath(path).parts[-2:])}"  # with the policy's folder
 
 
-def _training(record: dict[str, Any]) -> str:
+def _training(record: dict[str, Any]) -> RenderableType:
     values = {label: record.get(name) for label, name in _TRAINING.items()}
-    return "  ".join(f"{label} {value:.3g}" for label, value in values.items() if value is not None) or "-"
+    words = [f"{label} {value:.3g}" for label, value in values.items() if value is not None]
+    return Columns(words, padding=(0, 2)) if words else "-"
 
 
 def _parts(record: dict[str, Any]) -> Table:

@@ -103,7 +103,7 @@ def test_the_panel_has_every_figure_that_matters():
         "1,234, of 310.50 steps",
         "3.21 mean, 7.00 max",
         "loss 0.123 policy -0.0012 value 0.34 entropy 1.23 KL 0.00812 lr 0.0001",
-        "0:00:42 ago, checkpoint_000012_000000300000.safetensors",
+        "0:00:42 ago, checkpoints/checkpoint_000012_000000300000.safetensors",
         "57 % busy",
         "waits 100 % for actions, 100 % for slots 32.5 cores",
         OUTLOOK.bottleneck,

@@ -110,6 +110,13 @@ def test_a_run_of_one_policy_has_no_charts_of_policies(tmp_path):
     assert not any("policy_" in pattern for patterns in charts(events).values() for pattern in patterns)
 
 
+def test_the_documentation_has_the_curve_of_every_metric():
+    rows = dict(re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", DOCS.read_text(), re.MULTILINE))
+    assert {name: rows.get(name) for name in TAGS if name != "true_objective"} == {
+        name: curve for name, curve in TAGS.items() if name != "true_objective"
+    }
+
+
 def test_every_metric_is_documented_and_every_documented_metric_is_written(names):
     patterns = {re.escape(row).replace("NAME", r"\w+").replace("NN", r"\d\d"): row for row in documented()}
     assert len(patterns) > 40
