@@ -77,7 +77,8 @@ class Progress:
     def __post_init__(self) -> None:
         self.policies = [PolicyProgress(self.stats_avg) for _ in range(self.num_policies)]
         self._begun: set[int] = set()  # policies whose learners have said where they begin
-        self._recent = deque([self._snapshot()])  # one a record, over _RECENT_S
+        self._previous = self._snapshot()  # of the last record
+        self._recent = deque([self._previous])  # those over _RECENT_S
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
         self._last_trained: tuple[float, int] | None = None
 
@@ -123,11 +124,12 @@ class Progress:
 
     def record(self) -> dict[str, Any]:
         """One flat record; shares and rates are of the time since the last one."""
-        then = self._recent[-1]
-        self._recent.append(self._snapshot())
-        while self._recent[-1].at - self._recent[1].at > _RECENT_S:
+        then, now = self._previous, self._snapshot()
+        self._previous = now
+        self._recent.append(now)
+        while now.at - self._recent[1].at > _RECENT_S:
             self._recent.popleft()
-        elapsed, delta = self._recent[-1].since(then)
+        elapsed, delta = now.since(then)
         return {
             "env_steps": self.env_steps,
             "env_frames": self.env_steps * self.frameskip,
@@ -138,10 +140,11 @@ class Progress:
             **self._losses(),
             **self._means(),
             **self._shares(delta, elapsed),
-            **self._cores(self._recent[-1], then),
+            **self._cores(now, then),
         }
 
     def outlook(self) -> Outlook:
+        """At the last record."""
         elapsed, delta = self._recent[-1].since(self._recent[0])
         checkpoint = self.last_checkpoint
         return Outlook(
