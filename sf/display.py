@@ -50,7 +50,8 @@ class Display:
         self._print(line)
 
     def show(self, record: dict[str, Any], outlook: Outlook) -> None:
-        self._curve.add(record["mean_return"])
+        if outlook.has_enough_episodes:
+            self._curve.add(record["mean_return"])
         if self._live is None:
             self._print(self._line(record, outlook))
             return

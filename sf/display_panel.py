@@ -16,17 +16,13 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from sf.bottleneck import Load
 from sf.progress import Outlook
 
 _MAX_WIDTH = 110  # wider lines are hard to read
 _CURVE_WIDTH = 24
 _CURVE_POINTS = 512
 _BLOCKS, _ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
-_WAITS = {
-    "rollout": (("wait_share", "for actions"), ("slot_wait_share", "for slots")),
-    "policy": (("wait_share", "for requests"),),
-    "learner": (("wait_share", "for data"),),
-}
 _TRAINING = {  # label by name
     "loss": "train/loss",
     "policy": "train/policy_loss",
@@ -111,7 +107,7 @@ def panel(title: str, record: dict[str, Any], outlook: Outlook, target: Target, 
     parts: list[RenderableType] = [
         _facts(_progress(record, outlook, target, curve)),
         _facts(_health(record, outlook)),
-        _parts(record),
+        *([_parts(outlook.load)] if outlook.load else []),
         _facts([("bottleneck", outlook.bottleneck)]),
     ]
     if outlook.last_events[1:]:
@@ -157,8 +153,7 @@ def _progress(
         yield "time", _beside(f"{_percent(share_done)}, {time}", ProgressBar(1.0, share_done, width=_CURVE_WIDTH))
     of_target = f" of {target.frames:,}" if target.frames else ""
     yield "frames", f"{record['env_frames']:,}{of_target}"
-    rates = [record["env_frames_per_second"], record["sampled_env_frames_per_second"]]
-    yield "frames/s", f"{rates[0]:,.0f} trained, {rates[1]:,.0f} sampled"
+    yield "frames/s", f"{outlook.frames_per_second:,.0f} trained, {outlook.sampled_frames_per_second:,.0f} sampled"
     yield "return", _beside(f"{number(record['mean_return'])} mean, {number(curve.best)} best", curve)
     if "stats/true_objective" in record:
         yield "objective", number(record["stats/true_objective"])
@@ -182,7 +177,7 @@ def _training(record: dict[str, Any]) -> RenderableType:
     return Columns(words, padding=(0, 2)) if words else "-"
 
 
-def _parts(record: dict[str, Any]) -> Table:
+def _parts(load: Load) -> Table:
     """On what each part spends its time, and how many cores it keeps busy."""
     table = Table.grid(padding=(0, 1), pad_edge=False, expand=True)
     table.add_column(style="cyan", no_wrap=True, min_width=10)
@@ -190,11 +185,17 @@ def _parts(record: dict[str, Any]) -> Table:
     table.add_column(ratio=1)
     for _ in range(2):
         table.add_column(no_wrap=True)
-    for role, waits in _WAITS.items():
-        busy = record[f"{role}/busy_share"]
-        words = ", ".join(f"{_percent(record[f'{role}/{name}'])} {what}" for name, what in waits)
-        cores = f"{record[f'cores/{role}']:.1f} cores"
-        table.add_row(role, f"{_percent(busy)} busy", ProgressBar(1.0, busy), f"waits {words}", cores)
+    for role, busy, waits in (
+        (
+            "rollout",
+            load.rollout_busy,
+            f"{_percent(load.rollout_wait)} for actions, {_percent(load.slot_wait)} for slots",
+        ),
+        ("policy", load.policy_busy, f"{_percent(load.policy_wait)} for requests"),
+        ("learner", load.learner_busy, f"{_percent(load.learner_wait)} for data"),
+    ):
+        bar = ProgressBar(1.0, busy)
+        table.add_row(role, f"{_percent(busy)} busy", bar, f"waits {waits}", f"{load.cores[role]:.1f} cores")
     return table
 
 

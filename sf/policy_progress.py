@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-_ENOUGH_EPISODES = 0.5  # of `stats_avg`, for an objective
+_ENOUGH_EPISODES = 0.5  # of `stats_avg`
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,15 @@ class PolicyProgress:
         """What evolution has decided over it. copies: the policy whose weights it takes over."""
         self.last_event = PolicyEvent("mutated" if copies is None else f"copied {copies}", self.env_steps)
 
+    @property
+    def has_enough_episodes(self) -> bool:
+        """For their mean to say something: the first to end are the shortest."""
+        assert self.episodes.maxlen is not None
+        return len(self.episodes) >= self.episodes.maxlen * _ENOUGH_EPISODES
+
     def objective(self, name: str) -> float | None:
         """Mean of the statistic `name` of its episodes, or of the return where they have no such; None: too few."""
-        assert self.episodes.maxlen is not None
-        if len(self.episodes) < self.episodes.maxlen * _ENOUGH_EPISODES:
+        if not self.has_enough_episodes:
             return None
         return float(np.mean([episode[3].get(name, episode[0]) for episode in self.episodes]))
 

@@ -35,17 +35,25 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is worth seeing beside a record.
+    """What is worth seeing beside a record. Rates and the load are of the last minute or so, and do not jump as those
+    of a record do.
 
-    frames_per_second: that learners have taken over the last minute or so; it does not jump as that of a record does.
+    frames_per_second, sampled_frames_per_second: that learners have taken, that rollout workers have stepped.
+    has_enough_episodes: for the mean return to say something.
     checkpoint: path of the last one, and how many seconds ago it was written.
     last_events: what evolution did last, by policy.
     """
 
-    bottleneck: str
+    load: Load | None
     frames_per_second: float = 0.0
+    sampled_frames_per_second: float = 0.0
+    has_enough_episodes: bool = True
     checkpoint: tuple[str, float] | None = None
     last_events: tuple[PolicyEvent | None, ...] = ()
+
+    @property
+    def bottleneck(self) -> str:
+        return bottleneck(self.load)
 
 
 @dataclass
@@ -148,8 +156,10 @@ class Progress:
         elapsed, delta = self._recent[-1].since(self._recent[0])
         checkpoint = self.last_checkpoint
         return Outlook(
-            bottleneck=bottleneck(self.load()),
+            load=self.load(),
             frames_per_second=self._rate(delta, "learner", elapsed) * self.frameskip,
+            sampled_frames_per_second=self._rate(delta, "rollout", elapsed) * self.frameskip,
+            has_enough_episodes=all(policy.has_enough_episodes for policy in self.policies),
             checkpoint=checkpoint and (checkpoint[0], time.perf_counter() - checkpoint[1]),
             last_events=tuple(policy.last_event for policy in self.policies),
         )

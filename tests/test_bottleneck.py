@@ -1,6 +1,6 @@
 """One sentence on what holds a run up.
 
-The shares are of real runs (two cores, no GPU), each made to be bound by one part; docs/watching.md says how.
+The shares are of real runs (two cores, no GPU), each made to be bound by one part.
 """
 
 import multiprocessing
@@ -80,7 +80,17 @@ SYNCHRONOUS = replace(
     learner_busy=0.22,
     learner_wait=0.77,
 )
-UNEVEN = replace(BALANCED, slot_wait=0.45, rollout_busy=0.5, rollout_wait=0.05, learner_busy=0.4, learner_wait=0.6)
+# Environments of which some are eight times as slow as others.
+UNEVEN = replace(
+    BALANCED,
+    rollout_busy=0.49,
+    rollout_wait=0.09,
+    slot_wait=0.42,
+    policy_busy=0.38,
+    learner_busy=0.03,
+    learner_wait=0.96,
+    actions_per_batch=1.59,
+)
 
 
 def full(load, **cores):
@@ -95,7 +105,7 @@ def full(load, **cores):
         (LATENCY, ["wait 86 %", "1.0 at once", "only 59 %", "--num_envs_per_worker"]),
         (ENVIRONMENTS, ["rollout workers busy 98 %", "waits 88 %", "40 % of the cores", "--num_workers"]),
         (SYNCHRONOUS, ["synchronous", "22 %", "--async_rl true"]),
-        (UNEVEN, ["wait 45 %", "waits 60 %", "--extra_slots"]),
+        (UNEVEN, ["wait 42 %", "waits 96 %", "--extra_slots"]),
         (BALANCED, ["no part waits much"]),
         (None, ["nothing has been trained on yet"]),
         (replace(BALANCED, learner_busy=0.0, learner_wait=0.0), ["not known", "no iteration"]),

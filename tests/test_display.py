@@ -2,11 +2,13 @@
 
 import io
 import math
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from sf.bottleneck import Load
 from sf.display import Display
 from sf.display_panel import Curve, Target, sparkline
 from sf.policy_progress import PolicyEvent
@@ -34,20 +36,24 @@ RECORD = {
     "train/entropy": 1.234,
     "train/approx_kl": 0.00812,
     "train/learning_rate": 1e-4,
-    "rollout/busy_share": 0.57,
-    "rollout/wait_share": 1.0,
-    "rollout/slot_wait_share": 1.0,
-    "policy/busy_share": 0.41,
-    "policy/wait_share": 0.59,
-    "learner/busy_share": 1.0,
-    "learner/wait_share": 0.03,
-    "cores/rollout": 32.5,
-    "cores/policy": 0.3,
-    "cores/learner": 1.1,
 }
+LOAD = Load(
+    rollout_busy=0.57,
+    rollout_wait=1.0,
+    slot_wait=1.0,
+    policy_busy=0.41,
+    policy_wait=0.59,
+    learner_busy=1.0,
+    learner_wait=0.03,
+    actions_per_batch=24.0,
+    cores_in_use=0.5,
+    cores={"rollout": 32.5, "policy": 0.3, "learner": 1.1},
+    num_cores=64,
+)
 OUTLOOK = Outlook(
-    bottleneck="learner busy 97 %, rollout workers wait 41 % of their time for it: a GPU, a smaller model, or less",
+    load=LOAD,
     frames_per_second=5000.0,
+    sampled_frames_per_second=5100.4,
     checkpoint=("/runs/doom/checkpoints/checkpoint_000012_000000300000.safetensors", 42.0),
     last_events=(None,),
 )
@@ -67,7 +73,7 @@ def population():
         }
         record |= {f"policy_{policy_id:02d}/{name}": value for name, value in of_policy.items()}
     events = (PolicyEvent("copied 2", 1_500_000), None, PolicyEvent("mutated", 900))
-    return record, Outlook("none", 5000.0, None, events)
+    return record, Outlook(LOAD, last_events=events)
 
 
 def terminal(width, **options):
@@ -97,7 +103,7 @@ def test_the_panel_has_every_figure_that_matters():
     for words in (
         "40 %, 0:12:34 elapsed, 0:06:00 left",
         "1,200,000 of 3,000,000",
-        "8,246 trained, 8,303 sampled",
+        "5,000 trained, 5,100 sampled",
         "75.25 mean, 75.25 best",
         "objective 12.50",
         "1,234, of 310.50 steps",
@@ -127,9 +133,18 @@ def test_the_policies_of_a_population_are_ranked_by_their_objective():
 def test_a_run_without_an_end_or_a_figure_has_a_panel_too():
     record = {**RECORD, "mean_return": None, "mean_episode_steps": None}
     record = {name: value for name, value in record.items() if not name.startswith(("train/", "stats/"))}
-    text = "\n".join(shown(terminal(80), record, Outlook("starting", last_events=(None,)), Target()))
+    text = "\n".join(shown(terminal(80), record, Outlook(None, last_events=(None,)), Target()))
     assert "- left" in text
     assert "- mean, - best" in text
+    assert "starting" in text
+
+
+def test_the_best_return_is_of_means_over_enough_episodes():
+    console = terminal(80)
+    with Display("run", TARGET, console) as display:
+        display.show({**RECORD, "mean_return": 99.0}, replace(OUTLOOK, has_enough_episodes=False))
+        display.show(RECORD, OUTLOOK)
+    assert "75.25 mean, 75.25 best" in console.file.getvalue()
 
 
 def test_lines_that_are_said_meanwhile_stay_above_the_panel():
@@ -196,7 +211,7 @@ def test_the_time_left_is_that_of_whatever_ends_the_run_first(target, seconds):
 
 
 def test_the_time_left_is_not_known_before_anything_is():
-    assert Target(frames=10).seconds_left({**RECORD, "env_frames": 0}, Outlook("starting")) is None
+    assert Target(frames=10).seconds_left({**RECORD, "env_frames": 0}, Outlook(None)) is None
 
 
 def test_a_curve_keeps_its_shape_and_its_best_however_long_a_run_is():
