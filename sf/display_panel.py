@@ -173,7 +173,7 @@ def _health(record: dict[str, Any], outlook: Outlook) -> Iterator[tuple[str, Ren
 
 def _training(record: dict[str, Any]) -> RenderableType:
     values = {label: record.get(name) for label, name in _TRAINING.items()}
-    words = [f"{label} {value:.3g}" for label, value in values.items() if value is not None]
+    words = [Text(f"{label} {value:.3g}") for label, value in values.items() if value is not None]
     return Columns(words, padding=(0, 2)) if words else "-"
 
 

@@ -22,7 +22,7 @@ DOCS = Path(__file__).parent.parent / "docs" / "watching.md"
 def run(tmp_path_factory):
     """A run of two policies, which writes every name that a run of one writes, and those of each policy."""
     tmp_path = tmp_path_factory.mktemp("run")
-    train(tmp_path, "--num_policies", "2", "--train_for_env_steps", "6000", env="toy_match_rps")
+    train(tmp_path, "--num_policies", "2", "--train_for_env_steps", "2000", env="toy_match_rps")
     return RunDir.at(str(tmp_path), "toy_match_rps")
 
 
