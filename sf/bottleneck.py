@@ -55,6 +55,7 @@ class Load:
     cores_in_use: float
     cores: dict[str, float]
     num_cores: int
+    num_epochs: int = 1
     is_on_gpu: bool = False
     is_synchronous: bool = False
 
@@ -96,7 +97,11 @@ def _learner(load: Load) -> str:
     what = f"learner busy {_percent(load.learner_busy)}, rollout workers wait {_percent(load.slot_wait)} of their time"
     gpu = "" if load.is_on_gpu else "a GPU, "
     threads = "" if load.is_full or load.is_on_gpu else " or more --learner_threads"
-    return f"{what} for it: {gpu}a smaller model, fewer --num_epochs{threads}"
+    return f"{what} for it: {gpu}a smaller model, {_less_training(load)}{threads}"
+
+
+def _less_training(load: Load) -> str:
+    return "fewer --num_epochs" if load.num_epochs > 1 else "fewer --num_workers"
 
 
 def _turns(load: Load) -> str:
@@ -116,7 +121,7 @@ def _cores(load: Load) -> str:
         return f"{what}: more cores, or a faster environment"
     if load.is_on_gpu:
         return f"{what}: more cores, or a smaller model"
-    turn = "fewer --num_epochs" if most == "learner" else "more --num_envs_per_worker"
+    turn = _less_training(load) if most == "learner" else "more --num_envs_per_worker"
     return f"{what}: a GPU, a smaller model, {turn}, or more cores"
 
 

@@ -71,6 +71,7 @@ class Progress:
     num_policies: int = 1
     objective: str = "true_objective"  # the statistic of episodes that says how good a policy is
     cores: tuple[int, ...] = ()  # that the run may use
+    num_epochs: int = 1  # of the learner, on the same data
     is_on_gpu: bool = False
     is_synchronous: bool = False
     started_at: float = field(default_factory=time.perf_counter)
@@ -184,6 +185,7 @@ class Progress:
             cores_in_use=cores["cores/in_use_share"],
             cores={role: cores[f"cores/{role}"] for role in self.roles},
             num_cores=len(self.cores),
+            num_epochs=self.num_epochs,
             is_on_gpu=self.is_on_gpu,
             is_synchronous=self.is_synchronous,
         )

@@ -102,6 +102,7 @@ class Run:
             plan.num_policies,
             plan.config.population.pbt_target_objective,
             cores=plan.cores,
+            num_epochs=plan.config.learner.num_epochs,
             is_on_gpu=plan.device != "cpu",
             is_synchronous=not plan.config.sampler.async_rl,
         )

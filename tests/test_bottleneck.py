@@ -32,6 +32,7 @@ BALANCED = Load(
 # A network of 2 x 1024 units that is trained on every sample four times.
 LEARNER = replace(
     BALANCED,
+    num_epochs=4,
     rollout_busy=0.05,
     rollout_wait=0.62,
     slot_wait=0.33,
@@ -100,7 +101,10 @@ def full(load, **cores):
 @pytest.mark.parametrize(
     ("load", "words"),
     [
-        (LEARNER, ["learner busy 92 %", "wait 33 % of their time for it", "a GPU", "--learner_threads"]),
+        (
+            LEARNER,
+            ["learner busy 92 %", "wait 33 % of their time for it", "a GPU", "fewer --num_epochs", "--learner_threads"],
+        ),
         (INFERENCE, ["inference busy 88 %", "wait 85 %", "--policy_workers_per_policy", "--num_envs_per_worker"]),
         (LATENCY, ["wait 86 %", "1.0 at once", "only 59 %", "--num_envs_per_worker"]),
         (ENVIRONMENTS, ["rollout workers busy 98 %", "waits 88 %", "40 % of the cores", "--num_workers"]),
@@ -121,7 +125,7 @@ def test_the_part_that_holds_the_others_up_is_named_with_figures_and_a_flag(load
     [
         ("rollout", ["environments 1.3", "more cores, or a faster environment"]),
         ("policy", ["inference 1.3", "a GPU", "--num_envs_per_worker"]),
-        ("learner", ["learner 1.3", "a GPU", "--num_epochs"]),
+        ("learner", ["learner 1.3", "a GPU", "fewer --num_workers"]),
     ],
 )
 def test_where_no_core_is_idle_the_part_that_uses_most_of_them_is_named(role, words):
@@ -143,6 +147,10 @@ def test_a_learner_that_is_waited_for_is_named_even_where_no_core_is_idle():
     sentence = bottleneck(full(LEARNER, learner=1.4))
     assert "learner busy 92 %" in sentence
     assert "--learner_threads" not in sentence  # there is no core for them
+
+
+def test_one_epoch_cannot_be_made_fewer():
+    assert "fewer --num_workers" in bottleneck(replace(LEARNER, num_epochs=1))
 
 
 def test_nobody_who_has_a_gpu_is_told_to_get_one():
