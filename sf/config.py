@@ -14,6 +14,7 @@ from typing import Any, Literal
 from envs.options import EnvOptions
 from sf.play.config import EvaluationConfig
 from sf.population.config import PopulationConfig
+from sf.watch_config import WatchConfig
 
 
 def _require(rule: bool, message: str) -> None:
@@ -388,6 +389,7 @@ class Config:
     population: PopulationConfig = field(default_factory=PopulationConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     supervision: SupervisionConfig = field(default_factory=SupervisionConfig)
+    watch: WatchConfig = field(default_factory=WatchConfig)
 
     def __post_init__(self) -> None:
         batch, rollout = self.learner.batch_size, self.sampler.rollout

@@ -81,6 +81,8 @@ class EventHandler:
         self._say(f"{child.name}: {report['text']}")
 
     def _checkpoint(self, child: Child, report: Report) -> None:
+        if child.role == "learner":
+            self._progress.note_checkpoint(report["path"])
         self._say(f"{child.name}: saved {report['path']}")
 
     def _save_failed(self, child: Child, report: Report) -> None:

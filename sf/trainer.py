@@ -14,10 +14,11 @@ from typing import Any
 from sf import checkpoint
 from sf.config import Config
 from sf.display import Display
+from sf.display_panel import Target
 from sf.evaluations import BestCheckpoints, Evaluations
 from sf.events import EventHandler
 from sf.learner.worker import learner
-from sf.metrics import MetricsWriter
+from sf.metrics import MetricsWriter, Sink
 from sf.plan import Plan, make_plan
 from sf.policy.worker import policy_worker
 from sf.population.controller import Population
@@ -28,6 +29,8 @@ from sf.starter import LearnerBody, PolicyBody
 from sf.stopping import Signals, caught_signals
 from sf.supervisor import Supervisor
 from sf.system_info import record_start
+from sf.tensorboard_events import TensorBoard
+from sf.wandb_sink import WandbSink, require_wandb
 
 
 def train(config: Config) -> dict[str, Any]:
@@ -37,6 +40,8 @@ def train(config: Config) -> dict[str, Any]:
     `supervisor.ChildError` where a process fails for good. `summary["stopped_by"]` is the number of the signal that
     ended the run, or None.
     """
+    if config.watch.with_wandb:
+        require_wandb()
     plan = make_plan(config)
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     with run_dir.locked():
@@ -94,11 +99,15 @@ class Run:
             self._supervisor.starter.resumed_steps = resumed_steps
         self._progress = Progress(
             self._memory.counters,
-            self._memory.counter_rows,
+            {role: rows for role, rows in self._memory.counter_rows.items() if role != "evaluator"},
             plan.spec.frameskip,
             plan.config.run.stats_avg,
             plan.num_policies,
             plan.config.population.pbt_target_objective,
+            cores=plan.cores,
+            num_epochs=plan.config.learner.num_epochs,
+            is_on_gpu=plan.device != "cpu",
+            is_synchronous=not plan.config.sampler.async_rl,
         )
 
     def run(self) -> dict[str, Any]:
@@ -108,8 +117,9 @@ class Run:
         target_frames = None if endless else self._plan.target_env_steps * frameskip
         target_seconds = run.train_for_seconds if run.train_for_seconds < 10**10 else None
         title = f"{run.env} in {self._run_dir.path}"
-        with Display(title, target_frames, target_seconds) as display, caught_signals() as signals:
-            writer = MetricsWriter(self._run_dir, display.say)
+        target = Target(target_frames, target_seconds)
+        with Display(title, target) as display, caught_signals() as signals:
+            writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
             evaluations = Evaluations(
                 self._plan.config.evaluation.eval_every_env_steps,
@@ -131,6 +141,13 @@ class Run:
             raise self._supervisor.failure
         return summary
 
+    def _sinks(self, display: Display) -> list[Sink]:
+        config = self._plan.config
+        sinks: list[Sink] = [TensorBoard(self._run_dir, config.flat())]
+        if config.watch.with_wandb:
+            sinks.append(WandbSink(self._run_dir, config, display.say))
+        return sinks
+
     def _make_population(self, display: Display) -> Population:
         population = Population(
             self._plan.config,
@@ -138,11 +155,16 @@ class Run:
             self._run_dir,
             self._progress,
             self._memory.shaping,
-            self._supervisor.starter.order,
+            self._order,
             display.say,
         )
         self._supervisor.starter.hyperparameters = population.hyperparameters_of_learner
         return population
+
+    def _order(self, policy_id: int, **order: Any) -> None:
+        """Tell the learner of a policy, and whoever watches, what was decided."""
+        self._progress.policies[policy_id].note_order(order["copies"])
+        self._supervisor.starter.order(policy_id, **order)
 
     def _watch(
         self,
@@ -186,4 +208,4 @@ class Run:
         record = self._progress.record()
         if self._progress.has_begun:
             writer.write(record)
-        display.show(record, self._progress.bottleneck(record))
+        display.show(record, self._progress.outlook())
