@@ -47,6 +47,12 @@ _LAYOUT: dict[str, dict[str, list[Any]]] = {  # by category and title, in this o
         "learning rate": ["Multiline", ["optimiser/learning_rate"]],
     },
 }
+_EVALUATION: dict[str, list[Any]] = {
+    "mean return and its 95 % interval": [
+        "Margin",
+        ["eval/mean_return", "eval/mean_return_low", "eval/mean_return_high"],
+    ],
+}
 _OF_POLICIES: dict[str, list[Any]] = {
     "return": ["Multiline", [r"policy_\d+/return/mean"]],
     "objective": ["Multiline", [r"policy_\d+/return/objective"]],
@@ -80,7 +86,11 @@ class TensorBoard:
 
     def _header(self) -> bytes:
         """What a file begins with, which one that was removed needs again."""
-        layout = {"Policies": _OF_POLICIES, **_LAYOUT} if self._flags["num_policies"] > 1 else _LAYOUT
+        layout = _LAYOUT
+        if self._flags["num_policies"] > 1:
+            layout = {"Policies": _OF_POLICIES, **layout}
+        elif self._flags["eval_every_env_steps"] is not None:
+            layout = {"Evaluation": _EVALUATION, **layout}
         words = {name: _word(value) for name, value in self._flags.items()}
         experiment, session, _ = summaries.hparams(words, dict.fromkeys(_COMPARED))
         config = "\n".join(f"    {name}: {value}" for name, value in words.items())  # indented: as it is, in Markdown

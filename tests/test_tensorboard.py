@@ -112,6 +112,14 @@ def test_a_run_of_one_policy_has_no_charts_of_policies(tmp_path):
     assert not any("policy_" in pattern for patterns in charts(events).values() for pattern in patterns)
 
 
+def test_a_run_with_evaluations_has_their_chart_first(tmp_path):
+    run_dir = RunDir.at(str(tmp_path), "run")
+    TensorBoard(run_dir, Config().replace(eval_every_env_steps=1).flat()).write({"env_frames": 0})
+    events = EventAccumulator(str(run_dir.tensorboard))
+    events.Reload()
+    assert next(iter(charts(events).values())) == ["eval/mean_return", "eval/mean_return_low", "eval/mean_return_high"]
+
+
 def test_the_documentation_has_the_curve_of_every_metric():
     rows = dict(re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", DOCS.read_text(), re.MULTILINE))
     assert {name: rows.get(name) for name in TAGS if name != "true_objective"} == {
