@@ -1,0 +1,33 @@
+"""Objects by the name `module:Name`: environments, encoders and models that need no registration."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+
+def import_module(name: str, wanted_by: str) -> ModuleType:
+    """Import a module, also from the working directory, which a command has not on its path.
+
+    wanted_by: what the error begins with. Raises ValueError where it cannot be found; what else goes wrong while it is
+    imported is raised as it is.
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # it is there, and lacks something itself
+        raise ValueError(
+            f"{wanted_by}: {name} cannot be imported ({error}): install it, or start from the folder that it is in"
+        ) from error
+
+
+def attribute(module: ModuleType, name: str) -> Any:
+    """The class or function `name` of the module; None where it has none."""
+    found = getattr(module, name, None)
+    return found if callable(found) else None
