@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import tyro
@@ -78,13 +79,19 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
             f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes\n"
             f"run:    {path}\n"
             f"curves: tensorboard --logdir {path}\n"
-            f"resume: sf-train --train_dir {run.train_dir} --experiment {run.experiment_name} "
+            f"resume: {_command()} --train_dir {run.train_dir} --experiment {run.experiment_name} "
             f"--train_for_env_steps {2 * max(summary['env_steps'], 1)}",
             flush=True,
         )
     except OSError:  # the terminal is gone, or the disk full: no reason for Python to end with another status
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(128 + summary["stopped_by"] if summary["stopped_by"] else 0)
+
+
+def _command() -> str:
+    """What to type for the command that runs: a script that trains has names that sf-train does not know."""
+    script = Path(sys.argv[0])
+    return f"python {script}" if script.suffix == ".py" and script.stem != "__main__" else "sf-train"
 
 
 def _early(args: list[str]) -> dict[str, str]:

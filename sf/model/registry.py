@@ -62,17 +62,13 @@ def build_model(config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: Ac
 
 def _register(table: dict[str, Any], kind: str, name: str) -> Callable[[Factory], Factory]:
     def decorate(factory: Factory) -> Factory:
-        if name == "auto" or (name in table and _place(table[name]) != _place(factory)):
+        # The same one may come again: from the cell of a notebook, or from a script that is imported as a module, too.
+        if name == "auto" or (name in table and table[name].__qualname__ != factory.__qualname__):
             raise ValueError(f"{kind} {name} is registered already: choose another name")
         table[name] = factory
         return factory
 
     return decorate
-
-
-def _place(factory: Callable[..., nn.Module]) -> tuple[str, str]:
-    """Where it is written: the cell of a notebook may run twice."""
-    return factory.__module__, factory.__qualname__
 
 
 def _look_up(table: dict[str, Any], kind: str, name: str) -> Any:
