@@ -10,9 +10,7 @@ from envs.group import Episode
 RAW_RETURN = "raw_return"
 
 
-def finished_episode(
-    actor_idx: int, paid: float, num_steps: int, num_frames: int, stats: Mapping[str, Any]
-) -> Episode:
+def finished_episode(actor_idx: int, paid: float, num_steps: int, num_frames: int, stats: Mapping[str, Any]) -> Episode:
     """paid: the sum of the rewards that the environment gave.
 
     stats: `info["episode_stats"]` of the last step. An environment that shapes its rewards says there, as `raw_return`,

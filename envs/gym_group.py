@@ -119,7 +119,7 @@ def _shaping(env_id: str, env: gym.Env) -> dict[str, float]:
     shaping = env.get_wrapper_attr("shaping") if env.has_wrapper_attr("shaping") else None
     if not isinstance(shaping, Mapping) or not shaping:
         raise ValueError(
-            f"{env_id}: it has a method set_shaping, so it must have an attribute `shaping` too, a mapping of the names "
-            "of the weights to their values"
+            f"{env_id}: it has a method set_shaping, so it must have an attribute `shaping`, too, a mapping of the "
+            "names of the weights to their values"
         )
     return {str(name): float(weight) for name, weight in shaping.items()}

@@ -43,8 +43,8 @@ _FAMILIES = (
     (r"toy_match_", "envs.match_toys"),
     (r"toy_", "envs.toys"),
 )
-# Modules with describe and make_group that make what follows the colon themselves.
-_PREFIXES = {"doom": "envs.doom", "envpool": "envs.envpool_group"}
+# Modules with describe and make_group alone: what follows the prefix is not for us to look up.
+_PREFIXES = {"doom:": "envs.doom", "envpool:": "envs.envpool_group"}
 
 GymFactory = TypeVar("GymFactory", bound=Callable[..., gym.Env])
 ParallelFactory = TypeVar("ParallelFactory", bound=Callable[..., ParallelEnv])
@@ -146,37 +146,45 @@ def _registrar(env_id: str, factory: Any, entry_of: Callable[[Any], _Entry]) -> 
 
 
 def _find(env_id: str) -> _Entry:
-    if env_id in _registered:
-        return _registered[env_id]
-    for pattern, module in _FAMILIES:
-        if re.match(pattern, env_id):
-            family = importlib.import_module(module)
-            if env_id in family.ENV_IDS:
-                return _Entry(family.describe, family.make_group)
-    before_colon, colon, name = env_id.partition(":")
-    if colon and before_colon in _PREFIXES:
-        maker = importlib.import_module(_PREFIXES[before_colon])
-        return _Entry(maker.describe, maker.make_group)
+    entry = _registered.get(env_id) or _find_in_family(env_id) or _find_by_spelling(env_id)
+    if entry is None:
+        _load_entry_points()
+        entry = _registered.get(env_id)
+    if entry is None:
+        nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(nearest)}?" if nearest else "register it with envs.register_env"
+        raise ValueError(
+            f"env {env_id!r} is not known: {hint} (one of your own must be in a file that other processes can import, "
+            "which a notebook is not: name it as module:Name)"
+        )
+    return entry
+
+
+def _find_in_family(env_id: str) -> _Entry | None:
+    modules = [module for prefix, module in _PREFIXES.items() if env_id.startswith(prefix)]
+    modules += [
+        module
+        for pattern, module in _FAMILIES
+        if re.match(pattern, env_id) and env_id in importlib.import_module(module).ENV_IDS
+    ]
+    if not modules:
+        return None
+    family = importlib.import_module(modules[0])
+    return _Entry(family.describe, family.make_group)
+
+
+def _find_by_spelling(env_id: str) -> _Entry | None:
     parallel_env = find_factory(env_id)
     if parallel_env is not None:
         return _entry_of_singles(ParallelGroup, parallel_env)
     if env_id in gym.registry:
         return _Entry(_describer(_make_gymnasium_group), _make_gymnasium_group)
-    if colon:
-        return _find_in_module(env_id, before_colon, name)
-    _load_entry_points()
-    if env_id in _registered:
-        return _registered[env_id]
-    known = env_ids()
-    nearest = difflib.get_close_matches(env_id, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(nearest)}?" if nearest else "register it with envs.register_env"
-    raise ValueError(
-        f"env {env_id!r} is not known: {hint} (one of your own must be in a file that other processes can import, which "
-        "a notebook is not: name it as module:Name)"
-    )
+    return _find_in_module(env_id) if ":" in env_id else None
 
 
-def _find_in_module(env_id: str, module_name: str, name: str) -> _Entry:
+def _find_in_module(env_id: str) -> _Entry:
+    """By what importing the module of "module:Name" registers, or its class or function of that name."""
+    module_name, _, name = env_id.partition(":")
     module = import_module(module_name, f"env {env_id!r}")
     if name in _registered:
         return _registered[name]
@@ -185,8 +193,8 @@ def _find_in_module(env_id: str, module_name: str, name: str) -> _Entry:
     factory = attribute(module, name)
     if factory is None:
         raise ValueError(
-            f"env {env_id!r}: importing {module_name} did not register {name!r}, and it has no class or function of that "
-            "name"
+            f"env {env_id!r}: importing {module_name} did not register {name!r}, and it has no class or function of "
+            "that name"
         )
     if inspect.isclass(factory) and issubclass(factory, VectorEnv):
         return _entry_of_vector(factory)

@@ -11,13 +11,13 @@ from sf.run_dir import RunDir
 from sf.starting_point import make_config
 
 
-def train(config: Config | None = None, **flags: Any) -> dict[str, Any]:
+def train(config: Config | None = None, /, **flags: Any) -> dict[str, Any]:
     """Train until the configured end, or until Ctrl-C (in a notebook: until the kernel is interrupted).
 
         train(env="CartPole-v1", num_workers=2, train_for_env_steps=100_000)
 
-    config: a whole configuration, taken as it is. flags: those of `sf-train`; the preset of the environment applies
-    to the rest, and a run that is there already goes on, see `make_config`. One or the other.
+    config: a whole configuration, taken as it is. flags: those of `sf-train` (`config` among them names a preset); the
+    preset of the environment applies to the rest, and a run that is there already goes on. One or the other.
 
     Returns the record that is also in summary.json, with the run directory as `run_dir`. Its `stopped_by` is the
     number of the signal that ended the run, or None.
@@ -26,6 +26,8 @@ def train(config: Config | None = None, **flags: Any) -> dict[str, Any]:
     fails for good.
     """
     end_if_imported_again()
+    if isinstance(flags.get("config"), Config):
+        config = flags.pop("config")
     if config is not None and flags:
         raise ValueError("train takes a config or flags: change a config with config.replace(name=value)")
     if threading.current_thread() is not threading.main_thread():

@@ -16,7 +16,7 @@ from pathlib import Path
 UNGUARDED = 77  # exit status of a child in which the main module began to train
 UNGUARDED_MESSAGE = (
     "the script trains whenever it is imported, and every process imports it again: put the call that trains below a "
-    "line `if __name__ == \"__main__\":`"
+    'line `if __name__ == "__main__":`'
 )
 
 

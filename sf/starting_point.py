@@ -22,7 +22,7 @@ def make_config(**flags: Any) -> Config:
 
 
 def starting_point(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags that apply where `flags` name none. Raises ValueError where run, preset and flags do not go together."""
+    """The flags that apply where `flags` name none. Raises ValueError where these do not go with the run or preset."""
     run = Config().run
     env = flags.get("env", run.env)
     experiment = flags.get("experiment") or env.replace("/", "_").replace(":", "_")

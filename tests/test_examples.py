@@ -13,7 +13,7 @@ from runs import FAST
 
 import envs
 import sf
-from envs import EnvOptions, StepResult
+from envs import StepResult
 from sf import cli
 from sf.config import Config
 from sf.plan import make_plan
@@ -46,9 +46,7 @@ def plan_of(script, monkeypatch, tmp_path):
 
 def episodes_of(group, num_steps):
     rng = np.random.default_rng(0)
-    rows = {
-        key: list(np.zeros((group.num_actors, *box.shape), box.dtype)) for key, box in group.spec.obs_space.items()
-    }
+    rows = {key: list(np.zeros((group.num_actors, *box.shape), box.dtype)) for key, box in group.spec.obs_space.items()}
     spec = envs.ActionSpec.of(group.spec.action_space)
     group.reset(rows)
     episodes = []
@@ -151,7 +149,8 @@ def test_an_installed_package_is_found_by_its_entry_points(tmp_path):
         "print(envs.describe('my_bandit', EnvOptions()).action_space, 'torch' in sys.modules)\n"
         "from sf.config import ModelConfig\n"
         "from sf.model.registry import build_encoder\n"
-        "print(build_encoder('my_linear', envs.describe('my_bandit', EnvOptions()).obs_space['obs'], ModelConfig()).out_size)"
+        "box = envs.describe('my_bandit', EnvOptions()).obs_space['obs']\n"
+        "print(build_encoder('my_linear', box, ModelConfig()).out_size)"
     )
     path = os.pathsep.join([str(tmp_path), str(EXAMPLES / "packaged"), str(EXAMPLES.parent.parent)])
     done = subprocess.run(
@@ -163,5 +162,3 @@ def test_an_installed_package_is_found_by_its_entry_points(tmp_path):
         env={**os.environ, "PYTHONPATH": path},
     )
     assert done.stdout.split("\n")[:2] == ["Discrete(4) False", "32"], done.stderr
-
-

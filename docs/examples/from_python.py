@@ -1,6 +1,6 @@
 """Training from Python: the same lines work in a notebook, where the kernel's interrupt ends a run early.
 
-    python from_python.py
+python from_python.py
 """
 
 from sf import make_config, train

@@ -1,7 +1,7 @@
 """An environment of one's own, with Dict observations and a continuous action.
 
-    python own_env.py                                                 # takes every flag of sf-train
-    sf-train --env own_env:Reach --train_for_env_steps 100000         # the same, without the last lines
+python own_env.py                                                 # takes every flag of sf-train
+sf-train --env own_env:Reach --train_for_env_steps 100000         # the same, without the last lines
 """
 
 import gymnasium as gym

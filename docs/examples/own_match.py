@@ -1,7 +1,7 @@
 """An environment of several agents, with PettingZoo's ParallelEnv API; PettingZoo itself is not needed.
 
-    python own_match.py --num_policies 2
-    sf-train --env own_match:Tag
+python own_match.py --num_policies 2
+sf-train --env own_match:Tag
 """
 
 import gymnasium as gym

@@ -1,7 +1,7 @@
 """Numbers of one's own about every episode: they are `stats/NAME` in metrics.jsonl, TensorBoard and the summary.
 
-    python own_metrics.py
-    sf-train --env own_metrics:measured
+python own_metrics.py
+sf-train --env own_metrics:measured
 """
 
 import gymnasium as gym

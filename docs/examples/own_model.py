@@ -1,7 +1,7 @@
 """A whole network of one's own, in the place of sf.model.actor_critic.ActorCritic: its methods are what is asked for.
 
-    python own_model.py
-    sf-train --env toy_identity --model own_model:TwoTowers
+python own_model.py
+sf-train --env toy_identity --model own_model:TwoTowers
 """
 
 import math
@@ -53,4 +53,11 @@ class TwoTowers(nn.Module):
 
 
 if __name__ == "__main__":
-    main(env="toy_identity", experiment="own_model", model="two_towers", train_for_env_steps=50_000, batch_size=512, learning_rate=1e-3)
+    main(
+        env="toy_identity",
+        experiment="own_model",
+        model="two_towers",
+        train_for_env_steps=50_000,
+        batch_size=512,
+        learning_rate=1e-3,
+    )

@@ -1,7 +1,7 @@
 """Many environments stepped by one array operation.
 
-    python own_vector_env.py
-    sf-train --env own_vector_env:ManyCarts --num_envs_per_worker 512
+python own_vector_env.py
+sf-train --env own_vector_env:ManyCarts --num_envs_per_worker 512
 """
 
 import gymnasium as gym

@@ -42,7 +42,9 @@ def read_config(path: Path) -> tuple[tuple[Head, ...], tuple[Measurement, ...]]:
         raise ValueError(f"{path} has lines that ViZDoom does not take: mend those that its warnings above name")
     wad = game.get_doom_scenario_path()
     if wad and not os.path.isfile(wad):
-        raise ValueError(f"{path} names the map {wad}, which is not there: mend doom_scenario_path, relative to the file")
+        raise ValueError(
+            f"{path} names the map {wad}, which is not there: mend doom_scenario_path, relative to the file"
+        )
     buttons = [button.name for button in game.get_available_buttons()]
     if not buttons:
         raise ValueError(f"{path} has no available_buttons: name those that the agent may press")
@@ -62,7 +64,9 @@ def _heads(path: Path, buttons: Sequence[str]) -> tuple[Head, ...]:
         if button in _ANGLES:
             heads.append(turn_by(11, max_degrees=10.0, button=button))
         elif button.endswith("_DELTA"):
-            raise ValueError(f"{path} has the button {button}, whose strength nothing says: take buttons without DELTA for it")
+            raise ValueError(
+                f"{path} has the button {button}, whose strength nothing says: take buttons without DELTA for it"
+            )
         else:
             heads.append(one_of(*together))
     return tuple(heads)

@@ -83,8 +83,8 @@ def _look_up(table: dict[str, Any], kind: str, name: str) -> Any:
         nearest = difflib.get_close_matches(name, table, n=1)
         hint = f"did you mean {nearest[0]}?" if nearest else f"registered are {', '.join(sorted(table))}"
         raise ValueError(
-            f"{kind} is {name}, which is not registered: {hint} (one of your own must be in a file that other processes "
-            "can import, which a notebook is not: name it as module:Name)"
+            f"{kind} is {name}, which is not registered: {hint} (one of your own must be in a file that other "
+            "processes can import, which a notebook is not: name it as module:Name)"
         )
     return table[name]
 
@@ -96,7 +96,7 @@ def _find_in_module(table: dict[str, Any], kind: str, name: str) -> Any:
     found = table.get(own_name) or attribute(module, own_name)
     if found is None:
         raise ValueError(
-            f"{kind} {name!r}: importing {module_name} did not register {own_name!r}, and it has no class or function of "
-            "that name"
+            f"{kind} {name!r}: importing {module_name} did not register {own_name!r}, and it has no class or function "
+            "of that name"
         )
     return found
