@@ -31,7 +31,7 @@ class GymGroup:
         Raises ValueError for observation or action spaces that are not supported, and for what is no gymnasium.Env.
         """
         if not isinstance(envs[0], gym.Env):
-            raise ValueError(f"{env_id}: it is a {type(envs[0]).__qualname__}, and must be a gymnasium.Env")
+            raise ValueError(f"{env_id}: it is of type {type(envs[0]).__qualname__}, and must be a gymnasium.Env")
         self._envs = list(envs)
         self._writer = ObsWriter(env_id, envs[0].observation_space)
         action_space = envs[0].action_space

@@ -12,18 +12,16 @@ from typing import Any
 def import_module(name: str, wanted_by: str) -> ModuleType:
     """Import a module, also from the working directory, which a command has not on its path.
 
-    wanted_by: what the error begins with. Raises ValueError where it cannot be found; what else goes wrong while it is
-    imported is raised as it is.
+    wanted_by: what the error begins with. Raises ValueError where the module, or one that it imports, is not there.
     """
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise  # it is there, and lacks something itself
+    except ImportError as error:
         raise ValueError(
-            f"{wanted_by}: {name} cannot be imported ({error}): install it, or start from the folder that it is in"
+            f"{wanted_by}: {name} cannot be imported ({error}): check the name, install what is missing, or start from "
+            "the folder that it is in"
         ) from error
 
 

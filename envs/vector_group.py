@@ -40,7 +40,8 @@ class VectorGroup:
     def __init__(self, env_id: str, env: VectorEnv, seed: int, first_env_idx: int, frameskip: int = 1) -> None:
         """frameskip: frames of the simulator for one step of the environment, which repeats actions itself.
 
-        Raises ValueError for an unsupported space, or an environment that does not say how it resets."""
+        Raises ValueError for an unsupported space, or an environment that does not say how it resets.
+        """
         mode = env.metadata.get("autoreset_mode")
         if not isinstance(mode, AutoresetMode):
             raise ValueError(
