@@ -14,6 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from envs.actions import ActionSpec, decoder
+from envs.finished_episode import finished_episode
 from envs.group import EnvSpec, Episode, ObsRows, StepResult
 from envs.observations import ObsWriter
 from envs.seeding import env_seed
@@ -58,7 +59,7 @@ class ParallelGroup:
     observation to show has a row of zeros meanwhile, as agents have that left earlier.
 
     An agent may give numbers about its finished episode: the mapping `infos[agent]["episode_stats"]` of its last
-    step becomes `Episode.stats`.
+    step becomes `Episode.stats`, see `envs.finished_episode`.
     """
 
     def __init__(
@@ -207,8 +208,8 @@ class ParallelGroup:
             self._return[n], self._num_steps[n], self._num_frames[n] = 0.0, 0, 0
 
     def _finished_episode(self, n: int, info: Mapping[str, Any]) -> Episode:
-        stats = {name: float(value) for name, value in info.get("episode_stats", {}).items()}
-        return Episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
+        stats = info.get("episode_stats", {})
+        return finished_episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
 
 
 def _possible_agents(env_id: str, env: ParallelEnv) -> list[Any]:

@@ -1,32 +1,36 @@
 """Find an environment by its name, and make groups of it.
 
 A name is looked up in this order: what was registered here; the families that come with the package
-(`doom_*`, `atari_*` and the other spellings of `envs.atari`, `toy_*`); the spellings of `envs.parallel_names`
-for environments of several agents; Gymnasium's registry (`CartPole-v1`, or `module:Env-v0` to import the
-module that registers it); at last the packages with an entry point in the group `sf.envs`, each of which
-registers its own when it is loaded. Nothing is imported that the environment does not need.
+(`doom_*`, `atari_*` and the other spellings of `envs.atari`, `toy_*`; `doom:my.cfg`; `envpool:NAME`); the spellings of
+`envs.parallel_names` for environments of several agents; Gymnasium's registry (`CartPole-v1`); `module:Name`, which
+imports the module and takes what it registers under that name, here or with Gymnasium, or its class or function of
+that name; at last the packages with an entry point in the group `sf.envs`, each of which registers its own when it is
+loaded. Nothing is imported that the environment does not need.
 
 One's own environment takes one line, at the top level of a module that the trainer imports (a script's own
 top level is: worker processes import it again):
 
-    register_env("my_env", lambda **kwargs: MyEnv(**kwargs))
+    @register_env("my_env")
+    class MyEnv(gymnasium.Env): ...
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
 from envs.group import EnvGroup, EnvSpec
 from envs.gym_group import GymGroup
+from envs.named_objects import attribute, import_module
 from envs.options import EnvOptions
 from envs.parallel_group import ParallelEnv, ParallelGroup
 from envs.parallel_names import find_factory
@@ -39,6 +43,12 @@ _FAMILIES = (
     (r"toy_match_", "envs.match_toys"),
     (r"toy_", "envs.toys"),
 )
+# Modules with describe and make_group alone: what follows the prefix is not for us to look up.
+_PREFIXES = {"doom:": "envs.doom", "envpool:": "envs.envpool_group"}
+
+GymFactory = TypeVar("GymFactory", bound=Callable[..., gym.Env])
+ParallelFactory = TypeVar("ParallelFactory", bound=Callable[..., ParallelEnv])
+VectorFactory = TypeVar("VectorFactory", bound=Callable[..., VectorEnv])
 
 
 class MakeGroup(Protocol):
@@ -98,70 +108,97 @@ def register(env_id: str, *, describe: Describe, make_group: MakeGroup) -> None:
     _registered[env_id] = _Entry(describe, make_group)
 
 
-def register_env(env_id: str, factory: Callable[..., gym.Env]) -> None:
-    """Make the Gymnasium environment that `factory(**options.kwargs)` returns known as `env_id`."""
-    _registered[env_id] = _entry_of_singles(GymGroup, factory)
+def register_env(env_id: str, factory: GymFactory | None = None) -> Callable[[GymFactory], GymFactory]:
+    """Make the Gymnasium environment that `factory(**options.kwargs)` returns known as `env_id`.
+
+    Without `factory` it decorates one, a class or a function.
+    """
+    return _registrar(env_id, factory, lambda own: _entry_of_singles(GymGroup, own))
 
 
-def register_parallel_env(env_id: str, factory: Callable[..., ParallelEnv]) -> None:
+def register_parallel_env(
+    env_id: str, factory: ParallelFactory | None = None
+) -> Callable[[ParallelFactory], ParallelFactory]:
     """Make the environment of several agents that `factory(**options.kwargs)` returns known as `env_id`.
 
-    It has PettingZoo's ParallelEnv API, or what `envs.parallel_group.ParallelEnv` has of it.
+    It has PettingZoo's ParallelEnv API, or what `envs.parallel_group.ParallelEnv` has of it. Without `factory` it
+    decorates one.
     """
-    _registered[env_id] = _entry_of_singles(ParallelGroup, factory)
+    return _registrar(env_id, factory, lambda own: _entry_of_singles(ParallelGroup, own))
 
 
-def register_vector_env(env_id: str, factory: Callable[..., VectorEnv]) -> None:
-    """Make the vector environment that `factory(num_envs=E, **options.kwargs)` returns known as `env_id`."""
+def register_vector_env(env_id: str, factory: VectorFactory | None = None) -> Callable[[VectorFactory], VectorFactory]:
+    """Make the vector environment that `factory(num_envs=E, **options.kwargs)` returns known as `env_id`.
 
-    def make_vector_group(
-        env_id: str,
-        num_envs: int,
-        options: EnvOptions,
-        *,
-        seed: int,
-        first_env_idx: int,
-        core: int | None = None,
-    ) -> EnvGroup:
-        return VectorGroup(env_id, factory(num_envs=num_envs, **options.kwargs), seed, first_env_idx)
+    Without `factory` it decorates one.
+    """
+    return _registrar(env_id, factory, _entry_of_vector)
 
-    register(env_id, describe=_describer(make_vector_group), make_group=make_vector_group)
+
+def _registrar(env_id: str, factory: Any, entry_of: Callable[[Any], _Entry]) -> Callable[[Any], Any]:
+    def decorate(decorated: Any) -> Any:
+        _registered[env_id] = entry_of(decorated)
+        return decorated
+
+    if factory is not None:
+        decorate(factory)
+    return decorate
 
 
 def _find(env_id: str) -> _Entry:
-    if env_id in _registered:
-        return _registered[env_id]
-    for pattern, module in _FAMILIES:
-        if re.match(pattern, env_id):
-            family = importlib.import_module(module)
-            if env_id in family.ENV_IDS:
-                return _Entry(family.describe, family.make_group)
+    entry = _registered.get(env_id) or _find_in_family(env_id) or _find_by_spelling(env_id)
+    if entry is None:
+        _load_entry_points()
+        entry = _registered.get(env_id)
+    if entry is None:
+        nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(nearest)}?" if nearest else "register it with envs.register_env"
+        raise ValueError(
+            f"env {env_id!r} is not known: {hint} (one of your own must be in a file that other processes can import, "
+            "which a notebook is not: name it as module:Name)"
+        )
+    return entry
+
+
+def _find_in_family(env_id: str) -> _Entry | None:
+    modules = [module for prefix, module in _PREFIXES.items() if env_id.startswith(prefix)]
+    modules += [
+        module
+        for pattern, module in _FAMILIES
+        if re.match(pattern, env_id) and env_id in importlib.import_module(module).ENV_IDS
+    ]
+    if not modules:
+        return None
+    family = importlib.import_module(modules[0])
+    return _Entry(family.describe, family.make_group)
+
+
+def _find_by_spelling(env_id: str) -> _Entry | None:
     parallel_env = find_factory(env_id)
     if parallel_env is not None:
         return _entry_of_singles(ParallelGroup, parallel_env)
-    if env_id in gym.registry or _module_registers(env_id):
+    if env_id in gym.registry:
         return _Entry(_describer(_make_gymnasium_group), _make_gymnasium_group)
-    _load_entry_points()
-    if env_id in _registered:
-        return _registered[env_id]
-    known = env_ids()
-    nearest = difflib.get_close_matches(env_id, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(nearest)}?" if nearest else "register it with envs.register_env"
-    raise ValueError(f"env {env_id!r} is not known: {hint}")
+    return _find_in_module(env_id) if ":" in env_id else None
 
 
-def _module_registers(env_id: str) -> bool:
-    """Whether `env_id` is "module:name"; imports the module, which registers the name with Gymnasium."""
-    module, colon, name = env_id.partition(":")
-    if not colon:
-        return False
-    try:
-        importlib.import_module(module)
-    except ImportError as error:
-        raise ValueError(f"env {env_id!r}: {module} cannot be imported ({error}): install it") from error
-    if name not in gym.registry:
-        raise ValueError(f"env {env_id!r}: importing {module} did not register {name!r} with Gymnasium")
-    return True
+def _find_in_module(env_id: str) -> _Entry:
+    """By what importing the module of "module:Name" registers, or its class or function of that name."""
+    module_name, _, name = env_id.partition(":")
+    module = import_module(module_name, f"env {env_id!r}")
+    if name in _registered:
+        return _registered[name]
+    if name in gym.registry:
+        return _Entry(_describer(_make_gymnasium_group), _make_gymnasium_group)
+    factory = attribute(module, name)
+    if factory is None:
+        raise ValueError(
+            f"env {env_id!r}: importing {module_name} did not register {name!r}, and it has no class or function of "
+            "that name"
+        )
+    if inspect.isclass(factory) and issubclass(factory, VectorEnv):
+        return _entry_of_vector(factory)
+    return _entry_of_singles(_group_of_either_kind, factory)
 
 
 def _load_entry_points() -> None:
@@ -171,8 +208,13 @@ def _load_entry_points() -> None:
             loaded()
 
 
-def _entry_of_singles(group_type: type[GymGroup] | type[ParallelGroup], factory: Callable[..., Any]) -> _Entry:
-    """For environments that are made one by one."""
+def _group_of_either_kind(env_id: str, envs: list[Any], seed: int, first_env_idx: int, frameskip: int) -> EnvGroup:
+    group_type = ParallelGroup if hasattr(envs[0], "possible_agents") else GymGroup
+    return group_type(env_id, envs, seed, first_env_idx, frameskip)
+
+
+def _entry_of_singles(group: Callable[..., EnvGroup], factory: Callable[..., Any]) -> _Entry:
+    """For environments that are made one by one. group: makes one of them."""
 
     def make_group_of_singles(
         env_id: str,
@@ -183,10 +225,36 @@ def _entry_of_singles(group_type: type[GymGroup] | type[ParallelGroup], factory:
         first_env_idx: int,
         core: int | None = None,
     ) -> EnvGroup:
+        _require_arguments(env_id, factory, options.kwargs)
         envs = [factory(**options.kwargs) for _ in range(num_envs)]
-        return group_type(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
+        return group(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
 
     return _Entry(_describer(make_group_of_singles), make_group_of_singles)
+
+
+def _entry_of_vector(factory: Callable[..., VectorEnv]) -> _Entry:
+    def make_vector_group(
+        env_id: str,
+        num_envs: int,
+        options: EnvOptions,
+        *,
+        seed: int,
+        first_env_idx: int,
+        core: int | None = None,
+    ) -> EnvGroup:
+        kwargs = {"num_envs": num_envs, **options.kwargs}
+        _require_arguments(env_id, factory, kwargs)
+        return VectorGroup(env_id, factory(**kwargs), seed, first_env_idx)
+
+    return _Entry(_describer(make_vector_group), make_vector_group)
+
+
+def _require_arguments(env_id: str, factory: Callable[..., Any], kwargs: dict[str, Any]) -> None:
+    """Raises ValueError for arguments that it does not take; a TypeError from within it is its own affair."""
+    try:
+        inspect.signature(factory).bind(**kwargs)
+    except TypeError as error:
+        raise ValueError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from None
 
 
 def _describer(make: MakeGroup) -> Describe:

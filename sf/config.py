@@ -8,6 +8,7 @@ and what to change.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -27,8 +28,8 @@ class RunConfig:
     """What to train, for how long, and where the results go."""
 
     env: str = "CartPole-v1"
-    """Environment: doom_*, atari_*, toy_*, any Gymnasium id, pettingzoo:FAMILY/NAME, or module:parallel_env. A preset
-    configs/NAME.yaml of the same name applies."""
+    """Environment: doom_*, atari_*, toy_*, doom:my.cfg, any Gymnasium id, envpool:NAME, pettingzoo:FAMILY/NAME, or
+    module:Name for what a module of yours has or registers. A preset configs/NAME.yaml of the same name applies."""
 
     config: str | None = None
     """Preset to start from: a name in configs/ or the path of a YAML file. Flags win over it. Default: the preset that
@@ -168,11 +169,11 @@ class ModelConfig:
     """The network: an encoder for each kind of observation, a core, and the heads."""
 
     model: str = "actor_critic"
-    """A whole model registered by name with sf.model.registry.register_model."""
+    """A whole model: a name registered with sf.register_model, or module:Name."""
 
     encoder: str = "auto"
-    """auto (simple for images, mlp for vectors, several inputs concatenated), simple, atari, resnet, mlp, or a name
-    registered with sf.model.registry.register_encoder."""
+    """auto (simple for images, mlp for vectors, several inputs concatenated), simple, atari, resnet, mlp, a name
+    registered with sf.register_encoder, or module:Name."""
 
     encoder_mlp_layers: tuple[int, ...] = (512, 512)
     """Widths of the layers of the vector encoder."""
@@ -445,5 +446,8 @@ class Config:
             own = {name: tuple(value) if isinstance(value, list) else value for name, value in own.items()}
             parts[part.name] = dataclasses.replace(component, **own)
         if flags:
-            raise ValueError(f"unknown setting {', '.join(sorted(flags))}: see sf-train --help for the names")
+            name = min(flags)
+            nearest = difflib.get_close_matches(name, self.flat(), n=1)
+            hint = f"did you mean {nearest[0]}?" if nearest else "see sf-train --help for the names"
+            raise ValueError(f"unknown setting {name}: {hint}")
         return Config(**parts)

@@ -17,6 +17,7 @@ from typing import Any
 
 from sf import checkpoint, processes
 from sf.learner.worker import learner
+from sf.main_module import UNGUARDED, UNGUARDED_MESSAGE
 from sf.policy.worker import policy_worker
 from sf.processes import Child
 from sf.queues import STOP, wait
@@ -202,6 +203,9 @@ class Supervisor:
             # A wrong setting shows while a child sets itself up, and takes one sentence; the rest are faults.
             text = child.error["message"] if child.error["is_value_error"] else f"{child.name} failed: {cause}"
             self.failure = (ValueError if child.error["is_value_error"] else ChildError)(text)
+            return []
+        if child.process.exitcode == UNGUARDED:
+            self.failure = ValueError(UNGUARDED_MESSAGE)
             return []
         if child.error and child.error["is_final"]:
             self.failure = ChildError(f"{child.name}: {child.error['message']}")

@@ -20,7 +20,7 @@ FAST += ["--encoder_mlp_layers", "16", "--summaries_every_sec", "0.3", "--learne
 
 
 def command(tmp_path, *flags, env="toy_identity"):
-    return [sys.executable, "-m", "sf.train", "--env", env, "--train_dir", str(tmp_path), *FAST, *flags]
+    return [sys.executable, "-m", "sf", "--env", env, "--train_dir", str(tmp_path), *FAST, *flags]
 
 
 def start(tmp_path, *flags, env="toy_identity"):

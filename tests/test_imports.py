@@ -48,7 +48,7 @@ def test_a_module_imports_only_what_its_layer_may(path):
 )
 def test_a_rollout_worker_imports_no_torch(env):
     code = (
-        "import sys, sf.rollout.worker, sf.train, envs\n"
+        "import sys, sf.rollout.worker, sf.__main__, envs\n"
         f"envs.make_group({env!r}, 1, envs.EnvOptions(), seed=0, first_env_idx=0).close()\n"
         "assert not any(m == 'torch' or m.startswith('torch.') for m in sys.modules)"
     )

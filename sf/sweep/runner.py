@@ -89,7 +89,7 @@ class SweepRunner:
 
     def _start(self, run: SweepRun) -> None:
         place = self._free_places.pop(0)
-        command = [sys.executable, "-m", "sf.train", *run.arguments(self._directory)]
+        command = [sys.executable, "-m", "sf", *run.arguments(self._directory)]
         environment = dict(os.environ)
         if self._gpus:
             environment["CUDA_VISIBLE_DEVICES"] = str(self._gpus[place % len(self._gpus)])
