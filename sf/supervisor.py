@@ -213,15 +213,19 @@ class Supervisor:
                 self._diverged.add(child.idx)
             return []
         if not self._budget.spend(child.name, time.monotonic()):
-            text = (
-                f"{child.name} has died {self._budget.max_restarts + 1} times within {self._budget.window_s:g} s "
-                f"(--max_restarts, --restart_window_s), at last: {cause}"
-            )
-            if child.role == "evaluator":  # nobody depends on it
-                return [(child, {"kind": "say", "text": f"{text}\nThere are no evaluations any more"})]
-            self.failure = ChildError(text)
-            return []
+            return self._give_up(child, cause)
         return self._replace(child, cause)
+
+    def _give_up(self, child: Child, cause: str) -> list[Event]:
+        """It has died too often."""
+        text = (
+            f"{child.name} has died {self._budget.max_restarts + 1} times within {self._budget.window_s:g} s "
+            f"(--max_restarts, --restart_window_s), at last: {cause}"
+        )
+        if child.role == "evaluator":  # nobody depends on it
+            return [(child, {"kind": "say", "text": f"{text}\nThere are no evaluations any more"})]
+        self.failure = ChildError(text)
+        return []
 
     # Replacing
 
