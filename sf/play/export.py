@@ -53,6 +53,8 @@ def export_policy(policy: Policy, out: Path) -> Export:
     """
     if out.suffix not in _WRITERS:
         raise ValueError(f"out is {out}: its name must end with {' or '.join(_WRITERS)}, which says the format")
+    if out.suffix == ".onnx":
+        _require("onnx", "onnxscript", "onnxruntime")
     with _quiet():
         graph = trace(policy)
         data, run = _WRITERS[out.suffix](graph, _metadata(policy))
@@ -67,9 +69,6 @@ def export_policy(policy: Policy, out: Path) -> Export:
 
 
 def _onnx(graph: Graph, metadata: dict[str, Any]) -> tuple[bytes, Run]:
-    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ValueError(f"to export to ONNX needs {' and '.join(missing)}: pip install {' '.join(missing)}")
     import onnx  # noqa: PLC0415  an extra
 
     try:
@@ -140,6 +139,12 @@ def _described(tensors: Mapping[str, Tensor]) -> dict[str, str]:
         name: f"{str(tensor.dtype).removeprefix('torch.')} [{', '.join(map(str, ('N', *tensor.shape[1:])))}]"
         for name, tensor in tensors.items()
     }
+
+
+def _require(*packages: str) -> None:
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ValueError(f"an export to ONNX needs {' and '.join(missing)}: pip install {' '.join(missing)}")
 
 
 @contextmanager
