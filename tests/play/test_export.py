@@ -1,6 +1,5 @@
 """Exported policies compute what the trainer's network does, and act without torch and without the trainer."""
 
-import itertools
 import json
 import re
 import subprocess
@@ -76,7 +75,7 @@ class Own(nn.Module):
         self.layer = nn.Linear(space.shape[0], self.out_size)
 
     def forward(self, obs):
-        return self.layer(obs) + torch.zeros(len(obs), self.out_size)
+        return self.layer(obs) + torch.zeros(obs.shape[0], self.out_size)
 
 
 @register_encoder("export_untraceable")
@@ -348,7 +347,7 @@ def test_the_check_sees_another_weight_and_a_nan(exported):
 def test_what_differs_is_not_written(tmp_path, monkeypatch):
     policy, other = (Policy(untrained("CartPole-v1", seed=seed), "test") for seed in range(2))
     monkeypatch.setattr(export, "trace", lambda _: trace(other))
-    with pytest.raises(ValueError, match=r"would differ from PyTorch by \d\.\de\+0\d, where 0\.0001 is allowed"):
+    with pytest.raises(ValueError, match=r"would differ from PyTorch by \d\.\de\+0\d, where 0\.001 is allowed"):
         export_policy(policy, tmp_path / "policy.pt2")
     assert list(tmp_path.iterdir()) == []
 
@@ -380,7 +379,7 @@ def test_the_command_says_what_it_wrote(run_dir, tmp_path, monkeypatch, capsys):
     assert "CartPole-v1 after 1,234 env steps" in printed
     assert "inputs:  obs float32 [N, 4]\n" in printed
     assert "action_discrete int64 [N, 1], logits float32 [N, 2], value float32 [N]" in printed
-    assert re.search(r"largest difference from PyTorch: \S+ \(allowed: 0.0001\)", printed)
+    assert re.search(r"largest difference from PyTorch: \S+ \(allowed: 0.001\)", printed)
     assert [path.name for path in out.parent.iterdir()] == ["cartpole.pt2"]
 
 
@@ -407,12 +406,11 @@ def test_packages_that_are_missing_are_named_with_the_command(run_dir, tmp_path,
     assert "pip install onnx onnxscript onnxruntime" in capsys.readouterr().err
 
 
-def not_ours(path):
+def not_ours():
     node = onnx.helper.make_node("Identity", ["x"], ["y"])
     x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy")
     graph = onnx.helper.make_graph([node], "g", [x], [y])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10)
-    return model, path
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10)
 
 
 @pytest.mark.parametrize(
@@ -430,10 +428,17 @@ def test_a_file_that_cannot_be_used_is_said_in_one_sentence(tmp_path, content, m
     if isinstance(content, bytes):
         path.write_bytes(content)
     elif content is not None:
-        model, _ = not_ours(path)
+        model = not_ours()
         onnx.helper.set_model_props(model, content)
         onnx.save(model, path)
     with pytest.raises(ValueError, match=message):
+        load_policy(path)
+
+
+def test_without_onnxruntime_the_command_to_install_it_is_said(exported, monkeypatch):
+    _, path = exported("policy.onnx")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ValueError, match="pip install onnxruntime"):
         load_policy(path)
 
 
@@ -466,4 +471,4 @@ def test_the_examples_of_the_docs_run(exported, monkeypatch):
     names = {}
     for block in blocks:
         exec(block, names)
-    assert len(list(itertools.chain(names["obs"]))) == 4
+    assert names["action"] in (0, 1)
