@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from sf.api import train
     from sf.config import Config
     from sf.model.registry import register_encoder, register_model
-    from sf.play.policy import load_policy
+    from sf.play.load import load_policy
     from sf.starting_point import make_config
 
 _MODULES = {
     "Config": "sf.config",
-    "load_policy": "sf.play.policy",
+    "load_policy": "sf.play.load",
     "main": "sf.__main__",
     "make_config": "sf.starting_point",
     "register_encoder": "sf.model.registry",

@@ -14,7 +14,7 @@ from untrained import untrained
 
 from sf import checkpoint
 from sf.evaluations import BestCheckpoints, Evaluations
-from sf.play.policy import load_policy
+from sf.play.load import load_policy
 from sf.recovery import RecoveryMemory
 
 

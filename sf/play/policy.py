@@ -1,28 +1,21 @@
-"""A trained policy that acts by itself: no processes, no shared memory, no environment.
-
-policy = load_policy("train_dir/CartPole-v1")
-obs, _ = env.reset()
-action = policy.act(obs)
-"""
+"""A checkpoint that acts by itself, with torch: no processes, no shared memory, no environment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import gymnasium as gym
 import numpy as np
 import torch
 
 from envs import space_json
-from envs.actions import ActionSpec, decoder
-from envs.observations import ObsWriter, obs_arrays
 from sf import checkpoint
 from sf.checkpoint import MODEL, Checkpoint
 from sf.config import Config
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
+from sf.play.loaded import LoadedPolicy
 from sf.run_dir import RunDir
 
 
@@ -34,53 +27,35 @@ class Actions(NamedTuple):
     value: np.ndarray  # [M] float32, of the observations acted on
 
 
-class Policy:
+class Policy(LoadedPolicy):
     """What a checkpoint holds, ready to act.
 
-    env_id, env_steps: what it was trained on, and for how long. config: of its run. obs_space, action_space: as the
-    environment itself has them. network: an `sf.model` with its weights, in float32 and for inference only.
+    config: of its run. network: an `sf.model` with its weights, in float32 and for inference only.
     """
 
     def __init__(self, saved: Checkpoint, name: str, device: str = "cpu", seed: int = 0) -> None:
         """name: for messages. Raises ValueError where the checkpoint is of another version, or its model unknown."""
         if "action_space" not in saved.state:
             raise ValueError(f"{name} is older than this version, which keeps the spaces: resume its run once")
-        self.name = name
         self.config = Config().replace(**saved.state["config"])
-        self.env_id = self.config.run.env
-        self.env_steps: int = saved.state["env_steps"]
-        self.obs_space = space_json.from_json(saved.state["obs_space"])
-        self.action_space = space_json.from_json(saved.state["action_space"])
-        self.action_spec = ActionSpec.of(self.action_space)
+        super().__init__(
+            name,
+            self.config.run.env,
+            saved.state["env_steps"],
+            space_json.from_json(saved.state["obs_space"]),
+            space_json.from_json(saved.state["action_space"]),
+        )
         self.device = torch.device(device)
-        self._writer = ObsWriter(self.env_id, self.obs_space)
-        self.network = inference_model(self.config.model, self._writer.space, self.action_spec, "float32", self.device)
+        self.network = inference_model(self.config.model, self.flat_obs_space, self.action_spec, "float32", self.device)
         prefix = len(MODEL)
         self.network.load_state_dict({k[prefix:]: v for k, v in saved.tensors.items() if k.startswith(MODEL)})
-        self._decode = decoder(self.action_space)
         self._actors = Actors(self, 1, seed)
-        self._rows = obs_arrays(self.flat_obs_space, 1)
-        self._is_first = True
 
-    @property
-    def flat_obs_space(self) -> gym.spaces.Dict:
-        """As the network takes observations: a Dict of Boxes, see `envs.observations`."""
-        return self._writer.space
-
-    def reset(self) -> None:
-        """An episode begins: a recurrent policy forgets."""
-        self._is_first = True
-
-    def act(self, obs: Any, deterministic: bool = False) -> Any:
-        """The action for one observation, as the environment gives it, in the form that `env.step` takes.
-
-        deterministic: the most probable action instead of a random one. Raises ValueError for an observation that
-        does not fit `obs_space`.
-        """
-        self._writer.write(obs, {key: list(rows) for key, rows in self._rows.items()}, 0)
-        actions = self._actors.act(self._rows, np.array([self._is_first]), deterministic=deterministic)
-        self._is_first = False
-        return self._decode(actions.discrete[0], actions.continuous[0])
+    def _choose(
+        self, obs: Mapping[str, np.ndarray], first: np.ndarray, deterministic: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        actions = self._actors.act(obs, first, deterministic=deterministic)
+        return actions.discrete[0], actions.continuous[0]
 
 
 class Actors:
@@ -118,27 +93,10 @@ class Actors:
         return Actions(*(tensor.cpu().numpy() for tensor in (discrete, continuous, out.value)))
 
 
-def load_policy(
-    path: str | Path,
-    which: str = "latest",
-    policy_id: int = 0,
-    device: str = "cpu",
-    seed: int = 0,
-    say: Callable[[str], None] = print,
-) -> Policy:
-    """Load a policy from a run directory or from a checkpoint.
-
-    which: "latest" or "best" of a run. policy_id: of a run with several. seed: of the actions it draws.
-    Raises ValueError where there is no such checkpoint, or it cannot be used.
-    """
-    file, saved = find_checkpoint(path, which, policy_id, say)
-    return Policy(saved, str(file), device, seed)
-
-
 def find_checkpoint(
     path: str | Path, which: str = "latest", policy_id: int = 0, say: Callable[[str], None] = print
 ) -> tuple[Path, Checkpoint]:
-    """The file and its content; see `load_policy`."""
+    """The file and its content; see `sf.play.load`. Raises ValueError where there is none."""
     path = Path(path)
     if path.is_file():
         return path, checkpoint.load(path)

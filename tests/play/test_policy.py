@@ -6,7 +6,8 @@ from untrained import untrained
 
 from sf import checkpoint
 from sf.checkpoint import Checkpoint
-from sf.play.policy import Actors, Policy, load_policy
+from sf.play.load import load_policy
+from sf.play.policy import Actors, Policy
 
 
 def test_a_policy_acts_on_what_the_environment_returns():
