@@ -1,5 +1,4 @@
-"""A policy in an ONNX file, as `sf-export` writes it: acts with numpy and onnxruntime alone, without torch.
-"""
+"""A policy in an ONNX file, as `sf-export` writes it: acts with numpy and onnxruntime alone, without torch."""
 
 from __future__ import annotations
 
