@@ -19,20 +19,23 @@ import importlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
-from envs.group import EnvGroup, EnvSpec
+from envs.group import EnvGroup, EnvSpec, RenderedGroup
 from envs.gym_group import GymGroup
 from envs.options import EnvOptions
 from envs.parallel_group import ParallelEnv, ParallelGroup
 from envs.parallel_names import find_factory
+from envs.rendering import film_envs, film_matches, film_vector
 from envs.vector_group import VectorGroup
 
-# Modules with ENV_IDS, describe and make_group, imported (with their emulators) only when they are asked for.
+# Modules with ENV_IDS, describe, make_group and make_rendered_group, imported (with their emulators) only when they
+# are asked for.
 _FAMILIES = (
     (r"doom_", "envs.doom"),
     (r"atari_|ALE/|\w+NoFrameskip-v4$", "envs.atari"),
@@ -54,6 +57,12 @@ class MakeGroup(Protocol):
     ) -> EnvGroup: ...
 
 
+class MakeRenderedGroup(Protocol):
+    def __call__(
+        self, env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+    ) -> RenderedGroup: ...
+
+
 Describe = Callable[[str, EnvOptions], EnvSpec]
 
 
@@ -61,6 +70,7 @@ Describe = Callable[[str, EnvOptions], EnvSpec]
 class _Entry:
     describe: Describe
     make_group: MakeGroup
+    make_rendered_group: MakeRenderedGroup | None
 
 
 _registered: dict[str, _Entry] = {}
@@ -86,6 +96,19 @@ def make_group(
     return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
 
 
+def make_rendered_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """`make_group` for a group that can be looked at, and takes more time for a step.
+
+    Raises ValueError as `describe` does, and where nobody has said how to draw the environment.
+    """
+    make = _find(env_id).make_rendered_group
+    if make is None:
+        raise ValueError(f"env {env_id!r} cannot be drawn: envs.register it with a make_rendered_group")
+    return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
+
+
 def env_ids() -> list[str]:
     """All names that are known: it imports all families and entry points."""
     _load_entry_points()
@@ -93,14 +116,19 @@ def env_ids() -> list[str]:
     return sorted({*_registered, *families, *gym.registry})
 
 
-def register(env_id: str, *, describe: Describe, make_group: MakeGroup) -> None:
-    """Make `env_id` known. A later registration of the same name replaces the earlier one."""
-    _registered[env_id] = _Entry(describe, make_group)
+def register(
+    env_id: str, *, describe: Describe, make_group: MakeGroup, make_rendered_group: MakeRenderedGroup | None = None
+) -> None:
+    """Make `env_id` known. A later registration of the same name replaces the earlier one.
+
+    make_rendered_group: for those who want to look at it.
+    """
+    _registered[env_id] = _Entry(describe, make_group, make_rendered_group)
 
 
 def register_env(env_id: str, factory: Callable[..., gym.Env]) -> None:
     """Make the Gymnasium environment that `factory(**options.kwargs)` returns known as `env_id`."""
-    _registered[env_id] = _entry_of_singles(GymGroup, factory)
+    _registered[env_id] = _entry_of_singles(GymGroup, film_envs, factory)
 
 
 def register_parallel_env(env_id: str, factory: Callable[..., ParallelEnv]) -> None:
@@ -108,7 +136,7 @@ def register_parallel_env(env_id: str, factory: Callable[..., ParallelEnv]) -> N
 
     It has PettingZoo's ParallelEnv API, or what `envs.parallel_group.ParallelEnv` has of it.
     """
-    _registered[env_id] = _entry_of_singles(ParallelGroup, factory)
+    _registered[env_id] = _entry_of_singles(ParallelGroup, film_matches, factory)
 
 
 def register_vector_env(env_id: str, factory: Callable[..., VectorEnv]) -> None:
@@ -125,7 +153,17 @@ def register_vector_env(env_id: str, factory: Callable[..., VectorEnv]) -> None:
     ) -> EnvGroup:
         return VectorGroup(env_id, factory(num_envs=num_envs, **options.kwargs), seed, first_env_idx)
 
-    register(env_id, describe=_describer(make_vector_group), make_group=make_vector_group)
+    def make_rendered_group(
+        env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+    ) -> RenderedGroup:
+        return film_vector(env_id, partial(factory, num_envs=num_envs, **options.kwargs), seed, first_env_idx)
+
+    register(
+        env_id,
+        describe=_describer(make_vector_group),
+        make_group=make_vector_group,
+        make_rendered_group=make_rendered_group,
+    )
 
 
 def _find(env_id: str) -> _Entry:
@@ -135,12 +173,12 @@ def _find(env_id: str) -> _Entry:
         if re.match(pattern, env_id):
             family = importlib.import_module(module)
             if env_id in family.ENV_IDS:
-                return _Entry(family.describe, family.make_group)
+                return _Entry(family.describe, family.make_group, family.make_rendered_group)
     parallel_env = find_factory(env_id)
     if parallel_env is not None:
-        return _entry_of_singles(ParallelGroup, parallel_env)
+        return _entry_of_singles(ParallelGroup, film_matches, parallel_env)
     if env_id in gym.registry or _module_registers(env_id):
-        return _Entry(_describer(_make_gymnasium_group), _make_gymnasium_group)
+        return _Entry(_describer(_make_gymnasium_group), _make_gymnasium_group, _make_rendered_gymnasium_group)
     _load_entry_points()
     if env_id in _registered:
         return _registered[env_id]
@@ -171,7 +209,9 @@ def _load_entry_points() -> None:
             loaded()
 
 
-def _entry_of_singles(group_type: type[GymGroup] | type[ParallelGroup], factory: Callable[..., Any]) -> _Entry:
+def _entry_of_singles(
+    group_type: type[GymGroup] | type[ParallelGroup], film: Callable[..., RenderedGroup], factory: Callable[..., Any]
+) -> _Entry:
     """For environments that are made one by one."""
 
     def make_group_of_singles(
@@ -186,7 +226,13 @@ def _entry_of_singles(group_type: type[GymGroup] | type[ParallelGroup], factory:
         envs = [factory(**options.kwargs) for _ in range(num_envs)]
         return group_type(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
 
-    return _Entry(_describer(make_group_of_singles), make_group_of_singles)
+    def make_rendered_group_of_singles(
+        env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+    ) -> RenderedGroup:
+        makes = [partial(factory, **options.kwargs)] * num_envs
+        return film(env_id, makes, options, seed, first_env_idx)
+
+    return _Entry(_describer(make_group_of_singles), make_group_of_singles, make_rendered_group_of_singles)
 
 
 def _describer(make: MakeGroup) -> Describe:
@@ -214,3 +260,20 @@ def _make_gymnasium_group(
     except (gym.error.Error, ImportError, TypeError) as error:
         raise ValueError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}") from error
     return GymGroup(env_id, envs, seed, first_env_idx, frameskip)
+
+
+def _make_rendered_gymnasium_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """Single environments where there are any: few vectorised ones draw."""
+    kwargs: dict[str, Any] = options.kwargs
+    gym_spec = gym.registry[env_id.rpartition(":")[2]]
+    try:
+        if gym_spec.entry_point is None:
+            mode = "vector_entry_point"
+            make_vec = partial(gym.make_vec, env_id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
+            return film_vector(env_id, make_vec, seed, first_env_idx)
+        makes = [partial(gym.make, env_id, disable_env_checker=True, **kwargs)] * num_envs
+        return film_envs(env_id, makes, options, seed, first_env_idx)
+    except (gym.error.Error, ImportError, TypeError) as error:
+        raise ValueError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}") from error
