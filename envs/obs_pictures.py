@@ -36,15 +36,16 @@ class ObsPainter:
         self._writer.write(obs, self._rows, 0)
         if self._image is not None:
             return _as_rgb(self._rows[self._image][0])
-        return np.concatenate([self._cells(key) for key in self._rows])
+        columns = min(_COLUMNS, max(rows[0].size for rows in self._rows.values()))
+        return np.concatenate([self._cells(key, columns) for key in self._rows])
 
-    def _cells(self, key: str) -> np.ndarray:
+    def _cells(self, key: str, columns: int) -> np.ndarray:
         values = self._rows[key][0].astype(np.float64)
         low, width = self._bounds[key]
         with np.errstate(over="ignore", invalid="ignore"):
             share = np.where(width <= _WIDEST_BOUND, (values - low) / width, 0.5 + 0.5 * values / (1 + np.abs(values)))
         bright = np.nan_to_num(255 * share.clip(0, 1)).astype(np.uint8).ravel()
-        cells = np.zeros((-(-bright.size // _COLUMNS), _COLUMNS), np.uint8)
+        cells = np.zeros((-(-bright.size // columns), columns), np.uint8)
         cells.flat[: bright.size] = bright
         picture = cells.repeat(_CELL, axis=0).repeat(_CELL, axis=1)
         picture[::_CELL] = picture[:, ::_CELL] = 64  # a grid, so that neighbours of one colour can be told apart

@@ -45,6 +45,12 @@ class FilmedEngine(vizdoom.DoomGame):
         drawn, self._drawn = self._drawn, []
         return drawn
 
+    def load_config(self, config: str) -> bool:
+        """Of a scenario, which is filmed beside the one that is played: so health and ammunition may be shown."""
+        loaded = super().load_config(config)
+        self.set_render_hud(True)
+        return loaded
+
     def set_screen_resolution(self, resolution: vizdoom.ScreenResolution) -> None:
         super().set_screen_resolution(vizdoom.ScreenResolution.RES_640X480)
 
