@@ -48,7 +48,8 @@ class AtariCamera:
                 screens, *_ = twin.step(actions[n : n + 1])
                 self._begin(n, screens)
             else:
-                self._play(n, actions[n : n + 1])
+                same = self._play(n, actions[n : n + 1])
+                assert same == (points[n], terminated[n], truncated[n]), "the twin plays another game"
                 self._returns[n] += points[n]
         self._ended = terminated | truncated
         self._returns[self._ended] = 0.0
@@ -67,12 +68,16 @@ class AtariCamera:
         self._latest[n] = screens[0, 0].copy()
         self.films[n].begin(self._latest[n])
 
-    def _play(self, n: int, action: np.ndarray) -> None:
+    def _play(self, n: int, action: np.ndarray) -> tuple[float, bool, bool]:
+        """Returns points, terminated and truncated."""
+        total = 0.0
         for _ in range(self._frameskip):
-            screens, _, terminated, truncated, _ = self._twins[n].step(action)
+            screens, points, terminated, truncated, _ = self._twins[n].step(action)
+            total += points[0]
             screen = screens[0, 0].copy()
             # Some things are drawn on every second frame only: on a television they do not flicker.
             self.films[n].add(np.maximum(screen, self._latest[n]))
             self._latest[n] = screen
             if terminated[0] or truncated[0]:
                 break
+        return total, terminated[0], truncated[0]

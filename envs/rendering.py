@@ -130,8 +130,8 @@ class VectorCamera(VectorWrapper):
         self._ended = np.zeros(env.num_envs, bool)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        obs, info = self.env.reset(seed=seed, options=options)
         which = np.ones(self.num_envs, bool) if options is None else options["reset_mask"]
+        obs, info = self.env.reset(seed=seed, options=options)  # which may take the mask out of `options`
         self._film(obs, begins=which, plays=np.zeros(self.num_envs, bool))
         return obs, info
 

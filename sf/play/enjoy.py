@@ -50,7 +50,7 @@ class EnjoyFlags:
     """Write to this file, .mp4 or .gif, instead of showing a window."""
 
     fps: float | None = None
-    """Pictures a second. Default: as many as the environment has, at most 60, in a gif 20."""
+    """Pictures a second. Default: as many as the environment has, at most 60, in a gif 12.5."""
 
     speed: float = 1.0
     """1: real time, as fast as the environment says it runs; 2: twice as fast."""

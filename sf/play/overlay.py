@@ -50,9 +50,11 @@ class Grid:
             rows = -(-num_panels // columns)
             room_w, room_h = limit[0] / columns - _GAP, limit[1] / rows - CAPTION_HEIGHT - _GAP
             scale = min(room_w / width, room_h / height)
+            scale = min(scale, max(1.0, _MAX_HEIGHT // height))
+            legible = min(room_w / _MIN_WIDTH, 1.0)
             empty = columns * rows - num_panels
-            choices.append((min(scale, max(1.0, _MAX_HEIGHT // height)), -empty, -abs(columns - rows), columns))
-        scale, _, _, self._columns = max(choices)
+            choices.append((scale * legible, -empty, -abs(columns - rows), columns, scale))
+        *_, self._columns, scale = max(choices)
         scale = max(int(scale), 1) if scale >= 1 else scale  # whole pixels stay sharp
         self._shown = (max(1, int(width * scale)), max(1, int(height * scale)))  # width, height
         panel_w = max(self._shown[0], min(_MIN_WIDTH, limit[0] // self._columns - _GAP)) + _GAP

@@ -38,8 +38,8 @@ class Video:
         self._process: subprocess.Popen[bytes] | None = None
         self._num_left = 0
         self.is_full = False
-        # A browser shows a gif no faster, and it is large as it is.
-        self.max_fps, self.limit = (20.0, (640, 640)) if path.suffix == ".gif" else (60.0, (1920, 1080))
+        # A gif of more would be too large to be of use: it has nothing like motion compensation.
+        self.max_fps, self.limit = (12.5, (640, 480)) if path.suffix == ".gif" else (60.0, (1920, 1080))
 
     def open(self, size: tuple[int, int], fps: float, title: str) -> None:
         """size: width and height, even numbers. Raises ValueError where no file can be written there."""
@@ -84,7 +84,11 @@ class Video:
             self.close()
             raise ValueError(f"{self._path} cannot be written: {_last_line(errors)}")
         self._process = None
-        self._temporary.replace(self._path)
+        try:
+            self._temporary.replace(self._path)
+        except OSError as error:
+            self.close()
+            raise ValueError(f"{self._path} cannot be written: {error}") from None
 
     def close(self) -> None:
         """Leave nothing of a video that is not finished."""
