@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from typing import Protocol, cast
+from typing import Protocol
 
 import numpy as np
 
@@ -87,9 +87,14 @@ def make_rendered_group(
 ) -> RenderedGroup:
     """Raises as `make_group` does."""
     spec = describe(env_id, options)
-    start: Callable[[int], Game] = partial(FilmedGame, _starter(env_id, options, spec), env_id in MATCHES)
-    group = DoomGroup(spec, start, _seeds(num_envs, seed, first_env_idx))
-    return FilmedGroup(group, cast("list[FilmedGame]", group.games), TICS_PER_S)
+    seeds = _seeds(num_envs, seed, first_env_idx)
+    cameras: dict[int, FilmedGame] = {}  # by seed: the games start at once
+
+    def start(seed: int) -> FilmedGame:
+        cameras[seed] = FilmedGame(_starter(env_id, options, spec), env_id in MATCHES, seed)
+        return cameras[seed]
+
+    return FilmedGroup(DoomGroup(spec, start, seeds), [cameras[seed] for seed in seeds], TICS_PER_S)
 
 
 def _starter(env_id: str, options: EnvOptions, spec: EnvSpec) -> Callable[..., Game]:
@@ -117,18 +122,18 @@ class DoomGroup:
             for future in starts:
                 if future.exception() is None:
                     started.callback(future.result().close)
-            self.games = [future.result() for future in starts]  # of each environment
+            self._games = [future.result() for future in starts]
             self._started = started.pop_all()  # nothing was raised: closing them is up to `close`
 
     def reset(self, obs: ObsRows) -> None:
-        self._truncated = [False] * len(self.games)
-        for e, game in enumerate(self.games):
+        self._truncated = [False] * len(self._games)
+        for e, game in enumerate(self._games):
             game.reset(self._rows_of(e, obs))
 
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         episodes = []
         choices = discrete.tolist()
-        for e, game in enumerate(self.games):
+        for e, game in enumerate(self._games):
             actors = self._actors_of(e)
             rows = self._rows_of(e, obs)
             was_truncated = self._truncated[e]
@@ -152,7 +157,7 @@ class DoomGroup:
 
     def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
         env_idx, agent_idx = divmod(actor_idx, self.spec.num_agents)
-        self.games[env_idx].set_shaping(agent_idx, weights.tolist())
+        self._games[env_idx].set_shaping(agent_idx, weights.tolist())
 
     def close(self) -> None:
         """End all engines. A failure to end one does not keep the others."""

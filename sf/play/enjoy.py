@@ -88,7 +88,9 @@ class Screen(Protocol):
         """Returns whether to go on."""
         ...
 
-    def finish(self) -> None: ...
+    def finish(self) -> bool:
+        """Returns whether it leaves a file."""
+        ...
 
     def close(self) -> None: ...
 
@@ -153,11 +155,11 @@ def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
         num_envs = min(flags.episodes, max(1, MAX_PANELS // num_agents))
         with closing(envs.make_rendered_group(env, num_envs, options, seed=flags.seed, first_env_idx=0)) as group:
             played = _play(flags, env, policies, group, num_envs, screen, interrupt)
-        screen.finish()
+        has_file = screen.finish()
     _say_summary(played, list(policies))
-    if flags.video is not None:
-        full = f"; it is as long as --max_seconds {flags.max_seconds:g} lets it be" if screen.is_full else ""
-        print(f"video: {flags.video}{full}")
+    if has_file:
+        is_cut = screen.is_full and len(played) < flags.episodes * num_agents
+        print(f"video: {flags.video}{f', cut off by --max_seconds {flags.max_seconds:g}' if is_cut else ''}")
 
 
 def _screen(flags: EnjoyFlags, interrupt: _Interrupt) -> Screen:

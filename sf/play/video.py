@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -74,12 +73,11 @@ class Video:
         self.is_full = self._num_left <= 0
         return not self.is_full
 
-    def finish(self) -> None:
-        """Raises ValueError where the file could not be written."""
+    def finish(self) -> bool:
+        """Returns whether there is a file, for which it takes a picture. Raises ValueError where it was not written."""
         if self._process is None:
-            return
-        with suppress(BrokenPipeError):  # ffmpeg has ended, and its status says why
-            _, errors = self._process.communicate()
+            return False
+        _, errors = self._process.communicate()
         if self._process.returncode != 0:
             self.close()
             raise ValueError(f"{self._path} cannot be written: {_last_line(errors)}")
@@ -89,6 +87,7 @@ class Video:
         except OSError as error:
             self.close()
             raise ValueError(f"{self._path} cannot be written: {error}") from None
+        return True
 
     def close(self) -> None:
         """Leave nothing of a video that is not finished."""

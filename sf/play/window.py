@@ -21,7 +21,8 @@ class Window:
     def __init__(self, interrupted: Callable[[], bool]) -> None:
         """interrupted: whether to stop waiting, also in a pause.
 
-        Raises ValueError where there is no screen to show a window on, or pygame is missing."""
+        Raises ValueError where there is no screen to show a window on, or pygame is missing.
+        """
         if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")):
             raise ValueError(
                 "there is no screen here (neither DISPLAY nor WAYLAND_DISPLAY is set): give --video FILE.mp4"
@@ -66,8 +67,9 @@ class Window:
                 return True
         return False
 
-    def finish(self) -> None:
-        """Nothing is left to do."""
+    def finish(self) -> bool:
+        """Nothing is left behind."""
+        return False
 
     def close(self) -> None:
         self._pygame.display.quit()
