@@ -129,7 +129,7 @@ class RenderedGroup(EnvGroup, Protocol):
         """What there was to see of each view in the last step, oldest first: [H, W, 3] uint8, RGB.
 
         All of them are of the episode that the actions were for; what it began with comes with its first step. Empty
-        where the actions were ignored.
+        where the actions were ignored, and where an episode ended before there was more to see.
         """
         ...
 

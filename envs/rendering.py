@@ -35,6 +35,7 @@ class Film:
 
     def begin(self, picture: np.ndarray) -> None:
         """An episode begins with this picture."""
+        self._pictures += self._beginning  # all that there was to see of the one before
         self._beginning = [picture]
 
     def add(self, picture: np.ndarray) -> None:

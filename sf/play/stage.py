@@ -45,21 +45,22 @@ class Stage:
         returns = [ended[n].episode_return if n in ended else r for n, r in enumerate(returns)]
         live = [v for v in range(len(pictures)) if not self._is_over(v)]
         for v in live:
-            self._num_steps[self._actors_of[v]] += bool(pictures[v])
+            has_stepped = pictures[v] or not ended.keys().isdisjoint(self._actors_of[v])
+            self._num_steps[self._actors_of[v]] += bool(has_stepped)
         captions = {v: (self._title(v), self._text(v, returns, values)) for v in live}
         for n, episode in ended.items():
             self._latest[n] = episode
             self._match_idx[n] += self._num_envs
             self._num_steps[n] = 0
         # A view that has fewer pictures than others, as its episode ended, shows its last one meanwhile.
-        num_moments = max((len(pictures[v]) for v in live), default=0)
+        num_moments = max(1, *(len(of_view) for of_view in pictures))
         for moment in range(num_moments):
             for v in live:
-                if pictures[v]:
-                    idx = min(moment, len(pictures[v]) - 1)
-                    is_last = moment == num_moments - 1
-                    result = self._result(v) if is_last and self._is_over(v) else ()
-                    self._panels[v] = Panel(pictures[v][idx], *captions[v], result)
+                before = self._panels[v]
+                shown = pictures[v][: moment + 1] or ([before.picture] if before else [])
+                result = self._result(v) if moment == num_moments - 1 and self._is_over(v) else ()
+                if shown:
+                    self._panels[v] = Panel(shown[-1], *captions[v], result)
             yield self.panels()
 
     def panels(self) -> list[Panel]:

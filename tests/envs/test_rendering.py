@@ -11,6 +11,7 @@ import envs
 from envs import EnvOptions, StepResult, make_group, make_rendered_group
 from envs.match_toys import CountingMatch
 from envs.obs_pictures import ObsPainter
+from envs.rendering import Film
 
 
 class Drawn(gym.Env):
@@ -92,6 +93,16 @@ def test_the_pictures_of_a_step_are_of_the_episode_it_belongs_to():
     ]
     assert [returns for _, returns, *_ in steps] == [[1.0], [0.0], [1.0], [2.0], [0.0], [1.0]]
     assert (group.num_views, group.pictures_per_s) == (1, 25.0)
+
+
+def test_an_episode_that_ends_before_it_is_drawn_again_shows_its_beginning():
+    first, second = np.zeros((2, 2, 3), np.uint8), np.ones((2, 2, 3), np.uint8)
+    film = Film()
+    film.begin(first)
+    film.begin(second)
+    assert film.cut() == [first]
+    film.add(second)
+    assert len(film.cut()) == 2
 
 
 def test_a_repeated_action_has_a_picture_of_every_repetition():
@@ -191,9 +202,10 @@ def test_atari_is_filmed_in_colour_while_the_policy_sees_its_own_frames():
     assert max(differences) < 3.0  # of 255: the emulator's greys are not quite those of Pillow
 
 
-def test_a_doom_game_is_filmed_without_the_policy_seeing_a_difference():
-    group, steps = watch("doom_basic", 90)
-    native = make_group("doom_basic", 1, EnvOptions(), seed=3, first_env_idx=0)
+@pytest.mark.parametrize("env_id", ["doom_basic", "doom_my_way_home"])
+def test_a_doom_game_is_filmed_without_the_policy_seeing_a_difference(env_id):
+    group, steps = watch(env_id, 90)
+    native = make_group(env_id, 1, EnvOptions(), seed=3, first_env_idx=0)
     rng = np.random.default_rng(0)
     memory, result = Memory(native), StepResult.empty(1)
     native.reset(memory.rows)

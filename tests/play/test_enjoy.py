@@ -85,6 +85,13 @@ def test_a_panel_goes_on_with_the_next_episode_and_stands_still_after_its_last()
     assert (second.picture[0, 0, 0], second.result) == (14, ("return 8.00", "2 steps"))
 
 
+def test_a_result_is_shown_though_the_last_step_had_nothing_to_see():
+    stage = Stage("env", ["a"], np.zeros((1, 1), np.int64), num_envs=1, num_views=1)
+    list(stage.step([[picture(1)]], [1.0], np.zeros(1), []))
+    (panels,) = stage.step([[]], [0.0], np.zeros(1), [played(0, 5.0)])
+    assert (panels[0].picture[0, 0, 0], panels[0].result) == (1, ("return 5.00", "2 steps"))
+
+
 def test_the_agents_of_a_match_are_named_by_their_policies():
     lineups = np.array([[0, 1], [1, 0]])
     one_view = Stage("env", ["red", "blue"], lineups, num_envs=1, num_views=1)
