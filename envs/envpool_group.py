@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
 
-from envs.group import EnvGroup, EnvSpec
+from envs.group import EnvGroup, EnvSpec, RenderedGroup
 from envs.options import EnvOptions
+from envs.rendering import film_vector
 from envs.seeding import env_seed
 from envs.vector_group import VectorGroup
 
@@ -36,6 +38,20 @@ def make_group(
     `options.kwargs` are keyword arguments of `envpool.make`. Raises ValueError where EnvPool is not installed, or does
     not know the environment or an argument.
     """
+    env = _pool(env_id, num_envs, options, seed, first_env_idx, core)
+    return VectorGroup(env_id, env, seed, first_env_idx, frameskip=env.frameskip)
+
+
+def make_rendered_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """Its pictures are of what the policy sees. Raises ValueError as `make_group` does."""
+    return film_vector(
+        env_id, partial(_pool, env_id, num_envs, options, seed, first_env_idx, None), seed, first_env_idx
+    )
+
+
+def _pool(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_idx: int, core: int | None) -> _Pool:
     try:
         envpool = importlib.import_module("envpool")
     except ImportError as error:
@@ -55,19 +71,20 @@ def make_group(
             pool = envpool.make_gymnasium(name, num_envs=num_envs, seed=env_seed(seed, first_env_idx), **kwargs)
         except (TypeError, ValueError) as error:
             raise ValueError(f"env {env_id!r} with {kwargs}: {error}") from error
-        env = _Pool(pool)
+        env = _Pool(pool, pool.config.get("frame_skip", 1))
     if pool.config["max_num_players"] > 1:
         raise ValueError(f"env {env_id!r}: it has several players, which is not supported through EnvPool")
-    return VectorGroup(env_id, env, seed, first_env_idx, frameskip=pool.config.get("frame_skip", 1))
+    return env
 
 
 class _Pool(VectorWrapper):
     """With the bounds that EnvPool means, and without a seed at `reset`: it was given when the pool was made."""
 
-    def __init__(self, pool: VectorEnv) -> None:
+    def __init__(self, pool: VectorEnv, frameskip: int) -> None:
         super().__init__(pool)
         self.single_observation_space = _unbounded_where_meant(pool.single_observation_space)
         self.single_action_space = _unbounded_where_meant(pool.single_action_space)
+        self.frameskip = frameskip
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         return self.env.reset(options=options)

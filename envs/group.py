@@ -114,3 +114,25 @@ class ShapedGroup(EnvGroup, Protocol):
         They are hyperparameters of the policy that plays the actor. Before the first call they are those of `spec`.
         """
         ...
+
+
+class RenderedGroup(EnvGroup, Protocol):
+    """A group that can be looked at: what `envs.make_rendered_group` makes.
+
+    An environment has one view, or one for each of its agents: view v belongs to environment v // num_views.
+    """
+
+    num_views: int  # of an environment
+    pictures_per_s: float  # of each view, where the environment runs in real time
+
+    def pictures(self) -> list[list[np.ndarray]]:
+        """What there was to see of each view in the last step, oldest first: [H, W, 3] uint8, RGB.
+
+        All of them are of the episode that the actions were for; what it began with comes with its first step. Empty
+        where the actions were ignored, and where an episode ended before there was more to see.
+        """
+        ...
+
+    def returns(self) -> list[float]:
+        """[N] `Episode.episode_return` so far, of the episodes that are under way after the last step."""
+        ...

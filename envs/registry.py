@@ -21,29 +21,38 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
-from envs.group import EnvGroup, EnvSpec
-from envs.gym_group import GymGroup
+from envs.entries import (
+    Describe,
+    Entry,
+    MakeGroup,
+    MakeRenderedGroup,
+    entry_of_either,
+    entry_of_envs,
+    entry_of_matches,
+    entry_of_vector,
+    gymnasium_entry,
+)
+from envs.group import EnvGroup, EnvSpec, RenderedGroup
 from envs.named_objects import attribute, import_module
 from envs.options import EnvOptions
-from envs.parallel_group import ParallelEnv, ParallelGroup
+from envs.parallel_group import ParallelEnv
 from envs.parallel_names import find_factory
-from envs.vector_group import VectorGroup
 
-# Modules with ENV_IDS, describe and make_group, imported (with their emulators) only when they are asked for.
+# Modules with ENV_IDS, describe, make_group and make_rendered_group, imported (with their emulators) only when they
+# are asked for.
 _FAMILIES = (
     (r"doom_", "envs.doom"),
     (r"atari_|ALE/|\w+NoFrameskip-v4$", "envs.atari"),
     (r"toy_match_", "envs.match_toys"),
     (r"toy_", "envs.toys"),
 )
-# Modules with describe and make_group alone: what follows the prefix is not for us to look up.
+# The same without ENV_IDS: what follows the prefix is not for us to look up.
 _PREFIXES = {"doom:": "envs.doom", "envpool:": "envs.envpool_group"}
 
 GymFactory = TypeVar("GymFactory", bound=Callable[..., gym.Env])
@@ -51,29 +60,7 @@ ParallelFactory = TypeVar("ParallelFactory", bound=Callable[..., ParallelEnv])
 VectorFactory = TypeVar("VectorFactory", bound=Callable[..., VectorEnv])
 
 
-class MakeGroup(Protocol):
-    def __call__(
-        self,
-        env_id: str,
-        num_envs: int,
-        options: EnvOptions,
-        *,
-        seed: int,
-        first_env_idx: int,
-        core: int | None = None,
-    ) -> EnvGroup: ...
-
-
-Describe = Callable[[str, EnvOptions], EnvSpec]
-
-
-@dataclass(frozen=True)
-class _Entry:
-    describe: Describe
-    make_group: MakeGroup
-
-
-_registered: dict[str, _Entry] = {}
+_registered: dict[str, Entry] = {}
 
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
@@ -96,6 +83,19 @@ def make_group(
     return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
 
 
+def make_rendered_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """`make_group` for a group that can be looked at, and takes more time for a step.
+
+    Raises ValueError as `describe` does, and where nobody has said how to draw the environment.
+    """
+    make = _find(env_id).make_rendered_group
+    if make is None:
+        raise ValueError(f"env {env_id!r} cannot be drawn: envs.register it with a make_rendered_group")
+    return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
+
+
 def env_ids() -> list[str]:
     """All names that are known: it imports all families and entry points."""
     _load_entry_points()
@@ -103,9 +103,14 @@ def env_ids() -> list[str]:
     return sorted({*_registered, *families, *gym.registry})
 
 
-def register(env_id: str, *, describe: Describe, make_group: MakeGroup) -> None:
-    """Make `env_id` known. A later registration of the same name replaces the earlier one."""
-    _registered[env_id] = _Entry(describe, make_group)
+def register(
+    env_id: str, *, describe: Describe, make_group: MakeGroup, make_rendered_group: MakeRenderedGroup | None = None
+) -> None:
+    """Make `env_id` known. A later registration of the same name replaces the earlier one.
+
+    make_rendered_group: for those who want to look at it.
+    """
+    _registered[env_id] = Entry(describe, make_group, make_rendered_group)
 
 
 def register_env(env_id: str, factory: GymFactory | None = None) -> Callable[[GymFactory], GymFactory]:
@@ -113,7 +118,7 @@ def register_env(env_id: str, factory: GymFactory | None = None) -> Callable[[Gy
 
     Without `factory` it decorates one, a class or a function.
     """
-    return _registrar(env_id, factory, lambda own: _entry_of_singles(GymGroup, own))
+    return _registrar(env_id, factory, entry_of_envs)
 
 
 def register_parallel_env(
@@ -124,7 +129,7 @@ def register_parallel_env(
     It has PettingZoo's ParallelEnv API, or what `envs.parallel_group.ParallelEnv` has of it. Without `factory` it
     decorates one.
     """
-    return _registrar(env_id, factory, lambda own: _entry_of_singles(ParallelGroup, own))
+    return _registrar(env_id, factory, entry_of_matches)
 
 
 def register_vector_env(env_id: str, factory: VectorFactory | None = None) -> Callable[[VectorFactory], VectorFactory]:
@@ -132,10 +137,10 @@ def register_vector_env(env_id: str, factory: VectorFactory | None = None) -> Ca
 
     Without `factory` it decorates one.
     """
-    return _registrar(env_id, factory, _entry_of_vector)
+    return _registrar(env_id, factory, entry_of_vector)
 
 
-def _registrar(env_id: str, factory: Any, entry_of: Callable[[Any], _Entry]) -> Callable[[Any], Any]:
+def _registrar(env_id: str, factory: Any, entry_of: Callable[[Any], Entry]) -> Callable[[Any], Any]:
     def decorate(decorated: Any) -> Any:
         _registered[env_id] = entry_of(decorated)
         return decorated
@@ -145,7 +150,7 @@ def _registrar(env_id: str, factory: Any, entry_of: Callable[[Any], _Entry]) -> 
     return decorate
 
 
-def _find(env_id: str) -> _Entry:
+def _find(env_id: str) -> Entry:
     entry = _registered.get(env_id) or _find_in_family(env_id) or _find_by_spelling(env_id)
     if entry is None:
         _load_entry_points()
@@ -160,7 +165,7 @@ def _find(env_id: str) -> _Entry:
     return entry
 
 
-def _find_in_family(env_id: str) -> _Entry | None:
+def _find_in_family(env_id: str) -> Entry | None:
     modules = [module for prefix, module in _PREFIXES.items() if env_id.startswith(prefix)]
     modules += [
         module
@@ -170,26 +175,26 @@ def _find_in_family(env_id: str) -> _Entry | None:
     if not modules:
         return None
     family = importlib.import_module(modules[0])
-    return _Entry(family.describe, family.make_group)
+    return Entry(family.describe, family.make_group, family.make_rendered_group)
 
 
-def _find_by_spelling(env_id: str) -> _Entry | None:
+def _find_by_spelling(env_id: str) -> Entry | None:
     parallel_env = find_factory(env_id)
     if parallel_env is not None:
-        return _entry_of_singles(ParallelGroup, parallel_env)
+        return entry_of_matches(parallel_env)
     if env_id in gym.registry:
-        return _Entry(_describer(_make_gymnasium_group), _make_gymnasium_group)
+        return gymnasium_entry()
     return _find_in_module(env_id) if ":" in env_id else None
 
 
-def _find_in_module(env_id: str) -> _Entry:
+def _find_in_module(env_id: str) -> Entry:
     """By what importing the module of "module:Name" registers, or its class or function of that name."""
     module_name, _, name = env_id.partition(":")
     module = import_module(module_name, f"env {env_id!r}")
     if name in _registered:
         return _registered[name]
     if name in gym.registry:
-        return _Entry(_describer(_make_gymnasium_group), _make_gymnasium_group)
+        return gymnasium_entry()
     factory = attribute(module, name)
     if factory is None:
         raise ValueError(
@@ -197,8 +202,8 @@ def _find_in_module(env_id: str) -> _Entry:
             "that name"
         )
     if inspect.isclass(factory) and issubclass(factory, VectorEnv):
-        return _entry_of_vector(factory)
-    return _entry_of_singles(_group_of_either_kind, factory)
+        return entry_of_vector(factory)
+    return entry_of_either(factory)
 
 
 def _load_entry_points() -> None:
@@ -206,79 +211,3 @@ def _load_entry_points() -> None:
         loaded = entry_point.load()  # a module that registers when it is imported, or a function that does
         if callable(loaded):
             loaded()
-
-
-def _group_of_either_kind(env_id: str, envs: list[Any], seed: int, first_env_idx: int, frameskip: int) -> EnvGroup:
-    group_type = ParallelGroup if hasattr(envs[0], "possible_agents") else GymGroup
-    return group_type(env_id, envs, seed, first_env_idx, frameskip)
-
-
-def _entry_of_singles(group: Callable[..., EnvGroup], factory: Callable[..., Any]) -> _Entry:
-    """For environments that are made one by one. group: makes one of them."""
-
-    def make_group_of_singles(
-        env_id: str,
-        num_envs: int,
-        options: EnvOptions,
-        *,
-        seed: int,
-        first_env_idx: int,
-        core: int | None = None,
-    ) -> EnvGroup:
-        _require_arguments(env_id, factory, options.kwargs)
-        envs = [factory(**options.kwargs) for _ in range(num_envs)]
-        return group(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
-
-    return _Entry(_describer(make_group_of_singles), make_group_of_singles)
-
-
-def _entry_of_vector(factory: Callable[..., VectorEnv]) -> _Entry:
-    def make_vector_group(
-        env_id: str,
-        num_envs: int,
-        options: EnvOptions,
-        *,
-        seed: int,
-        first_env_idx: int,
-        core: int | None = None,
-    ) -> EnvGroup:
-        kwargs = {"num_envs": num_envs, **options.kwargs}
-        _require_arguments(env_id, factory, kwargs)
-        return VectorGroup(env_id, factory(**kwargs), seed, first_env_idx)
-
-    return _Entry(_describer(make_vector_group), make_vector_group)
-
-
-def _require_arguments(env_id: str, factory: Callable[..., Any], kwargs: dict[str, Any]) -> None:
-    """Raises ValueError for arguments that it does not take; a TypeError from within it is its own affair."""
-    try:
-        inspect.signature(factory).bind(**kwargs)
-    except TypeError as error:
-        raise ValueError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from None
-
-
-def _describer(make: MakeGroup) -> Describe:
-    def describe_by_making(env_id: str, options: EnvOptions) -> EnvSpec:
-        group = make(env_id, 1, options, seed=0, first_env_idx=0)
-        group.close()
-        return group.spec
-
-    return describe_by_making
-
-
-def _make_gymnasium_group(
-    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
-) -> EnvGroup:
-    """Gymnasium's own vectorised version where there is one, else single environments."""
-    kwargs: dict[str, Any] = options.kwargs
-    frameskip = options.env_frameskip or 1
-    gym_spec = gym.registry[env_id.rpartition(":")[2]]
-    try:
-        if gym_spec.vector_entry_point is not None and frameskip == 1:
-            vector_env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
-            return VectorGroup(env_id, vector_env, seed, first_env_idx)
-        # The group checks what it needs itself, at a fraction of the time that the passive checker takes.
-        envs = [gym.make(env_id, disable_env_checker=True, **kwargs) for _ in range(num_envs)]
-    except (gym.error.Error, ImportError, TypeError) as error:
-        raise ValueError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}") from error
-    return GymGroup(env_id, envs, seed, first_env_idx, frameskip)

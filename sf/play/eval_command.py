@@ -105,7 +105,7 @@ def _run(flags: EvalFlags) -> None:
     from sf.play.evaluation import EvaluationTask, evaluate  # noqa: PLC0415
     from sf.torch_runtime import resolve_device  # noqa: PLC0415
 
-    policies = _policies(flags)
+    policies = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy)
     config = Config().replace(**next(iter(policies.values())).state["config"])
     task = EvaluationTask(
         env=config.run.env,
@@ -144,17 +144,19 @@ def overridden(options: EnvOptions, override: tuple[str, ...]) -> EnvOptions:
         raise ValueError(f"override is {' '.join(override)!r}: a value is of the wrong kind") from None
 
 
-def _policies(flags: EvalFlags) -> dict[str, Checkpoint]:
-    """By name. Raises ValueError where one is missing, or they cannot play the same environment."""
+def find_policies(run: Path, against: tuple[Path, ...], which: str, policy_id: int | None) -> dict[str, Checkpoint]:
+    """By name, those of `run` first; see `EvalFlags`.
+
+    Raises ValueError where one is missing, or they cannot play the same environment.
+    """
     from sf.play.policy import find_checkpoint  # noqa: PLC0415
     from sf.run_dir import RunDir  # noqa: PLC0415
 
     found: dict[str, Checkpoint] = {}
-    for path in (flags.run, *flags.against):
+    for path in (run, *against):
         num_policies = 1 if path.is_file() else (RunDir(path).saved_flags() or {}).get("num_policies", 1)
-        wanted = range(num_policies) if flags.policy is None or path != flags.run else [flags.policy]
-        for policy_id in wanted:
-            file, saved = find_checkpoint(path, flags.checkpoint, policy_id, _say)
+        for wanted in range(num_policies) if policy_id is None or path != run else [policy_id]:
+            file, saved = find_checkpoint(path, which, wanted, _say)
             name = str(file.with_suffix("").relative_to(path.parent))
             while name in found:
                 name += "'"
