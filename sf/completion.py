@@ -1,8 +1,9 @@
 """`python -m sf.completion`: files that let the shell complete the flags of every command, and what they take.
 
-The scripts are tyro's own (`--tyro-print-completion`). Three things are mended in the table of flags that each of them
-holds: tyro takes every line of a flag's help for a candidate, knows no values of a flag that is true or false, and no
-names of environments.
+The scripts are tyro's own (`--tyro-print-completion`), and four things are mended in them. In the table of flags that
+each holds, tyro takes every line of a flag's help for a candidate, knows no values of a flag that is true or false, and
+no names of environments; and it takes the number of the word at the cursor, which zsh counts from 1, for one that
+begins with 0.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, Literal
 from sf import cli, list_envs
 
 _TABLE = re.compile(r"^COMPLETION_SPEC = (.*)$", re.MULTILINE)
+_ZSH_WORDS = '"${words[@]}" "$CURRENT"'
 _FILE_NAMES = {"bash": "{}", "zsh": "_{}"}  # as each shell looks for them
 
 
@@ -63,8 +65,9 @@ def default_directory(shell: str) -> Path:
 
 
 def mend(script: str, env_names: list[str]) -> str:
-    """A script of tyro with a better table of flags. One without such a table stays as it is."""
-    return _TABLE.sub(lambda match: f"COMPLETION_SPEC = {_mended(ast.literal_eval(match[1]), env_names)!r}", script)
+    """A script of tyro for bash or zsh, mended. One without a table of flags stays as it is."""
+    script = _TABLE.sub(lambda match: f"COMPLETION_SPEC = {_mended(ast.literal_eval(match[1]), env_names)!r}", script)
+    return script.replace(_ZSH_WORDS, '"${words[@]}" "$((CURRENT - 1))"')
 
 
 def _mended(table: dict[str, Any], env_names: list[str]) -> dict[str, Any]:

@@ -58,3 +58,9 @@ def test_a_script_without_the_table_stays_as_it_is():
 
 def test_the_commands_of_the_package_are_found():
     assert "sf-train" in [command.name for command in completion.commands()]
+
+
+def test_zsh_counts_words_from_1_and_tyro_from_0():
+    script = completion.mend(completion._tyro_script(TRAIN, "zsh"), ["doom_basic"])
+    assert '"${words[@]}" "$((CURRENT - 1))" <<' in script
+    assert '"$CURRENT"' not in script
