@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: train test lint bench clean
+.PHONY: train test lint bench completion clean
 
 train: $(INSTALLED)
 	$(BIN)/sf-train --env doom_basic --restart_behavior restart
@@ -19,6 +19,9 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/sf-bench --env doom_battle
+
+completion: $(INSTALLED)
+	$(BIN)/python -m sf.completion --shell bash
 
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

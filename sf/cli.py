@@ -49,16 +49,19 @@ def parse_flags(
     """
     registry = tyro.constructors.ConstructorRegistry()
     registry.primitive_rule(_lowercase_booleans)
-    return tyro.cli(
-        kind,
-        prog=prog,
-        args=list(sys.argv[1:] if argv is None else argv),
-        default=tyro.MISSING_NONPROP if defaults is None else defaults,
-        description=description,
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
-        use_underscores=True,
-        registry=registry,
-    )
+    try:
+        return tyro.cli(
+            kind,
+            prog=prog,
+            args=list(sys.argv[1:] if argv is None else argv),
+            default=tyro.MISSING_NONPROP if defaults is None else defaults,
+            description=description,
+            config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
+            use_underscores=True,
+            registry=registry,
+        )
+    except ValueError as error:  # tyro before 1.0.16 reports a rule of a part of `kind`, but not one of `kind` itself
+        fail(str(error))
 
 
 def fail(message: str) -> NoReturn:

@@ -106,7 +106,7 @@ def config_path(env_id: str) -> Path:
     scenario = find_scenario(env_id)
     if scenario.needs_extra:
         folder = _package_folder("envpool_assets", "vizdoom/maps")
-        remedy = "the maps of the extra: pip install -e .[battle]"
+        remedy = "the maps of envpool-assets: pip install 'envpool-assets>=0.3' (Python 3.11 or newer)"
     else:
         folder = _package_folder("vizdoom", "scenarios")
         remedy = "ViZDoom and its scenarios: pip install vizdoom"
