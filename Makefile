@@ -10,7 +10,7 @@ train: $(INSTALLED)
 	$(BIN)/sf-train --env doom_basic --restart_behavior restart
 
 test: lint
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests --numprocesses auto --maxprocesses 4 --dist worksteal
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 
+from sf import cli, trainer
+
 FAST = [
     "--num_workers",
     "2",
@@ -19,8 +21,12 @@ FAST = [
 FAST += ["--encoder_mlp_layers", "16", "--summaries_every_sec", "0.3", "--learner_threads", "1"]
 
 
+def flags_of_run(tmp_path, *flags, env="toy_identity"):
+    return ["--env", env, "--train_dir", str(tmp_path), *FAST, *flags]
+
+
 def command(tmp_path, *flags, env="toy_identity"):
-    return [sys.executable, "-m", "sf", "--env", env, "--train_dir", str(tmp_path), *FAST, *flags]
+    return [sys.executable, "-m", "sf", *flags_of_run(tmp_path, *flags, env=env)]
 
 
 def start(tmp_path, *flags, env="toy_identity"):
@@ -44,3 +50,8 @@ def train(tmp_path, *flags, env="toy_identity"):
     done = subprocess.run(command(tmp_path, *flags, env=env), capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def train_here(tmp_path, *flags, env="toy_identity"):
+    """The same without a process of its own for the parent, which takes longer to start than to train; its summary."""
+    return trainer.train(cli.parse(flags_of_run(tmp_path, *flags, env=env)))

@@ -9,10 +9,10 @@ CAMPAIGN = Path(__file__).parent.parent / "scripts" / "fault_campaign.py"
 
 
 def test_a_short_campaign_finds_every_promise_kept(tmp_path):
-    faults = ["policy worker killed", "learner killed", "environment raises", "SIGTERM"]
+    faults = ["learner killed", "environment raises", "SIGTERM"]
     done = subprocess.run(
         [
-            *(sys.executable, CAMPAIGN, "--tasks", "toy", "--seed", "0", "--faults", "5", "--only", *faults),
+            *(sys.executable, CAMPAIGN, "--tasks", "toy", "--seed", "0", "--faults", "3", "--only", *faults),
             *("--json", tmp_path / "outcomes.json"),
         ],
         capture_output=True,
@@ -21,7 +21,7 @@ def test_a_short_campaign_finds_every_promise_kept(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "5 faults, 5 recovered" in done.stdout
+    assert "3 faults, 3 recovered" in done.stdout
     outcomes = json.loads((tmp_path / "outcomes.json").read_text())
-    assert {"SIGTERM", "learner killed"} < {outcome["fault"] for outcome in outcomes}
-    assert [outcome["broken"] for outcome in outcomes] == [None] * 5
+    assert {outcome["fault"] for outcome in outcomes} == set(faults)
+    assert [outcome["broken"] for outcome in outcomes] == [None] * 3

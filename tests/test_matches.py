@@ -40,10 +40,10 @@ def test_both_players_of_a_zero_sum_game_are_trained_and_reported(tmp_path):
     assert sum(shares) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("async_rl", [True, False])
-def test_agents_that_leave_and_come_back_are_trained_only_where_they_play(tmp_path, async_rl):
+def test_agents_that_leave_and_come_back_are_trained_only_where_they_play(tmp_path):
+    """In synchronous mode; test_policies.py has every row of the other."""
     kwargs = '{"num_agents": 3, "episodes_per_match": 2}'
-    flags = {"core": "gru", "rnn_size": 8, "batch_size": 96, "async_rl": async_rl}
+    flags = {"core": "gru", "rnn_size": 8, "batch_size": 96, "async_rl": False}
     summary = trained(tmp_path, "toy_match_counting", env_kwargs=kwargs, train_for_env_steps=3000, **flags)
     assert summary["env_faults"] == 0
     assert summary["restarts"] == 0

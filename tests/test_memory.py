@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+from pathlib import Path
 
 import numpy as np
 
@@ -25,10 +26,10 @@ def test_a_spawned_child_writes_into_the_memory_of_its_parent():
 
 
 def test_shared_memory_has_no_name_in_the_file_system():
-    before = set(os.listdir("/dev/shm"))
-    arrays = SharedArrays([Field("a", (1000, 1000), np.float32)])
+    arrays = SharedArrays([Field("a", (1000, 1000), np.float32)], name="sf-nameless")
     arrays["a"][:] = 1.0
-    assert set(os.listdir("/dev/shm")) - before == set()
+    mapped = [line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
+    assert [path for path in mapped if "sf-nameless" in path] == ["/memfd:sf-nameless (deleted)"]
 
 
 def test_fields_do_not_overlap_and_an_empty_field_is_allowed():

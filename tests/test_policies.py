@@ -1,6 +1,6 @@
 """Several policies in the real processes: each learns from its own rows alone, and those are whole.
 
-The counting model of a policy adds 1, or 2, or 3 to its state in each step, as its number says: so the value of a row
+The counting model of a policy adds 1, or 2, to its state in each step, as its number says: so the value of a row
 says which policy computed it, and how long that has played the episode.
 """
 
@@ -18,7 +18,7 @@ from sf.policy_memory import PolicyMemory, Readers
 from sf.run_dir import RunDir
 from sf.trainer import Run
 
-NUM_POLICIES, NUM_BATCHES = 3, 100
+NUM_POLICIES, NUM_BATCHES = 2, 100
 FIELDS = ("state", "first", "discrete", "value", "reward", "terminated", "valid")
 ENV_IDX, AGENT, EPISODE, STEP, ACTION = range(5)  # of an observation
 

@@ -5,7 +5,7 @@ import random
 import re
 
 import pytest
-from runs import start, train
+from runs import start, train_here
 
 from envs.match_toys import RockPaperScissors
 from sf import checkpoint
@@ -16,10 +16,6 @@ from sf.run_dir import RunDir
 
 def metrics(run):
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-
-
-def summary(run):
-    return json.loads((run / "summary.json").read_text())
 
 
 SELF_PLAY = {
@@ -39,8 +35,7 @@ SELF_PLAY = {
 
 @pytest.mark.timeout(300)
 def test_self_play_of_two_policies_finds_the_equilibrium_of_a_game(tmp_path):
-    train(tmp_path, *_flags(SELF_PLAY), env="toy_match_rps")
-    found = summary(tmp_path / "toy_match_rps")
+    found = train_here(tmp_path, *_flags(SELF_PLAY), env="toy_match_rps")
     for policy in ("policy_00", "policy_01"):
         played = [found[f"{policy}/stats/{choice}"] for choice in ("rock", "paper", "scissors")]
         # The entropy bonus alone moves the equilibrium by 0.04; players that know nothing are 0.17 away.
@@ -68,13 +63,12 @@ POPULATION = {
 @pytest.mark.timeout(300)
 def test_a_population_with_spread_learning_rates_beats_its_median_member_trained_alone(tmp_path):
     num_steps = 14_000  # of each policy
-    train(tmp_path, *_flags({**EVOLUTION, "train_for_env_steps": num_steps}), "--experiment", "alone")
-    train(
+    alone = train_here(tmp_path, *_flags({**EVOLUTION, "train_for_env_steps": num_steps}), "--experiment", "alone")
+    population = train_here(
         tmp_path,
         *_flags({**POPULATION, "train_for_env_steps": 4 * num_steps}),
         *("--experiment", "population"),
     )
-    alone, population = summary(tmp_path / "alone"), summary(tmp_path / "population")
     assert alone["mean_return"] < 4.0  # of 8, and 2 at random
     best = max(population[f"policy_{policy_id:02d}/mean_return"] for policy_id in range(4))
     assert best > 5.0
@@ -90,31 +84,32 @@ def test_a_population_with_spread_learning_rates_beats_its_median_member_trained
 @pytest.mark.timeout(300)
 def test_a_population_that_was_killed_comes_back_with_its_lineage_and_counters(tmp_path):
     run = RunDir.at(str(tmp_path), "toy_identity")
-    process = start(tmp_path, *_flags(POPULATION))
+    process = start(tmp_path, *_flags({**POPULATION, "num_policies": 2}))
     num_events, have_saved = random.Random(0).randrange(2, 5), set()
     for line in process.stdout:
         num_events -= line.startswith("population: ")
         have_saved |= set(re.findall(r"saved .*(policy_\d+)", line))
-        if num_events <= 0 and len(have_saved) == 4:
+        if num_events <= 0 and len(have_saved) == 2:
             break
     process.kill()
     process.wait()
     process.stdout.close()
     before, recorded = read_events(run.path), metrics(run.path)
-    saved = [checkpoint.latest(run.checkpoints_of(policy_id, 4)) for policy_id in range(4)]
+    saved = [checkpoint.latest(run.checkpoints_of(policy_id, 2)) for policy_id in range(2)]
     saved_steps = [checkpoint.env_steps(path) if path else 0 for path in saved]
     total = sum(saved_steps) + 8_000
-    train(tmp_path, "--train_for_env_steps", str(total), "--pbt_period_env_steps", str(10**9))  # no generation more
+    flags = ["--train_for_env_steps", str(total), "--pbt_period_env_steps", str(10**9)]  # no generation more
+    resumed_summary = train_here(tmp_path, *flags)
     after, resumed = read_events(run.path), metrics(run.path)[len(recorded) :]
     assert after == before
-    for policy_id in range(4):
+    for policy_id in range(2):
         steps = [record[f"policy_{policy_id:02d}/env_steps"] for record in resumed]
         assert saved_steps[policy_id] <= steps[0] <= steps[-1]
         assert steps == sorted(steps)
-    assert summary(run.path)["env_steps"] >= total
+    assert resumed_summary["env_steps"] >= total
     # The learners have the hyperparameters of the record, and the weights that it says.
     for policy_id, past in histories(after).items():
-        state = checkpoint.load(checkpoint.latest(run.checkpoints_of(policy_id, 4))).state
+        state = checkpoint.load(checkpoint.latest(run.checkpoints_of(policy_id, 2))).state
         assert state["weights_event"] == (past.weights_event if past.ancestors else 0)
         assert state["updater"]["learning_rate"] == pytest.approx(past.hyperparameters["learning_rate"])
 

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -13,6 +12,7 @@ from faults import processes
 from faults.catalog import FAULTS
 from faults.session import Session
 from faults.tasks import flags
+from leftovers import in_shared_memory, left_in_shared_memory
 
 from sf import checkpoint
 
@@ -22,7 +22,7 @@ FAULT = {fault.name: fault for fault in FAULTS}
 @contextmanager
 def runs(tmp_path_factory):
     """Gives a function that starts a run which trains, and sees to it that nothing of them is left."""
-    shared_memory_before = set(Path("/dev/shm").iterdir())
+    shared_memory_before = in_shared_memory()
     started = []
 
     def start(task):
@@ -35,7 +35,7 @@ def runs(tmp_path_factory):
     for session in started:
         session.kill()
     assert processes.wait_until_gone(pids, timeout_s=30.0) == set()
-    assert processes.orphaned_memory(shared_memory_before) == set()
+    assert left_in_shared_memory(shared_memory_before) == set()
 
 
 @pytest.fixture

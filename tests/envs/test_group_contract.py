@@ -56,13 +56,14 @@ GROUPS = {
 NUM_STEPS = {"gymnasium_frameskip": 320, "atari_truncated": 40, "atari_terminated": 180, "pettingzoo_agents_die": 200}
 
 
-@pytest.fixture(params=GROUPS)
+@pytest.fixture(scope="module", params=GROUPS)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def played(name: str):
+    """Played once for all tests, which only look at it."""
     return play(GROUPS[name](), NUM_STEPS.get(name, 60))
 
 
