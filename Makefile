@@ -1,15 +1,16 @@
-# make train: from a fresh clone to a trained Doom agent. make test: every check. Both set up .venv where it is missing.
+# make train: from a fresh clone to a trained Doom agent. make test: every check. make docs: the documentation as a site.
+# All set up .venv where it is missing.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: train test lint bench clean
+.PHONY: train test lint bench docs clean
 
 train: $(INSTALLED)
 	$(BIN)/sf-train --env doom_basic --restart_behavior restart
 
-test: lint
+test: lint $(VENV)/.docs
 	$(BIN)/python -m pytest tests
 
 lint: $(INSTALLED)
@@ -20,6 +21,14 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/sf-bench --env doom_battle
 
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --quiet --strict
+	@echo "open site/index.html"
+
+$(VENV)/.docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
+
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -27,4 +36,4 @@ $(INSTALLED): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,147 @@
+"""Write docs/flags.md: every flag of every command, from the dataclasses that define them, and what the presets set.
+
+    python scripts/make_flags_page.py
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import sys
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+from unittest import mock
+
+import docstring_parser
+import tyro
+
+from sf import presets
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "flags.md"
+
+_HEAD = """# Every flag
+
+Made by `python scripts/make_flags_page.py` from the dataclasses that define the flags; `COMMAND --help` says the same.
+A flag is written `--name value`, or `--name=value`; where several values are taken, `--name 1 2 3`.
+"""
+_PRESETS_HEAD = """## Presets
+
+`sf-train` starts from the file in `configs/` that is named like the environment, or like its family (its name up to the
+first `_` or `/`); `--config` names another one, or a YAML file of your own. Flags win over it. What each one sets:
+"""
+_TYPES = {int: "whole number", float: "number", str: "text", bool: "true, false", Path: "path"}
+
+
+class _Found(BaseException):
+    """Carries the dataclass out of a command, past whatever it catches."""
+
+
+def project() -> dict[str, Any]:
+    """The table [project] of pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def entry_points() -> dict[str, str]:
+    """The commands of the package: `module:function` by name."""
+    return project()["scripts"]
+
+
+def flags_of(command: str) -> tuple[type, str]:
+    """The dataclass of a command's flags, and its description: what it hands to `sf.cli.parse_flags`."""
+    module, function = entry_points()[command].split(":")
+
+    def found(kind: type, prog: str, description: str, *_: object, **__: object) -> None:
+        raise _Found(kind, description)
+
+    try:
+        with mock.patch("sf.cli.parse_flags", found), mock.patch("sys.argv", [command]):
+            getattr(importlib.import_module(module), function)()
+    except _Found as carrier:
+        return carrier.args
+    raise ValueError(f"{command} does not parse its flags with sf.cli.parse_flags: let it do so")
+
+
+def page() -> str:
+    """The text of docs/flags.md."""
+    parts = [_HEAD]
+    for command in entry_points():
+        kind, description = flags_of(command)
+        parts.append(f"## {command}\n\n{_escaped(description)}\n")
+        parts += _sections(kind)
+    names_of: dict[str, list[str]] = {}  # by what they set
+    for name in presets.preset_names():
+        flags = ", ".join(f"`{flag} {_plain(value)}`" for flag, value in presets.load(name).items())
+        names_of.setdefault(flags, []).append(f"`{name}`")
+    rows = [(", ".join(names), flags) for flags, names in names_of.items()]
+    return "\n".join([*parts, _PRESETS_HEAD, _table(("preset", "flags"), rows)])
+
+
+def _sections(kind: type) -> Iterator[str]:
+    """The flags of the dataclass itself, then a section for each component of it."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    help_of = {param.arg_name: param.description or "" for param in docstring_parser.parse_from_object(kind).params}
+    fields = [field for field in dataclasses.fields(kind) if not dataclasses.is_dataclass(hints[field.name])]
+    rows = [_row(field, hints[field.name], help_of[field.name]) for field in fields]
+    if rows:
+        yield _table(("flag", "values", "default", "meaning"), rows)
+    for field in dataclasses.fields(kind):
+        component = hints[field.name]
+        if dataclasses.is_dataclass(component):
+            yield f"### {field.name}\n\n{_escaped(component.__doc__)}\n"
+            yield from _sections(component)
+
+
+def _row(field: dataclasses.Field, hint: Any, meaning: str) -> tuple[str, ...]:
+    is_positional = typing.get_args(tyro.conf.Positional[str])[1] in getattr(hint, "__metadata__", ())
+    name = field.name.upper() if is_positional else f"--{field.name}"
+    if field.default is dataclasses.MISSING:
+        default = "must be given" if field.default_factory is dataclasses.MISSING else ""
+    else:
+        default = "" if field.default in (None, ()) else f"`{_plain(field.default)}`"
+    return f"`{name}`", _values(hint), default, _escaped(meaning)
+
+
+def _values(hint: Any) -> str:
+    """What may be written after the flag."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _values(args[0])
+    if origin is Literal:
+        return ", ".join(f"`{choice}`" for choice in args)
+    if origin in (types.UnionType, typing.Union):
+        return ", ".join(_values(arg) for arg in args if arg is not type(None))
+    if origin is tuple:
+        return f"{_values(args[0])} ..."
+    return _TYPES.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (tuple, list)):
+        return " ".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _escaped(text: str | None) -> str:
+    """Plain text as Markdown, on one line."""
+    words = " ".join((text or "").split())
+    return words.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [heads, ("---",) * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
