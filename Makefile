@@ -22,7 +22,7 @@ bench: $(INSTALLED)
 	$(BIN)/sf-bench --env doom_battle
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 
 $(VENV)/.docs: $(INSTALLED)

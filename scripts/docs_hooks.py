@@ -2,6 +2,7 @@
 
 - `benchmarks/` is part of the site, and its pages may be linked to as on disk.
 - `<!-- README: HEADING -->` in a page is replaced by that section of README.md, so no figure stands twice.
+- A link whose text is the name of a page's file shows the name that the page has in the navigation.
 - A link to any other file of the repository loses its target on the site: there is nothing to open.
 - A page that the navigation names and that is not written yet is left out, and links to it lose their target.
 """
@@ -18,7 +19,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parent.parent
 README = "README.md"
 
-_to_come: set[str] = set()  # pages that the navigation names and that do not exist
+_titles: dict[str, str] = {}  # of pages, in the navigation
 _SHOWN = ("*.md", "*.png", "*.json")  # of benchmarks/
 _SECTION = re.compile(r"<!-- README: (.+?) -->")
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
@@ -58,20 +59,21 @@ def _relinked(markdown: str, written_in: str, shown_in: str, files: Files) -> st
         if (ROOT / path).is_dir():
             path = f"{path}/{README}"
         uri = "index.md" if path == README else path.removeprefix("docs/")
-        if files.get_file_from_path(uri) is None and (uri in _to_come or (ROOT / path).exists()):
+        if text.endswith(".md"):
+            text = _titles.get(uri, text)
+        if files.get_file_from_path(uri) is None and (uri in _titles or (ROOT / path).exists()):
             return text
         return f"{is_image}[{text}]({posixpath.relpath(uri, posixpath.dirname(shown_in) or '.')}{anchor})"
 
     return _LINK.sub(relinked, markdown)
 
 
-def _written(nav: Any) -> Any:
+def _written(nav: Any, title: str = "") -> Any:
     """The navigation without pages that do not exist."""
     if isinstance(nav, list):
         return [kept for item in nav if (kept := _written(item))]
     if isinstance(nav, dict):
-        return {title: kept for title, item in nav.items() if (kept := _written(item))}
-    if any((ROOT / folder / nav).is_file() for folder in ("docs", ".")):
-        return nav
-    _to_come.add(nav)
-    return None
+        return {title: kept for title, item in nav.items() if (kept := _written(item, title))}
+    if title:
+        _titles[nav] = title
+    return nav if any((ROOT / folder / nav).is_file() for folder in ("docs", ".")) else None

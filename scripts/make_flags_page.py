@@ -1,10 +1,11 @@
-"""Write docs/flags.md: every flag of every command, from the dataclasses that define them, and what the presets set.
+"""Write docs/flags.md: every flag of every command, from where the command defines them, and what the presets set.
 
-    python scripts/make_flags_page.py
+python scripts/make_flags_page.py
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import importlib
 import sys
@@ -30,19 +31,20 @@ PAGE = ROOT / "docs" / "flags.md"
 
 _HEAD = """# Every flag
 
-Made by `python scripts/make_flags_page.py` from the dataclasses that define the flags; `COMMAND --help` says the same.
-A flag is written `--name value`, or `--name=value`; where several values are taken, `--name 1 2 3`.
+Made by `python scripts/make_flags_page.py` from where the commands define them; `COMMAND --help` says the same.
+A flag is written `--gamma 0.9`, or `--gamma=0.9`; where several values are taken, `--encoder_mlp_layers 64 64`.
 """
 _PRESETS_HEAD = """## Presets
 
 `sf-train` starts from the file in `configs/` that is named like the environment, or like its family (its name up to the
 first `_` or `/`); `--config` names another one, or a YAML file of your own. Flags win over it. What each one sets:
 """
+_HEADS = ("flag", "values", "default", "meaning")
 _TYPES = {int: "whole number", float: "number", str: "text", bool: "true, false", Path: "path"}
 
 
 class _Found(BaseException):
-    """Carries the dataclass out of a command, past whatever it catches."""
+    """Carries flags out of a command, past whatever it catches."""
 
 
 def project() -> dict[str, Any]:
@@ -55,28 +57,42 @@ def entry_points() -> dict[str, str]:
     return project()["scripts"]
 
 
-def flags_of(command: str) -> tuple[type, str]:
-    """The dataclass of a command's flags, and its description: what it hands to `sf.cli.parse_flags`."""
+def flags_of(command: str) -> tuple[type | argparse.ArgumentParser, str]:
+    """What defines a command's flags, and its description: the dataclass that it hands to `sf.cli.parse_flags`, or its
+    own parser, which takes some and leaves the rest to sf-train."""
     module, function = entry_points()[command].split(":")
+    parse_known_args = argparse.ArgumentParser.parse_known_args
 
     def found(kind: type, prog: str, description: str, *_: object, **__: object) -> None:
         raise _Found(kind, description)
 
+    def found_parser(parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> Any:
+        if parser.add_help:  # else it is the first look of sf-train at its arguments
+            raise _Found(parser, parser.description)
+        return parse_known_args(parser, *args, **kwargs)
+
     try:
-        with mock.patch("sf.cli.parse_flags", found), mock.patch("sys.argv", [command]):
+        with (
+            mock.patch("sf.cli.parse_flags", found),
+            mock.patch.object(argparse.ArgumentParser, "parse_known_args", found_parser),
+            mock.patch("sys.argv", [command]),
+        ):
             getattr(importlib.import_module(module), function)()
     except _Found as carrier:
         return carrier.args
-    raise ValueError(f"{command} does not parse its flags with sf.cli.parse_flags: let it do so")
+    raise ValueError(f"{command} parses no flags: let it do so with sf.cli.parse_flags")
 
 
 def page() -> str:
     """The text of docs/flags.md."""
     parts = [_HEAD]
     for command in entry_points():
-        kind, description = flags_of(command)
-        parts.append(f"## {command}\n\n{_escaped(description)}\n")
-        parts += _sections(kind)
+        flags, description = flags_of(command)
+        parts.append(f"## {command}\n")
+        if isinstance(flags, argparse.ArgumentParser):
+            parts += [f"```text\n{description.strip()}\n```\n", _table(_HEADS, [*_rows_of_parser(flags)])]
+        else:
+            parts += [f"{_escaped(description)}\n", *_sections(flags)]
     names_of: dict[str, list[str]] = {}  # by what they set
     for name in presets.preset_names():
         flags = ", ".join(f"`{flag} {_plain(value)}`" for flag, value in presets.load(name).items())
@@ -92,7 +108,7 @@ def _sections(kind: type) -> Iterator[str]:
     fields = [field for field in dataclasses.fields(kind) if not dataclasses.is_dataclass(hints[field.name])]
     rows = [_row(field, hints[field.name], help_of[field.name]) for field in fields]
     if rows:
-        yield _table(("flag", "values", "default", "meaning"), rows)
+        yield _table(_HEADS, rows)
     for field in dataclasses.fields(kind):
         component = hints[field.name]
         if dataclasses.is_dataclass(component):
@@ -108,6 +124,17 @@ def _row(field: dataclasses.Field, hint: Any, meaning: str) -> tuple[str, ...]:
     else:
         default = "" if field.default in (None, ()) else f"`{_plain(field.default)}`"
     return f"`{name}`", _values(hint), default, _escaped(meaning)
+
+
+def _rows_of_parser(parser: argparse.ArgumentParser) -> Iterator[tuple[str, ...]]:
+    for action in parser._actions:
+        if action.dest == "help":
+            continue
+        default = "" if action.default is None else f"`{_plain(action.default)}`"
+        values = "" if action.nargs == 0 else _values(action.type or str)
+        if action.choices:
+            values = ", ".join(f"`{choice}`" for choice in action.choices)
+        yield f"`--{action.dest}`", values, default, _escaped(action.help)
 
 
 def _values(hint: Any) -> str:

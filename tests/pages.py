@@ -40,7 +40,11 @@ def commands(page: Path) -> list[list[str]]:
                 continue
             lexer = shlex.shlex(_VARIABLE.sub("1", line), posix=True, punctuation_chars=True)
             lexer.whitespace_split = True
-            for _, group in groupby(lexer, key=lambda word: set(word) <= _OPERATORS):
+            try:
+                all_words = list(lexer)
+            except ValueError as error:
+                raise ValueError(f"{name_of(page)}: {line}: {error}") from None
+            for _, group in groupby(all_words, key=lambda word: set(word) <= _OPERATORS):
                 words = [*group]
                 starts = [i for i, word in enumerate(words) if _PROGRAM.fullmatch(Path(word).name)]
                 if starts:
