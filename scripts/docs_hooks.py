@@ -56,7 +56,7 @@ def _relinked(markdown: str, written_in: str, shown_in: str, files: Files) -> st
     def relinked(match: re.Match[str]) -> str:
         is_image, text, target, anchor = match.groups(default="")
         path = posixpath.normpath(posixpath.join(posixpath.dirname(written_in), target))
-        if (ROOT / path).is_dir():
+        if (ROOT / path / README).exists():
             path = f"{path}/{README}"
         uri = "index.md" if path == README else path.removeprefix("docs/")
         if text.endswith(".md"):
