@@ -1,15 +1,16 @@
-# make train: from a fresh clone to a trained Doom agent. make test: every check. Both set up .venv where it is missing.
+# make train: from a fresh clone to a trained Doom agent. make test: every check. make docs: the documentation as a site.
+# All set up .venv where it is missing.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: train test lint bench clean
+.PHONY: train test lint bench completion docs clean
 
 train: $(INSTALLED)
 	$(BIN)/sf-train --env doom_basic --restart_behavior restart
 
-test: lint
+test: lint $(VENV)/.docs
 	$(BIN)/python -m pytest tests --numprocesses auto --maxprocesses 4 --dist worksteal
 
 lint: $(INSTALLED)
@@ -18,7 +19,18 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 
 bench: $(INSTALLED)
-	$(BIN)/python scripts/bench_fps.py --env doom_battle
+	$(BIN)/sf-bench --env doom_battle
+
+completion: $(INSTALLED)
+	$(BIN)/python -m sf.completion --shell bash
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "open site/index.html (for the search: python -m http.server --directory site)"
+
+$(VENV)/.docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
 
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -27,4 +39,4 @@ $(INSTALLED): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,12 +4,13 @@
 """
 
 from envs.actions import ActionSpec
-from envs.group import EnvGroup, EnvSpec, Episode, ObsRows, ShapedGroup, StepResult
+from envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, ShapedGroup, StepResult
 from envs.options import EnvOptions
 from envs.registry import (
     describe,
     env_ids,
     make_group,
+    make_rendered_group,
     register,
     register_env,
     register_parallel_env,
@@ -23,11 +24,13 @@ __all__ = [
     "EnvSpec",
     "Episode",
     "ObsRows",
+    "RenderedGroup",
     "ShapedGroup",
     "StepResult",
     "describe",
     "env_ids",
     "make_group",
+    "make_rendered_group",
     "register",
     "register_env",
     "register_parallel_env",

@@ -14,13 +14,16 @@ button. Observations are [4, 84, 84] uint8, the oldest frame first.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from ale_py.vector_env import AtariVectorEnv  # registers the games with Gymnasium
 
-from envs.group import EnvSpec, Episode, ObsRows, StepResult
+from envs.atari_camera import FRAMES_PER_S, AtariCamera
+from envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from envs.options import EnvOptions
+from envs.rendering import FilmedGroup
 from envs.seeding import env_seed
 
 _FRAMESKIP = 4
@@ -65,26 +68,45 @@ def make_group(
     `options.kwargs` are keyword arguments of `AtariVectorEnv`. Raises ValueError for one that a group does
     not leave to the user.
     """
+    arguments = _arguments(env_id, num_envs, options, core)
+    return AtariGroup(
+        AtariVectorEnv(**arguments), arguments["frameskip"], options, _seeds(num_envs, seed, first_env_idx)
+    )
+
+
+def make_rendered_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """Raises ValueError as `make_group` does."""
+    arguments = _arguments(env_id, num_envs, options, core=None)
+    camera = AtariCamera(**arguments)
+    group = AtariGroup(camera, arguments["frameskip"], options, _seeds(num_envs, seed, first_env_idx))
+    return FilmedGroup(group, [camera], FRAMES_PER_S)
+
+
+def _arguments(env_id: str, num_envs: int, options: EnvOptions, core: int | None) -> dict[str, Any]:
+    """Of `AtariVectorEnv`."""
     game, sticky = _GAMES[env_id]
-    kwargs = options.kwargs
-    unknown = sorted(set(kwargs) - _KWARGS)
+    unknown = sorted(set(options.kwargs) - _KWARGS)
     if unknown:
         allowed = ", ".join(sorted(_KWARGS))
         raise ValueError(f"env_kwargs has {unknown[0]!r}, unknown to {env_id}: it may have {allowed}")
-    frameskip = options.env_frameskip or _FRAMESKIP
-    env = AtariVectorEnv(
-        game,
-        num_envs,
-        num_threads=1,  # the processes of the trainer are its parallelism
-        thread_affinity_offset=-1 if core is None else core,
-        frameskip=frameskip,
-        repeat_action_probability=sticky if options.atari_sticky is None else options.atari_sticky,
+    return {
+        "game": game,
+        "num_envs": num_envs,
+        "num_threads": 1,  # the processes of the trainer are its parallelism
+        "thread_affinity_offset": -1 if core is None else core,
+        "frameskip": options.env_frameskip or _FRAMESKIP,
+        "repeat_action_probability": sticky if options.atari_sticky is None else options.atari_sticky,
         # The group does both itself: ALE would hide the score, and restart the game with every lost life.
-        reward_clipping=False,
-        episodic_life=False,
-        **kwargs,
-    )
-    return AtariGroup(env, frameskip, options, [env_seed(seed, first_env_idx + n) for n in range(num_envs)])
+        "reward_clipping": False,
+        "episodic_life": False,
+        **options.kwargs,
+    }
+
+
+def _seeds(num_envs: int, seed: int, first_env_idx: int) -> list[int]:
+    return [env_seed(seed, first_env_idx + n) for n in range(num_envs)]
 
 
 class AtariGroup:
@@ -94,13 +116,17 @@ class AtariGroup:
     and its Episode go on. A finished game is reset by the next step, whose action is ignored (not valid).
     """
 
-    def __init__(self, env: AtariVectorEnv, frameskip: int, options: EnvOptions, seeds: list[int]) -> None:
+    def __init__(
+        self, env: AtariVectorEnv | AtariCamera, frameskip: int, options: EnvOptions, seeds: list[int]
+    ) -> None:
         self._env = env
         self._episodic_life = options.atari_episodic_life
         self._clip_rewards = options.atari_clip_rewards
         self._seeds = np.array(seeds)
         obs_space = gym.spaces.Dict({"obs": env.single_observation_space})
-        self.spec = EnvSpec(obs_space, env.single_action_space, frameskip=frameskip)
+        self.spec = EnvSpec(
+            obs_space, env.single_action_space, frameskip=frameskip, env_obs_space=env.single_observation_space
+        )
         self.num_actors = env.num_envs
         self._ended = np.zeros(self.num_actors, bool)  # games that the next step resets
         self._lives = np.zeros(self.num_actors, np.int32)

@@ -43,6 +43,12 @@ class EnvSpec:
     num_agents: int = 1  # actors of one environment
     frameskip: int = 1  # frames of the simulator for one step (one decision)
     shaping: Mapping[str, float] = field(default_factory=dict)  # weights of shaped rewards, by name: see set_shaping
+    env_obs_space: gym.Space | None = None  # what the environment itself returns; None: as obs_space
+
+    @property
+    def native_obs_space(self) -> gym.Space:
+        """Of the observations that the environment itself returns, before `envs.observations` lays them out."""
+        return self.obs_space if self.env_obs_space is None else self.env_obs_space
 
 
 @dataclass(frozen=True)
@@ -107,4 +113,26 @@ class ShapedGroup(EnvGroup, Protocol):
 
         They are hyperparameters of the policy that plays the actor. Before the first call they are those of `spec`.
         """
+        ...
+
+
+class RenderedGroup(EnvGroup, Protocol):
+    """A group that can be looked at: what `envs.make_rendered_group` makes.
+
+    An environment has one view, or one for each of its agents: view v belongs to environment v // num_views.
+    """
+
+    num_views: int  # of an environment
+    pictures_per_s: float  # of each view, where the environment runs in real time
+
+    def pictures(self) -> list[list[np.ndarray]]:
+        """What there was to see of each view in the last step, oldest first: [H, W, 3] uint8, RGB.
+
+        All of them are of the episode that the actions were for; what it began with comes with its first step. Empty
+        where the actions were ignored, and where an episode ended before there was more to see.
+        """
+        ...
+
+    def returns(self) -> list[float]:
+        """[N] `Episode.episode_return` so far, of the episodes that are under way after the last step."""
         ...

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from envs.actions import ActionSpec, decoder
+from envs.finished_episode import finished_episode
 from envs.group import EnvSpec, Episode, ObsRows, StepResult
 from envs.observations import ObsWriter
 from envs.seeding import env_seed
@@ -18,20 +19,33 @@ class GymGroup:
     """E environments with one agent each; actor n is `envs[n]`.
 
     An environment may give numbers about a finished episode: the mapping `info["episode_stats"]` of its last
-    step becomes `Episode.stats`.
+    step becomes `Episode.stats`, see `envs.finished_episode`.
+
+    One with a method `set_shaping(weights)`, itself or a wrapper of it, has shaped rewards: its attribute `shaping`, a
+    mapping, names their weights. Then this is an `envs.group.ShapedGroup`.
     """
 
     def __init__(self, env_id: str, envs: Sequence[gym.Env], seed: int, first_env_idx: int, frameskip: int = 1) -> None:
         """frameskip: how often each action is repeated; the rewards of the repetitions are added up.
 
-        Raises ValueError for observation or action spaces that are not supported.
+        Raises ValueError for observation or action spaces that are not supported, and for what is no gymnasium.Env.
         """
+        if not isinstance(envs[0], gym.Env):
+            raise ValueError(f"{env_id}: it is of type {type(envs[0]).__qualname__}, and must be a gymnasium.Env")
         self._envs = list(envs)
         self._writer = ObsWriter(env_id, envs[0].observation_space)
         action_space = envs[0].action_space
         ActionSpec.of(action_space)
         self._decode = decoder(action_space)
-        self.spec = EnvSpec(self._writer.space, action_space, frameskip=frameskip)
+        shaping = _shaping(env_id, envs[0])
+        self._shaping_names = tuple(shaping)
+        self.spec = EnvSpec(
+            self._writer.space,
+            action_space,
+            frameskip=frameskip,
+            shaping=shaping,
+            env_obs_space=envs[0].observation_space,
+        )
         self.num_actors = len(envs)
         self._seeds = [env_seed(seed, first_env_idx + n) for n in range(len(envs))]
         self._needs_reset = [False] * len(envs)  # truncated by the previous step
@@ -72,6 +86,10 @@ class GymGroup:
                 self._writer.write(final_obs, obs, n)
         return episodes
 
+    def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
+        by_name = dict(zip(self._shaping_names, weights.tolist(), strict=True))
+        self._envs[actor_idx].get_wrapper_attr("set_shaping")(by_name)
+
     def close(self) -> None:
         while self._envs:
             self._envs.pop().close()
@@ -96,5 +114,18 @@ class GymGroup:
         self._return[n], self._num_steps[n], self._num_frames[n] = 0.0, 0, 0
 
     def _finished_episode(self, n: int, info: dict[str, Any]) -> Episode:
-        stats = {name: float(value) for name, value in info.get("episode_stats", {}).items()}
-        return Episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
+        stats = info.get("episode_stats", {})
+        return finished_episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
+
+
+def _shaping(env_id: str, env: gym.Env) -> dict[str, float]:
+    """The names and first values of the weights of shaped rewards; none where the environment does not shape any."""
+    if not env.has_wrapper_attr("set_shaping"):
+        return {}
+    shaping = env.get_wrapper_attr("shaping") if env.has_wrapper_attr("shaping") else None
+    if not isinstance(shaping, Mapping) or not shaping:
+        raise ValueError(
+            f"{env_id}: it has a method set_shaping, so it must have an attribute `shaping`, too, a mapping of the "
+            "names of the weights to their values"
+        )
+    return {str(name): float(weight) for name, weight in shaping.items()}

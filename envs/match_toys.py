@@ -6,14 +6,16 @@ Two are games whose one equilibrium is known; in the third, every observation sa
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 
-from envs.group import EnvSpec
+from envs.group import EnvSpec, RenderedGroup
 from envs.options import EnvOptions
 from envs.parallel_group import ParallelEnv, ParallelGroup
+from envs.rendering import film_matches
 
 _ByAgent = dict[str, Any]
 _Step = tuple[_ByAgent, _ByAgent, _ByAgent, _ByAgent, _ByAgent]
@@ -202,9 +204,19 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
 def make_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
 ) -> ParallelGroup:
+    envs = [make() for make in _makers(env_id, num_envs, options, first_env_idx)]
+    return ParallelGroup(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
+
+
+def make_rendered_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    return film_matches(env_id, _makers(env_id, num_envs, options, first_env_idx), options, seed, first_env_idx)
+
+
+def _makers(env_id: str, num_envs: int, options: EnvOptions, first_env_idx: int) -> list[Callable[..., ParallelEnv]]:
     kwargs = [dict(options.kwargs) for _ in range(num_envs)]
     if env_id == "toy_match_counting":
         for m, counting in enumerate(kwargs):
             counting.setdefault("env_idx", first_env_idx + m)
-    envs = [TOYS[env_id](**each) for each in kwargs]
-    return ParallelGroup(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
+    return [partial(TOYS[env_id], **each) for each in kwargs]

@@ -76,6 +76,11 @@ class ObsWriter:
         return obs
 
 
+def obs_arrays(space: gym.spaces.Dict, num_actors: int) -> dict[str, np.ndarray]:
+    """Zeros in the layout of a Dict of Boxes: {key: [N, ...]}."""
+    return {key: np.zeros((num_actors, *(box.shape or ())), box.dtype) for key, box in space.items()}
+
+
 def _leaves(
     env_id: str, space: gym.Space, path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], gym.spaces.Box | gym.spaces.Discrete]]:

@@ -14,6 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from envs.actions import ActionSpec, decoder
+from envs.finished_episode import finished_episode
 from envs.group import EnvSpec, Episode, ObsRows, StepResult
 from envs.observations import ObsWriter
 from envs.seeding import env_seed
@@ -58,7 +59,7 @@ class ParallelGroup:
     observation to show has a row of zeros meanwhile, as agents have that left earlier.
 
     An agent may give numbers about its finished episode: the mapping `infos[agent]["episode_stats"]` of its last
-    step becomes `Episode.stats`.
+    step becomes `Episode.stats`, see `envs.finished_episode`.
     """
 
     def __init__(
@@ -76,7 +77,13 @@ class ParallelGroup:
         self._writer = ObsWriter(env_id, obs_space)
         ActionSpec.of(action_space)
         self._decode = decoder(action_space)
-        self.spec = EnvSpec(self._writer.space, action_space, num_agents=len(self._agents), frameskip=frameskip)
+        self.spec = EnvSpec(
+            self._writer.space,
+            action_space,
+            num_agents=len(self._agents),
+            frameskip=frameskip,
+            env_obs_space=obs_space,
+        )
         self.num_actors = len(envs) * len(self._agents)
         self._seeds = [env_seed(seed, first_env_idx + m) for m in range(len(envs))]
         self._playing: list[dict[Any, int]] = [{} for _ in envs]  # of each match: agents that act next, with their n
@@ -201,8 +208,8 @@ class ParallelGroup:
             self._return[n], self._num_steps[n], self._num_frames[n] = 0.0, 0, 0
 
     def _finished_episode(self, n: int, info: Mapping[str, Any]) -> Episode:
-        stats = {name: float(value) for name, value in info.get("episode_stats", {}).items()}
-        return Episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
+        stats = info.get("episode_stats", {})
+        return finished_episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
 
 
 def _possible_agents(env_id: str, env: ParallelEnv) -> list[Any]:

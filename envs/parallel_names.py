@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from envs.named_objects import import_module
 from envs.parallel_group import ParallelEnv
 
 _FUNCTION = "parallel_env"
@@ -42,11 +43,7 @@ def _from_pettingzoo(env_id: str, name: str, kwargs: dict[str, Any]) -> Parallel
 
 
 def _from_module(env_id: str, name: str, kwargs: dict[str, Any]) -> ParallelEnv:
-    try:
-        module = importlib.import_module(name)
-    except ImportError as error:
-        package = name.partition(".")[0]
-        raise ValueError(f"env {env_id!r}: {error}: check the name, or pip install {package}") from error
+    module = import_module(name, f"env {env_id!r}")
     if not hasattr(module, _FUNCTION):
         raise ValueError(f"env {env_id!r}: the module {name} has no function {_FUNCTION}: name the module that has")
     try:

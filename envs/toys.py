@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 
 from envs.faulty_toy import Faulty
-from envs.group import EnvSpec
+from envs.group import EnvSpec, RenderedGroup
 from envs.gym_group import GymGroup
 from envs.options import EnvOptions
+from envs.rendering import film_envs
 
 _Start = tuple[Any, dict[str, Any]]
 _Step = tuple[Any, float, bool, bool, dict[str, Any]]
@@ -256,9 +258,19 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
 def make_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
 ) -> GymGroup:
+    envs = [make() for make in _makers(env_id, num_envs, options, first_env_idx)]
+    return GymGroup(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
+
+
+def make_rendered_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    return film_envs(env_id, _makers(env_id, num_envs, options, first_env_idx), options, seed, first_env_idx)
+
+
+def _makers(env_id: str, num_envs: int, options: EnvOptions, first_env_idx: int) -> list[Callable[..., gym.Env]]:
     kwargs = [dict(options.kwargs) for _ in range(num_envs)]
     if env_id == "toy_counting":
         for i, counting in enumerate(kwargs):
             counting.setdefault("env_idx", first_env_idx + i)
-    envs = [TOYS[env_id](**each) for each in kwargs]
-    return GymGroup(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
+    return [partial(TOYS[env_id], **each) for each in kwargs]

@@ -13,7 +13,7 @@ What becomes of an environment that has ended depends on the autoreset mode that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -23,16 +23,25 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from envs.actions import ActionSpec, decoder
+from envs.finished_episode import finished_episode
 from envs.group import EnvSpec, Episode, ObsRows, StepResult
 from envs.observations import ObsWriter
 from envs.seeding import env_seed
 
 
 class VectorGroup:
-    """The environments of one VectorEnv, with one agent each."""
+    """The environments of one VectorEnv, with one agent each.
 
-    def __init__(self, env_id: str, env: VectorEnv, seed: int, first_env_idx: int) -> None:
-        """Raises ValueError for an unsupported space, or an environment that does not say how it resets."""
+    They may give numbers about finished episodes: `infos["episode_stats"]` is a mapping of names to arrays [E] (in the
+    mode SAME_STEP in `infos["final_info"]`), as Gymnasium's vector environments make it of the infos of single ones. An
+    array of bools `_name` says whose entries of `name` count. See `envs.finished_episode`.
+    """
+
+    def __init__(self, env_id: str, env: VectorEnv, seed: int, first_env_idx: int, frameskip: int = 1) -> None:
+        """frameskip: frames of the simulator for one step of the environment, which repeats actions itself.
+
+        Raises ValueError for an unsupported space, or an environment that does not say how it resets.
+        """
         mode = env.metadata.get("autoreset_mode")
         if not isinstance(mode, AutoresetMode):
             raise ValueError(
@@ -45,7 +54,12 @@ class VectorGroup:
         self._seed = env_seed(seed, first_env_idx)
         self._writer = ObsWriter(env_id, env.single_observation_space)
         self._decode = _batch_decoder(env.single_action_space, env.num_envs)
-        self.spec = EnvSpec(self._writer.space, env.single_action_space)
+        self.spec = EnvSpec(
+            self._writer.space,
+            env.single_action_space,
+            frameskip=frameskip,
+            env_obs_space=env.single_observation_space,
+        )
         self.num_actors = env.num_envs
         self._unchosen = np.zeros(self.num_actors, bool)  # whose next action is for no obs of its episode
         self._return = np.zeros(self.num_actors)
@@ -66,6 +80,7 @@ class VectorGroup:
         terminated = self._one_per_env("terminated", terminated, "b")
         truncated = self._one_per_env("truncated", truncated, "b")
         ended = terminated | truncated
+        stats = _episode_stats(infos) if ended.any() else {}
         unchosen = self._unchosen
         np.copyto(result.reward, reward, casting="same_kind")
         result.reward[unchosen] = 0.0
@@ -93,7 +108,7 @@ class VectorGroup:
                     )
                 self._writer.write(infos["final_obs"][n], obs, int(n))
             self._unchosen = result.truncated.copy()
-        return self._finished_episodes(ended)
+        return self._finished_episodes(ended, stats)
 
     def close(self) -> None:
         self._env.close()
@@ -113,16 +128,27 @@ class VectorGroup:
         self._return += np.where(stepped, reward, 0.0)
         self._num_steps += stepped
 
-    def _finished_episodes(self, ended: np.ndarray) -> list[Episode]:
+    def _finished_episodes(self, ended: np.ndarray, stats: Mapping[str, Any]) -> list[Episode]:
         episodes = []
-        for n in np.flatnonzero(ended):
+        for n in np.flatnonzero(ended).tolist():
             num_steps = int(self._num_steps[n])
-            episodes.append(Episode(int(n), float(self._return[n]), num_steps, num_steps))
+            num_frames = num_steps * self.spec.frameskip
+            own_stats = {
+                name: values[n]
+                for name, values in stats.items()
+                if not name.startswith("_") and stats.get(f"_{name}", ended)[n]
+            }
+            episodes.append(finished_episode(n, float(self._return[n]), num_steps, num_frames, own_stats))
             self._return[n], self._num_steps[n] = 0.0, 0
         return episodes
 
     def _unbatched(self, obs: Any) -> list[Any]:
         return deepcopy(list(gym.vector.utils.iterate(self._env.observation_space, obs)))
+
+
+def _episode_stats(infos: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Arrays [E] by name, and their masks, of the episodes that end with this step."""
+    return infos.get("final_info", infos).get("episode_stats", {})
 
 
 def _batch_decoder(space: gym.Space, num_envs: int) -> Callable[[np.ndarray, np.ndarray], Any]:

@@ -206,7 +206,7 @@ def run_sample_factory(options: Options, python: Path, train_dir: Path, experime
 
 
 def run_own(options: Options, train_dir: Path, experiment: str) -> Result:
-    command = [sys.executable, "-m", "sf.train", f"--device={options.device}"]
+    command = [sys.executable, "-m", "sf", f"--device={options.device}"]
     command += [f"--train_dir={train_dir}", f"--experiment={experiment}", *options.shared_flags]
     command += [f"--train_for_seconds={options.seconds}", *shlex.split(options.own_flags)]
     log_file = train_dir / f"{experiment}.log"

@@ -1,0 +1,39 @@
+"""Asynchronous PPO on one machine: `from sf import train`.
+
+What is named here is imported when it is first asked for: every process imports this package, and few of them torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sf.__main__ import main
+    from sf.api import train
+    from sf.config import Config
+    from sf.model.registry import register_encoder, register_model
+    from sf.play.load import load_policy
+    from sf.starting_point import make_config
+
+_MODULES = {
+    "Config": "sf.config",
+    "load_policy": "sf.play.load",
+    "main": "sf.__main__",
+    "make_config": "sf.starting_point",
+    "register_encoder": "sf.model.registry",
+    "register_model": "sf.model.registry",
+    "train": "sf.api",
+}
+
+__all__ = ["Config", "load_policy", "main", "make_config", "register_encoder", "register_model", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,8 @@ from torch import Tensor
 from sf.run_dir import write_atomically
 
 _NAME = re.compile(r"checkpoint_(\d+)_(\d+)\.safetensors")  # number of the save, env steps
+_BEST_NAME = re.compile(r"best_\d+\.safetensors")
+_SCORE = "score"  # of the best one, in its state
 _STATE = "state"  # keys of the metadata
 _DIGEST = "digest"
 _NO_DIGEST = "0" * 64  # what stands there while the digest is computed
@@ -66,6 +70,56 @@ def latest(directory: Path, say: Callable[[str], None] = print) -> Path | None:
         return _latest(directory, say)
     except PermissionError as error:  # what cannot be read now may be the newest and whole
         raise ValueError(f"{error.filename}: {error.strerror}: change its permissions") from None
+
+
+def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Path, Checkpoint]:
+    """The newest whole checkpoint, for who only reads: the run that writes here may be going on.
+
+    Raises ValueError where there is none. What is broken is told to `say`, and left alone.
+    """
+    for path in _newest_first(directory):
+        try:
+            saved = load(path)
+        except FileNotFoundError:  # the run has removed it meanwhile: it has newer ones
+            return load_latest(directory, say)
+        except ValueError as error:
+            say(str(error))
+            continue
+        return path, saved
+    raise ValueError(f"{directory} holds no whole checkpoint: train first, for longer than --save_every_sec")
+
+
+def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
+    """Write the checkpoint of the policy that was best so far, then remove the one before. One process calls it.
+
+    Raises OSError where it cannot be written; the one before is whole then.
+    """
+    state = {**checkpoint.state, _SCORE: score}
+    path = directory / f"best_{state['env_steps']:012d}.safetensors"
+    write_atomically(path, encode(Checkpoint(checkpoint.tensors, state)))
+    for other in (*_best(directory), *directory.glob(".best_*.tmp")):  # by a process that was killed in here
+        if other != path:
+            other.unlink()
+    return path
+
+
+def load_best(directory: Path) -> tuple[Path, Checkpoint]:
+    """The one with the highest score. Raises ValueError where there is none that is whole."""
+    whole = []
+    for path in _best(directory):
+        with suppress(FileNotFoundError, ValueError):
+            whole.append((path, load(path)))
+    if not whole:
+        raise ValueError(f"{directory} holds no best checkpoint yet: take the latest")
+    return max(whole, key=lambda found: found[1].state[_SCORE])
+
+
+def best_score(directory: Path) -> float:
+    """Of the best checkpoint; minus infinity where there is none."""
+    try:
+        return load_best(directory)[1].state[_SCORE]
+    except ValueError:
+        return -math.inf
 
 
 def env_steps(path: Path) -> int:
@@ -141,6 +195,10 @@ def _newest_first(directory: Path) -> list[Path]:
 def _files(directory: Path) -> list[Path]:
     """Unlike glob, it does not take a directory that cannot be read for an empty one."""
     return list(directory.iterdir()) if directory.exists() else []
+
+
+def _best(directory: Path) -> list[Path]:
+    return [path for path in _files(directory) if _BEST_NAME.fullmatch(path.name)]
 
 
 def _whole_bytes(path: Path) -> bytes:

@@ -8,30 +8,36 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import tyro
 from rich.console import Console
 
-from sf import presets
 from sf.config import Config
 from sf.run_dir import RunDir
+from sf.starting_point import make_config
 
 USER_ERROR = 2  # exit status of everything that the user can mend
 
 Flags = TypeVar("Flags")
 
 
-def parse(argv: Sequence[str] | None = None, prog: str = "sf-train") -> Config:
-    """Parse flags. Ends the process with status 2 and one sentence where they are wrong."""
+def parse(
+    argv: Sequence[str] | None = None, prog: str = "sf-train", defaults: Mapping[str, Any] | None = None
+) -> Config:
+    """Parse flags. Ends the process with status 2 and one sentence where they are wrong.
+
+    defaults: flags that go before those of the command line.
+    """
     args = list(sys.argv[1:] if argv is None else argv)
     try:
-        defaults = Config().replace(**_starting_point(args))
+        starting_point = make_config(**{**(defaults or {}), **_early(args)})
     except ValueError as error:
         fail(str(error))
     description = "Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8"
-    return parse_flags(Config, prog, description, args, defaults)
+    return parse_flags(Config, prog, description, args, starting_point)
 
 
 def parse_flags(
@@ -43,16 +49,19 @@ def parse_flags(
     """
     registry = tyro.constructors.ConstructorRegistry()
     registry.primitive_rule(_lowercase_booleans)
-    return tyro.cli(
-        kind,
-        prog=prog,
-        args=list(sys.argv[1:] if argv is None else argv),
-        default=tyro.MISSING_NONPROP if defaults is None else defaults,
-        description=description,
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
-        use_underscores=True,
-        registry=registry,
-    )
+    try:
+        return tyro.cli(
+            kind,
+            prog=prog,
+            args=list(sys.argv[1:] if argv is None else argv),
+            default=tyro.MISSING_NONPROP if defaults is None else defaults,
+            description=description,
+            config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
+            use_underscores=True,
+            registry=registry,
+        )
+    except ValueError as error:  # tyro before 1.0.16 reports a rule of a part of `kind`, but not one of `kind` itself
+        fail(str(error))
 
 
 def fail(message: str) -> NoReturn:
@@ -73,7 +82,7 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
             f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes\n"
             f"run:    {path}\n"
             f"curves: tensorboard --logdir {path}\n"
-            f"resume: sf-train --train_dir {run.train_dir} --experiment {run.experiment_name} "
+            f"resume: {_command()} --train_dir {run.train_dir} --experiment {run.experiment_name} "
             f"--train_for_env_steps {2 * max(summary['env_steps'], 1)}",
             flush=True,
         )
@@ -82,31 +91,21 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
     raise SystemExit(128 + summary["stopped_by"] if summary["stopped_by"] else 0)
 
 
-def _starting_point(args: list[str]) -> dict[str, Any]:
-    """The flags that apply where the command line names none: of the run that is resumed, or of a preset."""
+def _command() -> str:
+    """What to type for the command that runs: a script that trains has names that sf-train does not know."""
+    script = Path(sys.argv[0])
+    return f"python {script}" if script.suffix == ".py" and script.stem != "__main__" else "sf-train"
+
+
+def _early(args: list[str]) -> dict[str, str]:
+    """The flags of the command line that say what a run starts from, ahead of the real parser."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for flag in ("env", "experiment", "train_dir", "config", "restart_behavior"):
         early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", dest=flag)
     try:
-        named = {k: v for k, v in vars(early.parse_known_args(args)[0]).items() if v is not None}
+        return {k: v for k, v in vars(early.parse_known_args(args)[0]).items() if v is not None}
     except argparse.ArgumentError:
         return {}  # a flag without its value: the real parser says so
-    run = Config().run
-    env = named.get("env", run.env)
-    experiment = named.get("experiment") or env.replace("/", "_").replace(":", "_")
-    if named.get("restart_behavior", run.restart_behavior) == "resume":
-        saved = RunDir.at(named.get("train_dir", run.train_dir), experiment).saved_flags()
-        if saved is not None:
-            if "env" in named and named["env"] != saved["env"]:
-                raise ValueError(
-                    f"env is {named['env']!r}, but the run {experiment!r} was trained on {saved['env']!r}: "
-                    "name another --experiment, or --restart_behavior restart"
-                )
-            return {**saved, **named}
-    if "config" in named:
-        preset = presets.load(named["config"])
-        return {**preset, "env": named.get("env", preset.get("env", run.env)), "config": named["config"]}
-    return {**presets.for_env(env), "env": env}
 
 
 def _lowercase_booleans(

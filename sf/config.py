@@ -8,11 +8,14 @@ and what to change.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from envs.options import EnvOptions
+from sf.play.config import EvaluationConfig
 from sf.population.config import PopulationConfig
+from sf.watch_config import WatchConfig
 
 
 def _require(rule: bool, message: str) -> None:
@@ -25,8 +28,8 @@ class RunConfig:
     """What to train, for how long, and where the results go."""
 
     env: str = "CartPole-v1"
-    """Environment: doom_*, atari_*, toy_*, any Gymnasium id, pettingzoo:FAMILY/NAME, or module:parallel_env. A preset
-    configs/NAME.yaml of the same name applies."""
+    """Environment: doom_*, atari_*, toy_*, doom:my.cfg, any Gymnasium id, envpool:NAME, pettingzoo:FAMILY/NAME, or
+    module:Name for what a module of yours has or registers. A preset configs/NAME.yaml of the same name applies."""
 
     config: str | None = None
     """Preset to start from: a name in configs/ or the path of a YAML file. Flags win over it. Default: the preset that
@@ -101,8 +104,8 @@ class RunConfig:
 class SamplerConfig:
     """Rollout workers, policy workers, and how much data is under way."""
 
-    num_workers: int | None = None
-    """Rollout worker processes. Default: one for each core that the process may use."""
+    num_workers: int | Literal["auto"] = "auto"
+    """Rollout worker processes. auto: one for each core that the process may use."""
 
     num_envs_per_worker: int = 8
     """Environments of one rollout worker, split into worker_num_splits groups."""
@@ -131,8 +134,8 @@ class SamplerConfig:
 
     def __post_init__(self) -> None:
         _require(
-            self.num_workers is None or self.num_workers >= 1,
-            f"num_workers is {self.num_workers}: at least 1",
+            self.num_workers == "auto" or (isinstance(self.num_workers, int) and self.num_workers >= 1),
+            f"num_workers is {self.num_workers}: at least 1, or auto",
         )
         _require(self.num_envs_per_worker >= 1, f"num_envs_per_worker is {self.num_envs_per_worker}: at least 1")
         _require(self.worker_num_splits >= 1, f"worker_num_splits is {self.worker_num_splits}: at least 1")
@@ -166,11 +169,11 @@ class ModelConfig:
     """The network: an encoder for each kind of observation, a core, and the heads."""
 
     model: str = "actor_critic"
-    """A whole model registered by name with sf.model.registry.register_model."""
+    """A whole model: a name registered with sf.register_model, or module:Name."""
 
     encoder: str = "auto"
-    """auto (simple for images, mlp for vectors, several inputs concatenated), simple, atari, resnet, mlp, or a name
-    registered with sf.model.registry.register_encoder."""
+    """auto (simple for images, mlp for vectors, several inputs concatenated), simple, atari, resnet, mlp, a name
+    registered with sf.register_encoder, or module:Name."""
 
     encoder_mlp_layers: tuple[int, ...] = (512, 512)
     """Widths of the layers of the vector encoder."""
@@ -385,7 +388,9 @@ class Config:
     model: ModelConfig = field(default_factory=ModelConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     population: PopulationConfig = field(default_factory=PopulationConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     supervision: SupervisionConfig = field(default_factory=SupervisionConfig)
+    watch: WatchConfig = field(default_factory=WatchConfig)
 
     def __post_init__(self) -> None:
         batch, rollout = self.learner.batch_size, self.sampler.rollout
@@ -441,5 +446,8 @@ class Config:
             own = {name: tuple(value) if isinstance(value, list) else value for name, value in own.items()}
             parts[part.name] = dataclasses.replace(component, **own)
         if flags:
-            raise ValueError(f"unknown setting {', '.join(sorted(flags))}: see sf-train --help for the names")
+            name = min(flags)
+            nearest = difflib.get_close_matches(name, self.flat(), n=1)
+            hint = f"did you mean {nearest[0]}?" if nearest else "see sf-train --help for the names"
+            raise ValueError(f"unknown setting {name}: {hint}")
         return Config(**parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sf.evaluations import Evaluations
 from sf.population.controller import Population
 from sf.processes import Child
 from sf.progress import Progress
@@ -16,11 +17,17 @@ class EventHandler:
     """say: prints a sentence. Reports of other kinds than those below are for the supervisor alone."""
 
     def __init__(
-        self, progress: Progress, frameskip: int, say: Callable[[str], None], population: Population | None = None
+        self,
+        progress: Progress,
+        frameskip: int,
+        say: Callable[[str], None],
+        evaluations: Evaluations,
+        population: Population | None = None,
     ) -> None:
         self._progress = progress
         self._frameskip = frameskip
         self._say = say
+        self._evaluations = evaluations
         self._population = population
         self._faults_said: set[str] = set()
         self._handlers: dict[str, Callable[[Child, Report], None]] = {
@@ -36,6 +43,7 @@ class EventHandler:
             "rolled_back": self._rolled_back,
             "killed": self._killed,
             "saved_for": self._saved_for,
+            "evaluated": self._evaluated,
         }
 
     def handle(self, child: Child, report: Report) -> None:
@@ -64,12 +72,17 @@ class EventHandler:
     def _finished(self, child: Child, report: Report) -> None:
         self._progress.policies[child.idx].env_steps = report["env_steps"]
 
+    def _evaluated(self, child: Child, report: Report) -> None:
+        self._evaluations.evaluated(report)
+
     # Checkpoints
 
     def _text(self, child: Child, report: Report) -> None:
         self._say(f"{child.name}: {report['text']}")
 
     def _checkpoint(self, child: Child, report: Report) -> None:
+        if child.role == "learner":
+            self._progress.note_checkpoint(report["path"])
         self._say(f"{child.name}: saved {report['path']}")
 
     def _save_failed(self, child: Child, report: Report) -> None:
@@ -93,6 +106,8 @@ class EventHandler:
     def _replaced(self, child: Child, report: Report) -> None:
         self._progress.num_restarts += 1
         self._progress.num_lost_episodes += report["lost_episodes"]
+        if child.role == "evaluator":
+            self._evaluations.interrupted()
         self._say(f"{child.name} {report['text']}")
 
     def _rolled_back(self, child: Child, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""The one writer of metrics: records go to metrics.jsonl and to TensorBoard, the summary to summary.json.
+"""The one writer of metrics: records go to metrics.jsonl and to further sinks, the summary to summary.json.
 
 No file stays open between two records, and missing directories are made again: a full disk, or a directory that was
 removed, costs the records of that time and not the run.
@@ -6,47 +6,57 @@ removed, costs the records of that time and not the run.
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.summary.writer.record_writer import RecordWriter
+from typing import Any, Protocol
 
 from sf.run_dir import RunDir, write_atomically
 
 
+class Sink(Protocol):
+    """Takes records, too. Never blocks for long: the caller is the parent of all processes."""
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Raises OSError where the record is lost."""
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        """There will be no record more."""
+
+
 class MetricsWriter:
-    """Appends flat records. Names with a "/" keep their group in TensorBoard; the others go to "run".
+    """Appends flat records.
 
     say: is told once when nothing can be written any more; each record is a new attempt.
     """
 
-    def __init__(self, run_dir: RunDir, say: Callable[[str], None]) -> None:
+    def __init__(self, run_dir: RunDir, say: Callable[[str], None], sinks: Sequence[Sink] = ()) -> None:
         self._run_dir = run_dir
         self._say = say
+        self._sinks = sinks
         self._config = run_dir.config.read_bytes()
-        name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}"
-        self._events = run_dir.tensorboard / name
         self._is_failing = False
 
     def write(self, record: dict[str, Any]) -> None:
         with self._failure_said_once():
             if not self._run_dir.config.exists():  # without it, what is saved from now on could not be resumed
                 write_atomically(self._run_dir.config, self._config)
-            _append(self._run_dir.metrics, json.dumps(record).encode() + b"\n")
-            _append(self._events, _event(record), header=_first_event())
+            append(self._run_dir.metrics, json.dumps(record).encode() + b"\n")
+            for sink in self._sinks:
+                sink.write(record)
+
+    def write_evaluation(self, record: dict[str, Any]) -> None:
+        """A line of evaluations.jsonl."""
+        with self._failure_said_once():
+            append(self._run_dir.evaluations, json.dumps(record).encode() + b"\n")
 
     def write_summary(self, summary: dict[str, Any]) -> None:
+        """Of the whole run, when it has ended."""
         with self._failure_said_once():
             self._run_dir.write_summary(summary)
+        for sink in self._sinks:
+            sink.finish(summary)
 
     @contextmanager
     def _failure_said_once(self) -> Iterator[None]:
@@ -60,35 +70,15 @@ class MetricsWriter:
             self._is_failing = False
 
 
-def _append(path: Path, data: bytes, header: bytes = b"") -> None:
+def append(path: Path, data: bytes, header: Callable[[], bytes] = bytes) -> None:
     """Append all of `data` or nothing, to a new file after its header. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab", buffering=0) as file:
         size = file.tell()
-        rest = data if size else header + data
+        rest = data if size else header() + data
         try:
             while rest:
                 rest = rest[file.write(rest) :]  # a disk that gets full takes a part first
         except OSError:
             file.truncate(size)
             raise
-
-
-def _event(record: dict[str, Any]) -> bytes:
-    values = [
-        Summary.Value(tag=name if "/" in name else f"run/{name}", simple_value=value)
-        for name, value in record.items()
-        if isinstance(value, int | float)
-    ]
-    return _framed(Event(wall_time=time.time(), step=record["env_frames"], summary=Summary(value=values)))
-
-
-def _first_event() -> bytes:
-    return _framed(Event(wall_time=time.time(), file_version="brain.Event:2"))
-
-
-def _framed(event: Event) -> bytes:
-    """One record of an event file, with its length and checksums."""
-    buffer = io.BytesIO()
-    RecordWriter(buffer).write(event.SerializeToString())
-    return buffer.getvalue()

@@ -67,6 +67,10 @@ class Plan:
         return self.num_policies * self.config.sampler.policy_workers_per_policy
 
     @property
+    def num_evaluators(self) -> int:
+        return 0 if self.config.evaluation.eval_every_env_steps is None else 1
+
+    @property
     def target_env_steps(self) -> int:
         """Of all policies together, at which the run ends."""
         return self.config.run.target_env_steps(self.spec.frameskip)
@@ -90,7 +94,7 @@ def make_plan(config: Config) -> Plan:
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
     cores = usable_cores()
-    num_workers = sampler.num_workers or len(cores)
+    num_workers = len(cores) if sampler.num_workers == "auto" else sampler.num_workers
     actors_per_group = sampler.num_envs_per_group * spec.num_agents
     extra_slots = sampler.extra_slots if sampler.async_rl else 0
     plan = Plan(

@@ -17,13 +17,20 @@ def preset_names() -> list[str]:
 
 
 def for_env(env: str) -> dict[str, Any]:
-    """The flags of the preset named like `env`, else like its family (the name up to the first "_" or "/"), else {}."""
+    """The flags of the preset that applies to `env`, else {}."""
+    name = name_for_env(env)
+    return load(name) if name else {}
+
+
+def name_for_env(env: str) -> str | None:
+    """The preset named like `env`, else like its family, else None.
+
+    The family is the name up to the first "_" or "/", and of a name with a colon what is before that.
+    """
     names = preset_names()
-    family = env.replace("/", "_").split("_")[0]
-    for name in (env.replace("/", "_"), family):
-        if name in names:
-            return load(name)
-    return {}
+    before_colon, colon, _ = env.partition(":")
+    family = before_colon if colon else env.replace("/", "_").split("_")[0]
+    return next((name for name in (env.replace("/", "_"), family) if name in names), None)
 
 
 def load(name_or_path: str) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class Reports:
 class Child:
     """A child process as the parent sees it."""
 
-    role: str  # rollout, policy, learner
+    role: str  # rollout, policy, learner, evaluator
     idx: int
     process: BaseProcess
     connection: Connection

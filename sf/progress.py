@@ -1,42 +1,59 @@
-"""What is known of a run at a moment: rates, returns, shares of time, and which part holds the others up."""
+"""What is known of a run at a moment: rates, returns, shares of time, and the load of its parts."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from sf.bottleneck import Load, bottleneck
+from sf.core_use import CoreSeconds, core_seconds
 from sf.counters import Counters
+from sf.policy_progress import PolicyEvent, PolicyProgress, episode_means
 
 Roles = dict[str, list[int]]
 """Rows of the counters by role: rollout, policy, learner."""
 
-_ENOUGH_EPISODES = 0.5  # of `stats_avg`, for an objective
-_NOTABLE_WAIT = 0.2  # a share of time that is worth a word
+_RECENT_S = 60.0  # what is said of the present is of so much time
 
 
-class PolicyProgress:
-    """What is known of one policy."""
+@dataclass(frozen=True)
+class Snapshot:
+    """What processes had counted at a moment."""
 
-    def __init__(self, stats_avg: int) -> None:
-        self.env_steps = 0  # that its learner has taken
-        self.episodes: deque[list] = deque(maxlen=stats_avg)  # the latest: return, steps, frames, stats
-        self.train: dict[str, float] = {}  # of its latest report
+    at: float  # time.perf_counter()
+    counts: dict[str, np.ndarray]  # [num_processes] by name
+    cpu: CoreSeconds
 
-    def objective(self, name: str) -> float | None:
-        """Mean of the statistic `name` of its episodes, or of the return where they have no such; None: too few."""
-        assert self.episodes.maxlen is not None
-        if len(self.episodes) < self.episodes.maxlen * _ENOUGH_EPISODES:
-            return None
-        return float(np.mean([episode[3].get(name, episode[0]) for episode in self.episodes]))
+    def since(self, then: Snapshot) -> tuple[float, dict[str, np.ndarray]]:
+        """Seconds, and what was counted in them."""
+        return max(self.at - then.at, 1e-9), {name: self.counts[name] - then.counts[name] for name in self.counts}
 
-    def means(self) -> dict[str, Any]:
-        """Of its latest episodes, and of its training."""
-        return {**episode_means(self.episodes), **{f"train/{name}": value for name, value in self.train.items()}}
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is worth seeing beside a record. Rates and the load are of the last minute or so, and do not jump as those
+    of a record do.
+
+    frames_per_second, sampled_frames_per_second: that learners have taken, that rollout workers have stepped.
+    has_enough_episodes: for the mean return to say something.
+    checkpoint: path of the last one, and how many seconds ago it was written.
+    last_events: what evolution did last, by policy.
+    """
+
+    load: Load | None
+    frames_per_second: float = 0.0
+    sampled_frames_per_second: float = 0.0
+    has_enough_episodes: bool = True
+    checkpoint: tuple[str, float] | None = None
+    last_events: tuple[PolicyEvent | None, ...] = ()
+
+    @property
+    def bottleneck(self) -> str:
+        return bottleneck(self.load)
 
 
 @dataclass
@@ -53,6 +70,10 @@ class Progress:
     stats_avg: int
     num_policies: int = 1
     objective: str = "true_objective"  # the statistic of episodes that says how good a policy is
+    cores: tuple[int, ...] = ()  # that the run may use
+    num_epochs: int = 1  # of the learner, on the same data
+    is_on_gpu: bool = False
+    is_synchronous: bool = False
     started_at: float = field(default_factory=time.perf_counter)
     seconds_before: float = 0.0  # wall time of earlier parts of a resumed run
     num_episodes: int = 0
@@ -60,11 +81,14 @@ class Progress:
     num_lost_episodes: int = 0  # that were running in them
     num_lost_frames: int = 0  # that dead learners had trained on without a trace
     num_env_faults: int = 0  # environments that failed and were made anew
+    last_checkpoint: tuple[str, float] | None = None  # its path, and when it was written by time.perf_counter()
 
     def __post_init__(self) -> None:
         self.policies = [PolicyProgress(self.stats_avg) for _ in range(self.num_policies)]
         self._begun: set[int] = set()  # policies whose learners have said where they begin
-        self._previous = (self.started_at, self.counters.snapshot())
+        self._evaluation: dict[str, Any] = {}  # that is in no record yet
+        self._previous = self._snapshot()  # of the last record
+        self._recent = deque([self._previous])  # those over _RECENT_S
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
         self._last_trained: tuple[float, int] | None = None
 
@@ -101,16 +125,26 @@ class Progress:
         self.policies[policy_id].env_steps = env_steps
         self.policies[policy_id].train.update(metrics)
         self._last_trained = (time.perf_counter(), self.env_steps)
-        self._first_trained = self._first_trained or self._last_trained
+        if self._first_trained is None:
+            self._first_trained = self._last_trained
+            self._recent = deque([self._snapshot()])  # while processes start, shares say nothing
+
+    def note_checkpoint(self, path: str) -> None:
+        self.last_checkpoint = (path, time.perf_counter())
+
+    def add_evaluation(self, metrics: dict[str, Any]) -> None:
+        """They are in the next record, and in no other."""
+        self._evaluation.update(metrics)
 
     def record(self) -> dict[str, Any]:
         """One flat record; shares and rates are of the time since the last one."""
-        now, counts = time.perf_counter(), self.counters.snapshot()
-        then, counts_then = self._previous
-        self._previous = (now, counts)
-        delta = {name: counts[name] - counts_then[name] for name in counts}
-        elapsed = max(now - then, 1e-9)
-        record: dict[str, Any] = {
+        then, now = self._previous, self._snapshot()
+        self._previous = now
+        self._recent.append(now)
+        while now.at - self._recent[1].at > _RECENT_S:
+            self._recent.popleft()
+        elapsed, delta = now.since(then)
+        return {
             "env_steps": self.env_steps,
             "env_frames": self.env_steps * self.frameskip,
             "seconds": self.seconds,
@@ -120,8 +154,47 @@ class Progress:
             **self._losses(),
             **self._means(),
             **self._shares(delta, elapsed),
+            **self._cores(now, then),
+            **self._taken_evaluation(),
         }
-        return record
+
+    def outlook(self) -> Outlook:
+        """At the last record."""
+        elapsed, delta = self._recent[-1].since(self._recent[0])
+        checkpoint = self.last_checkpoint
+        return Outlook(
+            load=self.load(),
+            frames_per_second=self._rate(delta, "learner", elapsed) * self.frameskip,
+            sampled_frames_per_second=self._rate(delta, "rollout", elapsed) * self.frameskip,
+            has_enough_episodes=all(policy.has_enough_episodes for policy in self.policies),
+            checkpoint=checkpoint and (checkpoint[0], time.perf_counter() - checkpoint[1]),
+            last_events=tuple(policy.last_event for policy in self.policies),
+        )
+
+    def load(self) -> Load | None:
+        """Of the last minute or so; None before anything was trained on."""
+        if self._first_trained is None or len(self._recent) < 2:
+            return None
+        now, then = self._recent[-1], self._recent[0]
+        elapsed, delta = now.since(then)
+        shares, cores = self._shares(delta, elapsed), self._cores(now, then)
+        learner = max(self.roles["learner"], key=lambda row: float(delta["busy_s"][row]))
+        return Load(
+            rollout_busy=shares["rollout/busy_share"],
+            rollout_wait=shares["rollout/wait_share"],
+            slot_wait=shares["rollout/slot_wait_share"],
+            policy_busy=shares["policy/busy_share"],
+            policy_wait=shares["policy/wait_share"],
+            learner_busy=_share(delta, "busy", [learner], elapsed),
+            learner_wait=_share(delta, "wait", [learner], elapsed),
+            actions_per_batch=shares["policy/actions_per_batch"],
+            cores_in_use=cores["cores/in_use_share"],
+            cores={role: cores[f"cores/{role}"] for role in self.roles},
+            num_cores=len(self.cores),
+            num_epochs=self.num_epochs,
+            is_on_gpu=self.is_on_gpu,
+            is_synchronous=self.is_synchronous,
+        )
 
     def summary(self) -> dict[str, Any]:
         """The whole run in one record."""
@@ -144,18 +217,6 @@ class Progress:
             **self._shares(total, elapsed),
         }
 
-    def bottleneck(self, record: dict[str, Any]) -> str:
-        """One plain sentence: which part the others wait for, and what to turn."""
-        if self._first_trained is None:
-            return "none yet: starting"
-        if record["rollout/slot_wait_share"] > _NOTABLE_WAIT:
-            return "the learner: rollout workers wait for it to take data (a GPU, a smaller model, fewer workers)"
-        if record["rollout/wait_share"] > _NOTABLE_WAIT and record["policy/wait_share"] < 0.5:
-            return "inference: rollout workers wait for actions (more --num_envs_per_worker, a GPU, a smaller model)"
-        if record["learner/wait_share"] > _NOTABLE_WAIT:
-            return "the environments: the learner waits for data (more cores and --num_workers)"
-        return "balanced: no part waits much for another"
-
     def _rate(self, delta: dict[str, np.ndarray], role: str, elapsed: float) -> float:
         return float(delta["steps"][self.roles[role]].sum()) / elapsed
 
@@ -164,12 +225,32 @@ class Progress:
         for role, rows in self.roles.items():
             for name in ("busy", "wait", "slot_wait"):
                 if name != "slot_wait" or role == "rollout":
-                    # A wait is counted when it ends, so it may be longer than the time since the last record.
-                    share = float(delta[f"{name}_s"][rows].mean() / elapsed)
-                    shares[f"{role}/{name}_share"] = min(1.0, share)
+                    shares[f"{role}/{name}_share"] = _share(delta, name, rows, elapsed)
+        if self.num_policies > 1:
+            for policy_id, row in enumerate(self.roles["learner"]):
+                for name in ("busy", "wait"):
+                    shares[f"policy_{policy_id:02d}/learner/{name}_share"] = _share(delta, name, [row], elapsed)
         policy = self.roles["policy"]
         shares["policy/actions_per_batch"] = float(delta["steps"][policy].sum() / max(delta["calls"][policy].sum(), 1))
         return shares
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(time.perf_counter(), self.counters.snapshot(), core_seconds(self.cores, tuple(self.roles)))
+
+    def _cores(self, now: Snapshot, then: Snapshot) -> dict[str, float]:
+        """How many cores each role keeps busy, and the share of all that is in use by whatever program."""
+        elapsed, _ = now.since(then)
+        of_machine = (now.cpu.of_machine - then.cpu.of_machine) / (elapsed * max(1, len(self.cores)))
+        # What a process that has died had used is gone from the sum.
+        of_role = {role: max(0.0, now.cpu.of_role[role] - then.cpu.of_role[role]) / elapsed for role in self.roles}
+        return {
+            "cores/in_use_share": min(1.0, of_machine),
+            **{f"cores/{role}": cores for role, cores in of_role.items()},
+        }
+
+    def _taken_evaluation(self) -> dict[str, Any]:
+        taken, self._evaluation = self._evaluation, {}
+        return taken
 
     def _losses(self) -> dict[str, int]:
         return {
@@ -192,19 +273,6 @@ class Progress:
         return means
 
 
-def episode_means(episodes: Collection[list]) -> dict[str, Any]:
-    """Over finished episodes: return, steps, frames, stats."""
-    if not episodes:
-        return {"mean_return": None, "mean_episode_steps": None}
-    returns = [episode[0] for episode in episodes]
-    means = {
-        "mean_return": float(np.mean(returns)),
-        "std_return": float(np.std(returns)),
-        "min_return": float(np.min(returns)),
-        "max_return": float(np.max(returns)),
-        "mean_episode_steps": float(np.mean([episode[1] for episode in episodes])),
-        "mean_episode_frames": float(np.mean([episode[2] for episode in episodes])),
-    }
-    for name in sorted({name for episode in episodes for name in episode[3]}):
-        means[f"stats/{name}"] = float(np.mean([episode[3][name] for episode in episodes if name in episode[3]]))
-    return means
+def _share(delta: dict[str, np.ndarray], name: str, rows: list[int], elapsed: float) -> float:
+    # A wait is counted when it ends, so it may be longer than the time since the last record.
+    return min(1.0, float(delta[f"{name}_s"][rows].mean() / elapsed))

@@ -4,7 +4,9 @@ config.yaml      the resolved configuration
 metrics.jsonl    one JSON record every few seconds
 tensorboard/     the same for TensorBoard
 checkpoints/     see sf.checkpoint; with several policies checkpoints/policy_00/ and so on
+evaluations.jsonl     one JSON record an evaluation, see sf.evaluations
 summary.json     written at the end and at a stop
+system.json      the machine and the versions at each start, see sf.system_info
 population.jsonl, population.log     of a run with population-based training, see sf.population.record
 """
 
@@ -47,6 +49,10 @@ class RunDir:
         return self.path / "metrics.jsonl"
 
     @property
+    def evaluations(self) -> Path:
+        return self.path / "evaluations.jsonl"
+
+    @property
     def tensorboard(self) -> Path:
         return self.path / "tensorboard"
 
@@ -61,6 +67,10 @@ class RunDir:
     @property
     def summary(self) -> Path:
         return self.path / "summary.json"
+
+    @property
+    def system(self) -> Path:
+        return self.path / "system.json"
 
     def saved_flags(self) -> dict[str, Any] | None:
         """The flags of the run that is here, or None where there is none. Raises ValueError for a broken file."""

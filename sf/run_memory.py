@@ -15,8 +15,10 @@ from sf.counters import CounterRow, Counters
 from sf.learner.state import LearnerArgs
 from sf.memory import Field, SharedArrays
 from sf.plan import Plan
+from sf.play.evaluator import EvaluatorArgs
 from sf.policy.worker import PolicyWorkerArgs
 from sf.policy_memory import PolicyMemorySpec
+from sf.queues import IndexQueue
 from sf.recovery import RecoveryMemory
 from sf.rollout.casting import CastRules
 from sf.rollout.worker import RolloutWorkerArgs
@@ -40,6 +42,7 @@ class RunMemory:
     counters: Counters
     recoveries: tuple[RecoveryMemory, ...]  # one a policy
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
+    evaluations: IndexQueue | None  # orders to the evaluator, where there is one
     stop: StopFlag
     started_at: float
 
@@ -76,12 +79,15 @@ class RunMemory:
                 )
                 for policy_id in policy_ids
             ),
-            counters=Counters.allocate(plan.num_workers + plan.num_policy_workers + plan.num_policies),
+            counters=Counters.allocate(
+                plan.num_workers + plan.num_policy_workers + plan.num_policies + plan.num_evaluators
+            ),
             recoveries=tuple(
                 RecoveryMemory(_BYTES_PER_WEIGHT_IN_CHECKPOINT * plan.num_weights + _REST_OF_CHECKPOINT)
                 for _ in policy_ids
             ),
             shaping=shaping,
+            evaluations=IndexQueue(1) if plan.num_evaluators else None,
             stop=StopFlag(),
             started_at=time.time(),
         )
@@ -91,11 +97,13 @@ class RunMemory:
         """Rows of the counters by role."""
         first_policy = self.plan.num_workers
         first_learner = first_policy + self.plan.num_policy_workers
-        return {
+        first_evaluator = first_learner + self.plan.num_policies
+        rows = {
             "rollout": list(range(first_policy)),
             "policy": list(range(first_policy, first_learner)),
-            "learner": list(range(first_learner, first_learner + self.plan.num_policies)),
+            "learner": list(range(first_learner, first_evaluator)),
         }
+        return {**rows, "evaluator": [first_evaluator]} if self.plan.num_evaluators else rows
 
     def checkpoints_of(self, policy_id: int) -> Path:
         return self.run_dir.checkpoints_of(policy_id, self.plan.num_policies)
@@ -118,7 +126,10 @@ class RunMemory:
             channel=self.channels.of_worker(idx),
             counters=self.counter_row("rollout", idx),
             cast=CastRules(
-                plan.num_policies, config.population.pbt_mix_policies_in_one_env, num_agents=plan.spec.num_agents
+                num_policies=plan.num_policies,
+                mixed=config.population.pbt_mix_policies_in_one_env,
+                num_agents=plan.spec.num_agents,
+                rollouts_per_draw=config.population.pbt_rollouts_per_draw,
             ),
             shaping=self.shaping,
         )
@@ -170,4 +181,15 @@ class RunMemory:
             goes_on_at=goes_on_at,
             started_at=self.started_at,
             stop=self.stop,
+        )
+
+    def evaluator_args(self) -> EvaluatorArgs:
+        assert self.evaluations is not None
+        return EvaluatorArgs(
+            config=self.plan.config,
+            num_agents=self.plan.spec.num_agents,
+            recoveries=self.recoveries,
+            checkpoints=[self.checkpoints_of(policy_id) for policy_id in range(self.plan.num_policies)],
+            orders=self.evaluations,
+            counters=self.counter_row("evaluator", 0),
         )

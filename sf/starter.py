@@ -13,6 +13,7 @@ from typing import Any
 
 from sf import processes
 from sf.learner.state import LearnerArgs
+from sf.play.evaluator import evaluator
 from sf.policy.worker import PolicyWorkerArgs
 from sf.processes import Child, Reports
 from sf.rollout.worker import rollout_worker
@@ -92,6 +93,12 @@ class Starter:
         learners_end.close()
         policy_end.close()
         return child
+
+    def evaluator(self) -> Child:
+        """Not one of `all`: it is not part of the sampler."""
+        self._count_start("evaluator-0")
+        args = self._memory.evaluator_args()
+        return processes.start("spawn", "evaluator", 0, (args.orders,), evaluator, args)
 
     def order(self, policy_id: int, **order: Any) -> None:
         """Tell the learner of a policy what was decided. One that has died hears of it in its successor's arguments."""

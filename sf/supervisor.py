@@ -17,6 +17,7 @@ from typing import Any
 
 from sf import checkpoint, processes
 from sf.learner.worker import learner
+from sf.main_module import UNGUARDED, UNGUARDED_MESSAGE
 from sf.policy.worker import policy_worker
 from sf.processes import Child
 from sf.queues import STOP, wait
@@ -73,6 +74,8 @@ class Supervisor:
         """Start all children."""
         processes.start_fork_server(["sf.rollout.worker"])
         self._start_all(is_interrupted)
+        if self._memory.evaluations is not None and not is_interrupted():
+            self._add(self.starter.evaluator())
 
     def receive(self, wakeup: Connection, timeout_s: float) -> list[Event]:
         """Wait for reports, deaths or a wake-up, at most so long; replace what has died."""
@@ -97,6 +100,9 @@ class Supervisor:
         """Ask every process to end, wait for it, and kill what does not. Yields the last reports."""
         self._is_stopping = True
         self._memory.stop.set()
+        for child in list(self._children):
+            if child.role == "evaluator":  # it holds nothing that anybody waits for
+                self._kill(child)
         for queue in (*self._memory.pool.full, *self._memory.channels.requests, *self._memory.channels.inboxes):
             queue.put(STOP)
         asked_at = time.monotonic()
@@ -198,18 +204,28 @@ class Supervisor:
             text = child.error["message"] if child.error["is_value_error"] else f"{child.name} failed: {cause}"
             self.failure = (ValueError if child.error["is_value_error"] else ChildError)(text)
             return []
+        if child.process.exitcode == UNGUARDED:
+            self.failure = ValueError(UNGUARDED_MESSAGE)
+            return []
         if child.error and child.error["is_final"]:
             self.failure = ChildError(f"{child.name}: {child.error['message']}")
             if child.role == "learner":
                 self._diverged.add(child.idx)
             return []
         if not self._budget.spend(child.name, time.monotonic()):
-            self.failure = ChildError(
-                f"{child.name} has died {self._budget.max_restarts + 1} times within {self._budget.window_s:g} s "
-                f"(--max_restarts, --restart_window_s), at last: {cause}"
-            )
-            return []
+            return self._give_up(child, cause)
         return self._replace(child, cause)
+
+    def _give_up(self, child: Child, cause: str) -> list[Event]:
+        """It has died too often."""
+        text = (
+            f"{child.name} has died {self._budget.max_restarts + 1} times within {self._budget.window_s:g} s "
+            f"(--max_restarts, --restart_window_s), at last: {cause}"
+        )
+        if child.role == "evaluator":  # nobody depends on it
+            return [(child, {"kind": "say", "text": f"{text}\nThere are no evaluations any more"})]
+        self.failure = ChildError(text)
+        return []
 
     # Replacing
 
@@ -219,7 +235,7 @@ class Supervisor:
         for victim in victims:
             self._kill(victim)
         dead = [child, *victims]
-        if self._restarts_as_one:
+        if self._restarts_as_one and child.role != "evaluator":
             memory.pool.reset()
             memory.channels.reset()
             self._start_all()
@@ -235,6 +251,8 @@ class Supervisor:
                 elif one.role == "policy":
                     memory.channels.recover_policy_worker(one.idx)
                     self._add(self.starter.policy_worker(one.idx))
+                elif one.role == "evaluator":
+                    self._add(self.starter.evaluator())
         with_it = f", and with it {', '.join(victim.name for victim in victims)}" if victims else ""
         num_rollout_workers = sum(one.role == "rollout" for one in dead)
         episodes = num_rollout_workers * memory.plan.config.sampler.worker_num_splits * memory.plan.actors_per_group
@@ -246,8 +264,10 @@ class Supervisor:
         return not self._memory.plan.config.sampler.async_rl
 
     def _to_replace_with(self, child: Child) -> list[Child]:
+        if child.role == "evaluator":
+            return []
         if self._restarts_as_one:
-            return list(self._children)
+            return [other for other in self._children if other.role != "evaluator"]
         if child.role != "learner":
             return []
         # Those that use its memory on the GPU, or still wait for it.

@@ -14,9 +14,11 @@ from typing import Any
 from sf import checkpoint
 from sf.config import Config
 from sf.display import Display
+from sf.display_panel import Target
+from sf.evaluations import BestCheckpoints, Evaluations
 from sf.events import EventHandler
 from sf.learner.worker import learner
-from sf.metrics import MetricsWriter
+from sf.metrics import MetricsWriter, Sink
 from sf.plan import Plan, make_plan
 from sf.policy.worker import policy_worker
 from sf.population.controller import Population
@@ -26,6 +28,9 @@ from sf.run_memory import RunMemory
 from sf.starter import LearnerBody, PolicyBody
 from sf.stopping import Signals, caught_signals
 from sf.supervisor import Supervisor
+from sf.system_info import record_start
+from sf.tensorboard_events import TensorBoard
+from sf.wandb_sink import WandbSink, require_wandb
 
 
 def train(config: Config) -> dict[str, Any]:
@@ -35,6 +40,8 @@ def train(config: Config) -> dict[str, Any]:
     `supervisor.ChildError` where a process fails for good. `summary["stopped_by"]` is the number of the signal that
     ended the run, or None.
     """
+    if config.watch.with_wandb:
+        require_wandb()
     plan = make_plan(config)
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     with run_dir.locked():
@@ -42,6 +49,7 @@ def train(config: Config) -> dict[str, Any]:
         if config.run.restart_behavior == "resume":
             resumed_steps = _saved_env_steps(plan, run_dir)
         run_dir.prepare(config)
+        record_start(run_dir)
         return Run(plan, run_dir, resumed_steps).run()
 
 
@@ -91,11 +99,15 @@ class Run:
             self._supervisor.starter.resumed_steps = resumed_steps
         self._progress = Progress(
             self._memory.counters,
-            self._memory.counter_rows,
+            {role: rows for role, rows in self._memory.counter_rows.items() if role != "evaluator"},
             plan.spec.frameskip,
             plan.config.run.stats_avg,
             plan.num_policies,
             plan.config.population.pbt_target_objective,
+            cores=plan.cores,
+            num_epochs=plan.config.learner.num_epochs,
+            is_on_gpu=plan.device != "cpu",
+            is_synchronous=not plan.config.sampler.async_rl,
         )
 
     def run(self) -> dict[str, Any]:
@@ -105,13 +117,21 @@ class Run:
         target_frames = None if endless else self._plan.target_env_steps * frameskip
         target_seconds = run.train_for_seconds if run.train_for_seconds < 10**10 else None
         title = f"{run.env} in {self._run_dir.path}"
-        with Display(title, target_frames, target_seconds) as display, caught_signals() as signals:
-            writer = MetricsWriter(self._run_dir, display.say)
+        target = Target(target_frames, target_seconds)
+        with Display(title, target) as display, caught_signals() as signals:
+            writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
-            events = EventHandler(self._progress, frameskip, display.say, population)
+            evaluations = Evaluations(
+                self._plan.config.evaluation.eval_every_env_steps,
+                self._memory.evaluations,
+                self._progress,
+                writer,
+                display.say,
+            )
+            events = EventHandler(self._progress, frameskip, display.say, evaluations, population)
             try:
                 self._supervisor.start(lambda: signals.first is not None)
-                self._watch(signals, events, population, writer, display)
+                self._watch(signals, events, evaluations, population, writer, display)
             finally:
                 for child, report in self._supervisor.stop(signals):
                     events.handle(child, report)
@@ -121,6 +141,13 @@ class Run:
             raise self._supervisor.failure
         return summary
 
+    def _sinks(self, display: Display) -> list[Sink]:
+        config = self._plan.config
+        sinks: list[Sink] = [TensorBoard(self._run_dir, config.flat())]
+        if config.watch.with_wandb:
+            sinks.append(WandbSink(self._run_dir, config, display.say))
+        return sinks
+
     def _make_population(self, display: Display) -> Population:
         population = Population(
             self._plan.config,
@@ -128,16 +155,22 @@ class Run:
             self._run_dir,
             self._progress,
             self._memory.shaping,
-            self._supervisor.starter.order,
+            self._order,
             display.say,
         )
         self._supervisor.starter.hyperparameters = population.hyperparameters_of_learner
         return population
 
+    def _order(self, policy_id: int, **order: Any) -> None:
+        """Tell the learner of a policy, and whoever watches, what was decided."""
+        self._progress.policies[policy_id].note_order(order["copies"])
+        self._supervisor.starter.order(policy_id, **order)
+
     def _watch(
         self,
         signals: Signals,
         events: EventHandler,
+        evaluations: Evaluations,
         population: Population | None,
         writer: MetricsWriter,
         display: Display,
@@ -145,6 +178,8 @@ class Run:
         """Until all steps are done, a signal arrives, time is up, or a child fails for good."""
         run = self._plan.config.run
         record_at = time.monotonic() + run.summaries_every_sec
+        is_evaluated = self._memory.evaluations is not None
+        best = None if is_evaluated else BestCheckpoints(self._memory, self._progress, display.say)
         while not (self._supervisor.is_finished or self._supervisor.failure or signals.first):
             if self._progress.seconds > run.train_for_seconds or self._has_all_steps:
                 break
@@ -154,10 +189,15 @@ class Run:
             signals.clear_wakeup()
             if population is not None:
                 population.evolve_if_due()
+            evaluations.order_if_due()
             if time.monotonic() >= record_at:
                 record_at = time.monotonic() + run.summaries_every_sec
                 self._record(writer, display)
+                if best is not None:
+                    best.keep_if_due()
         self._record(writer, display)
+        if best is not None:
+            best.keep_if_due(now=True)
 
     @property
     def _has_all_steps(self) -> bool:
@@ -168,4 +208,4 @@ class Run:
         record = self._progress.record()
         if self._progress.has_begun:
             writer.write(record)
-        display.show(record, self._progress.bottleneck(record))
+        display.show(record, self._progress.outlook())

@@ -26,7 +26,7 @@ def flags_of_run(tmp_path, *flags, env="toy_identity"):
 
 
 def command(tmp_path, *flags, env="toy_identity"):
-    return [sys.executable, "-m", "sf.train", *flags_of_run(tmp_path, *flags, env=env)]
+    return [sys.executable, "-m", "sf", *flags_of_run(tmp_path, *flags, env=env)]
 
 
 def start(tmp_path, *flags, env="toy_identity"):

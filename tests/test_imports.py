@@ -29,10 +29,15 @@ def test_a_module_imports_only_what_its_layer_may(path):
     parts = path.relative_to(ROOT).with_suffix("").parts
     forbidden = {"envs": ["sf", "torch"]}.get(parts[0], [])
     if parts[0] == "sf" and len(parts) > 2:
-        layers = {"rollout", "policy", "learner", "model"} - {parts[1]}
-        allowed = {"policy": {"model"}, "learner": {"model"}}.get(parts[1], set())
-        forbidden = [f"sf.{layer}" for layer in layers - allowed]
-        if parts[1] in ("rollout", "population"):
+        layers = {"rollout", "policy", "learner", "model", "play"} - {parts[1]}
+        allowed = {
+            "policy": {"model"},
+            "learner": {"model"},
+            "play": {"model", "rollout"},
+            "bench": layers,  # it takes the system apart
+        }
+        forbidden = [f"sf.{layer}" for layer in layers - allowed.get(parts[1], set())]
+        if parts[1] in ("rollout", "population", "report"):
             forbidden.append("torch")
     wrong = [m for m in imported_modules(path) for f in forbidden if belongs(m, f)]
     assert wrong == []
@@ -40,7 +45,7 @@ def test_a_module_imports_only_what_its_layer_may(path):
 
 def test_a_rollout_worker_imports_no_torch():
     code = (
-        "import sys, sf.rollout.worker, sf.train, envs\n"
+        "import sys, sf.rollout.worker, sf.__main__, envs\n"
         "for env in ('CartPole-v1', 'doom_basic', 'atari_pong', 'toy_memory', 'toy_match_rps', 'doom_duel_bots'):\n"
         "    envs.make_group(env, 1, envs.EnvOptions(), seed=0, first_env_idx=0).close()\n"
         "    assert not any(m == 'torch' or m.startswith('torch.') for m in sys.modules), env"

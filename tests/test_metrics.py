@@ -10,6 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from sf.config import Config
 from sf.metrics import MetricsWriter
 from sf.run_dir import RunDir
+from sf.tensorboard_events import TensorBoard
 
 
 @pytest.fixture
@@ -21,6 +22,10 @@ def run_dir(tmp_path):
 
 def record(env_frames):
     return {"env_frames": env_frames, "train/loss": env_frames / 4, "name": "text", "mean_return": None}
+
+
+def a_writer(run_dir, say):
+    return MetricsWriter(run_dir, say, [TensorBoard(run_dir, Config().flat())])
 
 
 def lines(run_dir):
@@ -35,15 +40,15 @@ def curve(run_dir, tag):
 
 def test_a_record_is_a_line_and_a_point_of_every_curve(run_dir):
     for frames in (4, 8):
-        MetricsWriter(run_dir, print).write(record(frames))  # a resumed run goes on in the same files
+        a_writer(run_dir, print).write(record(frames))  # a resumed run goes on in the same files
     assert lines(run_dir) == [record(4), record(8)]
-    assert curve(run_dir, "train/loss") == [(4, 1.0), (8, 2.0)]
+    assert curve(run_dir, "losses/total") == [(4, 1.0), (8, 2.0)]
     assert curve(run_dir, "run/env_frames") == [(4, 4.0), (8, 8.0)]
 
 
 def test_a_full_disk_is_said_once_and_later_records_are_whole(run_dir):
     said = []
-    writer = MetricsWriter(run_dir, said.append)
+    writer = a_writer(run_dir, said.append)
     writer.write(record(4))
     with full_disk(run_dir.metrics.stat().st_size + 10):  # a part of a line fits
         writer.write(record(8))
@@ -53,7 +58,7 @@ def test_a_full_disk_is_said_once_and_later_records_are_whole(run_dir):
     assert "training goes on" in said[0]
     writer.write(record(16))
     assert lines(run_dir) == [record(4), record(16)]
-    assert curve(run_dir, "train/loss") == [(4, 1.0), (16, 4.0)]
+    assert curve(run_dir, "losses/total") == [(4, 1.0), (16, 4.0)]
     assert not run_dir.summary.exists()
     with full_disk(0):
         writer.write(record(20))
@@ -62,13 +67,13 @@ def test_a_full_disk_is_said_once_and_later_records_are_whole(run_dir):
 
 def test_a_directory_that_was_removed_is_made_again_and_the_run_can_be_resumed(run_dir):
     said = []
-    writer = MetricsWriter(run_dir, said.append)
+    writer = a_writer(run_dir, said.append)
     writer.write(record(4))
     flags = run_dir.saved_flags()
     shutil.rmtree(run_dir.path)
     writer.write(record(8))
     assert lines(run_dir) == [record(8)]
-    assert curve(run_dir, "train/loss") == [(8, 2.0)]
+    assert curve(run_dir, "losses/total") == [(8, 2.0)]
     assert run_dir.saved_flags() == flags
     shutil.rmtree(run_dir.path)
     writer.write_summary({"env_frames": 8})

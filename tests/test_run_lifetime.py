@@ -15,9 +15,9 @@ from leftovers import in_shared_memory, left_in_shared_memory
 from runs import command, flags_of_run, start, train, train_here
 from safetensors.numpy import load_file
 
+from sf.__main__ import main
 from sf.checkpoint import load
 from sf.stopping import caught_signals
-from sf.train import main
 
 
 def descendants(pid):
@@ -116,7 +116,7 @@ def test_for_a_learner_that_dies_before_its_last_checkpoint_the_parent_saves_wha
     process = stop_with_a_dead_learner(tmp_path)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
-    (path,) = (tmp_path / "toy_identity" / "checkpoints").iterdir()
+    (path,) = (tmp_path / "toy_identity" / "checkpoints").glob("checkpoint_*")
     assert f"learner-0: died of SIGKILL, and could not save; the run goes on from {path}" in " ".join(output.split())
     state = load(path).state
     assert state["env_steps"] > 0
@@ -213,7 +213,7 @@ def test_a_finished_run_says_where_it_lies_and_what_to_type_next(finished):
 
 def test_the_previous_checkpoint_is_kept(finished):
     directory, _ = finished
-    names = sorted(p.name for p in (directory / "toy_identity" / "checkpoints").iterdir())
+    names = sorted(p.name for p in (directory / "toy_identity" / "checkpoints").glob("checkpoint_*"))
     assert names == ["checkpoint_000009_000000000576.safetensors", "checkpoint_000010_000000000640.safetensors"]
 
 

@@ -76,7 +76,7 @@ def test_ctrl_c_while_a_process_is_replaced_saves_and_leaves_nothing_behind(star
 def test_a_process_that_dies_again_and_again_ends_the_run(tmp_path):
     env_kwargs = json.dumps({"faults": ["kill"], "probability": 0.05})
     done = subprocess.run(
-        [sys.executable, "-m", "sf.train", *flags("toy", tmp_path, env_kwargs=env_kwargs, max_restarts=2)],
+        [sys.executable, "-m", "sf", *flags("toy", tmp_path, env_kwargs=env_kwargs, max_restarts=2)],
         capture_output=True,
         text=True,
         timeout=100,

@@ -21,10 +21,10 @@ def one_of(*buttons: str) -> Head:
     return Head(buttons, (nothing, *(tuple(float(i == j) for j in range(count)) for i in range(count))))
 
 
-def turn_by(num_options: int, max_degrees: float) -> Head:
-    """Turn, in every tic, by one of `num_options` equally spaced angles from -max_degrees to max_degrees."""
+def turn_by(num_options: int, max_degrees: float, button: str = "TURN_LEFT_RIGHT_DELTA") -> Head:
+    """Turn, or look up and down, in every tic, by one of `num_options` angles from -max_degrees to max_degrees."""
     step = 2 * max_degrees / (num_options - 1)
-    return Head(("TURN_LEFT_RIGHT_DELTA",), tuple((i * step - max_degrees,) for i in range(num_options)))
+    return Head((button,), tuple((i * step - max_degrees,) for i in range(num_options)))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,15 @@ class DoomEnv:
     no frame left when it ends an episode.
     """
 
-    def __init__(self, scenario: Scenario, config: Path, frameskip: int, shaped: bool, seed: int) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        config: Path,
+        frameskip: int,
+        shaped: bool,
+        seed: int,
+        make_engine: Callable[[], vizdoom.DoomGame] = vizdoom.DoomGame,
+    ) -> None:
         """seed: 32 bits; the engine draws the seed of each episode from it.
 
         Raises RuntimeError where the engine does not start.
@@ -38,7 +46,7 @@ class DoomEnv:
         self._view = View(scenario.heads, scenario.measurements, [term.variable for term in shaping.terms])
         self._shaper = Shaper(shaping, self._view.variables)
 
-        self._game = vizdoom.DoomGame()
+        self._game = make_engine()
         self._game.load_config(str(config))
         self._time_limit = self._game.get_episode_timeout() or sys.maxsize  # tics
         self._game.set_episode_timeout(0)
@@ -91,6 +99,10 @@ class DoomEnv:
         if num_frames < 0:  # the map is over, and its clock at zero: the last step counts in full
             num_frames = self._tics
         return [Episode(first_actor_idx, self._return, self._num_steps, num_frames, stats)]
+
+    def returns(self) -> list[float]:
+        """Of the episode that is under way."""
+        return [self._return]
 
     def close(self) -> None:
         """End the engine. Does nothing where it has ended already."""

@@ -11,14 +11,16 @@ from typing import Protocol
 
 import numpy as np
 
+from envs.doom.camera import FilmedGame
 from envs.doom.controls import FULL_HEADS, MEASUREMENTS
 from envs.doom.game import DoomEnv
 from envs.doom.match import Match
-from envs.doom.matches import FRAMESKIP, MATCHES, match_setup
+from envs.doom.matches import FRAMESKIP, MATCHES, TICS_PER_S, match_setup
 from envs.doom.scenarios import config_path, find_scenario
 from envs.doom.view import spaces
-from envs.group import EnvSpec, Episode, ObsRows, StepResult
+from envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from envs.options import EnvOptions
+from envs.rendering import FilmedGroup
 
 _Rows = Sequence[Mapping[str, np.ndarray]]  # of one game, an agent each
 
@@ -33,6 +35,8 @@ class Game(Protocol):
     def set_shaping(self, agent_idx: int, weights: Sequence[float]) -> None: ...
 
     def episodes(self, first_actor_idx: int) -> list[Episode]: ...
+
+    def returns(self) -> list[float]: ...
 
     def close(self) -> None: ...
 
@@ -75,13 +79,33 @@ def make_group(
         # waits in turn: with this policy, which engines inherit as well, a step takes half the context
         # switches, 8% less time.
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    start: Callable[[int], Game]
+    return DoomGroup(spec, _starter(env_id, options, spec), _seeds(num_envs, seed, first_env_idx))
+
+
+def make_rendered_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """Raises as `make_group` does."""
+    spec = describe(env_id, options)
+    seeds = _seeds(num_envs, seed, first_env_idx)
+    cameras: dict[int, FilmedGame] = {}  # by seed: the games start at once
+
+    def start(seed: int) -> FilmedGame:
+        cameras[seed] = FilmedGame(_starter(env_id, options, spec), env_id in MATCHES, seed)
+        return cameras[seed]
+
+    return FilmedGroup(DoomGroup(spec, start, seeds), [cameras[seed] for seed in seeds], TICS_PER_S)
+
+
+def _starter(env_id: str, options: EnvOptions, spec: EnvSpec) -> Callable[..., Game]:
+    """Starts a game from its seed of 32 bits, and what makes its engines."""
     if env_id in MATCHES:
-        start = partial(Match, match_setup(env_id, options), spec.frameskip, options.doom_shaping)
-    else:
-        start = partial(DoomEnv, find_scenario(env_id), config_path(env_id), spec.frameskip, options.doom_shaping)
-    seeds = [int(np.random.SeedSequence((seed, first_env_idx + e)).generate_state(1)[0]) for e in range(num_envs)]
-    return DoomGroup(spec, start, seeds)
+        return partial(Match, match_setup(env_id, options), spec.frameskip, options.doom_shaping)
+    return partial(DoomEnv, find_scenario(env_id), config_path(env_id), spec.frameskip, options.doom_shaping)
+
+
+def _seeds(num_envs: int, seed: int, first_env_idx: int) -> list[int]:
+    return [int(np.random.SeedSequence((seed, first_env_idx + e)).generate_state(1)[0]) for e in range(num_envs)]
 
 
 class DoomGroup:

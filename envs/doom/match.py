@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, nullcontext, suppress
 
@@ -45,7 +45,14 @@ class Match:
     The time limit is kept here and not in the engine, for the sake of the final observation: see `envs.doom.game`.
     """
 
-    def __init__(self, setup: MatchSetup, frameskip: int, shaped: bool, seed: int) -> None:
+    def __init__(
+        self,
+        setup: MatchSetup,
+        frameskip: int,
+        shaped: bool,
+        seed: int,
+        make_engine: Callable[[], vizdoom.DoomGame] = vizdoom.DoomGame,
+    ) -> None:
         """seed: 32 bits, the same for all engines: they must agree on everything that is random.
 
         Raises RuntimeError where an engine does not start, or they do not find each other.
@@ -53,7 +60,7 @@ class Match:
         self._frameskip = frameskip
         self._time_limit = setup.time_limit
         self._num_bots = setup.num_bots
-        self._players = [Player(setup, shaped, seed) for _ in range(setup.num_agents)]
+        self._players = [Player(setup, shaped, seed, make_engine) for _ in range(setup.num_agents)]
         self._host = self._players[0].game
         self._watchdog: Watchdog | nullcontext[None] = nullcontext()
         with ExitStack() as started:
@@ -111,6 +118,10 @@ class Match:
             player.episode(first_actor_idx + i, self._num_steps, self._tics, winning_is_objective)
             for i, player in enumerate(self._players)
         ]
+
+    def returns(self) -> list[float]:
+        """Frags of the episode that is under way, an agent each."""
+        return [player.frags for player in self._players]
 
     def close(self) -> None:
         """End all engines, those that hang as well."""

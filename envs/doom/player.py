@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import vizdoom
@@ -20,13 +20,13 @@ COUNTERS = ("FRAGCOUNT", "DEATHCOUNT", "HITCOUNT", "DAMAGECOUNT")
 class Player:
     """`game` is for the match to start and to step; the rest is called in between, in the order of the methods."""
 
-    def __init__(self, setup: MatchSetup, shaped: bool, seed: int) -> None:
+    def __init__(self, setup: MatchSetup, shaped: bool, seed: int, make_engine: Callable[[], vizdoom.DoomGame]) -> None:
         self._shaped = shaped
         shaping = setup.shaping if shaped else NO_SHAPING
         self._view = View(FULL_HEADS, MEASUREMENTS, [*COUNTERS, "DEAD", *(term.variable for term in shaping.terms)])
         self._shaper = Shaper(shaping, self._view.variables)
         self._counter_idxs = [self._view.variables.index(name) for name in COUNTERS]
-        self.game = vizdoom.DoomGame()
+        self.game = make_engine()
         if setup.wad_is_complete:
             self.game.set_doom_game_path(str(setup.wad))
         else:
@@ -63,6 +63,11 @@ class Player:
 
     def set_shaping(self, weights: Sequence[float]) -> None:
         self._shaper.set_weights(weights)
+
+    @property
+    def frags(self) -> float:
+        """Of the episode that is under way."""
+        return self._counts[0] - self._first_counts[0]
 
     def episode(self, actor_idx: int, num_steps: int, num_frames: int, winning_is_objective: bool) -> Episode:
         """The score of the match, seen from here. Frags are kills, less the times that the player killed itself."""

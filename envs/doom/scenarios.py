@@ -1,4 +1,4 @@
-"""The single-player Doom tasks, in one table.
+"""The single-player Doom tasks, in one table, and those of one's own by the path of a .cfg file.
 
 Map, skill, time limit, the scenario's own reward and what is drawn come from the scenario's .cfg file, as
 published with ViZDoom (and, for the battle maps, with envpool-assets). The table says what the paper
@@ -26,6 +26,7 @@ from envs.doom.controls import (
     Head,
     Measurement,
 )
+from envs.doom.own_config import find_config, read_config
 from envs.doom.shaping import HEALTH_AND_AMMO, MEDIKITS, NO_SHAPING, Shaping
 
 
@@ -42,6 +43,8 @@ class Scenario:
     kills_are_objective: bool = False  # else the return is
     needs_extra: bool = False  # map and .cfg come with envpool-assets
 
+
+OWN = "doom:"  # before the path of a .cfg file
 
 SCENARIOS = {
     "doom_basic": Scenario("basic.cfg", (SHOOT_OR_STRAFE,), reward_scale=0.01),
@@ -86,7 +89,11 @@ SCENARIOS = {
 
 
 def find_scenario(env_id: str) -> Scenario:
-    """Raises ValueError for a name that is not in the table."""
+    """Raises ValueError for a name that is not in the table, and for a file that cannot be trained with."""
+    if env_id.startswith(OWN):
+        config = find_config(env_id.removeprefix(OWN))
+        heads, measurements = read_config(config)
+        return Scenario(str(config), heads, measurements=measurements)
     if env_id not in SCENARIOS:
         raise ValueError(f"env {env_id} is not a Doom task: use one of {', '.join(SCENARIOS)}")
     return SCENARIOS[env_id]
@@ -94,10 +101,12 @@ def find_scenario(env_id: str) -> Scenario:
 
 def config_path(env_id: str) -> Path:
     """The .cfg file of a scenario; its map lies beside it. Raises ValueError where they are not installed."""
+    if env_id.startswith(OWN):
+        return find_config(env_id.removeprefix(OWN))
     scenario = find_scenario(env_id)
     if scenario.needs_extra:
         folder = _package_folder("envpool_assets", "vizdoom/maps")
-        remedy = "the maps of the extra: pip install -e .[battle]"
+        remedy = "the maps of envpool-assets: pip install 'envpool-assets>=0.3' (Python 3.11 or newer)"
     else:
         folder = _package_folder("vizdoom", "scenarios")
         remedy = "ViZDoom and its scenarios: pip install vizdoom"

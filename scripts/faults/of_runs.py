@@ -74,7 +74,7 @@ def start_second_run(session: Session, rng: Random) -> None:
 def _run_beside(run_flags: list[str]) -> subprocess.CompletedProcess[str]:
     """Another run, to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "sf.train", *run_flags],
+        [sys.executable, "-m", "sf", *run_flags],
         capture_output=True,
         text=True,
         check=False,

@@ -59,7 +59,7 @@ class Session:
         self._records_before = len(self._lines_of_metrics())  # of earlier sessions in this directory
         with log.open("w") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "sf.train", *flags],
+                [sys.executable, "-m", "sf", *flags],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from envs import ActionSpec, EnvSpec
+from envs import ActionSpec, EnvSpec, space_json
 from sf import checkpoint
 from sf.checkpoint import Checkpoint
 from sf.config import Config
@@ -217,5 +217,7 @@ class LearnerState:
             "weights_event": self.weights_event,
             "updater": self.updater.state(),
             "config": self._args.config.flat(),
+            "obs_space": space_json.to_json(self._args.spec.native_obs_space),
+            "action_space": space_json.to_json(self._args.spec.action_space),
         }
         return Checkpoint(self.updater.tensors(), state)

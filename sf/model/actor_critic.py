@@ -100,7 +100,7 @@ class ActorCritic(nn.Module):
             dtype = self.policy_head.weight.dtype
             params = self.policy_head(actor.to(dtype))
             if len(self.log_stddev):
-                params = torch.cat((params, self.log_stddev.expand(len(params), -1)), dim=-1)
+                params = torch.cat((params, self.log_stddev.expand(params.shape[0], -1)), dim=-1)
             return params, self.value_head(critic.to(dtype)).squeeze(-1)
 
 

@@ -1,6 +1,7 @@
 """Encoders and whole models by name, and `build_model`, with which every process makes its network.
 
-An encoder of one's own takes five lines in a module that is imported before training starts:
+An encoder of one's own is named as `module:Linear`, or registered in a module that is imported before training starts,
+or by a package with an entry point in the group `sf.models`, which is loaded where a name is not known otherwise:
 
     @register_encoder("linear")
     class Linear(nn.Module):
@@ -19,13 +20,15 @@ Numbers arrive in the dtype of the network's products, images as they are: uint8
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 import gymnasium as gym
 from torch import nn
 
 from envs.actions import ActionSpec
+from envs.named_objects import attribute, import_module
 from sf.config import ModelConfig
 
 Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
@@ -59,7 +62,8 @@ def build_model(config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: Ac
 
 def _register(table: dict[str, Any], kind: str, name: str) -> Callable[[Factory], Factory]:
     def decorate(factory: Factory) -> Factory:
-        if name in table or name == "auto":
+        # The same one may come again: from the cell of a notebook, or from a script that is imported as a module, too.
+        if name == "auto" or (name in table and table[name].__qualname__ != factory.__qualname__):
             raise ValueError(f"{kind} {name} is registered already: choose another name")
         table[name] = factory
         return factory
@@ -67,9 +71,32 @@ def _register(table: dict[str, Any], kind: str, name: str) -> Callable[[Factory]
     return decorate
 
 
-def _look_up(table: Mapping[str, Any], kind: str, name: str) -> Any:
+def _look_up(table: dict[str, Any], kind: str, name: str) -> Any:
+    if name not in table and ":" in name:
+        return _find_in_module(table, kind, name)
+    if name not in table:
+        for entry_point in entry_points(group="sf.models"):
+            loaded = entry_point.load()  # a module that registers when it is imported, or a function that does
+            if callable(loaded):
+                loaded()
     if name not in table:
         nearest = difflib.get_close_matches(name, table, n=1)
         hint = f"did you mean {nearest[0]}?" if nearest else f"registered are {', '.join(sorted(table))}"
-        raise ValueError(f"{kind} is {name}, which is not registered: {hint}")
+        raise ValueError(
+            f"{kind} is {name}, which is not registered: {hint} (one of your own must be in a file that other "
+            "processes can import, which a notebook is not: name it as module:Name)"
+        )
     return table[name]
+
+
+def _find_in_module(table: dict[str, Any], kind: str, name: str) -> Any:
+    """What importing a module registers, or else its class or function of that name."""
+    module_name, _, own_name = name.partition(":")
+    module = import_module(module_name, f"{kind} {name!r}")
+    found = table.get(own_name) or attribute(module, own_name)
+    if found is None:
+        raise ValueError(
+            f"{kind} {name!r}: importing {module_name} did not register {own_name!r}, and it has no class or function "
+            "of that name"
+        )
+    return found

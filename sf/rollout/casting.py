@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-ROLLOUTS_AT_LEAST = 4
-"""A policy stays for so many rollouts, over several episodes where they are shorter. When another one comes in the
-middle of a rollout, the rest of that rollout is of no use to either: this bounds it to an eighth on average."""
-
 
 @dataclass(frozen=True)
 class CastRules:
-    """num_policies: to draw from. mixed: each agent of an environment draws for itself, else one for all."""
+    """num_policies: to draw from. mixed: each agent of an environment draws for itself, else one for all.
+
+    rollouts_per_draw: a policy stays for so many rollouts, over several episodes where they are shorter. When another
+    one comes in the middle of a rollout, the rest of that rollout is of no use to either.
+    """
 
     num_policies: int
     mixed: bool
     num_agents: int  # of one environment
+    rollouts_per_draw: int
 
 
 class Cast:
@@ -28,7 +29,7 @@ class Cast:
 
     def __init__(self, rules: CastRules, num_actors: int, rollout: int, rng: np.random.Generator) -> None:
         self._rules = rules
-        self._steps_at_least = ROLLOUTS_AT_LEAST * rollout
+        self._steps_at_least = rules.rollouts_per_draw * rollout
         self._rng = rng
         self._age = np.zeros(num_actors, np.int64)  # steps since the draw
         self.policy = np.zeros(num_actors, np.int32)

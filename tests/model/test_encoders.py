@@ -121,7 +121,7 @@ def test_a_registered_encoder_is_found_by_name_in_both_precisions():
         model.trunk.to(trunk_dtype)
         assert model.step({"obs": torch.randn(2, 7)}, torch.zeros(2, 0), first).params.dtype == torch.float32
     with pytest.raises(ValueError, match="registered already"):
-        register_encoder("test_only_linear")(Linear)
+        register_encoder("test_only_linear")(nn.Linear)
 
 
 def test_a_registered_model_is_built_by_name():

@@ -1,0 +1,72 @@
+"""Scenarios of one's own: the path of a ViZDoom .cfg file is all that is known of them.
+
+Map, rewards, time limit and what is drawn are what the file says, as ever. Its buttons become heads of an action space:
+buttons that exclude each other are one head, every other one is a head of its own. Its game variables become the
+measurements beside the image, as they are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import vizdoom
+
+from envs.doom.controls import Head, Measurement, one_of, turn_by
+
+_EXCLUDE_EACH_OTHER = (
+    {"TURN_LEFT", "TURN_RIGHT"},
+    {"MOVE_LEFT", "MOVE_RIGHT"},
+    {"MOVE_FORWARD", "MOVE_BACKWARD"},
+    {"MOVE_UP", "MOVE_DOWN"},
+    {"LOOK_UP", "LOOK_DOWN"},
+    {"SELECT_NEXT_ITEM", "SELECT_PREV_ITEM"},
+    {"SELECT_NEXT_WEAPON", "SELECT_PREV_WEAPON", *(f"SELECT_WEAPON{slot}" for slot in range(10))},
+)
+_ANGLES = {"TURN_LEFT_RIGHT_DELTA", "LOOK_UP_DOWN_DELTA"}
+
+
+def find_config(name: str) -> Path:
+    """The file of this path, or of this name among those that come with ViZDoom. Raises ValueError where none is."""
+    for path in (Path(name), Path(vizdoom.scenarios_path, name)):
+        if path.is_file() and path.suffix == ".cfg":
+            return path.resolve()
+    raise ValueError(f"env 'doom:{name}': there is no such file; give the path of a .cfg file of ViZDoom")
+
+
+def read_config(path: Path) -> tuple[tuple[Head, ...], tuple[Measurement, ...]]:
+    """The heads and the measurements. Raises ValueError for a file that cannot be trained with."""
+    game = vizdoom.DoomGame()
+    if not game.load_config(str(path)):
+        raise ValueError(f"{path} has lines that ViZDoom does not take: mend those that its warnings above name")
+    wad = game.get_doom_scenario_path()
+    if wad and not os.path.isfile(wad):
+        raise ValueError(
+            f"{path} names the map {wad}, which is not there: mend doom_scenario_path, relative to the file"
+        )
+    buttons = [button.name for button in game.get_available_buttons()]
+    if not buttons:
+        raise ValueError(f"{path} has no available_buttons: name those that the agent may press")
+    variables = [variable.name for variable in game.get_available_game_variables()]
+    return _heads(path, buttons), tuple(Measurement(name) for name in variables)
+
+
+def _heads(path: Path, buttons: Sequence[str]) -> tuple[Head, ...]:
+    heads = []
+    left = dict.fromkeys(buttons)
+    while left:
+        button = next(iter(left))
+        rivals = next((group for group in _EXCLUDE_EACH_OTHER if button in group), {button})
+        together = [name for name in left if name in rivals]
+        for name in together:
+            del left[name]
+        if button in _ANGLES:
+            heads.append(turn_by(11, max_degrees=10.0, button=button))
+        elif button.endswith("_DELTA"):
+            raise ValueError(
+                f"{path} has the button {button}, whose strength nothing says: take buttons without DELTA for it"
+            )
+        else:
+            heads.append(one_of(*together))
+    return tuple(heads)

@@ -1,0 +1,193 @@
+"""How an environment that somebody names is made: described, in groups, and in groups that can be looked at."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import gymnasium as gym
+from gymnasium.vector import VectorEnv
+
+from envs.group import EnvGroup, EnvSpec, RenderedGroup
+from envs.gym_group import GymGroup
+from envs.options import EnvOptions
+from envs.parallel_group import ParallelGroup
+from envs.rendering import film_envs, film_matches, film_vector
+from envs.vector_group import VectorGroup
+
+
+class MakeGroup(Protocol):
+    def __call__(
+        self,
+        env_id: str,
+        num_envs: int,
+        options: EnvOptions,
+        *,
+        seed: int,
+        first_env_idx: int,
+        core: int | None = None,
+    ) -> EnvGroup: ...
+
+
+class MakeRenderedGroup(Protocol):
+    def __call__(
+        self, env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+    ) -> RenderedGroup: ...
+
+
+Describe = Callable[[str, EnvOptions], EnvSpec]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What `envs.registry` knows of an environment."""
+
+    describe: Describe
+    make_group: MakeGroup
+    make_rendered_group: MakeRenderedGroup | None  # None: nobody has said how to draw it
+
+
+def gymnasium_entry() -> Entry:
+    """Of an environment in Gymnasium's registry."""
+    return Entry(_describer(_make_gymnasium_group), _make_gymnasium_group, _make_rendered_gymnasium_group)
+
+
+def entry_of_envs(factory: Callable[..., Any]) -> Entry:
+    """Of Gymnasium environments that `factory(**options.kwargs)` makes one by one."""
+    return _entry_of_singles(GymGroup, film_envs, factory)
+
+
+def entry_of_matches(factory: Callable[..., Any]) -> Entry:
+    """Of environments of several agents that `factory(**options.kwargs)` makes one by one."""
+    return _entry_of_singles(ParallelGroup, film_matches, factory)
+
+
+def entry_of_either(factory: Callable[..., Any]) -> Entry:
+    """Of a factory of which nobody knows the kind before it has made one."""
+    return _entry_of_singles(_group_of_either_kind, _film_of_either_kind, factory)
+
+
+def entry_of_vector(factory: Callable[..., VectorEnv]) -> Entry:
+    """Of vector environments that `factory(num_envs=E, **options.kwargs)` makes."""
+
+    def make_vector_group(
+        env_id: str,
+        num_envs: int,
+        options: EnvOptions,
+        *,
+        seed: int,
+        first_env_idx: int,
+        core: int | None = None,
+    ) -> EnvGroup:
+        kwargs = {"num_envs": num_envs, **options.kwargs}
+        _require_arguments(env_id, factory, kwargs)
+        return VectorGroup(env_id, factory(**kwargs), seed, first_env_idx)
+
+    def make_rendered_vector_group(
+        env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+    ) -> RenderedGroup:
+        kwargs = {"num_envs": num_envs, **options.kwargs}
+        _require_arguments(env_id, factory, kwargs)
+        return film_vector(env_id, partial(factory, **kwargs), seed, first_env_idx)
+
+    return Entry(_describer(make_vector_group), make_vector_group, make_rendered_vector_group)
+
+
+def _entry_of_singles(
+    group: Callable[..., EnvGroup], film: Callable[..., RenderedGroup], factory: Callable[..., Any]
+) -> Entry:
+    """group: makes one of some environments; film: one that can be looked at, of what makes them."""
+
+    def make_group_of_singles(
+        env_id: str,
+        num_envs: int,
+        options: EnvOptions,
+        *,
+        seed: int,
+        first_env_idx: int,
+        core: int | None = None,
+    ) -> EnvGroup:
+        _require_arguments(env_id, factory, options.kwargs)
+        envs = [factory(**options.kwargs) for _ in range(num_envs)]
+        return group(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
+
+    def make_rendered_group_of_singles(
+        env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+    ) -> RenderedGroup:
+        _require_arguments(env_id, factory, options.kwargs)
+        return film(env_id, [partial(factory, **options.kwargs)] * num_envs, options, seed, first_env_idx)
+
+    return Entry(_describer(make_group_of_singles), make_group_of_singles, make_rendered_group_of_singles)
+
+
+def _group_of_either_kind(env_id: str, envs: list[Any], seed: int, first_env_idx: int, frameskip: int) -> EnvGroup:
+    group_type = ParallelGroup if _is_match(envs[0]) else GymGroup
+    return group_type(env_id, envs, seed, first_env_idx, frameskip)
+
+
+def _film_of_either_kind(
+    env_id: str, make_envs: Sequence[Callable[..., Any]], options: EnvOptions, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    probe = make_envs[0]()
+    film: Callable[..., RenderedGroup] = film_matches if _is_match(probe) else film_envs
+    probe.close()
+    return film(env_id, make_envs, options, seed, first_env_idx)
+
+
+def _is_match(env: Any) -> bool:
+    return hasattr(env, "possible_agents")
+
+
+def _require_arguments(env_id: str, factory: Callable[..., Any], kwargs: dict[str, Any]) -> None:
+    """Raises ValueError for arguments that it does not take; a TypeError from within it is its own affair."""
+    try:
+        inspect.signature(factory).bind(**kwargs)
+    except TypeError as error:
+        raise ValueError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from None
+
+
+def _describer(make: MakeGroup) -> Describe:
+    def describe_by_making(env_id: str, options: EnvOptions) -> EnvSpec:
+        group = make(env_id, 1, options, seed=0, first_env_idx=0)
+        group.close()
+        return group.spec
+
+    return describe_by_making
+
+
+def _make_gymnasium_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
+) -> EnvGroup:
+    """Gymnasium's own vectorised version where there is one, else single environments."""
+    kwargs: dict[str, Any] = options.kwargs
+    frameskip = options.env_frameskip or 1
+    gym_spec = gym.registry[env_id.rpartition(":")[2]]
+    try:
+        if gym_spec.vector_entry_point is not None and frameskip == 1:
+            vector_env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
+            return VectorGroup(env_id, vector_env, seed, first_env_idx)
+        # The group checks what it needs itself, at a fraction of the time that the passive checker takes.
+        envs = [gym.make(env_id, disable_env_checker=True, **kwargs) for _ in range(num_envs)]
+    except (gym.error.Error, ImportError, TypeError) as error:
+        raise ValueError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}") from error
+    return GymGroup(env_id, envs, seed, first_env_idx, frameskip)
+
+
+def _make_rendered_gymnasium_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """Single environments where there are any: few vectorised ones draw."""
+    kwargs: dict[str, Any] = options.kwargs
+    gym_spec = gym.registry[env_id.rpartition(":")[2]]
+    try:
+        if gym_spec.entry_point is None:
+            mode = "vector_entry_point"
+            make_vec = partial(gym.make_vec, env_id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
+            return film_vector(env_id, make_vec, seed, first_env_idx)
+        makes = [partial(gym.make, env_id, disable_env_checker=True, **kwargs)] * num_envs
+        return film_envs(env_id, makes, options, seed, first_env_idx)
+    except (gym.error.Error, ImportError, TypeError) as error:
+        raise ValueError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}") from error

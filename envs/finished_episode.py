@@ -1,0 +1,23 @@
+"""From what an environment says of a finished episode to an `Episode`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from envs.group import Episode
+
+RAW_RETURN = "raw_return"
+
+
+def finished_episode(actor_idx: int, paid: float, num_steps: int, num_frames: int, stats: Mapping[str, Any]) -> Episode:
+    """paid: the sum of the rewards that the environment gave.
+
+    stats: `info["episode_stats"]` of the last step. An environment that shapes its rewards says there, as `raw_return`,
+    what the return is without that: it is the one that is reported, and what was paid is the statistic `shaped_return`.
+    """
+    numbers = {name: float(value) for name, value in stats.items()}
+    if RAW_RETURN not in numbers:
+        return Episode(actor_idx, paid, num_steps, num_frames, numbers)
+    raw_return = numbers.pop(RAW_RETURN)
+    return Episode(actor_idx, raw_return, num_steps, num_frames, {**numbers, "shaped_return": paid})

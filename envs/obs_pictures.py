@@ -1,0 +1,62 @@
+"""Pictures of observations, for environments that draw none themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from envs.observations import ObsWriter
+
+_CELL = 24  # pixels
+_COLUMNS = 16
+_WIDEST_BOUND = 1e3  # a wider range says little of the numbers to expect
+
+
+class ObsPainter:
+    """Draws the observations of one environment: the image among them, or else a cell for each number.
+
+    An image is uint8 of rank 3, the smaller end of its shape are the channels. Of a stack of frames, the last is drawn.
+    A number is black at the low end of its space and white at the high one; where that has no bounds, 0 is the middle.
+    """
+
+    def __init__(self, env_id: str, space: gym.Space) -> None:
+        """Raises ValueError for a space that is not supported."""
+        self._writer = ObsWriter(env_id, space)
+        boxes: dict[str, Any] = dict(self._writer.space.items())
+        self._rows = {key: [np.zeros(box.shape, box.dtype)] for key, box in boxes.items()}
+        self._image = next((key for key, box in boxes.items() if box.dtype == np.uint8 and len(box.shape) == 3), None)
+        self._bounds = {
+            key: (box.low.astype(np.float64), box.high.astype(np.float64) - box.low) for key, box in boxes.items()
+        }
+
+    def draw(self, obs: Any) -> np.ndarray:
+        """[H, W, 3] uint8 of an observation as the environment returns it."""
+        self._writer.write(obs, self._rows, 0)
+        if self._image is not None:
+            return _as_rgb(self._rows[self._image][0])
+        columns = min(_COLUMNS, max(rows[0].size for rows in self._rows.values()))
+        return np.concatenate([self._cells(key, columns) for key in self._rows])
+
+    def _cells(self, key: str, columns: int) -> np.ndarray:
+        values = self._rows[key][0].astype(np.float64)
+        low, width = self._bounds[key]
+        with np.errstate(over="ignore", invalid="ignore"):
+            share = np.where(width <= _WIDEST_BOUND, (values - low) / width, 0.5 + 0.5 * values / (1 + np.abs(values)))
+        bright = np.nan_to_num(255 * share.clip(0, 1)).astype(np.uint8).ravel()
+        cells = np.zeros((-(-bright.size // columns), columns), np.uint8)
+        cells.flat[: bright.size] = bright
+        picture = cells.repeat(_CELL, axis=0).repeat(_CELL, axis=1)
+        picture[::_CELL] = picture[:, ::_CELL] = 64  # a grid, so that neighbours of one colour can be told apart
+        return np.repeat(picture[..., np.newaxis], 3, axis=2)
+
+
+def _as_rgb(image: np.ndarray) -> np.ndarray:
+    """image: [H, W, C] or [C, H, W]."""
+    if image.shape[2] > image.shape[0]:
+        image = image.transpose(1, 2, 0)
+    channels = image.shape[2]
+    if channels % 3 == 0:
+        return image[..., -3:].copy()
+    return np.repeat(image[..., -1:] if channels != 4 else image[..., 3:], 3, axis=2)

@@ -1,0 +1,57 @@
+"""Spaces as JSON, so that a trained policy can say by itself what it sees and does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+
+def to_json(space: gym.Space) -> dict[str, Any]:
+    """Raises ValueError for a space that is not Box, Discrete, MultiDiscrete, Dict or Tuple."""
+    if isinstance(space, gym.spaces.Box):
+        return {
+            "type": "Box",
+            "low": _numbers(space.low),
+            "high": _numbers(space.high),
+            "shape": list(space.shape),
+            "dtype": str(space.dtype),
+        }
+    if isinstance(space, gym.spaces.Discrete):
+        return {"type": "Discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        return {
+            "type": "MultiDiscrete",
+            "nvec": space.nvec.tolist(),
+            "start": space.start.tolist(),
+            "dtype": str(space.dtype),
+        }
+    if isinstance(space, gym.spaces.Dict):
+        return {"type": "Dict", "spaces": {str(name): to_json(child) for name, child in space.items()}}
+    if isinstance(space, gym.spaces.Tuple):
+        return {"type": "Tuple", "spaces": [to_json(child) for child in space.spaces]}
+    raise ValueError(f"the space {space} cannot be written down: use Box, Discrete, MultiDiscrete, Dict or Tuple")
+
+
+def from_json(data: dict[str, Any]) -> gym.Space:
+    """The space that `to_json` wrote down."""
+    kind = data["type"]
+    if kind == "Box":
+        shape, dtype = tuple(data["shape"]), np.dtype(data["dtype"])
+        low, high = (np.broadcast_to(np.array(data[name], dtype), shape) for name in ("low", "high"))
+        return gym.spaces.Box(low, high, shape, dtype.type)
+    if kind == "Discrete":
+        return gym.spaces.Discrete(data["n"], start=data["start"])
+    if kind == "MultiDiscrete":
+        return gym.spaces.MultiDiscrete(data["nvec"], dtype=np.dtype(data["dtype"]).type, start=data["start"])
+    if kind == "Dict":
+        return gym.spaces.Dict({name: from_json(child) for name, child in data["spaces"].items()})
+    if kind == "Tuple":
+        return gym.spaces.Tuple([from_json(child) for child in data["spaces"]])
+    raise ValueError(f"{kind!r} is not a space that is known here: the file is of a newer version")
+
+
+def _numbers(bound: np.ndarray) -> Any:
+    """One number where all are equal, as in most spaces; else nested lists."""
+    return bound.flat[0].item() if bound.size and (bound == bound.flat[0]).all() else bound.tolist()

@@ -1,0 +1,174 @@
+"""Write docs/flags.md: every flag of every command, from where the command defines them, and what the presets set.
+
+python scripts/make_flags_page.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import sys
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+from unittest import mock
+
+import docstring_parser
+import tyro
+
+from sf import presets
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "flags.md"
+
+_HEAD = """# Every flag
+
+Made by `python scripts/make_flags_page.py` from where the commands define them; `COMMAND --help` says the same.
+A flag is written `--gamma 0.9`, or `--gamma=0.9`; where several values are taken, `--encoder_mlp_layers 64 64`.
+"""
+_PRESETS_HEAD = """## Presets
+
+`sf-train` starts from the file in `configs/` that is named like the environment, or like its family (its name up to the
+first `_` or `/`); `--config` names another one, or a YAML file of your own. Flags win over it. What each one sets:
+"""
+_HEADS = ("flag", "values", "default", "meaning")
+_TYPES = {int: "whole number", float: "number", str: "text", bool: "true, false", Path: "path"}
+
+
+class _Found(BaseException):
+    """Carries flags out of a command, past whatever it catches."""
+
+
+def project() -> dict[str, Any]:
+    """The table [project] of pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def entry_points() -> dict[str, str]:
+    """The commands of the package: `module:function` by name."""
+    return project()["scripts"]
+
+
+def flags_of(command: str) -> tuple[type | argparse.ArgumentParser, str]:
+    """What defines a command's flags, and its description: the dataclass that it hands to `sf.cli.parse_flags`, or its
+    own parser, which takes some and leaves the rest to sf-train."""
+    module, function = entry_points()[command].split(":")
+    parse_known_args = argparse.ArgumentParser.parse_known_args
+
+    def found(kind: type, prog: str, description: str, *_: object, **__: object) -> None:
+        raise _Found(kind, description)
+
+    def found_parser(parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> Any:
+        if parser.add_help:  # else it is the first look of sf-train at its arguments
+            raise _Found(parser, parser.description)
+        return parse_known_args(parser, *args, **kwargs)
+
+    try:
+        with (
+            mock.patch("sf.cli.parse_flags", found),
+            mock.patch.object(argparse.ArgumentParser, "parse_known_args", found_parser),
+            mock.patch("sys.argv", [command]),
+        ):
+            getattr(importlib.import_module(module), function)()
+    except _Found as carrier:
+        return carrier.args
+    raise ValueError(f"{command} parses no flags: let it do so with sf.cli.parse_flags")
+
+
+def page() -> str:
+    """The text of docs/flags.md."""
+    parts = [_HEAD]
+    for command in entry_points():
+        flags, description = flags_of(command)
+        parts.append(f"## {command}\n")
+        if isinstance(flags, argparse.ArgumentParser):
+            parts += [f"```text\n{description.strip()}\n```\n", _table(_HEADS, [*_rows_of_parser(flags)])]
+        else:
+            parts += [f"{_escaped(description)}\n", *_sections(flags)]
+    names_of: dict[str, list[str]] = {}  # by what they set
+    for name in presets.preset_names():
+        flags = ", ".join(f"`{flag} {_plain(value)}`" for flag, value in presets.load(name).items())
+        names_of.setdefault(flags, []).append(f"`{name}`")
+    rows = [(", ".join(names), flags) for flags, names in names_of.items()]
+    return "\n".join([*parts, _PRESETS_HEAD, _table(("preset", "flags"), rows)])
+
+
+def _sections(kind: type) -> Iterator[str]:
+    """The flags of the dataclass itself, then a section for each component of it."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    help_of = {param.arg_name: param.description or "" for param in docstring_parser.parse_from_object(kind).params}
+    fields = [field for field in dataclasses.fields(kind) if not dataclasses.is_dataclass(hints[field.name])]
+    rows = [_row(field, hints[field.name], help_of[field.name]) for field in fields]
+    if rows:
+        yield _table(_HEADS, rows)
+    for field in dataclasses.fields(kind):
+        component = hints[field.name]
+        if dataclasses.is_dataclass(component):
+            yield f"### {field.name}\n\n{_escaped(component.__doc__)}\n"
+            yield from _sections(component)
+
+
+def _row(field: dataclasses.Field, hint: Any, meaning: str) -> tuple[str, ...]:
+    is_positional = typing.get_args(tyro.conf.Positional[str])[1] in getattr(hint, "__metadata__", ())
+    name = field.name.upper() if is_positional else f"--{field.name}"
+    if field.default is dataclasses.MISSING:
+        default = "must be given" if field.default_factory is dataclasses.MISSING else ""
+    else:
+        default = "" if field.default in (None, ()) else f"`{_plain(field.default)}`"
+    return f"`{name}`", _values(hint), default, _escaped(meaning)
+
+
+def _rows_of_parser(parser: argparse.ArgumentParser) -> Iterator[tuple[str, ...]]:
+    for action in parser._actions:
+        if action.dest == "help":
+            continue
+        default = "" if action.default is None else f"`{_plain(action.default)}`"
+        values = "" if action.nargs == 0 else _values(action.type or str)
+        if action.choices:
+            values = ", ".join(f"`{choice}`" for choice in action.choices)
+        yield f"`--{action.dest}`", values, default, _escaped(action.help)
+
+
+def _values(hint: Any) -> str:
+    """What may be written after the flag."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _values(args[0])
+    if origin is Literal:
+        return ", ".join(f"`{choice}`" for choice in args)
+    if origin in (types.UnionType, typing.Union):
+        return ", ".join(_values(arg) for arg in args if arg is not type(None))
+    if origin is tuple:
+        return f"{_values(args[0])} ..."
+    return _TYPES.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (tuple, list)):
+        return " ".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _escaped(text: str | None) -> str:
+    """Plain text as Markdown, on one line."""
+    words = " ".join((text or "").split())
+    return words.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [heads, ("---",) * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

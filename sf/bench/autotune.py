@@ -1,0 +1,80 @@
+"""Which settings train fastest on this machine: a hill climb over a few of them, one at a time.
+
+Every trial is a real run of some seconds. The settings are doubled and halved in turn, as long as that helps by more
+than the noise; at the end the start and the best are measured once more, one after the other, since a shared machine
+drifts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sf.config import Config
+
+Settings = Mapping[str, int]
+"""Values of `TUNED` flags."""
+
+TUNED = ("num_envs_per_worker", "batch_size", "num_workers", "policy_workers_per_policy")
+"""In the order in which they are tried: what helps most often first."""
+
+NOTABLE = 1.03  # a ratio of frames per second that is more than noise
+
+
+@dataclass
+class Search:
+    """The trials of a hill climb. fps: by settings; None where they do not work."""
+
+    measure: Callable[[Settings], float | None]
+    is_time_up: Callable[[], bool]
+    trials: list[tuple[Settings, float | None]] = field(default_factory=list)
+
+    def climb(self, start: Settings, names: Iterable[str]) -> Settings:
+        """The best settings found from `start` on, changing those in `names`."""
+        best = start
+        self._try(start)
+        found_better = True
+        while found_better and not self.is_time_up():
+            found_better = False
+            for name in names:
+                for factor in (2.0, 0.5):
+                    before = best
+                    best = self._follow(best, name, factor)
+                    found_better |= best is not before
+                    if best is not before:
+                        break  # the other way is where it came from
+        return best
+
+    def confirm(self, start: Settings, best: Settings) -> float | None:
+        """Measure both again, in turn; the ratio of the best to the start."""
+        pair = [self.measure(settings) for settings in (start, best)]
+        return None if not pair[0] or not pair[1] else pair[1] / pair[0]
+
+    def _follow(self, best: Settings, name: str, factor: float) -> Settings:
+        """Change one setting in one direction for as long as that helps."""
+        while not self.is_time_up():
+            value = int(best[name] * factor)
+            changed = {**best, name: value}
+            if value < 1 or self._was_tried(changed):
+                break
+            if (self._try(changed) or 0.0) < NOTABLE * (self._fps(best) or 0.0):
+                break
+            best = changed
+        return best
+
+    def _try(self, settings: Settings) -> float | None:
+        fps = self.measure(settings)
+        self.trials.append((settings, fps))
+        return fps
+
+    def _was_tried(self, settings: Settings) -> bool:
+        return any(dict(tried) == dict(settings) for tried, _ in self.trials)
+
+    def _fps(self, settings: Settings) -> float | None:
+        return next(fps for tried, fps in self.trials if dict(tried) == dict(settings))
+
+
+def settings_of(config: Config, num_workers: int) -> Settings:
+    """The present values of `TUNED`. num_workers: what the configuration comes to on this machine."""
+    flags = config.flat()
+    return {name: num_workers if name == "num_workers" else flags[name] for name in TUNED}

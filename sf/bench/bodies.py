@@ -1,0 +1,82 @@
+"""Bodies of processes that stand in for the real ones, so that a part of the system is measured without the rest."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+
+from envs import ActionSpec
+from sf.bench.simulation import random_actions
+from sf.learner.state import LearnerArgs
+from sf.learner.update import Updater
+from sf.policy.worker import PolicyWorkerArgs
+from sf.policy_memory import PolicyMemory, Readers
+from sf.processes import Reports
+from sf.queues import StopRequested
+
+_REPORT_EVERY_S = 0.25
+
+
+def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
+    """A policy worker without a network."""
+    rng = np.random.default_rng(0)
+    action = ActionSpec.of(args.spec.action_space)
+    channel, rows, counters = args.channel, args.rows, args.counters
+    reports.send("ready")
+    while True:
+        waiting_since = time.perf_counter()
+        counters.waiting()
+        try:
+            groups = channel.take()
+        except StopRequested:
+            return
+        counters.working()
+        busy_since = time.perf_counter()
+        numbers = channel.numbers(groups)
+        slots, t, _ = channel.rows(groups, numbers)
+        rows["discrete"][slots, t], rows["continuous"][slots, t] = random_actions(rng, action, len(slots))
+        channel.answer(groups, numbers)
+        now = time.perf_counter()
+        counters.add(steps=len(slots), calls=1, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
+
+
+def draining_learner(reports: Reports, args: LearnerArgs) -> None:
+    """A learner that gives every slot back unread."""
+    _drain(reports, args)
+
+
+def publishing_learner(reports: Reports, args: LearnerArgs) -> None:
+    """The same, after publishing weights once, so that policy workers can act."""
+    device = torch.device(args.memory.device)
+    memory = PolicyMemory.create(args.memory)
+    action = ActionSpec.of(args.spec.action_space)
+    updater = Updater(args.config, args.spec.obs_space, action, args.bfloat16, device)
+    memory.publish(updater.flat_weights(), updater.version)
+    Readers(memory, args.readers)
+    _drain(reports, args)
+
+
+def _drain(reports: Reports, args: LearnerArgs) -> None:
+    reports.send("ready", env_steps=0, seconds_before=0.0, lost_steps=0)
+    counters = args.counters
+    env_steps, reported_at = 0, time.perf_counter()
+    while not args.stop.is_set():
+        waiting_since = time.perf_counter()
+        counters.waiting()
+        try:
+            slots = args.slots.take(at_most=1024)
+        except StopRequested:
+            break
+        counters.working()
+        busy_since = time.perf_counter()
+        args.slots.give_back(slots)
+        samples = len(slots) * args.config.sampler.rollout
+        env_steps += samples
+        now = time.perf_counter()
+        counters.add(steps=samples, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
+        if now - reported_at > _REPORT_EVERY_S:
+            reported_at = now
+            reports.send("train", env_steps=env_steps)
+    reports.send("finished", env_steps=env_steps)

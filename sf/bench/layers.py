@@ -1,0 +1,85 @@
+"""The layers of the system, each measured alone, with the same environments on the same cores.
+
+simulation   a bare loop of random actions in one process a worker: what the machine can do at most
+sampler      rollout workers, queues and shared memory, with random actions and no network
+inference    the same with the real policy workers; trajectories are given back unread
+training     everything
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import io
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from typing import Any
+
+from sf.bench.bodies import draining_learner, publishing_learner, random_policy_worker
+from sf.bench.simulation import simulate
+from sf.learner.state import LearnerArgs
+from sf.learner.worker import learner
+from sf.plan import Plan
+from sf.policy.worker import policy_worker
+from sf.processes import Reports
+from sf.run_dir import RunDir
+from sf.starter import LearnerBody, PolicyBody
+from sf.stopping import StopFlag
+from sf.trainer import Run
+
+Measure = Callable[[Plan, float], dict[str, Any]]
+"""(plan, seconds) -> `fps`, frames per second over that time, and of a run the shares of time of its parts."""
+
+_START_UP_AT_MOST_S = 600.0
+
+
+class _TimedReports(Reports):
+    """Ends the run some time after its first training report: rates are taken from there on."""
+
+    def __init__(self, reports: Reports, stop: StopFlag, seconds: float) -> None:
+        self._reports = reports
+        self._stop = stop
+        self._seconds = seconds
+        self._end: float | None = None
+
+    def send(self, kind: str, **record: Any) -> None:
+        self._reports.send(kind, **record)
+        if kind == "train":
+            now = time.monotonic()
+            self._end = self._end or now + self._seconds
+            if now >= self._end:
+                self._stop.set()
+
+
+def _timed(body: LearnerBody, seconds: float, reports: Reports, args: LearnerArgs) -> None:
+    body(_TimedReports(reports, args.stop, seconds), args)
+
+
+def _run_layer(policy_body: PolicyBody = policy_worker, learner_body: LearnerBody = learner) -> Measure:
+    def measure(plan: Plan, seconds: float) -> dict[str, Any]:
+        run_dir = RunDir.at(plan.config.run.train_dir, "bench")
+        run_dir.prepare(plan.config)
+        config = plan.config.replace(train_for_seconds=_START_UP_AT_MOST_S + seconds)
+        timed_learner = functools.partial(_timed, learner_body, seconds)
+        run = Run(
+            dataclasses.replace(plan, config=config), run_dir, policy_body=policy_body, learner_body=timed_learner
+        )
+        with redirect_stdout(io.StringIO()):  # of what a run says, only its summary is of interest
+            summary = run.run()
+        if summary["stopped_by"]:
+            raise KeyboardInterrupt
+        shares = {
+            name: value for name, value in summary.items() if name.endswith("_share") and not name.startswith("train/")
+        }
+        return {"fps": summary["steady_env_frames_per_second"], **shares}
+
+    return measure
+
+
+LAYERS: dict[str, Measure] = {
+    "simulation": simulate,
+    "sampler": _run_layer(policy_body=random_policy_worker, learner_body=draining_learner),
+    "inference": _run_layer(learner_body=publishing_learner),
+    "training": _run_layer(),
+}

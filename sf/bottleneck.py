@@ -1,0 +1,179 @@
+"""One plain sentence: which part of a run holds the others up, and what to turn.
+
+How each case looks, and why:
+
+starting      nothing has been trained on yet, or no iteration of the learner has ended within the window: no figures.
+learner       rollout workers wait for free slots, and the learner never waits. Slots are the only throttle of the
+              sampler, and come back at the pace of the learner.
+turns         synchronous training: the sampler waits for slots while the learner trains, the learner waits for data
+              meanwhile, and each is busy for a part of the time. That is how this mode works.
+cores         no core is idle, and this run has most of them: every part is slowed by the others, and their waits say
+              little, since a part that waits for its turn on a core counts as busy. Who uses the cores is read from
+              the kernel instead. Where other programs have most of them, that is said besides what else applies.
+uneven        rollout workers wait for slots, and the learner waits for data, asynchronously: both at once means that a
+              batch waits for its last trajectories, while those who delivered theirs have no slot to go on with.
+inference     rollout workers wait for actions, and the policy workers do not wait: requests queue up before them.
+latency       rollout workers wait for actions though policy workers wait, too: what takes time is the way of small
+              messages from process to process. It is made once a step of a group, however many environments it has.
+environments  rollout workers never wait, all others wait for them.
+balanced      none of these.
+
+The rules are tried in that order, and the first that applies speaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+_NOTABLE = 0.2  # a share of time that is worth a word
+_MOST = 0.75
+_FULL = 0.92  # cores that are in use for more of the time than this leave nothing to gain
+_PARTS = {"rollout": "environments", "policy": "inference", "learner": "learner"}
+
+
+@dataclass(frozen=True)
+class Load:
+    """Shares of time, 0 to 1, over the last minute or so; means over the processes of a role.
+
+    learner_busy, learner_wait: of the learner that is busiest, since the slowest sets the pace of all.
+    slot_wait: of rollout workers, for slots; rollout_wait: for actions.
+    actions_per_batch: that one forward pass of a policy worker computes.
+    cores_in_use: share of the cores that this program may use, by whatever program.
+    cores: how many of them each role keeps busy, simulators included.
+    """
+
+    rollout_busy: float
+    rollout_wait: float
+    slot_wait: float
+    policy_busy: float
+    policy_wait: float
+    learner_busy: float
+    learner_wait: float
+    actions_per_batch: float
+    cores_in_use: float
+    cores: dict[str, float]
+    num_cores: int
+    num_epochs: int = 1
+    is_on_gpu: bool = False
+    is_synchronous: bool = False
+
+    @property
+    def is_full(self) -> bool:
+        return self.cores_in_use > _FULL
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether no core is idle, and other programs have most of them."""
+        return self.is_full and self.of_others > self.num_cores / 2
+
+    @property
+    def of_others(self) -> float:
+        """How many cores other programs use."""
+        return max(0.0, self.cores_in_use * self.num_cores - sum(self.cores.values()))
+
+
+class _Rule(NamedTuple):
+    name: str
+    applies: Callable[[Load], bool]
+    sentence: Callable[[Load], str]
+
+
+def bottleneck(load: Load | None) -> str:
+    """The sentence. load: None before anything was trained on."""
+    if load is None:
+        return "starting: nothing has been trained on yet"
+    sentence = next(rule.sentence(load) for rule in _RULES if rule.applies(load))
+    others = f"; other programs use {load.of_others:.1f} of {load.num_cores} cores" if load.is_crowded else ""
+    return sentence + others
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _learner(load: Load) -> str:
+    what = f"learner busy {_percent(load.learner_busy)}, rollout workers wait {_percent(load.slot_wait)} of their time"
+    gpu = "" if load.is_on_gpu else "a GPU, "
+    threads = "" if load.is_full or load.is_on_gpu else " or more --learner_threads"
+    return f"{what} for it: {gpu}a smaller model, {_less_training(load)}{threads}"
+
+
+def _less_training(load: Load) -> str:
+    return "fewer --num_epochs" if load.num_epochs > 1 else "fewer --num_workers"
+
+
+def _turns(load: Load) -> str:
+    return (
+        f"synchronous: sampler and learner take turns (the learner is busy {_percent(load.learner_busy)}): "
+        "--async_rl true lets both work at once"
+    )
+
+
+def _cores(load: Load) -> str:
+    shares = [f"{name} {load.cores[role]:.1f}" for role, name in _PARTS.items()]
+    if load.of_others > _NOTABLE * load.num_cores:
+        shares.append(f"other programs {load.of_others:.1f}")
+    what = f"the cores are all in use ({', '.join(shares)} of {load.num_cores})"
+    most = max(load.cores, key=load.cores.__getitem__)
+    if most == "rollout":
+        return f"{what}: more cores, or a faster environment"
+    if load.is_on_gpu:
+        return f"{what}: more cores, or a smaller model"
+    turn = _less_training(load) if most == "learner" else "more --num_envs_per_worker"
+    return f"{what}: a GPU, a smaller model, {turn}, or more cores"
+
+
+def _uneven(load: Load) -> str:
+    return (
+        f"rollout workers wait {_percent(load.slot_wait)} of their time for slots while the learner waits "
+        f"{_percent(load.learner_wait)} of its for data: --extra_slots evens it out, at the cost of lag"
+    )
+
+
+def _inference(load: Load) -> str:
+    gpu = "" if load.is_on_gpu else "a GPU, "
+    return (
+        f"inference busy {_percent(load.policy_busy)}, rollout workers wait {_percent(load.rollout_wait)} of their "
+        f"time for it: {gpu}a smaller model, more --policy_workers_per_policy or --num_envs_per_worker"
+    )
+
+
+def _latency(load: Load) -> str:
+    return (
+        f"rollout workers wait {_percent(load.rollout_wait)} of their time for actions, {load.actions_per_batch:.1f} "
+        f"at once, though inference is busy only {_percent(load.policy_busy)}: more --num_envs_per_worker"
+    )
+
+
+def _environments(load: Load) -> str:
+    return (
+        f"rollout workers busy {_percent(load.rollout_busy)}, the learner waits {_percent(load.learner_wait)} of its "
+        f"time for them, {_percent(load.cores_in_use)} of the cores are in use: more --num_workers"
+    )
+
+
+_RULES = (
+    _Rule(
+        "starting",
+        lambda load: load.learner_busy + load.learner_wait < 0.01,
+        lambda load: "not known: the learner has ended no iteration within the last minute",
+    ),
+    _Rule(
+        "learner",
+        lambda load: not load.is_synchronous and load.slot_wait > _NOTABLE and load.learner_busy > _MOST,
+        _learner,
+    ),
+    _Rule("turns", lambda load: load.is_synchronous and load.slot_wait > _NOTABLE, _turns),
+    _Rule("cores", lambda load: load.is_full and not load.is_crowded, _cores),
+    _Rule(
+        "uneven",
+        lambda load: load.slot_wait > max(_NOTABLE, load.rollout_wait) and load.learner_wait > _NOTABLE,
+        _uneven,
+    ),
+    _Rule("inference", lambda load: load.rollout_wait > _NOTABLE and load.policy_busy > _MOST, _inference),
+    _Rule("latency", lambda load: load.rollout_wait > _NOTABLE, _latency),
+    _Rule("environments", lambda load: load.rollout_busy > _MOST and load.learner_wait > _NOTABLE, _environments),
+    _Rule("balanced", lambda load: True, lambda load: "none: no part waits much for another"),
+)

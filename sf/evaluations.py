@@ -1,0 +1,119 @@
+"""When a run evaluates its policies, what becomes of the results, and the best checkpoints of a run that does not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sf import checkpoint
+from sf.metrics import MetricsWriter
+from sf.progress import Progress
+from sf.queues import IndexQueue
+from sf.recovery import RecoveryMemory
+from sf.run_memory import RunMemory
+
+_METRICS = {"return": "mean_return", "num_steps": "mean_episode_steps", "num_frames": "mean_episode_frames"}
+
+
+class Evaluations:
+    """Orders an evaluation each time that so many more env steps are done, one after another.
+
+    One that takes longer than that is not interrupted, and none is made up for.
+    """
+
+    def __init__(
+        self,
+        every_env_steps: int | None,
+        orders: IndexQueue | None,
+        progress: Progress,
+        writer: MetricsWriter,
+        say: Callable[[str], None],
+    ) -> None:
+        """every_env_steps, orders: None where there are no evaluations."""
+        self._every = every_env_steps
+        self._orders = orders
+        self._progress = progress
+        self._writer = writer
+        self._say = say
+        self._is_running = False
+        self._num_due: int | None = None  # multiples of every_env_steps that have been passed
+
+    def order_if_due(self) -> None:
+        if self._orders is None or self._every is None or not self._progress.has_begun:
+            return
+        num_due = self._progress.env_steps // self._every
+        if self._num_due is None:  # a resumed run has evaluated before
+            self._num_due = num_due
+        if num_due > self._num_due and not self._is_running:
+            self._num_due = num_due
+            self._is_running = True
+            self._orders.put(0)
+
+    def evaluated(self, report: dict[str, Any]) -> None:
+        """The evaluator has played."""
+        self._is_running = False
+        policies = report["policies"]
+        for policy_id, result in enumerate(policies):
+            prefix = "" if len(policies) == 1 else f"policy_{policy_id:02d}/"
+            record = {"policy_id": policy_id, "seconds": self._progress.seconds, **result}
+            self._writer.write_evaluation({**record, "env_faults": report["env_faults"]})
+            self._progress.add_evaluation(
+                {f"{prefix}eval/{name}": value for name, value in evaluation_metrics(result).items()}
+            )
+            s = result["statistics"]["return"]
+            self._say(
+                f"evaluation{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: mean "
+                f"return {s['mean']:,.2f} ({s['low']:,.2f} to {s['high']:,.2f}) over {s['num']} episodes"
+            )
+
+    def interrupted(self) -> None:
+        """The evaluator has died, and with it what it was playing; the next one is ordered when it is due."""
+        self._is_running = False
+
+
+class BestCheckpoints:
+    """Keeps the checkpoint of each policy's best time, as the episodes of its training tell, in a run without
+    evaluations."""
+
+    def __init__(self, memory: RunMemory, progress: Progress, say: Callable[[str], None]) -> None:
+        self._memory = memory
+        self._progress = progress
+        self._say = say
+        policy_ids = range(memory.plan.num_policies)
+        self._best = {policy_id: checkpoint.best_score(memory.checkpoints_of(policy_id)) for policy_id in policy_ids}
+        self._due_at = dict.fromkeys(policy_ids, 0.0)
+
+    def keep_if_due(self, now: bool = False) -> None:
+        """now: whether or not it is long enough since the last one."""
+        config = self._memory.plan.config
+        for policy_id, policy in enumerate(self._progress.policies):
+            score = policy.objective(self._progress.objective)
+            if score is None or not score > self._best[policy_id]:
+                continue
+            if not (now or time.monotonic() >= self._due_at[policy_id]):
+                continue
+            self._due_at[policy_id] = time.monotonic() + config.evaluation.save_best_every_sec
+            if self._save(policy_id, self._memory.recoveries[policy_id], score):
+                self._best[policy_id] = score
+
+    def _save(self, policy_id: int, recovery: RecoveryMemory, score: float) -> bool:
+        data = recovery.read()
+        if data is None or not checkpoint.is_whole(data):  # a moment later it will be
+            return False
+        try:
+            checkpoint.save_best(self._memory.checkpoints_of(policy_id), checkpoint.decode(data), score)
+        except OSError as error:
+            self._say(f"the best checkpoint of policy {policy_id} could not be saved ({error})")
+            return False
+        return True
+
+
+def evaluation_metrics(result: dict[str, Any]) -> dict[str, float]:
+    """Flat names and numbers of what the evaluator reports of a policy."""
+    metrics = {"env_steps": result["env_steps"]}
+    for name, s in result["statistics"].items():
+        metrics[_METRICS.get(name, f"stats/{name}")] = s["mean"]
+        if name == "return":
+            metrics |= {"mean_return_low": s["low"], "mean_return_high": s["high"], "median_return": s["median"]}
+    return metrics

@@ -1,0 +1,257 @@
+"""`sf-eval`: how good a trained policy is, over many episodes."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tyro
+import yaml
+
+from envs import EnvOptions
+from sf import cli
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from sf.checkpoint import Checkpoint
+    from sf.play.evaluation import Evaluation
+
+_COLUMNS = ("mean", "95 % interval", "median", "std", "min", "max")
+_WIDTH_OF_FILES = 120  # columns, where the output is no terminal
+
+
+@dataclass(frozen=True)
+class EvalFlags:
+    """Which policies play, how long, and where the results go."""
+
+    run: tyro.conf.Positional[Path]
+    """A run directory, such as train_dir/doom_basic, or a checkpoint."""
+
+    checkpoint: str = "latest"
+    """latest, or best: the one with the best mean return so far, of a run."""
+
+    policy: int | None = None
+    """Of a run with several policies, the one to evaluate. Default: all of them."""
+
+    against: tuple[Path, ...] = ()
+    """Runs or checkpoints that play, too: opponents in a match, or others to compare with."""
+
+    episodes: int = 100
+    """Episodes of each policy. In a match an agent has one each."""
+
+    deterministic: bool = False
+    """Take the most probable action. false: draw actions, as in training."""
+
+    seed: int = 0
+    """Seeds environments, actions and lineups. The same command gives the same episodes."""
+
+    num_workers: int | None = None
+    """Processes. Default: one for each core that the process may use."""
+
+    num_envs_per_worker: int = 4
+    """Environments that a worker steps together."""
+
+    override: tuple[str, ...] = ()
+    """Options of the environment that differ from the run's, for example --override doom_bot_difficulty=100."""
+
+    device: str = "cpu"
+    """Where the networks run: cpu or cuda."""
+
+    json: Path | None = None
+    """Write statistics and episodes to this file."""
+
+    csv: Path | None = None
+    """Write the episodes to this file, a row each."""
+
+    def __post_init__(self) -> None:
+        for name in ("episodes", "num_workers", "num_envs_per_worker"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}: at least 1")
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}: it must be 0 or greater")
+        for name in ("json", "csv"):  # said before the episodes are played, not after
+            path = getattr(self, name)
+            if path is not None and not path.absolute().parent.is_dir():
+                raise ValueError(f"{name} is {path}: there is no directory {path.parent}")
+
+
+def main() -> None:
+    """Evaluate, print a table; end with 0, 1 after a failure, 2 after a user's mistake, 130 after Ctrl-C."""
+    flags = cli.parse_flags(
+        EvalFlags,
+        "sf-eval",
+        "Play episodes with trained policies and say how good they are. Example: sf-eval train_dir/doom_basic",
+    )
+    try:
+        _run(flags)
+    except ValueError as error:
+        cli.fail(str(error))
+    except RuntimeError as error:
+        raise SystemExit(f"error: {error}") from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _run(flags: EvalFlags) -> None:
+    from sf.config import Config  # noqa: PLC0415  torch is slow to import: not for --help
+    from sf.play.evaluation import EvaluationTask, evaluate  # noqa: PLC0415
+    from sf.torch_runtime import resolve_device  # noqa: PLC0415
+
+    policies = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy)
+    config = Config().replace(**next(iter(policies.values())).state["config"])
+    task = EvaluationTask(
+        env=config.run.env,
+        options=overridden(config.environment, flags.override),
+        policies=policies,
+        num_episodes=flags.episodes,
+        seed=flags.seed,
+        deterministic=flags.deterministic,
+        device=resolve_device(flags.device),
+        num_workers=flags.num_workers,
+        num_envs_per_worker=flags.num_envs_per_worker,
+    )
+    evaluation = evaluate(task, _say_progress)
+    _print(evaluation, list(policies))
+    if flags.json is not None:
+        settings = {name: _plain(value) for name, value in dataclasses.asdict(flags).items()}
+        flags.json.write_text(json.dumps({**settings, **_result(evaluation, policies)}, indent=2) + "\n")
+    if flags.csv is not None:
+        _write_csv(flags.csv, evaluation, list(policies))
+
+
+def overridden(options: EnvOptions, override: tuple[str, ...]) -> EnvOptions:
+    """`options` with each NAME=VALUE applied. Raises ValueError for an unknown name, or a wrong value."""
+    known = {field.name: field for field in dataclasses.fields(EnvOptions)}
+    changed: dict[str, Any] = {}
+    for assignment in override:
+        name, equals, value = assignment.partition("=")
+        if not equals or name not in known:
+            raise ValueError(
+                f"override is {assignment!r}: write NAME=VALUE, with a name among {', '.join(sorted(known))}"
+            )
+        changed[name] = value if known[name].type == "str" else yaml.safe_load(value)
+    try:
+        return dataclasses.replace(options, **changed)
+    except TypeError:
+        raise ValueError(f"override is {' '.join(override)!r}: a value is of the wrong kind") from None
+
+
+def find_policies(run: Path, against: tuple[Path, ...], which: str, policy_id: int | None) -> dict[str, Checkpoint]:
+    """By name, those of `run` first; see `EvalFlags`.
+
+    Raises ValueError where one is missing, or they cannot play the same environment.
+    """
+    from sf.play.policy import find_checkpoint  # noqa: PLC0415
+    from sf.run_dir import RunDir  # noqa: PLC0415
+
+    found: dict[str, Checkpoint] = {}
+    for path in (run, *against):
+        num_policies = 1 if path.is_file() else (RunDir(path).saved_flags() or {}).get("num_policies", 1)
+        for wanted in range(num_policies) if policy_id is None or path != run else [policy_id]:
+            file, saved = find_checkpoint(path, which, wanted, _say)
+            name = str(file.with_suffix("").relative_to(path.parent))
+            while name in found:
+                name += "'"
+            found[name] = saved
+    first, *others = found.values()
+    for name, other in zip(list(found)[1:], others, strict=True):
+        for space in ("obs_space", "action_space"):
+            if other.state.get(space) != first.state.get(space):
+                raise ValueError(f"against: {name} has another {space} than {next(iter(found))}: it cannot play along")
+    return found
+
+
+def _print(evaluation: Evaluation, names: list[str]) -> None:
+    from rich.box import SIMPLE  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDTH_OF_FILES
+    for i, name in enumerate(names):
+        statistics = evaluation.statistics(i)
+        label = f"{i}: {name}" if len(names) > 1 else name
+        console.print(f"{label}, {statistics['return'].num} episodes", highlight=False, markup=False)
+        table = Table("", *_COLUMNS, box=SIMPLE)
+        for column in table.columns:
+            column.no_wrap = True
+            column.justify = "right" if column.header else "left"
+        for key, s in statistics.items():
+            shown = (s.mean, s.median, s.std, s.min, s.max)
+            mean, *rest = (f"{value:,.2f}" for value in shown)
+            table.add_row(key, mean, f"{s.low:,.2f} to {s.high:,.2f}", *rest)
+        console.print(table)
+    _print_scores(evaluation, len(names), console, Table(box=SIMPLE))
+    if evaluation.num_env_faults:
+        console.print(
+            f"{evaluation.num_env_faults} environments failed and were made anew; their episodes do not count"
+        )
+
+
+def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, table: Table) -> None:
+    """Who fared how against whom, where any two have met."""
+    policies = range(num_policies)
+    scores = [[evaluation.score_against(i, j) for j in policies] for i in policies]
+    if num_policies == 1 or not any(any(row) for row in scores):
+        return
+    console.print("mean score of a row against a column (episodes)", highlight=False)
+    for heading in ("", *map(str, policies)):
+        table.add_column(heading, justify="right")
+    for i, row in enumerate(scores):
+        table.add_row(str(i), *("-" if s is None else f"{s.mean:,.2f} ({s.num})" for s in row))
+    console.print(table)
+
+
+def _result(evaluation: Evaluation, policies: dict[str, Checkpoint]) -> dict[str, Any]:
+    indices = range(len(policies))
+    return {
+        "env_faults": evaluation.num_env_faults,
+        "policies": [
+            {
+                "checkpoint": name,
+                "env_steps": saved.state["env_steps"],
+                "statistics": {key: value._asdict() for key, value in evaluation.statistics(i).items()},
+                "scores": [s._asdict() if (s := evaluation.score_against(i, j)) else None for j in indices],
+            }
+            for i, (name, saved) in enumerate(policies.items())
+        ],
+        "episodes": [dataclasses.asdict(episode) for episode in evaluation.episodes],
+    }
+
+
+def _write_csv(path: Path, evaluation: Evaluation, names: list[str]) -> None:
+    stats = sorted({name for episode in evaluation.episodes for name in episode.stats})
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["checkpoint", "match", "agent", "return", "num_steps", "num_frames", *stats])
+        for e in evaluation.episodes:
+            own = [names[e.policy_idx], e.match_idx, e.agent_idx, e.episode_return, e.num_steps, e.num_frames]
+            writer.writerow([*own, *(e.stats.get(name, "") for name in stats)])
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _say_progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{done} of {total} episodes", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Evaluation: a fixed number of episodes of one or more policies, over several processes.
+
+Called by `sf-eval`. The same call gives the same matches, environments and random numbers, whichever process is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import connection
+from typing import Any
+
+import numpy as np
+
+import envs
+from envs import EnvOptions
+from sf import checkpoint, processes
+from sf.checkpoint import Checkpoint
+from sf.memory import Field, SharedArrays
+from sf.play.play import Played, make_lineups
+from sf.play.statistics import Statistics, statistics
+from sf.play.worker import PlayerArgs, player
+from sf.processes import Child
+from sf.torch_runtime import usable_cores
+
+
+@dataclass(frozen=True)
+class EvaluationTask:
+    """What to play. policies: by name. num_episodes: of each policy, at least."""
+
+    env: str
+    options: EnvOptions
+    policies: Mapping[str, Checkpoint]
+    num_episodes: int
+    seed: int = 0
+    deterministic: bool = False
+    device: str = "cpu"
+    num_workers: int | None = None  # None: one a core
+    num_envs_per_worker: int = 4
+
+
+@dataclass
+class Evaluation:
+    """What was played, in the order of the matches."""
+
+    episodes: list[Played] = field(default_factory=list)
+    num_env_faults: int = 0
+
+    def values(self, policy_idx: int) -> dict[str, list[float]]:
+        """By name: return, num_steps, num_frames and the environment's own statistics, an entry an episode."""
+        own = [episode for episode in self.episodes if episode.policy_idx == policy_idx]
+        values: dict[str, list[float]] = {
+            "return": [episode.episode_return for episode in own],
+            "num_steps": [float(episode.num_steps) for episode in own],
+            "num_frames": [float(episode.num_frames) for episode in own],
+        }
+        for name in sorted({name for episode in own for name in episode.stats}):
+            values[name] = [episode.stats[name] for episode in own if name in episode.stats]
+        return values
+
+    def statistics(self, policy_idx: int) -> dict[str, Statistics]:
+        return {name: statistics(values) for name, values in self.values(policy_idx).items() if values}
+
+    def score_of(self, policy_idx: int) -> float:
+        """Mean of the true objective where the environment has one (a match won, frags), else of the return."""
+        values = self.values(policy_idx)
+        return float(np.mean(values.get("true_objective", values["return"])))
+
+    def score_against(self, policy_idx: int, opponent_idx: int) -> Statistics | None:
+        """As `score_of`, of the matches where another one played, too; None where they never met."""
+        lineups: dict[int, set[tuple[int, int]]] = {}
+        for episode in self.episodes:
+            lineups.setdefault(episode.match_idx, set()).add((episode.agent_idx, episode.policy_idx))
+        scores = [
+            episode.stats.get("true_objective", episode.episode_return)
+            for episode in self.episodes
+            if episode.policy_idx == policy_idx
+            and any(p == opponent_idx and agent != episode.agent_idx for agent, p in lineups[episode.match_idx])
+        ]
+        return statistics(scores) if scores else None
+
+
+def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Evaluation:
+    """Play all matches. on_progress: is told how many episodes of how many are over.
+
+    Raises ValueError for what the user can mend, RuntimeError where a worker fails otherwise.
+    """
+    num_agents = envs.describe(task.env, task.options).num_agents
+    lineups = make_lineups(len(task.policies), num_agents, task.num_episodes, task.seed)
+    cores = usable_cores()
+    num_workers = min(task.num_workers or len(cores), len(lineups))
+    envs_per_worker = min(task.num_envs_per_worker, -(-len(lineups) // num_workers))
+    num_envs = num_workers * envs_per_worker
+    # In shared memory: a file may be gone when a worker wants it, since the run that wrote it goes on.
+    policies = {name: _shared(saved) for name, saved in task.policies.items()}
+    # Of the network and its libraries, workers share what is imported before they are forked.
+    processes.start_fork_server(["sf.play.worker"])
+    children = []
+    evaluation = Evaluation()
+    try:
+        for idx in range(num_workers):
+            args = PlayerArgs(
+                env=task.env,
+                options=task.options,
+                policies=policies,
+                lineups=lineups,
+                env_idxs=range(idx * envs_per_worker, (idx + 1) * envs_per_worker),
+                num_envs=num_envs,
+                seed=task.seed,
+                deterministic=task.deterministic,
+                device=task.device,
+                core=cores[idx % len(cores)] if num_workers >= len(cores) else None,
+            )
+            children.append(processes.start("forkserver", "player", idx, (), player, args))
+        on_progress(0, lineups.size)
+        _collect(children, evaluation, lambda: on_progress(len(evaluation.episodes), lineups.size))
+    finally:
+        for child in children:
+            child.process.kill()
+            child.join()
+    evaluation.episodes.sort(key=lambda episode: (episode.match_idx, episode.agent_idx))
+    return evaluation
+
+
+def _shared(saved: Checkpoint) -> SharedArrays:
+    data = np.frombuffer(checkpoint.encode(saved), np.uint8)
+    memory = SharedArrays([Field("data", data.shape, np.uint8)])
+    memory["data"][:] = data
+    return memory
+
+
+def _collect(children: Sequence[Child], evaluation: Evaluation, on_episodes: Callable[[], None]) -> None:
+    """Until all have finished."""
+    unfinished = list(children)
+    while unfinished:
+        connection.wait([child.connection for child in unfinished])
+        for child in list(unfinished):
+            for report in child.receive():
+                _take(child, report, evaluation)
+                if report["kind"] == "finished":
+                    unfinished.remove(child)
+            on_episodes()
+            if child.connection.closed and child in unfinished:
+                child.join()
+                raise RuntimeError(f"{child.name} {child.cause_of_death()}")
+
+
+def _take(child: Child, report: dict[str, Any], evaluation: Evaluation) -> None:
+    if report["kind"] == "played":
+        evaluation.episodes += [Played(**episode) for episode in report["episodes"]]
+    elif report["kind"] == "fault":
+        evaluation.num_env_faults += report["count"]
+    elif report["kind"] == "error":
+        child.error = report
+        if report["is_value_error"]:
+            raise ValueError(report["message"])

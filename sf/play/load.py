@@ -1,0 +1,38 @@
+"""A trained policy to act with, from wherever it lies: `load_policy(path).act(obs)`. Imports torch where it has to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sf.play.loaded import LoadedPolicy
+
+
+def load_policy(
+    path: str | Path,
+    which: str = "latest",
+    policy_id: int = 0,
+    device: str = "cpu",
+    seed: int = 0,
+    say: Callable[[str], None] = print,
+) -> LoadedPolicy:
+    """Load a policy from a run directory, a checkpoint, or an ONNX file that `sf-export` wrote, which takes no torch.
+
+    which: "latest" or "best" of a run. policy_id: of a run with several. device: an ONNX file takes "cpu" alone.
+    seed: of the actions it draws. Raises ValueError where there is no such policy, or it cannot be used.
+    """
+    suffix = Path(path).suffix
+    if suffix == ".onnx":
+        if device != "cpu":
+            raise ValueError(f"device is {device}, but an exported policy acts on the CPU here: leave it out")
+
+        from sf.play.exported import ExportedPolicy  # noqa: PLC0415
+
+        return ExportedPolicy(path, seed)
+    if suffix == ".pt2":
+        raise ValueError(f"{path} is for torch.export.load: docs/export.md says how; an .onnx file can be loaded here")
+
+    from sf.play.policy import Policy, find_checkpoint  # noqa: PLC0415  torch is slow to import
+
+    file, saved = find_checkpoint(path, which, policy_id, say)
+    return Policy(saved, str(file), device, seed)

@@ -1,0 +1,66 @@
+"""What every loaded policy can do, whatever runs its network: act for one actor, in the environment's own terms.
+
+`sf.play.policy.Policy` runs a checkpoint with torch, `sf.play.exported.ExportedPolicy` an ONNX file without it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from envs.actions import ActionSpec, decoder
+from envs.observations import ObsWriter, obs_arrays
+
+
+class LoadedPolicy(ABC):
+    """A trained policy that acts by itself.
+
+    name: of the file, for messages. env_id, env_steps: what it was trained on, and for how long. obs_space,
+    action_space: as the environment itself has them. flat_obs_space, action_spec: as the network takes and gives
+    them, see `envs.observations` and `envs.actions`.
+    """
+
+    def __init__(self, name: str, env_id: str, env_steps: int, obs_space: gym.Space, action_space: gym.Space) -> None:
+        self.name = name
+        self.env_id = env_id
+        self.env_steps = env_steps
+        self.obs_space = obs_space
+        self.action_space = action_space
+        self.action_spec = ActionSpec.of(action_space)
+        self._writer = ObsWriter(env_id, obs_space)
+        self._decode = decoder(action_space)
+        self._rows = obs_arrays(self.flat_obs_space, 1)
+        self._is_first = True
+
+    @property
+    def flat_obs_space(self) -> gym.spaces.Dict:
+        """A Dict of Boxes."""
+        return self._writer.space
+
+    def reset(self) -> None:
+        """An episode begins: a recurrent policy forgets."""
+        self._is_first = True
+
+    def act(self, obs: Any, deterministic: bool = False) -> Any:
+        """The action for one observation, as the environment gives it, in the form that `env.step` takes.
+
+        deterministic: the most probable action instead of a random one. Raises ValueError for an observation that
+        does not fit `obs_space`.
+        """
+        self._writer.write(obs, {key: list(rows) for key, rows in self._rows.items()}, 0)
+        discrete, continuous = self._choose(self._rows, np.array([self._is_first]), deterministic)
+        self._is_first = False
+        return self._decode(discrete, continuous)
+
+    @abstractmethod
+    def _choose(
+        self, obs: Mapping[str, np.ndarray], first: np.ndarray, deterministic: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The action, discrete [D] and continuous [C], of the one actor, whose recurrent state goes on.
+
+        obs: {key: [1, ...]}. first: [1] bool, whether an episode begins with it.
+        """

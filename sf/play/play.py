@@ -1,0 +1,132 @@
+"""Policies that play episodes in a group of environments: what evaluation and `sf-enjoy` share.
+
+A match is one episode of one environment, played by its agents; with one agent it is just an episode. Which policy
+plays which agent in which match is said beforehand, in a table of lineups. Environment e of E plays the matches
+e, e + E, e + 2E and so on, a number that is fixed before the first begins: to take those that end first would favour
+short ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from envs import EnvGroup, StepResult
+from envs.observations import obs_arrays
+from sf.play.policy import Actors, Policy
+
+
+@dataclass(frozen=True)
+class Played:
+    """An episode of one agent."""
+
+    match_idx: int
+    agent_idx: int
+    policy_idx: int
+    episode_return: float
+    num_steps: int
+    num_frames: int
+    stats: Mapping[str, float]
+
+
+def make_lineups(num_policies: int, num_agents: int, num_episodes: int, seed: int) -> np.ndarray:
+    """Who plays whom, [M, A] policy indices, such that each policy has at least `num_episodes` episodes.
+
+    Of every num_policies matches in a row, each policy plays each agent once; who meets whom is random.
+    """
+    rng = np.random.default_rng(seed)
+    blocks = -(-num_episodes // num_agents)
+    order = np.broadcast_to(np.arange(num_policies), (blocks, num_agents, num_policies))
+    return rng.permuted(order, axis=2).transpose(0, 2, 1).reshape(-1, num_agents).astype(np.int32)
+
+
+class Play:
+    """The matches of a group of environments. `step` until `is_done`.
+
+    obs: {key: [N, ...]} what the actors see now. value: [N] what they expected of what they saw last.
+    """
+
+    def __init__(
+        self,
+        group: EnvGroup,
+        policies: Sequence[Policy],
+        lineups: np.ndarray,
+        env_idxs: range,
+        num_envs: int,
+        seed: int,
+        deterministic: bool,
+    ) -> None:
+        """lineups: [M, A] of all matches. env_idxs: of the environments of the group, among `num_envs`."""
+        self._group = group
+        self._lineups = lineups
+        self._num_envs = num_envs
+        self._deterministic = deterministic
+        num_agents = group.spec.num_agents
+        n = group.num_actors
+        self._actors = [Actors(policy, n, _mixed(seed, env_idxs.start, p)) for p, policy in enumerate(policies)]
+        self._env_idx = np.repeat(np.asarray(env_idxs), num_agents)  # [N]
+        self._agent_idx = np.tile(np.arange(num_agents), len(env_idxs))  # [N]
+        self._quota = -(-(len(lineups) - self._env_idx) // num_envs)  # [N] matches
+        self._num_played = np.zeros(n, np.int64)  # [N]
+        self._policy = np.zeros(n, np.int32)  # [N]
+        self._first = np.ones(n, bool)
+        self._result = StepResult.empty(n)
+        self.value = np.zeros(n, np.float32)
+        self.obs = obs_arrays(group.spec.obs_space, n)
+        self._rows = {key: list(rows) for key, rows in self.obs.items()}
+        self._discrete = np.zeros((n, len(policies[0].action_spec.discrete_sizes)), np.int32)
+        self._continuous = np.zeros((n, policies[0].action_spec.num_continuous), np.float32)
+        self._cast(np.ones(n, bool))
+        group.reset(self._rows)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every environment has played its matches.
+
+        An agent that has left a match for good does not keep it from being over for the others.
+        """
+        played = self._num_played.reshape(-1, self._group.spec.num_agents)
+        quota = self._quota.reshape(played.shape)[:, 0]
+        return bool(((played.min(axis=1) >= quota) | (played.max(axis=1) > quota)).all())
+
+    def step(self) -> list[Played]:
+        """One step of every environment; the episodes that ended with it, of those that count."""
+        for policy_idx in np.unique(self._policy):
+            who = np.flatnonzero(self._policy == policy_idx)
+            actions = self._actors[policy_idx].act(
+                {key: rows[who] for key, rows in self.obs.items()}, self._first[who], who, self._deterministic
+            )
+            self._discrete[who], self._continuous[who] = actions.discrete, actions.continuous
+            self.value[who] = actions.value
+        ended = self._group.step(self._discrete, self._continuous, self._rows, self._result)
+        played = []
+        for episode in ended:
+            n = episode.actor_idx
+            if self._num_played[n] < self._quota[n]:
+                played.append(
+                    Played(
+                        int(self._env_idx[n] + self._num_played[n] * self._num_envs),
+                        int(self._agent_idx[n]),
+                        int(self._policy[n]),
+                        episode.episode_return,
+                        episode.num_steps,
+                        episode.num_frames,
+                        dict(episode.stats),
+                    )
+                )
+            self._num_played[n] += 1
+        self._first[:] = self._result.first
+        self._cast(self._first)
+        return played
+
+    def _cast(self, who: np.ndarray) -> None:
+        """Give those who begin an episode to the policy that plays it. who: [N] bool."""
+        match_idx = self._env_idx + self._num_played * self._num_envs
+        in_lineups = np.minimum(match_idx, len(self._lineups) - 1)  # what is beyond does not count
+        self._policy[who] = self._lineups[in_lineups, self._agent_idx][who]
+
+
+def _mixed(*numbers: int) -> int:
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))

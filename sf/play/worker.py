@@ -1,0 +1,71 @@
+"""The evaluation worker: plays its share of the matches, with a copy of every policy of its own.
+
+Consumes   nothing: all it needs is in its arguments.
+Produces   reports: ready, played, fault, finished.
+Waits for  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+import envs
+from envs import EnvGroup, EnvOptions
+from envs.seeding import env_seed
+from sf import checkpoint
+from sf.memory import SharedArrays
+from sf.play.play import Play
+from sf.play.policy import Policy
+from sf.processes import Reports
+from sf.rollout.guard import GuardedGroup
+from sf.torch_runtime import configure
+
+
+@dataclass(frozen=True)
+class PlayerArgs:
+    """Everything an evaluation worker needs to know."""
+
+    env: str
+    options: EnvOptions
+    policies: Mapping[str, SharedArrays]  # by name: `data`, the content of a checkpoint
+    lineups: np.ndarray  # [M, A] of all matches, of all workers
+    env_idxs: range  # its environments
+    num_envs: int  # of all workers
+    seed: int
+    deterministic: bool
+    device: str
+    core: int | None  # that it is pinned to
+
+
+def player(reports: Reports, args: PlayerArgs) -> None:
+    """Body of the process."""
+    configure(args.device, num_threads=1, deterministic=True)
+    policies = [
+        Policy(checkpoint.decode(memory["data"].tobytes()), name, args.device) for name, memory in args.policies.items()
+    ]
+    group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
+    try:
+        play = Play(group, policies, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
+        reports.send("ready")
+        while not play.is_done:
+            played = play.step()
+            if played:
+                reports.send("played", episodes=[asdict(episode) for episode in played])
+            for fault in group.pop_faults():
+                reports.send("fault", message=fault.message, count=fault.count, traceback=fault.traceback)
+    finally:
+        group.close()
+    reports.send("finished")
+
+
+def guarded_group(env: str, options: EnvOptions, seed: int, env_idxs: range, core: int | None) -> GuardedGroup:
+    """The environments of these positions, made anew where they fail. core: that the caller is pinned to."""
+
+    def make(attempt: int) -> EnvGroup:
+        own_seed = env_seed(seed, attempt) if attempt else seed
+        return envs.make_group(env, len(env_idxs), options, seed=own_seed, first_env_idx=env_idxs.start, core=core)
+
+    return GuardedGroup(make)

@@ -1,0 +1,168 @@
+"""The charts of one run: which metrics share one, under which heading, and each as a drawing with values to hover over.
+
+A metric that no chart names is drawn on its own under the last heading, so what an environment or a new part of the
+trainer records is never left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sf.report.curves import NUM_POINTS, Curve, curve, running_mean
+from sf.report.inline_svg import inline_svg
+from sf.report.runs import Run
+from sf.report.style import PALETTE, house_style, tidy_numbers, x_unit
+
+_SIZE = (4.8, 2.6)  # inches; the page scales it
+
+_Layout = Mapping[str, Mapping[str, str]]  # by title: the metrics of a chart, with their names in its legend
+
+_EPISODES: _Layout = {
+    "Return: mean and deviation": {"mean_return": "mean"},
+    "Episode length": {"mean_episode_steps": "env steps"},
+}
+_LEARNING: _Layout = {
+    "Entropy of the policy": {"train/entropy": "entropy"},
+    "KL divergence of an update": {"train/approx_kl": "KL"},
+    "Policy loss": {"train/policy_loss": "policy loss"},
+    "Value loss": {"train/value_loss": "value loss"},
+    "Explained variance": {"train/explained_variance": "explained variance"},
+    "Policy lag, versions": {"train/lag_mean": "mean", "train/lag_max": "maximum"},
+    "Share of samples": {
+        "train/clip_fraction": "policy clipped",
+        "train/value_clip_fraction": "value clipped",
+        "train/masked_share": "too old, masked",
+    },
+    "Norm of the gradients": {"train/grad_norm": "norm"},
+    "Learning rate": {"train/learning_rate": "learning rate"},
+}
+_THROUGHPUT: _Layout = {
+    "Frames per second": {"env_frames_per_second": "trained", "sampled_env_frames_per_second": "sampled"},
+    "Share of time at work": {
+        "rollout/busy_share": "rollout workers",
+        "policy/busy_share": "policy workers",
+        "learner/busy_share": "learner",
+    },
+    "Share of time waiting": {
+        "rollout/wait_share": "rollout workers, for actions",
+        "rollout/slot_wait_share": "rollout workers, for slots",
+        "policy/wait_share": "policy workers, for requests",
+        "learner/wait_share": "learner, for data",
+    },
+    "Actions of one inference": {"policy/actions_per_batch": "actions"},
+}
+_SHARES = ("Share of time at work", "Share of time waiting")
+_NOT_DRAWN = {
+    "env_steps", "env_frames", "seconds", "episodes", "std_return", "min_return", "max_return", "mean_episode_frames",
+    "train/num_samples", "train/policy_version",
+}  # fmt: skip
+_SPREAD_OF = {"mean_return": "std_return"}  # drawn as a band around the former
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One drawing."""
+
+    title: str
+    metrics: tuple[str, ...]  # one for each line
+    svg: Markup
+    hover: dict[str, Any]  # what report.js reads: the place of the axes within the drawing, and the values
+
+
+def sections(run: Run, x: str) -> list[tuple[str, list[Chart]]]:
+    """Headings with their charts; those without data are left out."""
+    known = [name for name in run.metrics if not name.startswith("policy_") and name not in _NOT_DRAWN]
+    placed = {name for layout in (_EPISODES, _LEARNING, _THROUGHPUT) for metrics in layout.values() for name in metrics}
+    rest = [name for name in known if name not in placed]
+    statistics = {name.removeprefix("stats/"): {name: name} for name in rest if name.startswith("stats/")}
+    others = {name: {name: name} for name in rest if not name.startswith("stats/") and _is_ever_nonzero(run, name)}
+    headings = {
+        "Episodes": {**_EPISODES, **statistics},
+        "Policies": _of_policies(run),
+        "Learning": _LEARNING,
+        "Throughput": _THROUGHPUT,
+        "More": others,
+    }
+    drawn = []
+    for heading, members in headings.items():
+        charts = [_chart(run, x, title, metrics) for title, metrics in members.items()]
+        if any(charts):
+            drawn.append((heading, [chart for chart in charts if chart]))
+    return drawn
+
+
+def _of_policies(run: Run) -> _Layout:
+    titles = {"mean_return": "Return of each policy", "true_objective": "Objective of each policy"}
+    found = {title: run.matching(f"policy_*/{name}") for name, title in titles.items()}
+    return {title: {name: name.split("/")[0] for name in sorted(names)} for title, names in found.items()}
+
+
+def _is_ever_nonzero(run: Run, name: str) -> bool:
+    return any(record.get(name) for record in run.records)
+
+
+def _chart(run: Run, x: str, title: str, metrics: Mapping[str, str]) -> Chart | None:
+    """None where no metric has two values."""
+    curves = {name: _thinned(curve(run.records, x, name)) for name in metrics}
+    curves = {name: line for name, line in curves.items() if len(line.x) > 1}
+    if not curves:
+        return None
+    label, unit = x_unit(x, max(line.x[-1] for line in curves.values()))
+    with house_style():
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        axis = figure.subplots()
+        for name, line in curves.items():
+            axis.plot(line.x / unit, line.y)
+            if name in _SPREAD_OF:
+                _draw_spread(axis, run, x, name, unit)
+        axis.set_xlabel(label)
+        tidy_numbers(axis)
+        if title in _SHARES:
+            axis.set_ylim(0.0, 1.0)
+    svg = inline_svg(figure, title)
+    return Chart(title, tuple(curves), svg, _hover(axis, {metrics[name]: c for name, c in curves.items()}, label, unit))
+
+
+def _draw_spread(axis: Axes, run: Run, x: str, name: str, unit: float) -> None:
+    centre, spread = curve(run.records, x, name), curve(run.records, x, _SPREAD_OF[name])
+    if len(spread.x) == len(centre.x):
+        band = (centre.y - spread.y, centre.y + spread.y)
+        axis.fill_between(centre.x / unit, *band, color=PALETTE[0], alpha=0.2, linewidth=0)
+
+
+def _thinned(line: Curve) -> Curve:
+    """At most `NUM_POINTS` of a long run, each the mean over its part of the axis."""
+    if len(line.x) <= NUM_POINTS:
+        return line
+    at = np.linspace(line.x[0], line.x[-1], NUM_POINTS)
+    return Curve(at, running_mean(line, at, at[1] - at[0]))
+
+
+def _hover(axis: Axes, curves: Mapping[str, Curve], label: str, unit: float) -> dict[str, Any]:
+    """All in shares of the drawing's width and height, from its upper left corner."""
+    box, (begin, end) = axis.get_position(), axis.get_xlim()
+    return {
+        "box": [_short(value) for value in (box.x0, 1.0 - box.y1, box.width, box.height)],
+        "limits": [begin, end],
+        "label": label,
+        "series": [
+            {"name": name, "color": idx % len(PALETTE), "x": _rounded(line.x / unit), "y": _rounded(line.y)}
+            for idx, (name, line) in enumerate(curves.items())
+        ],
+    }
+
+
+def _rounded(values: Sequence[float] | np.ndarray) -> list[float]:
+    return [_short(value) for value in values]
+
+
+def _short(value: float) -> float:
+    """With the digits that one reads: a tenth of the page's size would be noise."""
+    return float(f"{value:.6g}")

@@ -1,0 +1,148 @@
+"""What the page of a run says in words and tables: how it stands, its key figures, its settings, its machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sf.config import Config
+from sf.report.groups import shown
+from sf.report.runs import Run, is_number
+
+_SILENT_RECORDS = 5  # a run that has written nothing for the time of so many records is no longer running
+_SILENT_AT_LEAST_S = 60.0
+
+
+@dataclass(frozen=True)
+class Status:
+    """Whether a run goes on, and why it ended where it did."""
+
+    kind: Literal["running", "finished", "stopped", "ended"]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting beside its default."""
+
+    name: str
+    value: str
+    default: str
+
+    @property
+    def is_changed(self) -> bool:
+        return self.value != self.default
+
+
+def read_summary(run: Run) -> dict[str, Any] | None:
+    """summary.json, where it is of the end of these records; not that of an earlier part of a run that was resumed."""
+    try:
+        summary = json.loads(run.directory.summary.read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(summary, dict) or not is_number(summary.get("seconds")):
+        return None
+    return summary if summary["seconds"] >= run.records[-1].get("seconds", 0.0) else None
+
+
+def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
+    """now: seconds since the epoch, to tell a run that goes on from one that was killed."""
+    if summary is None:
+        silent_s = now - run.directory.metrics.stat().st_mtime
+        if silent_s < max(_SILENT_AT_LEAST_S, _SILENT_RECORDS * run.flags["summaries_every_sec"]):
+            return Status("running", f"running, last record {max(0.0, silent_s):.0f} s ago")
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(now - silent_s))
+        return Status("ended", f"ended without a summary (killed?), last record {since}")
+    if summary.get("stopped_by"):
+        return Status("stopped", f"stopped by {_signal_name(summary['stopped_by'])}")
+    if _has_reached_its_end(run.flags, summary):
+        return Status("finished", "finished")
+    return Status("ended", "ended early: a process failed for good")
+
+
+def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
+    """Name, value, and what more there is to say of each."""
+    last = summary or run.records[-1]
+    returns = [record for record in [*run.records, last] if is_number(record.get("mean_return"))]
+    figures = [("frames", _count(last.get("env_frames")), f"{_count(last.get('env_steps'))} env steps")]
+    if summary and summary.get("steady_env_frames_per_second"):
+        figures.append(("frames/s", _count(summary["steady_env_frames_per_second"]), "without start-up"))
+    else:
+        figures.append(("frames/s", _count(last.get("env_frames_per_second")), "in the last record"))
+    figures.append(("wall time", clock(last.get("seconds") or 0.0), ""))
+    figures.append(("episodes", _count(last.get("episodes")), _faults(last)))
+    if returns:
+        best, final = max(returns, key=lambda record: record["mean_return"]), returns[-1]
+        spread = f"deviation {final['std_return']:.4g}" if is_number(final.get("std_return")) else ""
+        figures.append(("last return", f"{final['mean_return']:.4g}", spread))
+        figures.append(("best return", f"{best['mean_return']:.4g}", f"at {_count(best.get('env_frames'))} frames"))
+    return figures
+
+
+def settings(run: Run) -> dict[str, list[Setting]]:
+    """By the part of the configuration that they belong to; those that this version does not know under "unknown"."""
+    defaults = Config()
+    parts: dict[str, list[Setting]] = {}
+    known = {"experiment", "train_dir", "restart_behavior"}  # where it lies: the head of the page says so
+    for part in dataclasses.fields(defaults):
+        values = dataclasses.asdict(getattr(defaults, part.name))
+        names = [name for name in values if name not in known]
+        parts[part.name] = [Setting(name, shown(run.flags.get(name)), shown(values[name])) for name in names]
+        known |= values.keys()
+    unknown = [Setting(name, shown(value), "") for name, value in run.flags.items() if name not in known]
+    return {**parts, **({"unknown": unknown} if unknown else {})}
+
+
+def system_rows(start: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Of one entry of system.json; what it lacks is left out."""
+    versions = start.get("versions")
+    rows = {
+        "CPU": start.get("cpu"),
+        "cores": start.get("cores") and f"{start['cores']}, of which the run may use {start.get('usable_cores')}",
+        "memory": start.get("memory_gib") and f"{start['memory_gib']} GiB",
+        "GPU": ", ".join(start.get("gpus") or []) or "none",
+        "CUDA": start.get("cuda"),
+        "system": start.get("os"),
+        "host": start.get("host"),
+        "Python": start.get("python"),
+        "packages": ", ".join(f"{k} {v}" for k, v in versions.items()) if isinstance(versions, dict) else None,
+        "commit": start.get("commit"),
+        "command": start.get("command"),
+        "started": start.get("started_at"),
+    }
+    return [(name, str(value)) for name, value in rows.items() if value]
+
+
+def clock(seconds: float) -> str:
+    """For example 1 h 02 min, 3 min 05 s or 42 s."""
+    whole = round(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    return f"{whole // 60} min {whole % 60:02d} s" if whole >= 60 else f"{whole} s"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _has_reached_its_end(flags: Mapping[str, Any], summary: Mapping[str, Any]) -> bool:
+    ends = {"train_for_env_steps": "env_steps", "train_for_env_frames": "env_frames", "train_for_seconds": "seconds"}
+    return any(flags[flag] is not None and summary.get(done, 0) >= flags[flag] for flag, done in ends.items())
+
+
+def _faults(record: Mapping[str, Any]) -> str:
+    """What went wrong and was mended; empty where nothing did."""
+    counts = {"restarts": "processes replaced", "env_faults": "environments rebuilt"}
+    return ", ".join(f"{record[name]} {said}" for name, said in counts.items() if record.get(name))
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"

@@ -1,0 +1,176 @@
+"""The picture of learning curves: a panel for each environment and metric, a line for each group of runs."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sf.report.curves import CONFIDENCE, Band, Curve, band, curve
+from sf.report.groups import group
+from sf.report.runs import Run
+from sf.report.style import house_style, tidy_numbers, x_unit
+
+_COLUMNS = 3
+_WIDTH, _HEIGHT = 4.2, 3.0  # of a panel, in inches
+_ROW_HEIGHT = 0.16  # of a line of text in a legend or the caption, in inches
+_LABEL_WIDTH = 40  # characters; longer labels, or more lines than these, go below the panel
+_LINES_INSIDE = 6
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a panel, with the single runs behind it."""
+
+    label: str
+    band: Band
+    runs: tuple[Curve, ...]
+
+    @property
+    def num_shared(self) -> int:
+        """Points of the axis that all runs reach."""
+        return int((self.band.num_runs == len(self.runs)).sum())
+
+
+@dataclass(frozen=True)
+class Panel:
+    """All lines of one metric in one environment."""
+
+    env: str
+    y: str
+    lines: tuple[Line, ...]
+
+    @property
+    def end(self) -> float:
+        return max(line.band.x[-1] for line in self.lines)
+
+
+def panels(runs: Sequence[Run], x: str, ys: Sequence[str], by: Sequence[str], smooth: float) -> list[Panel]:
+    """What there is to draw.
+
+    x: the metric of the horizontal axis. ys: metrics, or patterns: each that matches is a line. by: see
+    `sf.report.groups`. smooth: the window of the running mean, as a share of the longest curve of the panel. Runs with
+    fewer than two values of a metric are left out of it. Raises ValueError where a metric has no line at all.
+    """
+    drawn = []
+    for y in ys:
+        by_env: dict[str, list[Run]] = {}
+        for run in runs:
+            by_env.setdefault(run.flags["env"], []).append(run)
+        of_this = [_panel(env, members, x, y, by, smooth) for env, members in by_env.items()]
+        if not any(panel.lines for panel in of_this):
+            near = difflib.get_close_matches(y, {name for run in runs for name in run.metrics}, n=3, cutoff=0.4)
+            hint = f"did you mean {' or '.join(near)}?" if near else "the names are those in metrics.jsonl"
+            raise ValueError(f"y is {y}, and no run has two records with it and {x}: {hint}")
+        drawn += [panel for panel in of_this if panel.lines]
+    return drawn
+
+
+def draw(drawn: Sequence[Panel], x: str, smooth: float, show_runs: bool = False) -> Figure:
+    """show_runs: each run as a thin line, too."""
+    columns = min(_COLUMNS, len(drawn))
+    rows = math.ceil(len(drawn) / columns)
+    caption = textwrap.wrap(_caption(drawn, smooth), int(_WIDTH * columns * 17))  # characters of this size an inch
+    height = _HEIGHT + _ROW_HEIGHT * max(_rows_below(panel) for panel in drawn)
+    with house_style():
+        figure = Figure(figsize=(_WIDTH * columns, height * rows + _ROW_HEIGHT * len(caption)), layout="constrained")
+        for idx, panel in enumerate(drawn):
+            axis = figure.add_subplot(rows, columns, idx + 1)
+            _draw_panel(axis, panel, x, show_runs)
+        figure.supxlabel("\n".join(caption), fontsize=7)
+    return figure
+
+
+def results(drawn: Sequence[Panel], x: str) -> list[str]:
+    """A sentence for each line: its mean at the last point that all its runs reach."""
+    said = []
+    for panel in drawn:
+        for line in panel.lines:
+            at = max(line.num_shared - 1, 0)
+            low, high = line.band.low[at], line.band.high[at]
+            interval = "" if math.isnan(low) else f" [{low:.4g}, {high:.4g}]"
+            runs = f"{len(line.runs)} run" + ("s" if len(line.runs) > 1 else "")
+            what = ", ".join(part for part in (panel.env, panel.y, line.label) if part)
+            said.append(f"{what}: {line.band.mean[at]:.4g}{interval} at {line.band.x[at]:,.0f} {x}, {runs}")
+    return said
+
+
+def _panel(env: str, runs: Sequence[Run], x: str, y: str, by: Sequence[str], smooth: float) -> Panel:
+    found: list[tuple[str, tuple[Curve, ...]]] = []
+    for members in group(runs, by):
+        names = sorted({name for run in members.runs for name in run.matching(y)})
+        for name in names:
+            curves = [curve(run.records, x, name) for run in members.runs]
+            whole = tuple(c for c in curves if len(c.x) > 1)
+            own = _metric_label(name, y) if len(names) > 1 else ""
+            if whole:
+                found.append((", ".join(part for part in (members.label, own) if part), whole))
+    window = smooth * max((c.x[-1] for _, curves in found for c in curves), default=0.0)
+    return Panel(env, y, tuple(Line(label, band(curves, window), curves) for label, curves in found))
+
+
+def _metric_label(name: str, pattern: str) -> str:
+    """The part of a metric's name that the pattern leaves open: policy_00/mean_return is policy_00."""
+    before, _, _ = pattern.partition("*")
+    after = pattern.rpartition("*")[2].lstrip("/")
+    return name.removesuffix(after).rstrip("/") if after and "*" in pattern else name.removeprefix(before)
+
+
+def _draw_panel(axis: Axes, panel: Panel, x: str, show_runs: bool) -> None:
+    name, unit = x_unit(x, panel.end)
+    for line in panel.lines:
+        at, num_shared = line.band.x / unit, line.num_shared
+        (drawn,) = axis.plot(
+            at[:num_shared], line.band.mean[:num_shared], label="\n".join(_wrapped(line.label)) or None
+        )
+        color = drawn.get_color()
+        if num_shared < len(at):
+            axis.plot(at[num_shared - 1 :], line.band.mean[num_shared - 1 :], color=color, linestyle=":")
+        axis.fill_between(at, line.band.low, line.band.high, color=color, alpha=0.2, linewidth=0)
+        for run in line.runs if show_runs else ():
+            axis.plot(run.x / unit, run.y, color=color, linestyle="-", linewidth=0.5, alpha=0.5)
+    axis.set(title=panel.env, xlabel=name, ylabel=panel.y, ylim=_limits(panel))
+    tidy_numbers(axis)
+    if any(line.label for line in panel.lines):
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18)} if _rows_below(panel) else {}
+        axis.legend(**place)
+
+
+def _wrapped(label: str) -> list[str]:
+    """A label in lines, none of which ends between the name of a setting and its value."""
+    kept_together = label.replace(" ", "\xa0").replace(",\xa0", ", ")
+    return [text.replace("\xa0", " ") for text in textwrap.wrap(kept_together, _LABEL_WIDTH)]
+
+
+def _rows_below(panel: Panel) -> int:
+    """Lines of text of a legend that is too large for the panel itself; else 0."""
+    rows = [len(_wrapped(line.label)) for line in panel.lines]
+    return sum(rows) if max(rows) > 1 or len(rows) > _LINES_INSIDE else 0
+
+
+def _limits(panel: Panel) -> tuple[float, float]:
+    """Of what was measured: the interval of two seeds that disagree is many times as high as both lie apart."""
+    values = [run.y[run.x >= line.band.x[0]] for line in panel.lines for run in line.runs]
+    low, high = float(np.min(np.concatenate(values))), float(np.max(np.concatenate(values)))
+    margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    return low - margin, high + margin
+
+
+def _caption(drawn: Sequence[Panel], smooth: float) -> str:
+    lines = [line for panel in drawn for line in panel.lines]
+    counts = sorted({len(line.runs) for line in lines})
+    said = []
+    if counts[-1] > 1:
+        of = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        said.append(f"mean of {of} runs and {CONFIDENCE}")
+    if any(line.num_shared < len(line.band.x) for line in lines):
+        said.append("dotted: not all runs have come so far")
+    if smooth > 0:
+        said.append(f"running mean over {100 * smooth:g} % of the axis")
+    return "; ".join(said)

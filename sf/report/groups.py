@@ -1,0 +1,76 @@
+"""Which runs are one experiment with several seeds, and what to call it. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sf.report.runs import Run
+
+NOT_THE_EXPERIMENT = frozenset(
+    {
+        "seed", "experiment", "train_dir", "restart_behavior", "config",
+        "device", "learner_threads", "set_workers_cpu_affinity",
+        "train_for_env_steps", "train_for_env_frames", "train_for_seconds",
+        "save_every_sec", "keep_checkpoints", "summaries_every_sec",
+        "worker_timeout_s", "max_restarts", "restart_window_s",
+        "eval_every_env_steps", "eval_episodes", "eval_num_envs", "eval_deterministic", "save_best_every_sec",
+    }
+)  # fmt: skip
+"""Settings in which the seeds of one experiment may differ: they say where, how long and how watched it runs."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of the same settings."""
+
+    label: str  # what tells them from the other groups; empty where there are no others
+    runs: tuple[Run, ...]
+
+
+def group(runs: Sequence[Run], by: Sequence[str] = ()) -> list[Group]:
+    """Put runs of the same settings together, in the order of their first run.
+
+    by: the settings that count. Default: all but `NOT_THE_EXPERIMENT`; the number of steps counts, too, where the
+    learning rate falls towards their end. Raises ValueError for a name that is no setting.
+    """
+    known = {name for run in runs for name in run.flags}
+    for name in by:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "the names are those in config.yaml"
+            raise ValueError(f"group_by has {name}, which is no setting of these runs: {hint}")
+    members: dict[tuple[str, ...], list[Run]] = {}
+    names = list(by) or sorted(known)
+    for run in runs:
+        members.setdefault(tuple(_key(run, name, is_named=bool(by)) for name in names), []).append(run)
+    differing = [name for idx, name in enumerate(names) if len({key[idx] for key in members}) > 1]
+    return [Group(_label(group_runs[0], differing), tuple(group_runs)) for group_runs in members.values()]
+
+
+def _key(run: Run, name: str, is_named: bool) -> str:
+    counts = is_named or name not in NOT_THE_EXPERIMENT
+    if name == "train_for_env_steps" and run.flags.get("lr_schedule") == "linear":
+        counts = True
+    value = run.flags.get(name)
+    return json.dumps(float(value) if type(value) is int else value, default=str) if counts else ""  # 1 in YAML is 1.0
+
+
+def _label(run: Run, names: Sequence[str]) -> str:
+    if list(names) == ["experiment"]:
+        return run.name
+    return ", ".join(f"{name} {shown(run.flags.get(name))}" for name in names)
+
+
+def shown(value: Any) -> str:
+    """A setting as one would type it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list | tuple):
+        return " ".join(shown(item) for item in value)
+    return "none" if value is None else str(value)

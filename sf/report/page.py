@@ -1,0 +1,87 @@
+"""`sf-report`: everything about a run on one page, in one HTML file that needs no network."""
+
+from __future__ import annotations
+
+import base64
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from sf import cli
+from sf.report import extra
+from sf.report.runs import load
+from sf.run_dir import write_atomically
+
+_MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
+_LARGEST_VIDEO = 64 * 2**20  # bytes: a third more in the page, and browsers get slow beyond
+
+
+@dataclass(frozen=True)
+class ReportFlags:
+    """Which run, and where the page goes."""
+
+    run: tyro.conf.Positional[Path]
+    """A run directory. The run may be going on."""
+
+    out: Path | None = None
+    """The page. Default: report.html in the run directory."""
+
+    video: Path | None = None
+    """An mp4, webm or gif to put into the page. Default: the newest one in the run directory, where there is one."""
+
+    x: Literal["env_frames", "env_steps", "seconds"] = "env_frames"
+    """The horizontal axis of the charts."""
+
+
+def main() -> None:
+    """Write the page, say where it is, and end with 0; with 2 after a user's mistake."""
+    description = "Make one HTML page of a run. Example: sf-report train_dir/doom_basic"
+    flags = cli.parse_flags(ReportFlags, "sf-report", description)
+    try:
+        extra.require()
+        out = report(flags)
+    except ValueError as error:
+        cli.fail(str(error))
+    print(out)
+
+
+def report(flags: ReportFlags) -> Path:
+    """Write the page and return where. Raises ValueError for what the user can mend."""
+    from sf.report.render import render  # noqa: PLC0415  it needs the extra
+
+    run = load(flags.run)
+    video = flags.video or newest_video(run.directory.path)
+    page = render(run, flags.x, data_uri(video) if video else None, time.time())
+    out = flags.out or run.directory.path / "report.html"
+    try:
+        write_atomically(out, page.encode())
+    except OSError as error:
+        raise ValueError(f"{out} cannot be written ({error.strerror}): name another --out") from None
+    return out
+
+
+def newest_video(directory: Path) -> Path | None:
+    """The newest video below a run directory that is not too large for a page."""
+    videos = [path for path in directory.rglob("*") if path.suffix in _MEDIA and path.is_file()]
+    fitting = [path for path in videos if path.stat().st_size <= _LARGEST_VIDEO]
+    return max(fitting, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def data_uri(path: Path) -> str:
+    """Raises ValueError for a file that is missing, too large, or no video."""
+    if path.suffix not in _MEDIA:
+        raise ValueError(f"video is {path}: it must be one of {', '.join(_MEDIA)}")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"video is {path}, which cannot be read ({error.strerror}): name another") from None
+    if len(content) > _LARGEST_VIDEO:
+        raise ValueError(f"video is {path}, which has {len(content) >> 20} MB: a page takes {_LARGEST_VIDEO >> 20} MB")
+    return f"data:{_MEDIA[path.suffix]};base64,{base64.b64encode(content).decode()}"
+
+
+if __name__ == "__main__":
+    main()

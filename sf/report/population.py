@@ -1,0 +1,170 @@
+"""The picture of a population: the objective and the hyperparameters of each policy, and who took over from whom.
+
+Where a policy receives the weights of another its line jumps to that one, along an arrow. The broad band is the lineage
+of the policy that is the best at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from sf.population.lineage import Event, histories
+from sf.population.record import EVENTS, read_events
+from sf.report.runs import read_records
+from sf.report.style import GOLD, PALETTE, house_style
+
+_COLUMNS = 3
+_MILLION = 1e6
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """A population in figures; all frames are those of one policy, in millions."""
+
+    events: list[Event]
+    frames_per_step: float
+    curves: dict[int, np.ndarray]  # by policy id: [R, 2] frames and objective of each record, NaN where there is none
+
+    @property
+    def best(self) -> int:
+        """The policy with the highest objective at the end."""
+        last = {idx: curve[~np.isnan(curve[:, 1]), 1][-1:] for idx, curve in self.curves.items()}
+        return max(last, key=lambda idx: last[idx].max(initial=-math.inf))
+
+
+def load(directory: Path, objective: str) -> Evolution:
+    """Raises ValueError where the directory holds no population run, or nothing of that objective."""
+    if not (directory / EVENTS).is_file() or not (directory / "metrics.jsonl").is_file():
+        raise ValueError(
+            f"{directory} is no run of a population (it has no {EVENTS}, or no metrics.jsonl): name the directory of a "
+            "run that was started with --with_pbt true"
+        )
+    events = read_events(directory)
+    records = read_records(directory / "metrics.jsonl")
+    scale = max((r["env_frames"] / r["env_steps"] for r in records if r["env_steps"]), default=1.0) / _MILLION
+    policy_ids = sorted({event.policy_id for event in events})
+    curves = {policy_id: _curve(records, f"policy_{policy_id:02d}/", objective, scale) for policy_id in policy_ids}
+    if all(np.isnan(curve[:, 1]).all() for curve in curves.values()):
+        raise ValueError(f"{directory / 'metrics.jsonl'} has no policy_00/{objective} yet: wait, or name another --y")
+    return Evolution(events, scale, curves)
+
+
+def draw(run: Evolution, objective: str, hyperparameters: Sequence[str] = ()) -> Figure:
+    """Raises ValueError for a hyperparameter that the population does not have."""
+    names = list(hyperparameters) or _varied(run.events)
+    unknown = set(names) - run.events[0].hyperparameters.keys()
+    if unknown:
+        raise ValueError(f"hyperparameters has {min(unknown)}, which the policies of this run do not have")
+    rows = math.ceil(len(names) / _COLUMNS)
+    with house_style():
+        figure = Figure(figsize=(4 * _COLUMNS, 4.2 + 2.3 * rows), layout="constrained")
+        grid = figure.add_gridspec(1 + rows, _COLUMNS, height_ratios=[4.2] + [2.3] * rows)
+        top = figure.add_subplot(grid[0, :])
+        colors = {policy_id: PALETTE[idx % len(PALETTE)] for idx, policy_id in enumerate(run.curves)}
+        _draw_objective(top, run, objective, colors)
+        for idx, name in enumerate(names):
+            axis = figure.add_subplot(grid[1 + idx // _COLUMNS, idx % _COLUMNS], sharex=top)
+            _draw_hyperparameter(axis, run, name, colors)
+    return figure
+
+
+def _curve(records: Sequence[Mapping[str, Any]], prefix: str, objective: str, frames_per_step: float) -> np.ndarray:
+    points: list[tuple[float, float]] = []
+    for record in records:
+        if record.get(f"{prefix}env_steps") is None:
+            continue
+        frames = record[f"{prefix}env_steps"] * frames_per_step
+        while points and points[-1][0] >= frames:  # a killed run goes on from its checkpoint
+            points.pop()
+        value = record.get(f"{prefix}{objective}")
+        points.append((frames, math.nan if value is None else value))
+    return np.array(points).reshape(-1, 2)
+
+
+def _varied(events: list[Event]) -> list[str]:
+    return [name for name in events[0].hyperparameters if len({event.hyperparameters[name] for event in events}) > 1]
+
+
+def _draw_objective(axis: Axes, run: Evolution, objective: str, colors: dict[int, str]) -> None:
+    lineage = _lineage_of(run.best, run)
+    axis.plot(*lineage.T, color=GOLD, alpha=0.5, linewidth=7, solid_capstyle="butt", label="lineage of the best")
+    for policy_id, curve in run.curves.items():
+        replacements = _replacements(policy_id, run)
+        pieces = np.split(curve, np.searchsorted(curve[:, 0], [frames for frames, _ in replacements], side="right"))
+        for (frames, event), idx in zip(replacements, range(len(pieces) - 1), strict=True):
+            assert event.objective is not None
+            assert event.copied_objective is not None
+            before, after = (frames, event.objective), (frames, event.copied_objective)
+            pieces[idx] = np.vstack([pieces[idx], np.array([before, (frames, math.nan)])])
+            pieces[idx + 1] = np.vstack([np.array([after]), pieces[idx + 1]])
+            axis.annotate(
+                "",
+                xy=after,
+                xytext=before,
+                arrowprops={
+                    "arrowstyle": "-|>",
+                    "color": colors[policy_id],
+                    "linewidth": 1,
+                    "shrinkA": 0,
+                    "shrinkB": 0,
+                },
+            )
+        axis.plot(*np.vstack(pieces).T, color=colors[policy_id], linewidth=1.4, label=f"policy {policy_id}")
+    axis.set(xlabel="frames of a policy (millions)", ylabel=objective)
+    axis.legend(fontsize=8, ncols=2)
+
+
+def _replacements(policy_id: int, run: Evolution) -> list[tuple[float, Event]]:
+    """When the policy received the weights of another: frames, and the event."""
+    events = [event for event in run.events if event.policy_id == policy_id]
+    pairs = zip(_frames(events, run), events, strict=True)
+    return [(frames, event) for frames, event in pairs if event.kind == "replacement"]
+
+
+def _frames(events: list[Event], run: Evolution) -> np.ndarray:
+    """When these events of one policy were; none later than the next, though a killed run goes back to a checkpoint."""
+    frames = np.array([event.env_steps * run.frames_per_step for event in events])
+    return np.minimum.accumulate(frames[::-1])[::-1]
+
+
+def _lineage_of(policy_id: int, run: Evolution) -> np.ndarray:
+    """The curve [R, 2] of the weights that this policy has at the end, through all policies that had them."""
+    until, pieces = math.inf, []
+    ancestors = histories(run.events)[policy_id].ancestors
+    owners = [policy_id, *(ancestor.policy_id for ancestor in ancestors)]
+    since = [*(ancestor.env_steps * run.frames_per_step for ancestor in ancestors), -math.inf]
+    for owner, begin in zip(owners, since, strict=True):
+        frames = run.curves[owner][:, 0]
+        pieces.append(run.curves[owner][(frames > begin) & (frames <= until)])
+        until = begin
+    return np.vstack(pieces[::-1])
+
+
+def _draw_hyperparameter(axis: Axes, run: Evolution, name: str, colors: dict[int, str]) -> None:
+    label = name
+    for policy_id, curve in run.curves.items():
+        events = [event for event in run.events if event.policy_id == policy_id]
+        values = np.array([event.hyperparameters[name] for event in events])
+        if name == "gamma":  # its mutations scale the horizon
+            label, values = "1 / (1 - gamma)", 1.0 / (1.0 - values)
+        elif (values < 0).all():
+            label, values = f"-{name}", -values
+        frames = _frames(events, run)
+        end = max(frames[-1], curve[-1, 0]) if len(curve) else frames[-1]
+        axis.step([*frames, end], [*values, values[-1]], where="post", color=colors[policy_id], linewidth=1.2)
+    axis.set_yscale("log")
+    low, high = axis.get_ylim()  # often less than a decade, where a log axis has hardly a number by default
+    axis.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 10.0 * low else tuple(range(1, 10))))
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.yaxis.set_minor_formatter(NullFormatter())
+    axis.set_title(label, fontsize=9)
+    axis.tick_params(labelsize=7, which="both")

@@ -1,0 +1,52 @@
+"""The page of a run: what goes into report.html, with report.css and report.js inside it. Needs the extra `plot`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from sf.population.lineage import sentences
+from sf.population.record import EVENTS, read_events
+from sf.report import charts, facts, population
+from sf.report.inline_svg import inline_svg
+from sf.report.runs import Run
+from sf.system_info import read_starts
+
+
+def render(run: Run, x: str, video: str | None, now: float) -> str:
+    """The page as text. video: a data URI. now: seconds since the epoch."""
+    summary = facts.read_summary(run)
+    settings = facts.settings(run)
+    starts = read_starts(run.directory)
+    templates = Environment(loader=PackageLoader("sf.report", ""), autoescape=True, undefined=StrictUndefined)
+    return templates.get_template("report.html").render(
+        name=run.name,
+        env=run.flags["env"],
+        directory=str(run.directory.path),
+        status=facts.status(run, summary, now),
+        figures=facts.key_figures(run, summary),
+        video=video,
+        sections=charts.sections(run, x),
+        population=_population(run),
+        changed=[setting for part in settings.values() for setting in part if setting.is_changed],
+        settings=settings,
+        system=facts.system_rows(starts[-1]) if starts else [],
+        num_starts=len(starts),
+        made_at=time.strftime("%Y-%m-%d %H:%M", time.localtime(now)),
+        num_records=len(run.records),
+    )
+
+
+def _population(run: Run) -> dict[str, Any] | None:
+    """The picture of the lineage and its sentences; None for a run that does not evolve."""
+    directory = run.directory.path
+    if not (directory / EVENTS).exists():
+        return None
+    picture = None
+    if run.matching("policy_*/true_objective"):
+        picture = inline_svg(
+            population.draw(population.load(directory, "true_objective"), "true_objective"), "population"
+        )
+    return {"svg": picture, "sentences": sentences(read_events(directory))}

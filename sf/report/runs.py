@@ -1,0 +1,97 @@
+"""Runs as they lie on disk: their settings and their records, also while they go on."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from sf.config import Config
+from sf.run_dir import RunDir
+
+_MOVED_ASIDE = re.compile(r"\.old\d+$")  # by --restart_behavior restart
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run and what it has recorded so far."""
+
+    directory: RunDir
+    flags: Mapping[str, Any]  # all settings; those that its config.yaml does not name are the defaults
+    records: Sequence[Mapping[str, Any]]
+
+    @property
+    def name(self) -> str:
+        return self.directory.path.name
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of all numbers in the records, in the order of their first appearance."""
+        names: dict[str, None] = {}
+        for record in self.records:
+            names.update(dict.fromkeys(name for name, value in record.items() if is_number(value)))
+        return list(names)
+
+    def matching(self, pattern: str) -> list[str]:
+        """The metrics that a name, or a pattern such as policy_*/mean_return, stands for."""
+        return [name for name in self.metrics if fnmatchcase(name, pattern)]
+
+
+def find(paths: Iterable[Path]) -> list[Path]:
+    """The run directories that these paths stand for: each a run, or a folder with runs somewhere inside.
+
+    What was moved aside by a restart counts only where it is named itself. Raises ValueError where a path has no run.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        inside = [path] if _is_run(path) else _runs_inside(path)
+        if not inside:
+            raise ValueError(f"{path} is no run and holds none (a run has config.yaml and metrics.jsonl): name others")
+        found.update(dict.fromkeys(inside))
+    return list(found)
+
+
+def load(path: Path) -> Run:
+    """Read a run. Raises ValueError where it is none, or has no record yet."""
+    directory = RunDir(path.resolve())  # so that "." has a name
+    if not _is_run(path):
+        raise ValueError(f"{path} is no run (it has no config.yaml, or no metrics.jsonl): name a run directory")
+    saved = directory.saved_flags() or {}
+    records = read_records(directory.metrics)
+    if not records:
+        raise ValueError(f"{directory.metrics} has no record yet: wait for the first one")
+    named = {"experiment": directory.path.name, "train_dir": str(directory.path.parent)}
+    return Run(directory, {**Config().flat(), **saved, **named}, records)
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """All whole records. A line that is none is left out: the last one while it is written, or one that a crash cut."""
+    records = []
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            records.append(record)
+    return records
+
+
+def is_number(value: object) -> bool:
+    """Whether a recorded value can be drawn: metrics that are not known yet are null, a diverged loss is NaN."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_run(path: Path) -> bool:
+    directory = RunDir(path)
+    return directory.config.is_file() and directory.metrics.is_file()
+
+
+def _runs_inside(path: Path) -> list[Path]:
+    candidates = sorted(metrics.parent for metrics in path.rglob("metrics.jsonl"))
+    return [c for c in candidates if _is_run(c) and not _MOVED_ASIDE.search(c.name)]

@@ -1,0 +1,89 @@
+"""How every picture of this package looks. Needs matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
+
+FORMATS = (".png", ".svg", ".pdf")
+INK, GRID, GOLD = "#333333", "#dddddd", "#ffd700"
+# Okabe and Ito 2008: told apart with every kind of colour vision. Their yellow is left out: it is lost on white.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+_DASHES = ("-", "--", "-.")  # beyond the colours
+
+_SETTINGS: dict[Any, Any] = {
+    "axes.prop_cycle": cycler(linestyle=_DASHES) * cycler(color=PALETTE),
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 10,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "font.size": 9,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+    "lines.linewidth": 1.5,
+    "pdf.fonttype": 42,  # letters stay letters: publishers refuse Type 3
+    "svg.fonttype": "none",
+    "svg.hashsalt": "sf",  # the same picture is the same file
+    "text.color": INK,
+    "text.parse_math": False,  # names of runs are text, also with a $ in them
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "savefig.dpi": 200,
+}
+_TIMES = (("hours", 7200.0, 3600.0), ("minutes", 120.0, 60.0), ("seconds", 0.0, 1.0))  # name, from, seconds
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Figures that are made and drawn inside look alike. Other settings of matplotlib are left as they are."""
+    with mpl.rc_context(_SETTINGS):
+        yield
+
+
+def require_format(out: Path) -> None:
+    """Raises ValueError for a name that says no format which can be written."""
+    if out.suffix not in FORMATS:
+        raise ValueError(f"out is {out}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+
+
+def save(figure: Figure, out: Path) -> None:
+    """Write a picture, in the format that its name says. Raises ValueError where it cannot be written."""
+    metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(out.suffix)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with house_style():
+            figure.savefig(out, metadata=metadata)
+    except OSError as error:
+        raise ValueError(f"{out} cannot be written ({error.strerror}): name another --out") from None
+
+
+def x_unit(x: str, end: float) -> tuple[str, float]:
+    """The label of a horizontal axis that ends there, and by what its values are divided."""
+    if x != "seconds":
+        return ("frames" if x == "env_frames" else "env steps"), 1.0
+    return next((name, unit) for name, since, unit in _TIMES if end >= since)
+
+
+def tidy_numbers(axis: Axes) -> None:
+    """Ticks as 500k and 2M, few enough to be read."""
+    axis.xaxis.set_major_locator(MaxNLocator(6))
+    axis.xaxis.set_major_formatter(EngFormatter(sep=""))

@@ -1,0 +1,41 @@
+"""What a run starts from where its flags say nothing: the configuration of the run that is resumed, or a preset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sf import presets
+from sf.config import Config
+from sf.run_dir import RunDir
+
+
+def make_config(**flags: Any) -> Config:
+    """The configuration that `sf-train` would take from these flags: `make_config(env="doom_basic", num_workers=8)`.
+
+    env_kwargs may be a dictionary. Raises ValueError for a flag that is unknown, or has a value that it cannot have.
+    """
+    if isinstance(flags.get("env_kwargs"), Mapping):
+        flags["env_kwargs"] = json.dumps(flags["env_kwargs"])
+    return Config().replace(**{**starting_point(flags), **flags})
+
+
+def starting_point(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that apply where `flags` name none. Raises ValueError where these do not go with the run or preset."""
+    run = Config().run
+    env = flags.get("env", run.env)
+    experiment = flags.get("experiment") or env.replace("/", "_").replace(":", "_")
+    if flags.get("restart_behavior", run.restart_behavior) == "resume":
+        saved = RunDir.at(flags.get("train_dir", run.train_dir), experiment).saved_flags()
+        if saved is not None:
+            if "env" in flags and flags["env"] != saved["env"]:
+                raise ValueError(
+                    f"env is {flags['env']!r}, but the run {experiment!r} was trained on {saved['env']!r}: "
+                    "name another --experiment, or --restart_behavior restart"
+                )
+            return saved
+    if "config" in flags:
+        preset = presets.load(flags["config"])
+        return {**preset, "env": flags.get("env", preset.get("env", run.env))}
+    return {**presets.for_env(env), "env": env}

@@ -1,0 +1,162 @@
+"""`sf-sweep`: every combination of some flags, with several seeds, as many at once as the machine has room for."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tyro
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from sf import cli, run_lock
+from sf.stopping import caught_signals
+from sf.sweep.grid import SweepRun, read_sweep
+from sf.sweep.results import Result, over_seeds, points, write_csv
+from sf.sweep.runner import SweepRunner
+
+if TYPE_CHECKING:
+    from sf.config import Config
+
+_COLUMNS = ("env_steps", "mean_return", "eval/mean_return", "env_frames_per_second")
+_WIDTH_OF_FILES = 160  # columns, where the output is no terminal
+
+
+@dataclass(frozen=True)
+class SweepFlags:
+    """What to run, and how many at once."""
+
+    sweep: tyro.conf.Positional[Path]
+    """A YAML file with flags, grid and seeds: see docs/sweeps.md."""
+
+    train_dir: Path = Path("train_dir")
+    """The runs go to a directory in it that is named like the file."""
+
+    parallel: int | None = None
+    """Runs at once. Default: as many as there are cores for their num_workers; where a run does not name its
+    num_workers, it has all cores to itself, or with --parallel its share of them."""
+
+    dry_run: bool = False
+    """Print the commands and do nothing."""
+
+    def __post_init__(self) -> None:
+        if self.parallel is not None and self.parallel < 1:
+            raise ValueError(f"parallel is {self.parallel}: at least 1")
+
+
+def main() -> None:
+    """Run what is not done yet; end with 0, 1 where a run failed, 2 after a user's mistake, 128 + the signal."""
+    flags = cli.parse_flags(
+        SweepFlags, "sf-sweep", "Train with every combination of some flags. Example: sf-sweep sweep.yaml"
+    )
+    try:
+        raise SystemExit(_sweep(flags))
+    except ValueError as error:
+        cli.fail(str(error))
+
+
+def _sweep(flags: SweepFlags) -> int:
+    directory = flags.train_dir / flags.sweep.stem
+    runs = read_sweep(flags.sweep)
+    configs = [cli.parse(run.arguments(directory), prog=f"sf-sweep, {run.name}:") for run in runs]
+    places, runs = _shared_out(runs, configs, flags.parallel)
+    if flags.dry_run:
+        for run in runs:
+            print(shlex.join(["sf-train", *run.arguments(directory)]))
+        return 0
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDTH_OF_FILES
+    with run_lock.held(directory, console.print), caught_signals() as signals:
+        directory.mkdir(parents=True, exist_ok=True)
+        with Live(console=console, auto_refresh=False, transient=True) as live:
+
+            def show(results: Sequence[Result]) -> None:
+                write_csv(directory / "results.csv", results)
+                if console.is_terminal:
+                    live.update(_progress(results), refresh=True)
+
+            runner = SweepRunner(runs, directory, places, _gpus(configs), console.print, show)
+            console.print(f"{len(runs)} runs in {directory}, {places} at once", highlight=False)
+            runner.run(signals)
+        results = runner.results
+        console.print(_table(results))
+        console.print(f"every number of every run: {directory / 'results.csv'}", highlight=False)
+        if signals.first is not None:
+            console.print(f"the same command goes on: sf-sweep {flags.sweep}", highlight=False)
+            return 128 + signals.first
+        return int(any(result.state == "failed" for result in results))
+
+
+def _shared_out(
+    runs: Sequence[SweepRun], configs: Sequence[Config], parallel: int | None
+) -> tuple[int, list[SweepRun]]:
+    """How many run at once, and the runs, each with a number of workers."""
+    from sf.torch_runtime import usable_cores  # noqa: PLC0415  torch is slow to import: not for --help
+
+    cores = len(usable_cores())
+    share = cores if parallel is None else -(-cores // parallel)
+    chosen = [config.sampler.num_workers for config in configs]
+    workers = [share if num == "auto" else num for num in chosen]
+    places = parallel or max(1, cores // max(workers))
+    with_workers = [
+        SweepRun(run.name, run.point, run.seed, {**run.flags, "num_workers": num})
+        for run, num in zip(runs, workers, strict=True)
+    ]
+    return min(places, len(runs)), with_workers
+
+
+def _gpus(configs: Sequence[Config]) -> Sequence[int]:
+    """Numbers of the GPUs, where the runs use any and have one policy each: several spread over them by themselves."""
+    import torch  # noqa: PLC0415
+
+    uses_one = all(config.run.device != "cpu" and config.population.num_policies == 1 for config in configs)
+    return range(torch.cuda.device_count()) if uses_one else ()
+
+
+def _progress(results: Sequence[Result]) -> Table:
+    """A row a run that goes on."""
+    counts = {state: sum(r.state == state for r in results) for state in ("done", "failed", "waiting")}
+    table = Table(box=SIMPLE, title=", ".join(f"{num} {state}" for state, num in counts.items()), title_justify="left")
+    for heading in ("running", *_COLUMNS):
+        table.add_column(heading, justify="left" if heading == "running" else "right", no_wrap=True)
+    for r in results:
+        if r.state == "running":
+            table.add_row(r.run.name, *(_number(r.record.get(name)) for name in _COLUMNS))
+    return table
+
+
+def _table(results: Sequence[Result]) -> Table:
+    """A row a combination, best first: means over the seeds, and their standard deviation."""
+    found = points(results)
+    grid = list(results[0].run.point)
+    table = Table(box=SIMPLE)
+    shown = [name for name in _COLUMNS if over_seeds(results, name)]
+    for heading in (*grid, "seeds", *shown):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for point, of_point in sorted(found, key=lambda item: -_score(item[1])):
+        done = sum(r.state == "done" for r in of_point)
+        cells = []
+        for name in shown:
+            s = over_seeds(of_point, name)
+            cells.append("-" if s is None else _number(s[0]) + (f" ± {_number(s[1])}" if s[2] > 1 else ""))
+        table.add_row(*map(str, point.values()), f"{done} of {len(of_point)}", *cells)
+    return table
+
+
+def _score(results: Sequence[Result]) -> float:
+    s = over_seeds(results, "mean_return")
+    return float("-inf") if s is None else s[0]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""What the runs of a sweep have come to."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from sf.run_dir import RunDir, write_atomically
+from sf.sweep.grid import SweepRun
+
+_ENDS = ("train_for_env_steps", "train_for_env_frames", "train_for_seconds")
+
+State = Literal["waiting", "running", "done", "stopped", "failed"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run and what it has written: its summary, or while it goes on the latest record."""
+
+    run: SweepRun
+    state: State
+    record: Mapping[str, Any]
+
+
+def read_result(run: SweepRun, run_dir: RunDir, state: State) -> Result:
+    """A file that is not there, or just being written, counts as empty."""
+    record = _last_line(run_dir.metrics) if state == "running" else _object(run_dir.summary)
+    return Result(run, state, record)
+
+
+def is_done(run: SweepRun, run_dir: RunDir) -> bool:
+    """Whether the run has ended by itself, and not before what is its end today."""
+    summary, saved = _object(run_dir.summary), run_dir.saved_flags() or {}
+    ends_the_same = all(name not in _ENDS or saved.get(name) == value for name, value in run.flags.items())
+    return bool(summary) and summary.get("stopped_by") is None and ends_the_same
+
+
+def points(results: Sequence[Result]) -> list[tuple[Mapping[str, Any], list[Result]]]:
+    """The results by the combination of the grid, all seeds of one together."""
+    found: dict[str, tuple[Mapping[str, Any], list[Result]]] = {}
+    for result in results:
+        found.setdefault(json.dumps(result.run.point), (result.run.point, []))[1].append(result)
+    return list(found.values())
+
+
+def over_seeds(results: Sequence[Result], name: str) -> tuple[float, float, int] | None:
+    """Mean and standard deviation over the seeds that have the number `name`, and how many have; None: none."""
+    values = [r.record[name] for r in results if r.record.get(name) is not None]
+    if not values:
+        return None
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0, len(values)
+
+
+def write_csv(path: Path, results: Sequence[Result]) -> None:
+    """A row a run: its values of the grid, its seed and state, and every number that it has written."""
+    grid = list(results[0].run.point)
+    names = sorted({name for r in results for name, value in r.record.items() if isinstance(value, int | float)})
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["run", *grid, "seed", "state", *names])
+    for r in results:
+        values = [r.run.point[name] for name in grid]
+        writer.writerow([r.run.name, *values, r.run.seed, r.state, *(r.record.get(name, "") for name in names)])
+    write_atomically(path, text.getvalue().encode())
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _last_line(path: Path) -> dict[str, Any]:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return {}
+    for line in reversed(lines[-2:]):  # the last may be half written
+        with suppress(ValueError):
+            return json.loads(line)
+    return {}

@@ -1,0 +1,75 @@
+import pytest
+
+from sf.bench.autotune import TUNED, Search, settings_of
+from sf.config import Config
+
+START = {"num_envs_per_worker": 8, "batch_size": 1024, "num_workers": 2, "policy_workers_per_policy": 1}
+
+
+def search(measure, num_trials=100):
+    found = Search(measure, lambda: len(found.trials) >= num_trials)
+    return found
+
+
+def machine(settings):
+    """Fastest with 32 environments, batches of 512 and 4 workers."""
+    best = {"num_envs_per_worker": 32, "batch_size": 512, "num_workers": 4, "policy_workers_per_policy": 1}
+    fps = 1000.0
+    for name, value in best.items():
+        ratio = settings[name] / value
+        fps *= min(ratio, 1 / ratio) ** 0.5
+    return fps
+
+
+def test_it_finds_the_top_of_a_hill():
+    assert search(machine).climb(START, TUNED) == {
+        **START,
+        "num_envs_per_worker": 32,
+        "batch_size": 512,
+        "num_workers": 4,
+    }
+
+
+def test_nothing_is_tried_twice():
+    found = search(machine)
+    found.climb(START, TUNED)
+    tried = [tuple(settings.values()) for settings, _ in found.trials]
+    assert len(tried) == len(set(tried))
+
+
+def test_what_was_given_is_left_alone():
+    best = search(machine).climb(START, ["batch_size"])
+    assert best == {**START, "batch_size": 512}
+
+
+def test_differences_within_the_noise_are_not_followed():
+    def flat(settings):
+        return 1000.0 + settings["num_envs_per_worker"] / 10
+
+    assert search(flat).climb(START, TUNED) == START
+
+
+def test_settings_that_do_not_work_are_passed_over():
+    def fragile(settings):
+        return None if settings["batch_size"] < 1024 else machine(settings)
+
+    assert search(fragile).climb(START, TUNED)["batch_size"] == 1024
+
+
+def test_it_ends_when_its_time_is_up():
+    found = search(machine, num_trials=3)
+    best = found.climb(START, TUNED)
+    assert len(found.trials) == 3
+    assert machine(best) == max(fps for _, fps in found.trials)
+
+
+def test_the_best_is_confirmed_against_the_start_in_turn():
+    found = search(machine)
+    best = {**START, "num_workers": 4}
+    assert found.confirm(START, best) == pytest.approx(2**0.5)
+    assert search(lambda settings: None).confirm(START, best) is None
+
+
+def test_the_start_is_what_the_run_would_be():
+    config = Config().replace(env="toy_bandit", batch_size=256)
+    assert settings_of(config, num_workers=7) == {**START, "batch_size": 256, "num_workers": 7}

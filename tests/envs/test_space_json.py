@@ -1,0 +1,38 @@
+import json
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from envs import space_json
+
+BOX = gym.spaces.Box
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        BOX(0, 255, (84, 84, 4), np.uint8),
+        BOX(-np.inf, np.inf, (3,), np.float64),
+        BOX(np.array([-1.0, 0.1], np.float32), np.array([1.0, np.inf], np.float32)),
+        BOX(0.0, 1.0, ()),
+        gym.spaces.Discrete(5),
+        gym.spaces.Discrete(5, start=-2),
+        gym.spaces.MultiDiscrete([3, 2]),
+        gym.spaces.MultiDiscrete([[3, 2], [4, 5]]),
+        gym.spaces.Dict({"a": BOX(0, 1, (2,)), "b": gym.spaces.Dict({"c": gym.spaces.Discrete(2)})}),
+        gym.spaces.Tuple([gym.spaces.Discrete(3), BOX(-2.5, 2.5, (1,))]),
+    ],
+    ids=str,
+)
+def test_a_space_survives_being_written_as_json(space):
+    assert space_json.from_json(json.loads(json.dumps(space_json.to_json(space)))) == space
+
+
+def test_equal_bounds_take_one_number():
+    assert space_json.to_json(BOX(0, 255, (84, 84, 4), np.uint8))["high"] == 255
+
+
+def test_other_spaces_are_refused():
+    with pytest.raises(ValueError, match=r"Graph.*use Box"):
+        space_json.to_json(gym.spaces.Graph(BOX(0, 1, (2,)), None))

@@ -1,0 +1,106 @@
+"""Encoders and models of one's own, by name."""
+
+import sys
+from importlib.metadata import EntryPoint
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from torch import nn
+
+from sf.config import ModelConfig
+from sf.model import registry
+from sf.model.registry import build_encoder, register_encoder
+
+SPACE = gym.spaces.Box(-1.0, 1.0, (3,), np.float32)
+SOURCE = """
+from torch import nn
+from sf import register_encoder
+
+
+class Own(nn.Module):
+    def __init__(self, space, config):
+        super().__init__()
+        self.out_size = space.shape[0]
+
+
+@register_encoder("own_by_name")
+class Other(Own):
+    pass
+
+
+NUMBER = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_names():
+    before = dict(registry._encoders)
+    yield
+    registry._encoders.clear()
+    registry._encoders.update(before)
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    (tmp_path / "own_nets.py").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)  # as a command finds it, which has only the working directory to look in
+    monkeypatch.setattr("sys.path", [*sys.path])
+    yield "own_nets"
+    sys.modules.pop("own_nets", None)
+
+
+@pytest.mark.parametrize("name", ["Own", "own_by_name", "Other"])
+def test_module_and_name_find_a_class_and_what_the_module_registers(own_module, name):
+    encoder = build_encoder(f"{own_module}:{name}", SPACE, ModelConfig())
+    assert encoder.out_size == 3
+    assert type(encoder).__name__ == ("Own" if name == "Own" else "Other")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("own_nets:Missing", "importing own_nets did not register 'Missing', and it has no class or function"),
+        ("own_nets:NUMBER", "did not register 'NUMBER'"),
+        ("no_such_nets:Own", "encoder 'no_such_nets:Own': no_such_nets cannot be imported"),
+        ("rsnet", "encoder is rsnet, which is not registered: did you mean resnet"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_what_to_change(own_module, name, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        build_encoder(name, SPACE, ModelConfig())
+
+
+def test_what_a_module_of_ones_own_lacks_is_named(own_module, tmp_path):
+    (tmp_path / "own_nets.py").write_text("import no_such_package\n")
+    with pytest.raises(ValueError, match=r"own_nets cannot be imported \(No module named 'no_such_package'\)"):
+        build_encoder("own_nets:Own", SPACE, ModelConfig())
+
+
+def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(own_module, monkeypatch):
+    asked = []
+
+    def entry_points(group):
+        asked.append(group)
+        return [EntryPoint("mine", own_module, group)]
+
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    build_encoder("mlp", SPACE, ModelConfig())
+    assert not asked
+    monkeypatch.syspath_prepend(".")
+    assert build_encoder("own_by_name", SPACE, ModelConfig()).out_size == 3
+    assert asked == ["sf.models"]
+
+
+def test_the_same_class_may_be_registered_again_and_another_one_not():
+    for _ in range(2):  # as a cell of a notebook that runs twice
+
+        @register_encoder("mine_again")
+        class Mine(nn.Module):
+            pass
+
+    with pytest.raises(ValueError, match="encoder mine_again is registered already"):
+
+        @register_encoder("mine_again")
+        class Another(nn.Module):
+            pass

@@ -1,0 +1,181 @@
+"""The loop of matches: who plays how often, whose episodes count, and what the command makes of it."""
+
+import json
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from untrained import untrained
+
+import envs
+from envs import EnvOptions
+from sf import checkpoint
+from sf.play import eval_command
+from sf.play.evaluation import EvaluationTask, evaluate
+from sf.play.play import Play, make_lineups
+from sf.play.policy import Policy
+
+
+class Lengths(gym.Env):
+    """The episodes of environment i of a group are i + 1 steps long, and worth as much."""
+
+    num_made = 0
+
+    def __init__(self):
+        self.observation_space = gym.spaces.Box(0.0, 1.0, (1,))
+        self.action_space = gym.spaces.Discrete(2)
+        self.length = Lengths.num_made % 4 + 1
+        Lengths.num_made += 1
+
+    def reset(self, *, seed=None, options=None):
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        return np.zeros(1, np.float32), 1.0, self.t == self.length, False, {"episode_stats": {"length": self.length}}
+
+
+envs.register_env("lengths", Lengths)
+
+
+def play_all(play):
+    played = []
+    while not play.is_done:
+        played += play.step()
+    return played
+
+
+def make_play(env, num_envs, policies, lineups, **options):
+    Lengths.num_made = 0
+    group = envs.make_group(env, num_envs, EnvOptions(**options), seed=0, first_env_idx=0)
+    return Play(group, policies, lineups, range(num_envs), num_envs, seed=0, deterministic=False)
+
+
+@pytest.mark.parametrize(("num_policies", "num_agents", "num_episodes"), [(1, 1, 7), (3, 1, 5), (2, 2, 9), (4, 3, 10)])
+def test_every_policy_plays_as_often_as_every_other_one_in_every_place(num_policies, num_agents, num_episodes):
+    lineups = make_lineups(num_policies, num_agents, num_episodes, seed=0)
+    assert lineups.shape[1] == num_agents
+    counts = np.stack([np.bincount(seat, minlength=num_policies) for seat in lineups.T])
+    assert (counts == counts[0, 0]).all()
+    assert num_episodes <= counts.sum(axis=0)[0] < num_episodes + num_agents
+
+
+def test_policies_meet_each_other_and_themselves():
+    lineups = make_lineups(2, 2, 100, seed=0)
+    assert {tuple(lineup) for lineup in lineups.tolist()} == {(0, 0), (0, 1), (1, 0), (1, 1)}
+
+
+def test_short_episodes_count_no_more_than_long_ones():
+    policy = Policy(untrained("lengths"), "test")
+    played = play_all(make_play("lengths", 4, [policy], make_lineups(1, 1, 10, seed=0)))
+    assert sorted(episode.match_idx for episode in played) == list(range(10))
+    lengths = [episode.num_steps for episode in sorted(played, key=lambda episode: episode.match_idx)]
+    assert lengths == [1, 2, 3, 4, 1, 2, 3, 4, 1, 2]
+
+
+def test_each_match_is_played_by_its_lineup():
+    policies = [Policy(untrained("toy_match_rps", seed=seed), f"{seed}") for seed in range(3)]
+    lineups = make_lineups(3, 2, 20, seed=1)
+    played = play_all(make_play("toy_match_rps", 4, policies, lineups))
+    found = np.full_like(lineups, -1)
+    for episode in played:
+        assert found[episode.match_idx, episode.agent_idx] == -1
+        found[episode.match_idx, episode.agent_idx] = episode.policy_idx
+    np.testing.assert_array_equal(found, lineups)
+
+
+def test_agents_that_leave_and_come_back_do_not_keep_a_match_from_ending():
+    policy = Policy(untrained("toy_match_counting"), "test")
+    lineups = make_lineups(1, envs.describe("toy_match_counting", EnvOptions()).num_agents, 8, seed=0)
+    played = play_all(make_play("toy_match_counting", 2, [policy], lineups))
+    assert {episode.match_idx for episode in played} == set(range(len(lineups)))
+
+
+def task(env="lengths", **changes):
+    settings = {"num_episodes": 12, "num_workers": 2, "num_envs_per_worker": 2, "options": EnvOptions()}
+    settings["policies"] = {"a": untrained(env)}
+    return EvaluationTask(env=env, **{**settings, **changes})
+
+
+def test_an_evaluation_gives_the_same_episodes_again():
+    first, second = (evaluate(task("CartPole-v1", num_episodes=6)) for _ in range(2))
+    assert first.episodes == second.episodes
+    assert [episode.match_idx for episode in first.episodes] == list(range(6))
+    assert len({episode.episode_return for episode in first.episodes}) > 1
+    assert evaluate(task("CartPole-v1", num_episodes=6, seed=1)).episodes != first.episodes
+
+
+def test_a_match_has_a_score_against_each_opponent():
+    policies = {name: untrained("toy_match_rps", seed=i) for i, name in enumerate("ab")}
+    evaluation = evaluate(task("toy_match_rps", policies=policies, num_episodes=40))
+    for i in range(2):
+        against = [evaluation.score_against(i, j) for j in range(2)]
+        assert sum(s.num for s in against) == len(evaluation.values(i)["return"])
+    own = evaluation.values(0)
+    assert own.keys() >= {"return", "num_steps", "num_frames", "true_objective"}
+
+
+def test_an_environment_that_cannot_be_made_is_said_in_one_sentence():
+    with pytest.raises(ValueError, match="env_kwargs"):
+        evaluate(task("CartPole-v1", options=EnvOptions(env_kwargs='{"nonsense": 1}')))
+
+
+def test_an_environment_that_always_fails_ends_the_evaluation():
+    with pytest.raises(RuntimeError, match=r"player-\d .*have failed"):
+        evaluate(
+            task("toy_faulty", options=EnvOptions(env_kwargs=json.dumps({"faults": ["raise"], "probability": 1.0})))
+        )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("train_dir") / "cartpole"
+    checkpoint.save(path / "checkpoints", untrained("CartPole-v1"), 1234, keep=2)
+    (path / "config.yaml").write_text("env: CartPole-v1\n")
+    return path
+
+
+def sf_eval(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "sf.play.eval_command", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_the_command_prints_a_table_and_writes_both_files(run, tmp_path):
+    flags = ["--episodes", "5", "--json", tmp_path / "e.json", "--csv", tmp_path / "e.csv"]
+    done = sf_eval(run, "--num_workers", "1", *flags)
+    assert done.returncode == 0, done.stderr
+    assert "5 episodes" in done.stdout
+    result = json.loads((tmp_path / "e.json").read_text())
+    returns = [episode["episode_return"] for episode in result["episodes"]]
+    assert len(returns) == 5
+    statistics = result["policies"][0]["statistics"]["return"]
+    assert statistics["mean"] == pytest.approx(np.mean(returns))
+    assert result["policies"][0]["env_steps"] == 1234
+    rows = (tmp_path / "e.csv").read_text().splitlines()
+    assert rows[0] == "checkpoint,match,agent,return,num_steps,num_frames"
+    assert [float(row.split(",")[3]) for row in rows[1:]] == returns
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--episodes", "0"], "episodes is 0"),
+        (["--checkpoint", "best"], "no best checkpoint"),
+        (["--policy", "2"], "policy is 2"),
+        (["--override", "doom_map"], "write NAME=VALUE"),
+    ],
+)
+def test_a_wrong_flag_takes_one_sentence(run, flags, message, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["sf-eval", str(run), *flags])
+    with pytest.raises(SystemExit) as exit_info:
+        eval_command.main()
+    assert exit_info.value.code == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,59 @@
+"""Which runs are seeds of one experiment, and what a legend says of them."""
+
+import pytest
+
+from sf.config import Config
+from sf.report.groups import group, shown
+from sf.report.runs import Run
+from sf.run_dir import RunDir
+
+
+def run(name, **flags):
+    path = RunDir.at("train_dir", name)
+    return Run(path, {**Config().replace(**flags).flat(), "experiment": name}, [])
+
+
+def labels(runs, by=()):
+    return {members.label: [run.name for run in members.runs] for members in group(runs, by)}
+
+
+def test_seeds_are_one_experiment_wherever_and_however_long_they_run():
+    runs = [run("a", seed=1), run("b", seed=2, device="cpu", train_for_env_steps=50, learner_threads=1)]
+    assert labels(runs) == {"": ["a", "b"]}
+
+
+def test_a_label_names_what_differs_and_nothing_else():
+    runs = [run(f"{rate}_{seed}", learning_rate=rate, seed=seed) for seed in (1, 2) for rate in (1e-3, 2.5e-4)]
+    assert labels(runs) == {
+        "learning_rate 0.001": ["0.001_1", "0.001_2"],
+        "learning_rate 0.00025": ["0.00025_1", "0.00025_2"],
+    }
+
+
+def test_whole_numbers_in_a_preset_are_the_same_settings():
+    assert labels([run("a", reward_scale=1), run("b", reward_scale=1.0)]) == {"": ["a", "b"]}
+
+
+def test_the_number_of_steps_counts_where_the_learning_rate_falls_towards_their_end():
+    runs = [run(str(steps), lr_schedule="linear", train_for_env_steps=steps) for steps in (1000, 2000)]
+    assert list(labels(runs)) == ["train_for_env_steps 1000", "train_for_env_steps 2000"]
+
+
+def test_named_settings_alone_make_the_groups():
+    runs = [run("a", core="gru", gamma=0.9), run("b", core="gru", gamma=0.99), run("c", core="lstm")]
+    assert labels(runs, ["core"]) == {"core gru": ["a", "b"], "core lstm": ["c"]}
+    assert labels(runs, ["seed"]) == {"": ["a", "b", "c"]}
+    assert labels(runs, ["experiment"]) == {"a": ["a"], "b": ["b"], "c": ["c"]}
+
+
+def test_a_name_that_is_no_setting_is_one_sentence():
+    with pytest.raises(ValueError, match="no setting of these runs: did you mean learning_rate"):
+        group([run("a")], ["learnin_rate"])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(True, "true"), (None, "none"), (1e-4, "0.0001"), ((64, 32), "64 32"), ("gru", "gru"), (7, "7")],
+)
+def test_a_setting_is_shown_as_one_types_it(value, text):
+    assert shown(value) == text

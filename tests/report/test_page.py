@@ -1,0 +1,236 @@
+"""sf-report: one file with everything in it, true of runs in whatever state, and safe to open."""
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from written_runs import record, write_run
+
+from sf.population.record import PopulationRecord
+from sf.report import charts, extra, facts, page
+from sf.report import render as rendering
+from sf.report.runs import load
+from sf.run_dir import RunDir
+from sf.system_info import record_start
+
+VOID = {"meta", "img", "br", "link", "input"}
+
+
+class Page(HTMLParser):
+    """What a browser makes of it: tags in their order, open ones, ids, and text by tag."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.ids, self.open, self.text, self.attributes = [], [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attributes]
+        self.ids += [value for name, value in attributes if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append((self.open[-1] if self.open else "", data))
+
+
+def render(path, x="env_frames", video=None, now=None):
+    run = load(path)
+    now = run.directory.metrics.stat().st_mtime + 1000.0 if now is None else now
+    return rendering.render(run, x, video, now)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run, and its page."""
+    path = write_run(tmp_path_factory.mktemp("runs") / "one", summary={"stopped_by": None}, train_for_env_steps=30_000)
+    record_start(RunDir(path))
+    return path, render(path)
+
+
+def test_the_page_is_whole_and_loads_nothing(finished):
+    text = finished[1]
+    parsed = Page(text)
+    assert parsed.open == []
+    assert len(parsed.ids) == len(set(parsed.ids))
+    assert {value for tag, name, value in parsed.attributes if name in ("src", "href", "srcset", "data")} == set()
+    assert set(re.findall(r"https?://[^\"' ]*", text)) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert ("meta", "http-equiv", "Content-Security-Policy") in parsed.attributes
+
+
+def test_the_page_says_how_the_run_stands_and_what_it_reached(finished):
+    text = finished[1]
+    assert '<span class="badge finished">finished</span>' in text
+    for said in ("120,000", "1 min 00 s", "best return", "train_for_env_steps", "30000"):
+        assert said in text
+    assert "torch" in text  # of system.json
+
+
+def test_settings_that_are_not_the_default_come_first(finished):
+    path, text = finished
+    changed = text[text.index("Not the default") : text.index("All settings")]
+    assert "train_for_env_steps" in changed
+    assert "gamma" not in changed
+    everything = text[text.index("All settings") :]
+    assert all(name in everything for name in load(path).flags.keys() - {"experiment", "train_dir", "restart_behavior"})
+
+
+def test_every_metric_is_drawn_with_its_values_to_hover_over(finished):
+    path, text = finished
+    drawn = {name for _, members in charts.sections(load(path), "env_frames") for c in members for name in c.metrics}
+    assert drawn == {
+        "mean_return", "mean_episode_steps", "train/entropy", "rollout/busy_share",
+        "env_frames_per_second", "sampled_env_frames_per_second",
+    }  # fmt: skip
+    hovers = [json.loads(data) for tag, data in Page(text).text if tag == "script" and data.startswith("{")]
+    returns = next(hover for hover in hovers if hover["series"][0]["y"][-1] == 10.0)
+    assert returns["series"][0]["x"][-1] == 120_000
+    left, top, width, height = returns["box"]
+    assert 0 < left < left + width <= 1
+    assert 0 <= top < top + height < 1
+
+
+def test_a_metric_that_no_chart_knows_has_one_of_its_own(tmp_path):
+    path = write_run(tmp_path / "a")
+    lines = [json.dumps(record(s, 1.0, **{"stats/kills": s, "mine/x": s, "mine/zero": 0})) for s in (1, 2)]
+    (path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    found = {heading: [c.title for c in members] for heading, members in charts.sections(load(path), "seconds")}
+    assert found["Episodes"] == ["Return: mean and deviation", "Episode length", "kills"]
+    assert found["More"] == ["mine/x"]
+
+
+def test_colours_are_left_to_the_style_of_the_page(finished):
+    drawings = finished[1][finished[1].index("<svg") :].split("<script")[0]
+    assert "var(--c0)" in drawings
+    assert re.findall(r"#[0-9a-f]{6}\b", drawings) == []
+
+
+def test_names_cannot_break_out_of_the_page(tmp_path):
+    evil = "<img src=x onerror=alert(1)>"
+    path = write_run(tmp_path / evil, env=f"module:{evil}")
+    line = json.dumps(record(1, 1.0, **{f"stats/{evil}</script>": 1.0}))
+    (path / "metrics.jsonl").write_text(line + "\n" + line.replace("4000", "8000") + "\n")
+    text = render(path)
+    assert evil not in text
+    parsed = Page(text)
+    assert "img" not in parsed.tags
+    assert parsed.open == []
+
+
+def test_a_long_run_is_thinned_to_what_one_sees(tmp_path):
+    rng = np.random.default_rng(0)
+    path = write_run(tmp_path / "long", rng.normal(size=3000))
+    returns = charts.sections(load(path), "env_frames")[0][1][0]
+    assert len(returns.hover["series"][0]["x"]) == 400
+    assert len(render(path)) < 400_000
+
+
+def test_a_run_that_has_just_begun_has_a_page(tmp_path):
+    text = render(write_run(tmp_path / "a", returns=[None]))
+    assert "Nothing to draw yet" in text
+    assert "Not recorded" in text
+
+
+@pytest.mark.parametrize(
+    ("summary", "silent_s", "kind", "sentence"),
+    [
+        (None, 3.0, "running", "last record 3 s ago"),
+        (None, 3000.0, "ended", "without a summary"),
+        ({"stopped_by": 2}, 3000.0, "stopped", "stopped by SIGINT"),
+        ({"stopped_by": None}, 3000.0, "ended", "a process failed for good"),
+        ({"stopped_by": None, "env_steps": 10**6}, 3000.0, "finished", "finished"),
+        ({"stopped_by": None, "seconds": 5.0}, 3.0, "running", "running"),  # of an earlier part of a resumed run
+    ],
+)
+def test_the_status_of_a_run_is_what_its_directory_tells(tmp_path, summary, silent_s, kind, sentence):
+    run = load(write_run(tmp_path / "a", summary=summary, train_for_env_steps=10**6))
+    status = facts.status(run, facts.read_summary(run), run.directory.metrics.stat().st_mtime + silent_s)
+    assert status.kind == kind
+    assert sentence in status.sentence
+
+
+def test_the_best_return_may_be_that_of_the_summary(tmp_path):
+    run = load(write_run(tmp_path / "a", returns=[3.0, 1.0], summary={"stopped_by": 15, "mean_return": 7.0}))
+    figures = {name: value for name, value, _ in facts.key_figures(run, facts.read_summary(run))}
+    assert (figures["last return"], figures["best return"]) == ("7", "7")
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(42.4, "42 s"), (185, "3 min 05 s"), (3725, "1 h 02 min")])
+def test_a_time_is_said_in_its_units(seconds, said):
+    assert facts.clock(seconds) == said
+
+
+def test_a_population_has_its_policies_its_lineage_and_its_events(tmp_path):
+    path = write_run(tmp_path / "a", num_policies=2, with_pbt=True)
+    PopulationRecord(path, {0: {"learning_rate": 1e-3}, 1: {"learning_rate": 1e-4}})
+    of_both = {f"policy_0{idx}/{name}": 1.0 + idx for idx in (0, 1) for name in ("mean_return", "true_objective")}
+    steps = ["policy_00/env_steps", "policy_01/env_steps"]
+    lines = [json.dumps(record(s, 1.0, **of_both, **dict.fromkeys(steps, 500 * s))) + "\n" for s in (1, 2, 3)]
+    (path / "metrics.jsonl").write_text("".join(lines))
+    text = render(path)
+    assert "Return of each policy" in text
+    assert "lineage of the best" in text
+    assert "policy 1 starts; learning_rate 0.0001" in text
+
+
+def test_the_newest_video_of_the_run_is_in_the_page(tmp_path):
+    path = write_run(tmp_path / "a")
+    for age, name in enumerate(["new.gif", "old.mp4"]):
+        (path / name).write_bytes(name.encode())
+        os.utime(path / name, (1e9 - age, 1e9 - age))
+    assert page.newest_video(path).name == "new.gif"
+    text = render(path, video=page.data_uri(path / "new.gif"))
+    assert '<img class="video" src="data:image/gif;base64,bmV3LmdpZg=="' in text
+    text = render(path, video=page.data_uri(path / "old.mp4"))
+    assert '<video class="video" src="data:video/mp4;base64,b2xkLm1wNA=="' in text
+
+
+def test_the_command_writes_the_page_into_the_run_and_says_where(tmp_path, monkeypatch, capsys):
+    path = write_run(tmp_path / "a")
+    monkeypatch.setattr("sys.argv", ["sf-report", str(path)])
+    page.main()
+    assert capsys.readouterr().out == f"{path / 'report.html'}\n"
+    assert (path / "report.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["{run}/nowhere"], "is no run"),
+        (["{run}", "--video", "{run}/config.yaml"], "it must be one of .mp4, .webm, .gif"),
+        (["{run}", "--video", "{run}/none.mp4"], "cannot be read"),
+        (["{run}", "--out", "{run}/config.yaml/a.html"], "cannot be written"),
+    ],
+)
+def test_what_cannot_be_reported_is_said_in_one_sentence(tmp_path, arguments, sentence, monkeypatch, capsys):
+    path = write_run(tmp_path / "a")
+    monkeypatch.setattr("sys.argv", ["sf-report", *(argument.format(run=path) for argument in arguments)])
+    with pytest.raises(SystemExit) as end:
+        page.main()
+    assert end.value.code == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_without_the_extra_the_command_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(extra, "find_spec", lambda name: None)
+    monkeypatch.setattr("sys.argv", ["sf-report", str(write_run(tmp_path / "a"))])
+    with pytest.raises(SystemExit) as end:
+        page.main()
+    assert end.value.code == 2
+    assert "pip install 'sf-appo[plot]'" in capsys.readouterr().err

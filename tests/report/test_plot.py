@@ -1,0 +1,144 @@
+"""sf-plot: the picture that comes out, what it says, and one sentence where there is nothing to draw."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from written_runs import record, write_run
+
+from sf.report import extra, figure, plot
+from sf.report.runs import find, load
+from sf.report.style import PALETTE
+
+
+@pytest.fixture
+def train_dir(tmp_path):
+    """Two learning rates with two seeds each, and one run of another environment."""
+    for rate in (0.001, 0.0001):
+        for seed in (1, 2):
+            levels = np.linspace(0.0, 1e4 * rate + seed, 30)
+            write_run(tmp_path / f"{rate}_{seed}", levels, learning_rate=rate, seed=seed)
+    write_run(tmp_path / "other", env="toy_memory")
+    return tmp_path
+
+
+def panels(*paths, x="env_frames", y=("mean_return",), by=(), smooth=0.02):
+    return figure.panels([load(path) for path in find(paths)], x, y, by, smooth)
+
+
+def run_command(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["sf-plot", *map(str, arguments)])
+    plot.main()
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_a_picture_is_written_in_the_format_of_its_name(train_dir, suffix, monkeypatch, capsys):
+    out = train_dir / "pictures" / f"curves{suffix}"
+    run_command(monkeypatch, train_dir, "--out", out)
+    beginning = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix]
+    assert out.read_bytes().startswith(beginning)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("toy_bandit, mean_return, learning_rate 0.0001: 2.5 [")
+    assert said[0].endswith("at 120,000 env_frames, 2 runs")
+    assert said[-1] == str(out)
+
+
+def test_the_same_runs_give_the_same_file(train_dir, monkeypatch):
+    pictures = []
+    for name in ("a.svg", "b.svg"):
+        run_command(monkeypatch, train_dir, "--out", train_dir / name)
+        pictures.append((train_dir / name).read_bytes())
+    assert pictures[0] == pictures[1]
+
+
+def test_there_is_a_panel_for_each_environment_and_metric_and_a_line_for_each_group(train_dir):
+    drawn = panels(train_dir, y=("mean_return", "train/entropy"))
+    assert [(panel.env, panel.y) for panel in drawn] == [
+        ("toy_bandit", "mean_return"),
+        ("toy_memory", "mean_return"),
+        ("toy_bandit", "train/entropy"),
+        ("toy_memory", "train/entropy"),
+    ]
+    assert [line.label for line in drawn[0].lines] == ["learning_rate 0.0001", "learning_rate 0.001"]
+    assert [len(line.runs) for line in drawn[0].lines] == [2, 2]
+    axes = figure.draw(drawn, "env_frames", 0.02).axes
+    assert [(axis.get_title(), axis.get_ylabel()) for axis in axes] == [(p.env, p.y) for p in drawn]
+    first, second = axes[0].get_lines()
+    assert (first.get_color(), second.get_color()) == PALETTE[:2]
+    np.testing.assert_allclose(first.get_ydata(), drawn[0].lines[0].band.mean)
+    assert axes[0].get_legend() is not None
+    assert axes[1].get_legend() is None  # one line needs no name
+
+
+def test_where_not_all_runs_have_come_so_far_the_line_is_dotted(tmp_path):
+    write_run(tmp_path / "long", np.linspace(0, 10, 30), seed=1)
+    write_run(tmp_path / "short", np.linspace(0, 10, 15), seed=2)
+    drawn = panels(tmp_path)
+    solid, dotted = figure.draw(drawn, "env_frames", 0.02).axes[0].get_lines()
+    assert (solid.get_linestyle(), dotted.get_linestyle()) == ("-", ":")
+    assert solid.get_xdata()[-1] <= 60_000 < dotted.get_xdata()[-1] == 120_000
+    assert figure.results(drawn, "env_frames")[0].endswith(
+        " at 59,820 env_frames, 2 runs"
+    )  # on the axis, before 60,000
+
+
+def test_a_pattern_is_a_line_for_each_policy(tmp_path):
+    path = write_run(tmp_path / "a")
+    scores = {"policy_00/mean_return": 1.0, "policy_01/mean_return": 2.0}
+    lines = [json.dumps(record(step, 1.5, **scores)) + "\n" for step in range(1, 5)]
+    (path / "metrics.jsonl").write_text("".join(lines))
+    (panel,) = panels(path, y=("policy_*/mean_return",))
+    assert [line.label for line in panel.lines] == ["policy_00", "policy_01"]
+    assert [line.band.mean[-1] for line in panel.lines] == [1.0, 2.0]
+
+
+def test_seconds_are_shown_in_the_unit_of_their_size(tmp_path):
+    drawn = panels(write_run(tmp_path / "a", np.zeros(200)), x="seconds")
+    axis = figure.draw(drawn, "seconds", 0.02).axes[0]
+    assert axis.get_xlabel() == "minutes"
+    assert axis.get_lines()[0].get_xdata()[-1] == pytest.approx(400 / 60)
+
+
+def test_a_label_of_many_settings_stands_below_the_panel_in_lines(tmp_path):
+    write_run(tmp_path / "a", gamma=0.9, exploration_loss_coeff=0.25, adam_eps=1e-5)
+    write_run(tmp_path / "b")
+    axis = figure.draw(panels(tmp_path), "env_frames", 0.02).axes[0]
+    (first, _) = axis.get_legend().get_texts()
+    assert first.get_text() == "adam_eps 1e-05,\nexploration_loss_coeff 0.25, gamma 0.9"
+
+
+def test_names_are_text_and_no_formula(tmp_path, monkeypatch):
+    for name in ("a$\\frac", "b$"):
+        write_run(tmp_path / name, env="module:$\\frac$")
+    run_command(monkeypatch, tmp_path, "--group_by", "experiment", "--out", tmp_path / "a.svg")
+    assert "a$\\frac" in (tmp_path / "a.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "no run is named"),
+        (["{runs}/nowhere"], "is no run and holds none"),
+        (["{runs}", "--out", "picture.bmp"], "its name must end with .png, .svg or .pdf"),
+        (["{runs}", "--out", "{runs}/other/config.yaml/a.png"], "cannot be written"),
+        (["{runs}", "--y", "mean_retrun"], "did you mean mean_return"),
+        (["{runs}", "--group_by", "gama"], "did you mean gamma"),
+        (["{runs}", "--smooth", "2"], "a share of the axis, from 0 to 1"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_in_one_sentence(train_dir, arguments, sentence, monkeypatch, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_command(monkeypatch, *(argument.format(runs=train_dir) for argument in arguments))
+    assert end.value.code == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_without_matplotlib_the_command_says_what_to_install(train_dir, monkeypatch, capsys):
+    monkeypatch.setattr(extra, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit) as end:
+        run_command(monkeypatch, train_dir)
+    assert end.value.code == 2
+    assert "pip install 'sf-appo[plot]'" in capsys.readouterr().err

@@ -1,0 +1,47 @@
+"""Runs are read as they lie on disk, finished or not."""
+
+import pytest
+from written_runs import write_run
+
+from sf.report.runs import find, load
+
+
+def test_a_run_has_its_settings_the_defaults_and_its_place(tmp_path):
+    run = load(write_run(tmp_path / "a", gamma=0.9))
+    assert run.name == "a"
+    assert (run.flags["gamma"], run.flags["core"], run.flags["experiment"]) == (0.9, "none", "a")
+    assert len(run.records) == 30
+
+
+def test_lines_that_are_no_records_are_left_out(tmp_path):
+    path = write_run(tmp_path / "a")
+    text = (path / "metrics.jsonl").read_text()
+    (path / "metrics.jsonl").write_text('{"env_st\n3\n' + text + '{"env_steps": 31000, "mean_re')
+    assert len(load(path).records) == 30
+
+
+def test_metrics_are_what_has_a_number_somewhere(tmp_path):
+    run = load(write_run(tmp_path / "a", returns=[None, 3.0]))
+    assert run.matching("mean_*") == ["mean_episode_steps", "mean_return"]
+    assert load(write_run(tmp_path / "b", returns=[None, None])).matching("mean_return") == []
+
+
+def test_a_folder_stands_for_every_run_inside_but_those_moved_aside(tmp_path):
+    for name in ("b", "a", "sweep/c", "a.old1"):
+        write_run(tmp_path / name)
+    assert find([tmp_path]) == [tmp_path / "a", tmp_path / "b", tmp_path / "sweep/c"]
+    assert find([tmp_path / "a.old1", tmp_path / "a", tmp_path / "a"]) == [tmp_path / "a.old1", tmp_path / "a"]
+
+
+@pytest.mark.parametrize("name", ["missing", "empty"])
+def test_a_place_without_runs_is_one_sentence(tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="is no run and holds none"):
+        find([tmp_path / name])
+    with pytest.raises(ValueError, match="is no run"):
+        load(tmp_path / name)
+
+
+def test_a_run_without_a_record_is_one_sentence(tmp_path):
+    with pytest.raises(ValueError, match="has no record yet"):
+        load(write_run(tmp_path / "a", returns=[]))

@@ -1,0 +1,56 @@
+import pytest
+
+from sf.sweep.grid import read_sweep
+
+
+def sweep(tmp_path, text):
+    path = tmp_path / "sweep.yaml"
+    path.write_text(text)
+    return read_sweep(path)
+
+
+def test_every_combination_has_every_seed(tmp_path):
+    runs = sweep(tmp_path, "flags: {env: a}\ngrid: {x: [1, 2], y: [true, false]}\nseeds: [5, 6, 7]\n")
+    assert len(runs) == 12
+    assert [(dict(run.point), run.seed) for run in runs[:4]] == [
+        ({"x": 1, "y": True}, 5),
+        ({"x": 1, "y": True}, 6),
+        ({"x": 1, "y": True}, 7),
+        ({"x": 1, "y": False}, 5),
+    ]
+    assert len({run.name for run in runs}) == 12
+
+
+def test_a_number_of_seeds_counts_from_zero(tmp_path):
+    assert [run.seed for run in sweep(tmp_path, "flags: {env: a}\nseeds: 3\n")] == [0, 1, 2]
+
+
+def test_arguments_are_as_on_a_command_line(tmp_path):
+    (run,) = sweep(tmp_path, "flags: {env: a, async_rl: false}\ngrid: {lr: [1e-4], layers: [[64, 32]]}\n")
+    words = "--env a --async_rl false --lr 1e-4 --layers 64 32 --seed 0 --train_dir d --experiment "
+    assert run.arguments("d") == [*words.split(), "lr=1e-4_layers=64x32_seed=0"]
+
+
+def test_a_name_of_a_directory_has_no_slash(tmp_path):
+    (run,) = sweep(tmp_path, "grid: {env: [ALE/Pong-v5]}\n")
+    assert run.name == "env=ALE-Pong-v5_seed=0"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1]", "mapping with the keys flags, grid, seeds"),
+        ("flags: {env: a}\nparams: {}", "and no other"),
+        ("flags: [env]", "flags must be a mapping"),
+        ("flags: {gamma: 0.9}", "name an environment"),
+        ("flags: {env: a, seed: 1}", "list the seeds under seeds"),
+        ("flags: {env: a}\ngrid: {train_dir: [x]}", "train_dir is chosen by the sweep itself"),
+        ("flags: {env: a}\ngrid: {gamma: 0.9}", "gamma under grid is 0.9: it must be a list"),
+        ("flags: {env: a}\nseeds: all", "seeds is 'all'"),
+        ("flags: {env: a}\nseeds: [1, 1]", "each seed, once"),
+        ("flags: {env: a", "is not YAML"),
+    ],
+)
+def test_what_is_not_a_sweep_is_said(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        sweep(tmp_path, text)

@@ -1,0 +1,161 @@
+"""Training from Python: `from sf import train`."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import sf
+from sf import cli
+from sf.config import Config
+
+TINY = {
+    "env": "toy_identity",
+    "num_workers": 1,
+    "num_envs_per_worker": 2,
+    "batch_size": 64,
+    "rollout": 8,
+    "device": "cpu",
+    "encoder_mlp_layers": [16],
+    "summaries_every_sec": 0.3,
+    "learner_threads": 1,
+}
+
+
+def test_importing_the_package_imports_nothing_else_of_it():
+    code = (
+        "import sys, sf\n"
+        "assert {name.partition('.')[0] for name in sys.modules} & {'torch', 'numpy', 'tyro', 'rich'} == set()\n"
+        "assert sf.Config().run.env and sf.train and sf.make_config and sf.main\n"
+        "assert 'torch' not in sys.modules\n"
+        "assert set(sf.__all__) == set(dir(sf))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_every_public_name_is_there_and_no_other():
+    assert all(callable(getattr(sf, name)) for name in sf.__all__)
+    with pytest.raises(AttributeError, match="module 'sf' has no attribute 'trian'"):
+        sf.trian  # noqa: B018
+
+
+def test_flags_from_python_give_the_configuration_of_the_command_line():
+    args = ["--env", "doom_basic", "--encoder_mlp_layers", "32", "16", "--async_rl", "false"]
+    flags = {"env": "doom_basic", "encoder_mlp_layers": [32, 16], "async_rl": False}
+    assert sf.make_config(**flags) == cli.parse(args)
+
+
+def test_the_defaults_of_a_script_lie_between_the_preset_and_the_command_line():
+    config = cli.parse(["--rollout", "16"], defaults={"env": "doom_basic", "rollout": 8, "gamma": 0.5})
+    assert (config.sampler.rollout, config.learner.gamma, config.model.core) == (16, 0.5, "gru")
+    assert cli.parse(["--env", "toy_bandit"], defaults={"env": "doom_basic"}).model == Config().model
+
+
+def test_keyword_arguments_of_an_environment_may_be_a_dictionary():
+    config = sf.make_config(env="toy_memory", env_kwargs={"delay": 3})
+    assert config.environment.kwargs == {"delay": 3}
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ({"num_worker": 3}, "unknown setting num_worker: did you mean num_workers"),
+        ({"config": "dom_basic"}, "did you mean 'doom_basic'"),
+        ({"batch_size": 1000}, "multiple of rollout"),
+    ],
+)
+def test_a_wrong_flag_is_answered_with_what_to_change(flags, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        sf.train(**flags)
+
+
+def test_a_config_and_flags_together_are_refused():
+    for call in (lambda: sf.train(Config(), seed=3), lambda: sf.train(config=Config(), seed=3)):
+        with pytest.raises(ValueError, match=r"change a config with config\.replace"):
+            call()
+
+
+def test_another_thread_than_the_main_one_is_refused():
+    raised = []
+
+    def body():
+        with pytest.raises(ValueError, match="train waits for signals, which reach the main thread only") as error:
+            sf.train(**TINY)
+        raised.append(error)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    assert raised
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    """What a program without a file says: it trains twice, and is interrupted the second time."""
+    program = (
+        "import __main__, json, signal\n"
+        "from sf import train\n"
+        f"flags = {TINY!r}\n"
+        "first = train(**flags, experiment='first', train_for_env_steps=640)\n"
+        "print('FIRST', json.dumps(first), flush=True)\n"
+        "second = train(**flags, experiment='second')\n"
+        "print('SECOND', json.dumps(second), flush=True)\n"
+        "print('HANDLER', signal.getsignal(signal.SIGINT) is signal.default_int_handler, __main__.__file__)\n"
+    )
+    directory = tmp_path_factory.mktemp("session")
+    process = subprocess.Popen(
+        [sys.executable, "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=directory,
+    )
+    process.stdin.write(program)
+    process.stdin.close()
+    said = {}
+    is_interrupted = False
+    for line in process.stdout:
+        word, _, rest = line.partition(" ")
+        said[word] = rest
+        trains = word != "FIRST" and "frames" in line and "frames 0 " not in line
+        if "FIRST" in said and trains and not is_interrupted:
+            is_interrupted = True
+            process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 0, said
+    return directory, said
+
+
+def test_a_program_without_a_file_trains_and_gets_the_summary(session):
+    directory, said = session
+    summary = json.loads(said["FIRST"])
+    run_dir = directory / summary.pop("run_dir")
+    assert summary == json.loads((run_dir / "summary.json").read_text())
+    assert (summary["env_steps"], summary["stopped_by"]) == (640, None)
+
+
+def test_an_interrupt_ends_the_run_and_not_the_program(session):
+    directory, said = session
+    summary = json.loads(said["SECOND"])
+    assert summary["stopped_by"] == signal.SIGINT
+    assert summary["env_steps"] > 0
+    assert len(list((directory / summary["run_dir"] / "checkpoints").iterdir())) == 1
+
+
+def test_the_program_is_as_it_was_afterwards(session):
+    _, said = session
+    assert said["HANDLER"].split() == ["True", "<stdin>"]
+
+
+def test_a_script_that_trains_whenever_it_is_imported_is_told_so_in_one_sentence(tmp_path):
+    script = tmp_path / "unguarded.py"
+    script.write_text(f"from sf import train\ntrain(**{TINY!r}, train_for_env_steps=640)\n")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert 'put the call that trains below a line `if __name__ == "__main__":`' in done.stderr
+    assert done.stderr.count("Traceback") == 1

@@ -1,0 +1,258 @@
+"""What README and docs show works: commands parse, one of each kind trains, code runs, links and messages are real."""
+
+import argparse
+import ast
+import importlib
+import importlib.util
+import io
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import make_flags_page
+import pytest
+import tyro
+from pages import PAGES, ROOT, anchors, blocks, commands, inline_code, links, name_of
+from untrained import untrained
+
+from envs import describe
+from sf import checkpoint
+from sf.config import Config
+from sf.plan import make_plan
+from sf.run_dir import RunDir
+from sf.trainer import train
+
+TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
+PROGRAMS = make_flags_page.entry_points()
+COMMANDS = {" ".join(command): command for page in PAGES for command in commands(page)}
+
+
+class Parsed(BaseException):
+    """What a command was told, taken out of it before it does anything; no command catches it."""
+
+
+def parsed(command, directory):
+    """What the real parser of a command makes of its arguments. A wrong one ends with status 2, as for a user."""
+    program, *arguments = command
+    for path in re.findall(r"train_dir/[\w.-]+", " ".join(arguments)):
+        stand_in(directory / path)
+
+    def stopping_after(parser):
+        def parse(*args, **kwargs):
+            raise Parsed(parser(*args, **kwargs))
+
+        return parse
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(io.StringIO()),  # of --help
+        redirect_stderr(io.StringIO()) as stderr,
+    ):
+        patch.chdir(directory)
+        patch.setattr(tyro, "cli", stopping_after(tyro.cli))
+        patch.setattr(argparse.ArgumentParser, "parse_args", stopping_after(argparse.ArgumentParser.parse_args))
+        try:
+            if program in PROGRAMS:
+                module, function = PROGRAMS[program].split(":")
+                patch.setattr(sys, "argv", [program, *arguments])
+                getattr(importlib.import_module(module), function)()
+            else:
+                patch.setattr(sys, "argv", arguments)
+                runpy.run_path(str(ROOT / arguments[0]), run_name="__main__")
+        except Parsed as carrier:
+            return carrier.args[0]
+        except SystemExit as end:
+            if end.code:
+                raise AssertionError(stderr.getvalue()) from None
+    return None
+
+
+def stand_in(run):
+    """A run directory with a checkpoint of a small network."""
+    env = run.name if run.name == "CartPole-v1" else "toy_identity"
+    saved = untrained(env)
+    if not run.exists():
+        RunDir(run).prepare(Config().replace(**saved.state["config"]))
+        checkpoint.save(RunDir(run).checkpoints, saved, saved.state["env_steps"], keep=2)
+
+
+@pytest.fixture(scope="module")
+def train_configs(tmp_path_factory):
+    """By command: what each sf-train of the documentation is told."""
+    found = {text: parsed(c, tmp_path_factory.mktemp("runs")) for text, c in COMMANDS.items() if c[0] == "sf-train"}
+    return {text: config for text, config in found.items() if isinstance(config, Config)}
+
+
+def of_programs():
+    return [text for text, (program, *arguments) in COMMANDS.items() if is_program(program, arguments)]
+
+
+def is_program(program, arguments):
+    return program.startswith("sf-") or (program.startswith("python") and arguments[0].startswith("scripts/"))
+
+
+def test_the_commands_of_the_documentation_are_found():
+    assert {"sf-train", "sf-eval", "make", "python", "pip"} <= {command[0] for command in COMMANDS.values()}
+
+
+@pytest.mark.parametrize("text", of_programs())
+def test_every_command_parses_and_every_run_could_start(text, tmp_path):
+    program = COMMANDS[text][0]
+    assert program == "python" or program in PROGRAMS, f"{program} is no command of pyproject.toml"
+    told = parsed(COMMANDS[text], tmp_path)
+    if isinstance(told, Config) and not is_users_own(told.run.env):
+        make_plan(told.replace(device="cpu"))  # a known environment, a network and numbers that fit
+
+
+def is_users_own(env):
+    module, colon, _ = env.partition(":")
+    return bool(colon) and importlib.util.find_spec(module) is None
+
+
+def test_a_wrong_flag_in_a_command_would_be_found(tmp_path):
+    for wrong in ("sf-train --num_worker 3", "sf-eval train_dir/x --episodes 0", "python scripts/soak.py --hours 1"):
+        with pytest.raises((AssertionError, ValueError)):
+            parsed(wrong.split(), tmp_path)
+
+
+@pytest.mark.parametrize("text", [text for text, command in COMMANDS.items() if command[0] == "make"])
+def test_every_target_of_make_exists(text):
+    subprocess.run([*COMMANDS[text], "--dry-run"], cwd=ROOT, check=True, capture_output=True)
+
+
+def test_every_extra_that_pip_is_told_to_install_exists():
+    extras = make_flags_page.project()["optional-dependencies"]
+    told = re.findall(r"(?:\.|sf-appo)\[([\w,]+)\]", "\n".join(page.read_text() for page in PAGES))
+    assert {name for names in told for name in names.split(",")} <= set(extras)
+
+
+KINDS = {
+    "population in matches": lambda c: c.run.env == "doom_duel" and c.population.with_pbt,
+    "Doom": lambda c: c.run.env.startswith("doom_") and describe(c.run.env, c.environment).num_agents == 1,
+    "Atari": lambda c: c.run.env.startswith(("atari_", "ALE/")),
+    "synchronous": lambda c: not c.sampler.async_rl,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_command_of_each_kind_trains_and_reports_what_troubleshooting_asks_for(kind, train_configs, tmp_path):
+    text = max((text for text, config in train_configs.items() if KINDS[kind](config)), key=len)
+    config = train_configs[text]
+    num_policies = min(2, config.population.num_policies)
+    rollout = 8
+    small = config.replace(
+        num_workers=1,
+        num_envs_per_worker=config.sampler.worker_num_splits,
+        rollout=rollout,
+        batch_size=2 * rollout,
+        num_policies=num_policies,
+        encoder_conv_mlp_layers=(16,),
+        rnn_size=16,
+        learner_threads=1,
+        device="cpu",
+        train_dir=str(tmp_path),
+        train_for_env_steps=4 * 2 * rollout * num_policies,
+        train_for_env_frames=None,
+        train_for_seconds=100.0,
+    )
+    with redirect_stdout(io.StringIO()) as said:
+        summary = train(small)
+    assert summary["env_steps"] >= small.run.train_for_env_steps, (text, said.getvalue())
+    told_to_look_at = [
+        code for code in inline_code(TROUBLESHOOTING) if re.fullmatch(r"(train|rollout|policy|learner)/\w+", code)
+    ]
+    assert told_to_look_at
+    assert set(told_to_look_at) <= set(summary)
+    run_dir = RunDir.at(str(tmp_path), small.run.experiment_name)
+    folders = [run_dir.checkpoints_of(policy_id, num_policies) for policy_id in range(num_policies)]
+    saved = [checkpoint.env_steps(checkpoint.load_latest(folder)[0]) for folder in folders]
+    assert sum(saved) >= small.run.train_for_env_steps  # one learner may have been ready before the other
+
+
+NEEDS_MORE = re.compile(r"\btrain\(|\"[\w/]+\.\w+\"")  # much time, or a file
+PYTHON_BLOCKS = [(name_of(page), block) for page in PAGES for block in blocks(page, "python", "py")]
+
+
+@pytest.mark.parametrize(("page", "block"), PYTHON_BLOCKS)
+def test_python_in_the_pages_is_whole_and_runs_where_it_needs_nothing_else(page, block, tmp_path, monkeypatch):
+    code = compile(block, page, "exec")
+    ruff = [shutil.which("ruff", path=Path(sys.executable).parent), "check", "--isolated", "--no-cache", "-q", "-"]
+    undefined = subprocess.run([*ruff, "--select", "F821"], input=block, text=True, capture_output=True, check=False)
+    if undefined.returncode == 0 and not NEEDS_MORE.search(block):
+        for path in re.findall(r"train_dir/[\w.-]+", block):
+            stand_in(tmp_path / path)
+        monkeypatch.chdir(tmp_path)
+        exec(code, {"__name__": "example"})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files_and_headings_that_exist(page):
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if re.match(r"\w+:", link):
+            continue
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_flags_that_the_text_names_exist():
+    known = {"help", *re.findall(r"`--(\w+)`", make_flags_page.page())}
+    for page in (page for page in PAGES if "benchmarks" not in page.parts):
+        for code in inline_code(page):
+            named = re.findall(r"--(\w+)", code) if code.startswith(("--", "sf-")) else []
+            assert set(named) <= known, f"{name_of(page)}: {code}"
+
+
+def test_flags_that_are_the_same_as_in_sample_factory_exist():
+    text = (ROOT / "docs" / "from_sample_factory.md").read_text()
+    _, same, different = re.split("The same name, the same meaning:|Different, or not there:", text)
+    names = re.findall(r"`(\w+)`", same)
+    assert len(names) > 50
+    assert set(names) <= set(Config().flat())
+    replacements = {flag for row in different.splitlines() for flag in re.findall(r"`--(\w+)", row)}
+    assert replacements - {"checkpoint"} <= set(Config().flat())
+
+
+def test_the_page_of_flags_is_what_the_script_makes_of_the_dataclasses():
+    page = make_flags_page.PAGE.read_text()
+    assert page == make_flags_page.page(), "run python scripts/make_flags_page.py"
+    assert page.count("| `--learning_rate` | number | `0.0001` |") == 1
+    assert "| `RUN` | path | must be given |" in page
+
+
+def sentences_of_the_source():
+    """Every text in it, with "..." for what is filled in."""
+    for package in ("sf", "envs"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.JoinedStr):
+                    yield "".join(v.value if isinstance(v, ast.Constant) else "..." for v in node.values)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
+
+
+def test_messages_quoted_in_troubleshooting_are_those_of_the_source():
+    quoted = blocks(TROUBLESHOOTING, "text")
+    assert len(quoted) > 10
+    sentences = [" ".join(sentence.split()) for sentence in sentences_of_the_source()]
+    for message in quoted:
+        text = " ".join(message.split())
+        assert any(text in sentence for sentence in sentences), text
+
+
+def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("material")
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = list(tmp_path.rglob("*.html"))
+    assert len(pages) > 10
+    for page in pages:
+        fetched = re.findall(r"<(?:script|img|link|iframe)\b[^>]*(?:src|href)=\"?https?:[^>]*>", page.read_text())
+        assert not fetched, page

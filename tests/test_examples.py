@@ -1,0 +1,164 @@
+"""The examples of docs/extending.md: each as it is written, two of them as real runs."""
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runs import FAST
+
+import envs
+import sf
+from envs import StepResult
+from sf import cli
+from sf.config import Config
+from sf.plan import make_plan
+
+EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
+SCRIPTS = sorted(EXAMPLES.glob("own_*.py"))
+STATS = {
+    "own_env": {"arrived"},
+    "own_vector_env": {"final_distance"},
+    "own_match": {"caught"},
+    "own_metrics": {"largest_angle_deg", "turns"},
+    "own_reward_shaping": {"solved", "shaped_return"},
+}
+
+
+def plan_of(script, monkeypatch, tmp_path):
+    """What the script would train, up to the moment at which processes would start."""
+    plans = []
+
+    def main(**defaults):
+        plans.append(make_plan(cli.parse(["--train_dir", str(tmp_path)], defaults=defaults)))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sf.__main__.main", main)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    runpy.run_path(str(script), run_name="__main__")
+    (plan,) = plans
+    return plan
+
+
+def episodes_of(group, num_steps):
+    rng = np.random.default_rng(0)
+    rows = {key: list(np.zeros((group.num_actors, *box.shape), box.dtype)) for key, box in group.spec.obs_space.items()}
+    spec = envs.ActionSpec.of(group.spec.action_space)
+    group.reset(rows)
+    episodes = []
+    for _ in range(num_steps):
+        heads = [rng.integers(0, size, group.num_actors) for size in spec.discrete_sizes]
+        discrete = np.array(heads, np.int32).reshape(len(heads), group.num_actors).T
+        continuous = rng.normal(0, 1, (group.num_actors, spec.num_continuous)).astype(np.float32)
+        episodes += group.step(discrete, continuous, rows, StepResult.empty(group.num_actors))
+    group.close()
+    return episodes
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_an_example_is_short_and_its_environment_and_network_can_be_trained(script, monkeypatch, tmp_path):
+    assert len(script.read_text().splitlines()) < 60
+    plan = plan_of(script, monkeypatch, tmp_path)
+    config = plan.config
+    assert plan.num_weights > 0
+    episodes = episodes_of(
+        envs.make_group(config.run.env, 4, config.environment, seed=0, first_env_idx=0),
+        num_steps=60 if config.run.env.startswith("doom") else 201,
+    )
+    assert episodes
+    assert set(episodes[0].stats) >= STATS.get(script.stem, set())
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_the_commands_that_an_example_names_are_commands(script, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    commands = re.findall(r"^    sf-train ([^#\n]*)", script.read_text(), re.MULTILINE)
+    commands += re.findall(rf"^    python {script.name} (--[^#\n]*)", script.read_text(), re.MULTILINE)
+    if script.stem == "own_doom_map":
+        runpy.run_path(str(script))["make_map"](tmp_path / "my_maps")
+    for command in commands:
+        config = cli.parse(command.split())
+        assert config != Config()
+        if "--env" in command:
+            make_plan(config)
+
+
+def test_the_example_in_python_trains_what_it_says(monkeypatch, tmp_path, capsys):
+    trained = []
+
+    def train(config):
+        trained.append(config)
+        return {"mean_return": 1.0, "run_dir": str(tmp_path)}
+
+    monkeypatch.setattr("sf.api.train", train)
+    runpy.run_path(str(EXAMPLES / "from_python.py"), run_name="__main__")
+    assert [config.run.seed for config in trained] == [0, 1]
+    assert [config.run.experiment_name for config in trained] == ["cartpole_0", "cartpole_1"]
+    assert trained[0] == sf.make_config(
+        env="CartPole-v1",
+        num_workers=2,
+        train_for_env_steps=20_000,
+        restart_behavior="overwrite",
+        experiment="cartpole_0",
+    )
+    assert capsys.readouterr().out.count("mean return 1.0") == 2
+
+
+def run(*command):
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_script_with_an_environment_of_its_own_trains(tmp_path):
+    flags = [*FAST, "--train_dir", str(tmp_path), "--train_for_env_steps", "640"]
+    output = run(str(EXAMPLES / "own_env.py"), *flags)
+    assert (tmp_path / "reach" / "summary.json").is_file()
+    assert f"resume: python {EXAMPLES / 'own_env.py'} " in output
+
+
+def test_environment_and_encoder_are_found_by_module_and_name_in_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(EXAMPLES)
+    flags = [*FAST, "--train_dir", str(tmp_path), "--train_for_env_steps", "640"]
+    flags += ["--env", "own_metrics:measured", "--encoder", "own_encoder:Fourier"]
+    as_a_command = ["-P"] if sys.version_info >= (3, 11) else []  # which has no working directory on its path
+    run(*as_a_command, "-c", "from sf import main; main()", *flags)
+    assert (tmp_path / "own_metrics_measured" / "summary.json").is_file()
+
+
+def test_an_installed_package_is_found_by_its_entry_points(tmp_path):
+    tomllib = pytest.importorskip("tomllib")  # Python 3.11
+    project = tomllib.loads((EXAMPLES / "packaged" / "pyproject.toml").read_text())["project"]
+    info = tmp_path / f"my_envs-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    lines = [
+        line
+        for group, entries in project["entry-points"].items()
+        for line in (f"[{group}]", *(f"{name} = {value}" for name, value in entries.items()))
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    code = (
+        "import sys, envs\n"
+        "from envs import EnvOptions\n"
+        "print(envs.describe('my_bandit', EnvOptions()).action_space, 'torch' in sys.modules)\n"
+        "from sf.config import ModelConfig\n"
+        "from sf.model.registry import build_encoder\n"
+        "box = envs.describe('my_bandit', EnvOptions()).obs_space['obs']\n"
+        "print(build_encoder('my_linear', box, ModelConfig()).out_size)"
+    )
+    path = os.pathsep.join([str(tmp_path), str(EXAMPLES / "packaged"), str(EXAMPLES.parent.parent)])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.stdout.split("\n")[:2] == ["Discrete(4) False", "32"], done.stderr

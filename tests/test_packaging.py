@@ -1,0 +1,84 @@
+"""What a wheel and a source distribution hold, and that a wheel is enough."""
+
+import configparser
+import importlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("sf", "envs", "configs")
+BUILD = "import sys; from setuptools import build_meta as b; out = sys.argv[1]; b.build_wheel(out); b.build_sdist(out)"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder with both files, built without network from a copy of what they are made of."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    for path in ROOT.iterdir():
+        if path.is_file():
+            shutil.copy(path, source)
+    for folder in (*PACKAGES, "tests", "docs", "scripts"):
+        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, check=True, capture_output=True, timeout=100)
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    [path] = built.glob("*.whl")
+    return path
+
+
+def test_the_wheel_holds_the_packages_with_their_data_and_nothing_else(wheel):
+    expected = {
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for pattern in ("*.py", "*.yaml", "py.typed", "report.*")
+        for path in (ROOT / package).rglob(pattern)
+    }
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert held == expected
+    assert {"sf/py.typed", "envs/py.typed", "configs/doom_basic.yaml", "envs/doom/launcher.py"} <= held
+
+
+def test_the_wheel_says_what_it_is(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        [info] = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+        metadata = archive.read(f"{info}/METADATA").decode()
+        scripts = configparser.ConfigParser()
+        scripts.read_string(archive.read(f"{info}/entry_points.txt").decode())
+        assert "MIT License" in archive.read(f"{info}/licenses/LICENSE").decode()
+    assert "License-Expression: MIT" in metadata
+    assert "# sf-appo" in metadata  # the README
+    for target in scripts["console_scripts"].values():
+        module, _, function = target.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_presets_are_read_from_the_wheel_alone(wheel, tmp_path):
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from sf import cli, presets\n"
+        "assert presets.__file__.startswith(sys.argv[1])\n"
+        "assert cli.parse(['--env', 'doom_battle']).flat()['env'] == 'doom_battle'\n"
+        "assert presets.name_for_env('doom_battle') == 'doom_battle'"
+    )
+    subprocess.run([sys.executable, "-I", "-c", code, str(wheel)], cwd=tmp_path, check=True, timeout=60)
+
+
+def test_the_source_distribution_has_tests_and_docs(built):
+    [path] = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tests = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py")}
+    docs = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")}
+    assert tests | docs <= names
+    files = {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "pyproject.toml"}
+    assert files <= names
+    assert not any("__pycache__" in name for name in names)
