@@ -1,5 +1,6 @@
 """A network that gives NaN from some update on, through the real processes."""
 
+import dataclasses
 import json
 import math
 from multiprocessing import Pipe
@@ -169,6 +170,19 @@ def test_steps_that_are_lost_are_counted_once(learner_state):
     assert lost == [100, 10]
     assert state.env_steps == 1110
     assert state.updater.learning_rate == pytest.approx(1e-4 / 4)
+
+
+def test_what_a_dead_learner_has_lost_is_not_lost_once_more_with_its_successor(tmp_path):
+    config = make_config(tmp_path).replace(model="actor_critic")
+    args = learner_args(config, tmp_path)
+    first = LearnerState(args, RecordedReports(), 0)
+    first.count(1000)
+    first.remember_if_due()
+    later = dataclasses.replace(args, goes_on_at=1500)
+    successor = LearnerState(later, RecordedReports(), 0)
+    assert successor.lost_steps == 500
+    successor.remember_if_due()
+    assert LearnerState(later, RecordedReports(), 0).lost_steps == 0
 
 
 def test_no_checkpoint_is_due_while_updates_are_skipped(learner_state):

@@ -38,6 +38,8 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         lost_steps=state.lost_steps,
         weights_event=state.weights_event,
     )
+    if state.lost_steps:
+        state.remember_if_due()  # a successor that comes before the first iteration shall not count them once more
 
     counters = args.counters
     reported_at = time.perf_counter()
