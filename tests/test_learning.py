@@ -50,7 +50,7 @@ def learn(tmp_path, monkeypatch):
                     scores.append(record["mean_return"])
 
         monkeypatch.setattr(trainer, "MetricsWriter", Watched)
-        trainer.train(config)
+        scores.append(trainer.train(config)["mean_return"])  # with the episodes that ended after the last record
         return max(scores)
 
     return learn
