@@ -172,8 +172,8 @@ class ModelConfig:
     """A whole model: a name registered with sf.register_model, or module:Name."""
 
     encoder: str = "auto"
-    """auto (simple for images, mlp for vectors, several inputs concatenated), simple, atari, resnet, mlp, a name
-    registered with sf.register_encoder, or module:Name."""
+    """auto (simple for images, resnet for those below 36 pixels, mlp for vectors, several inputs concatenated), simple,
+    atari, resnet, mlp, a name registered with sf.register_encoder, or module:Name."""
 
     encoder_mlp_layers: tuple[int, ...] = (512, 512)
     """Widths of the layers of the vector encoder."""

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from envs.actions import ActionSpec
 from sf.config import ModelConfig
+from sf.model.encoders import SMALLEST_IMAGE
 from sf.model.gru import GRU
-from sf.model.images import is_image
+from sf.model.images import ImageShape, is_image
 from sf.model.layers import compute_dtype, orthogonal
 from sf.model.lstm import LSTM
 from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer
@@ -140,7 +141,7 @@ class _Tower(nn.Module):
         super().__init__()
         self.images = {key for key, box in boxes.items() if is_image(box)}
         encoders = {
-            key: build_encoder(_encoder_name(config.encoder, key, self.images), box, config)
+            key: build_encoder(_encoder_name(config.encoder, box, bool(self.images)), box, config)
             for key, box in boxes.items()
         }
         # Not a ModuleDict: it does not take every key (some are names of its methods).
@@ -172,8 +173,10 @@ class _Tower(nn.Module):
         return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
 
 
-def _encoder_name(name: str, key: str, images: set[str]) -> str:
-    """Which encoder the observation `key` gets: beside images, the one that is named is for the images."""
-    if key in images:
-        return "simple" if name == "auto" else name
-    return "mlp" if name == "auto" or images else name
+def _encoder_name(name: str, box: gym.spaces.Box, beside_images: bool) -> str:
+    """Which encoder an observation gets: beside images, the one that is named is for the images."""
+    if not is_image(box):
+        return "mlp" if name == "auto" or beside_images else name
+    image = ImageShape.of(box)
+    is_small = min(image.height, image.width) < SMALLEST_IMAGE
+    return name if name != "auto" else "resnet" if is_small else "simple"

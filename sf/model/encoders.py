@@ -15,6 +15,9 @@ from sf.model.layers import activation, channels_last, compute_dtype, mlp, ortho
 from sf.model.registry import register_encoder
 
 
+SMALLEST_IMAGE = 36  # pixels of its shorter side that the convolutions of "simple" can do with
+
+
 @register_encoder("simple")
 def simple(space: gym.spaces.Box, config: ModelConfig) -> ConvEncoder:
     """Three convolutions, as in the benchmarks of Petrenko et al. 2020 (Sample Factory)."""
