@@ -81,6 +81,9 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
             f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
             f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes\n"
             f"run:    {path}\n"
+            f"score:  sf-eval {path}\n"
+            f"watch:  sf-enjoy {path} --video {path}/play.mp4\n"
+            f"page:   sf-report {path}\n"
             f"curves: tensorboard --logdir {path}\n"
             f"resume: {_command()} --train_dir {run.train_dir} --experiment {run.experiment_name} "
             f"--train_for_env_steps {2 * max(summary['env_steps'], 1)}",
