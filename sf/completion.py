@@ -45,7 +45,7 @@ def main() -> None:
         directory.mkdir(parents=True, exist_ok=True)
         for command in commands():
             path = directory / _FILE_NAMES[flags.shell].format(command.name)
-            path.write_text(mend(_tyro_script(command, flags.shell), env_names))
+            path.write_text(mend(tyro_script(command, flags.shell), env_names))
             print(path)
     except OSError as error:
         cli.fail(f"directory is {str(directory)!r}: {error}: name another --directory")
@@ -82,8 +82,8 @@ def _mended(table: dict[str, Any], env_names: list[str]) -> dict[str, Any]:
     return {**table, "options": options}
 
 
-def _tyro_script(command: EntryPoint, shell: str) -> str:
-    """What the command prints. In a process of its own: it imports all that the command needs."""
+def tyro_script(command: EntryPoint, shell: str) -> str:
+    """What tyro makes of the command. In a process of its own: it imports all that the command needs."""
     code = f"from {command.module} import {command.attr} as main; main()"
     run = [sys.executable, "-c", code, "--tyro-print-completion", shell]
     return subprocess.run(run, check=True, stdout=subprocess.PIPE, text=True).stdout

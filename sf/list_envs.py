@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -82,8 +83,11 @@ def main() -> None:
             _print_names(matches)
         else:
             _print_descriptions(describe_all(matches))
+        sys.stdout.flush()
     except ValueError as error:
         cli.fail(str(error))
+    except BrokenPipeError:  # whoever reads has seen enough: sf-envs | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def find(pattern: str | None, family: str | None = None) -> list[str]:

@@ -13,7 +13,7 @@ TRAIN = EntryPoint("sf-train", "sf.__main__:main", "console_scripts")
 @pytest.fixture(scope="module")
 def bash_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("completion") / "sf-train"
-    script = completion.mend(completion._tyro_script(TRAIN, "bash"), list_envs.find(None))
+    script = completion.mend(completion.tyro_script(TRAIN, "bash"), list_envs.find(None))
     path.write_text(script)
     return path
 
@@ -61,6 +61,6 @@ def test_the_commands_of_the_package_are_found():
 
 
 def test_zsh_counts_words_from_1_and_tyro_from_0():
-    script = completion.mend(completion._tyro_script(TRAIN, "zsh"), ["doom_basic"])
+    script = completion.mend(completion.tyro_script(TRAIN, "zsh"), ["doom_basic"])
     assert '"${words[@]}" "$((CURRENT - 1))" <<' in script
     assert '"$CURRENT"' not in script

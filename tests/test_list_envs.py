@@ -134,3 +134,11 @@ def test_what_an_environment_prints_is_not_in_the_list(capsys, monkeypatch, own_
 def test_torch_is_not_imported():
     code = "import sys, sf.list_envs; sf.list_envs.find(None); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    command = f"{sys.executable} -m sf.list_envs | head -1"
+    bash = ["bash", "-o", "pipefail", "-c", command]
+    done = subprocess.run(bash, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("family")
