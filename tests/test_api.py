@@ -113,6 +113,8 @@ def session(tmp_path_factory):
         stderr=subprocess.STDOUT,
         text=True,
         cwd=directory,
+        # A job in the background of a shell inherits to ignore that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509  no threads here
     )
     process.stdin.write(program)
     process.stdin.close()

@@ -14,6 +14,13 @@ from sf.display_panel import Curve, Target, sparkline
 from sf.policy_progress import PolicyEvent
 from sf.progress import Outlook
 
+
+@pytest.fixture(autouse=True)
+def _drawing_terminal(monkeypatch):
+    """One that can draw, wherever the tests run."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
 RECORD = {
     "env_steps": 300_000,
     "env_frames": 1_200_000,
