@@ -180,26 +180,61 @@ def test_a_full_disk_costs_the_best_checkpoint_and_not_the_run(tmp_path):
 EVALUATED = ["--num_policies", "2", "--eval_every_env_steps", "500", "--eval_episodes", "6"]
 
 
+class Watched:
+    """A run of two policies and what it says. Its evaluator plays while its learners stand still: else, on a machine
+    that tests share, nobody knows when one of the lowest priority gets its turn."""
+
+    def __init__(self, path):
+        self._process = runs.start(path, *EVALUATED, env="toy_match_rps")
+        self.said = []
+
+    def read_until(self, is_enough):
+        for line in self._process.stdout:
+            self.said.append(line)
+            if is_enough(line):
+                return
+        raise AssertionError("".join(self.said))
+
+    def train_until_evaluated(self):
+        trained = self._frames(self.said[-1]) if self.said else 0
+        self._signal("learner", signal.SIGCONT)
+        self.read_until(lambda line: self._frames(line) > trained + 1000)
+        self._signal("learner", signal.SIGSTOP)
+        self.read_until(lambda line: line.startswith("evaluation of policy 1"))
+        self.read_until(lambda line: self._frames(line) > 0)
+
+    def kill_the_evaluator(self):
+        self._signal("evaluator", signal.SIGKILL)
+        self.read_until(lambda line: line.startswith("evaluator-0 died of SIGKILL"))
+        self.read_until(lambda line: self._frames(line) > 0)
+
+    def end(self):
+        self._signal("learner", signal.SIGCONT)
+        self._process.send_signal(signal.SIGTERM)
+        self.said += self._process.stdout.readlines()
+        return self._process.wait(60)
+
+    def _signal(self, role, signum):
+        for child in processes.below(self._process.pid):
+            if child.name.startswith(f"{role}-"):
+                os.kill(child.pid, signum)
+
+    @staticmethod
+    def _frames(line):
+        found = re.search(r" frames ([\d,]+) fps", line)
+        return int(found[1].replace(",", "")) if found else 0
+
+
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    """A run of two policies whose evaluator is killed while it plays, and that ends by SIGTERM."""
+    """A run that evaluates, loses its evaluator, evaluates again, and ends by SIGTERM."""
     path = tmp_path_factory.mktemp("train_dir")
-    process = runs.start(path, *EVALUATED, env="toy_match_rps")
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if len(lines) > 3000:
-            break
-        if line.startswith("evaluation of policy 1") and not any("SIGKILL" in earlier for earlier in lines):
-            (evaluator,) = (child for child in processes.below(process.pid) if child.name == "evaluator-0")
-            os.kill(evaluator.pid, signal.SIGKILL)
-        replaced = [i for i, earlier in enumerate(lines) if "SIGKILL" in earlier]
-        if replaced and any(later.startswith("evaluation of policy 1") for later in lines[replaced[-1] :]):
-            process.send_signal(signal.SIGTERM)
-            break
-    lines += process.stdout.readlines()
-    assert process.wait(60) == 128 + signal.SIGTERM, "".join(lines)
-    return path / "toy_match_rps", "".join(lines)
+    run = Watched(path)
+    run.train_until_evaluated()
+    run.kill_the_evaluator()
+    run.train_until_evaluated()
+    assert run.end() == 128 + signal.SIGTERM, "".join(run.said)
+    return path / "toy_match_rps", "".join(run.said)
 
 
 def test_a_dead_evaluator_is_replaced_alone(killed):
