@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -68,6 +69,20 @@ def fail(message: str) -> NoReturn:
     """Print one sentence and end with status 2."""
     Console(stderr=True, soft_wrap=True).print(f"[bold red]error:[/] {_escape(message)}", highlight=False)
     raise SystemExit(USER_ERROR)
+
+
+@contextmanager
+def exit_status() -> Iterator[None]:
+    """What is raised inside ends the process: a ValueError, which the user can mend, with its sentence and status 2, a
+    RuntimeError with 1, Ctrl-C with 130."""
+    try:
+        yield
+    except ValueError as error:
+        fail(str(error))
+    except RuntimeError as error:
+        raise SystemExit(f"error: {error}") from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
 
 
 def report(config: Config, summary: dict[str, Any]) -> NoReturn:

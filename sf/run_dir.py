@@ -4,6 +4,7 @@ config.yaml      the resolved configuration
 metrics.jsonl    one JSON record every few seconds
 tensorboard/     the same for TensorBoard
 checkpoints/     see sf.checkpoint; with several policies checkpoints/policy_00/ and so on
+wandb/           with --with_wandb: its files, and the id of the run there
 evaluations.jsonl     one JSON record an evaluation, see sf.evaluations
 summary.json     written at the end and at a stop
 system.json      the machine and the versions at each start, see sf.system_info

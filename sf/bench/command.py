@@ -54,21 +54,14 @@ def main() -> None:
     parser.add_argument("--budget_s", type=float, default=120.0, help="how long to look for them, in seconds (120)")
     parser.add_argument("--json", type=Path, help="write the result here, too")
     own, flags = parser.parse_known_args()
-    try:
-        with tempfile.TemporaryDirectory() as train_dir:
-            config = cli.parse([*flags, "--train_dir", train_dir, "--experiment", "bench"], prog="sf-bench")
-            config = config.replace(restart_behavior="overwrite", summaries_every_sec=1e6, save_every_sec=1e6)
-            result = (
-                _autotune(config, flags, own.seconds or 5.0, own.budget_s)
-                if own.autotune
-                else _measure_layers(config, own.layers, own.seconds or 20.0, own.rounds)
-            )
-    except ValueError as error:
-        cli.fail(str(error))
-    except RuntimeError as error:
-        raise SystemExit(f"error: {error}") from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    with cli.exit_status(), tempfile.TemporaryDirectory() as train_dir:
+        config = cli.parse([*flags, "--train_dir", train_dir, "--experiment", "bench"], prog="sf-bench")
+        config = config.replace(restart_behavior="overwrite", summaries_every_sec=1e6, save_every_sec=1e6)
+        result = (
+            _autotune(config, flags, own.seconds or 5.0, own.budget_s)
+            if own.autotune
+            else _measure_layers(config, own.layers, own.seconds or 20.0, own.rounds)
+        )
     if own.json:
         own.json.write_text(json.dumps({"flags": flags, "cores": os.cpu_count(), **result}, indent=2) + "\n")
 

@@ -102,15 +102,8 @@ def main() -> None:
         "sf-enjoy",
         "Watch a trained policy play. Example: sf-enjoy train_dir/doom_basic --video basic.mp4",
     )
-    try:
-        with _Interrupt() as interrupt:
-            _run(flags, interrupt)
-    except ValueError as error:
-        cli.fail(str(error))
-    except RuntimeError as error:
-        raise SystemExit(f"error: {error}") from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    with cli.exit_status(), _Interrupt() as interrupt:
+        _run(flags, interrupt)
     if interrupt.number:
         raise SystemExit(128 + interrupt.number)
 

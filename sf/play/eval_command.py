@@ -8,7 +8,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 import yaml
@@ -61,8 +61,8 @@ class EvalFlags:
     override: tuple[str, ...] = ()
     """Options of the environment that differ from the run's, for example --override doom_bot_difficulty=100."""
 
-    device: str = "cpu"
-    """Where the networks run: cpu or cuda."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where the networks run."""
 
     json: Path | None = None
     """Write statistics and episodes to this file."""
@@ -90,14 +90,8 @@ def main() -> None:
         "sf-eval",
         "Play episodes with trained policies and say how good they are. Example: sf-eval train_dir/doom_basic",
     )
-    try:
+    with cli.exit_status():
         _run(flags)
-    except ValueError as error:
-        cli.fail(str(error))
-    except RuntimeError as error:
-        raise SystemExit(f"error: {error}") from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
 
 
 def _run(flags: EvalFlags) -> None:

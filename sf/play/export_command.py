@@ -35,12 +35,8 @@ def main() -> None:
         "Write a trained policy to one file, checked against PyTorch. "
         "Example: sf-export train_dir/doom_basic --out policy.onnx",
     )
-    try:
+    with cli.exit_status():
         _run(flags)
-    except ValueError as error:
-        cli.fail(str(error))
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
 
 
 def _run(flags: ExportFlags) -> None:
