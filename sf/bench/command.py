@@ -45,7 +45,10 @@ _WIDTH = 120
 def main() -> None:
     """Measure and print; end with 0, 1 after a failure, 2 after a user's mistake, 130 after Ctrl-C."""
     parser = argparse.ArgumentParser(
-        prog="sf-bench", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="sf-bench",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # what is misspelt is for the parser of sf-train to name
     )
     parser.add_argument("--seconds", type=float, help="measured time of a layer in a round, or of a trial (20, or 5)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each layer is measured (3)")
