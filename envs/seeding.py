@@ -1,6 +1,8 @@
-"""One independent seed for every environment of a run."""
+"""One independent seed for every environment of a run, and for every process that has some."""
 
 from __future__ import annotations
+
+import random
 
 import numpy as np
 
@@ -12,3 +14,14 @@ def env_seed(seed: int, *key: int) -> int:
     """
     state = np.random.SeedSequence([seed, *key]).generate_state(1)[0]
     return 1 + int(state) % (2**31 - 1)
+
+
+def seed_process(seed: int, *key: int) -> None:
+    """Seed the generators of `random` and NumPy that a whole process shares; `key`: what tells it from the others.
+
+    Environments should draw from their own generator, and some do not: processes that are forked from one would then
+    all draw the same.
+    """
+    state = np.random.SeedSequence([seed, *key]).generate_state(2)
+    random.seed(int(state[0]))
+    np.random.seed(int(state[1]))

@@ -33,6 +33,11 @@ from rich.console import Console
 from rich.table import Table
 
 _LOOK_EVERY_S = 5.0
+_HELPERS = {
+    "resource tracker": "multiprocessing.resource_tracker",
+    "fork server of the simulators": "sf.rollout.worker",
+    "fork server of the networks": "sf.learner.worker",
+}
 _SETTLE_S = 60.0  # buffers and statistics have their size by then
 
 Sample = tuple[float, float, int]
@@ -93,7 +98,7 @@ def _watch(session: Session, seconds: float, restart_every_s: float) -> tuple[di
 def _look(parent: int) -> dict[str, tuple[float, int]]:
     """Private megabytes and descriptors of each process of the run; those that environments started as one."""
     found: defaultdict[str, tuple[float, int]] = defaultdict(lambda: (0.0, 0))
-    helpers = {processes.helper(parent, module): module for module in ("forkserver", "resource_tracker")}
+    helpers = {processes.helper(parent, module): name for name, module in _HELPERS.items()}
     names = {child.pid: child.name for child in processes.children_of_run(parent)}
     for pid in (parent, *processes.alive_below(parent)):
         name = "parent" if pid == parent else helpers.get(pid) or names.get(pid, "engines")

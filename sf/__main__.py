@@ -18,6 +18,10 @@ def main(**defaults: Any) -> None:
 
     config = cli.parse(defaults=defaults)
 
+    from sf import fork_servers  # noqa: PLC0415
+
+    fork_servers.start_for_training()  # they import torch while this process does
+
     from sf.supervisor import ChildError  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.trainer import train  # noqa: PLC0415
 

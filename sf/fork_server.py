@@ -1,4 +1,4 @@
-"""Imported by the fork server at its start, and by nothing else: it ends when the parent does.
+"""Imported by every fork server at its start, and by nothing else: it ends when the parent does.
 
 It would not by itself: it waits for the end of a pipe whose other end all its children hold, too.
 """

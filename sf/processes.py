@@ -7,6 +7,7 @@ report with the traceback.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import multiprocessing
 import os
@@ -14,20 +15,18 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from sf.fork_servers import GONE_WITHIN_S, ForkServer
 from sf.queues import IndexQueue
 from sf.stopping import STOP_SIGNALS
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
-_GONE_WITHIN_S = 2.0  # a process after its death
 
 
 class FinalError(RuntimeError):
@@ -98,73 +97,31 @@ class Child:
         pipe ends with them.
         """
         self.process.join()
-        while not self.connection.closed and self.connection.poll(_GONE_WITHIN_S):
+        while not self.connection.closed and self.connection.poll(GONE_WITHIN_S):
             self.receive()
         self.connection.close()
 
 
-def start_fork_server(preload: list[str]) -> None:
-    """Start the process that "forkserver" children are forked from; it imports `preload` once, for all of them."""
-    multiprocessing.set_forkserver_preload(["sf.fork_server", *preload])
-    resource_tracker.ensure_running()
-    with _blocked_signals():
-        forkserver.ensure_running()
-
-
-def continue_fork_server() -> None:
-    """Somebody may have stopped it: neither the death nor the start of a child of it would ever be heard of."""
-    pid = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]  # there is no public way to it
-    if pid is not None:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
-
-
 def start(
-    method: str, role: str, idx: int, inputs: tuple[IndexQueue, ...], body: Callable[..., None], *args: Any
+    server: ForkServer, role: str, idx: int, inputs: tuple[IndexQueue, ...], body: Callable[..., None], *args: Any
 ) -> Child:
-    """Start a process by "spawn" or "forkserver" that runs `body(reports, *args)`."""
+    """Start a process, forked from `server`, that runs `body(reports, *args)`."""
     name = f"{role}-{idx}"
-    context = multiprocessing.get_context(method)
+    context = multiprocessing.get_context("forkserver")
     parent_end, child_end = context.Pipe(duplex=False)
-    process = context.Process(  # type: ignore[attr-defined]  # every context has it
-        target=_run, args=(method, name, os.getpid(), child_end, body, args), name=name
-    )
-    with _blocked_signals():
-        _start(process)
+    process = context.Process(target=_run, args=(name, dict(os.environ), child_end, body, args), name=name)
+    server.start(process)
     child_end.close()
     return Child(role, idx, process, parent_end, inputs, beat_at=time.monotonic())
 
 
-def _start(process: BaseProcess) -> None:
-    """Start it, and once more where the fork server turns out to have died: it is replaced when it is gone for good."""
-    give_up_at = time.monotonic() + _GONE_WITHIN_S
-    while time.monotonic() < give_up_at:
-        with suppress(ConnectionError, EOFError):
-            process.start()
-            return
-        time.sleep(0.01)
-    process.start()
-
-
-@contextmanager
-def _blocked_signals() -> Iterator[None]:
-    """What is started in here gets none of STOP_SIGNALS before it ignores them; the parent gets them afterwards.
-
-    A terminal, or a batch system, sends them to all processes of a group: the parent alone decides what to do about it.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _run(
-    method: str, name: str, parent_pid: int, connection: Connection, body: Callable[..., None], args: tuple
-) -> None:
+def _run(name: str, environ: Mapping[str, str], connection: Connection, body: Callable[..., None], args: tuple) -> None:
     die_with_creator()
-    if not _creator_lives(method, parent_pid):
+    if os.getppid() != sys.modules["sf.fork_server"].PID:
         os._exit(1)  # it had died before that took effect
+    gc.freeze()  # a collection writes to what it looks at: all that is shared with the siblings would be copied
+    os.environ.clear()
+    os.environ.update(environ)  # that of the fork server is as old as it is
     _set_name(name)
     for signum in STOP_SIGNALS:
         signal.signal(signum, signal.SIG_IGN)
@@ -182,15 +139,6 @@ def _run(
             traceback=traceback.format_exc(),
         )
         raise SystemExit(1) from None
-
-
-def _creator_lives(method: str, parent_pid: int) -> bool:
-    if method == "spawn":
-        return os.getppid() == parent_pid
-    # Only the fork server that `start_fork_server` starts, and what it forks, have imported this. In a program that
-    # had one of its own running before, nothing is known of it.
-    ours = sys.modules.get("sf.fork_server")
-    return ours is None or os.getppid() == ours.PID
 
 
 def die_with_creator() -> None:

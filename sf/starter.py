@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from sf import processes
+from sf.fork_servers import NETWORKS, SIMULATORS
 from sf.learner.state import LearnerArgs
 from sf.play.evaluator import evaluator
 from sf.policy.worker import PolicyWorkerArgs
@@ -61,7 +62,7 @@ class Starter:
         seed_key = (sum(self.resumed_steps), num_before)  # what is drawn must not repeat
         args = self._memory.rollout_worker_args(idx, seed_key)
         inputs = (args.channel.inbox, args.slots.free)
-        return processes.start("forkserver", "rollout", idx, inputs, rollout_worker, args)
+        return processes.start(SIMULATORS, "rollout", idx, inputs, rollout_worker, args)
 
     def learner(self, policy_id: int) -> Child:
         readers, its_readers = multiprocessing.Pipe()
@@ -73,7 +74,7 @@ class Starter:
         args = self._memory.learner_args(
             policy_id, its_readers, its_orders, self.hyperparameters(policy_id), goes_on_at
         )
-        child = processes.start("spawn", "learner", policy_id, (args.slots.full,), self._learner_body, args)
+        child = processes.start(NETWORKS, "learner", policy_id, (args.slots.full,), self._learner_body, args)
         for held_by_child in (its_readers, its_orders):
             held_by_child.close()
         for pipes, pipe in ((self._readers, readers), (self._orders, orders)):
@@ -86,7 +87,7 @@ class Starter:
         learners_end, policy_end = multiprocessing.Pipe()
         self._count_start(f"policy-{idx}")
         args = self._memory.policy_worker_args(idx, policy_end)
-        child = processes.start("spawn", "policy", idx, (), self._policy_body, args)
+        child = processes.start(NETWORKS, "policy", idx, (), self._policy_body, args)
         readers = self._readers[self._memory.channels.policy_of(idx)]
         with suppress(OSError):  # the learner has died, which is seen next, and takes this one with it
             reduction.send_handle(readers, learners_end.fileno(), None)
@@ -98,7 +99,7 @@ class Starter:
         """Not one of `all`: it is not part of the sampler."""
         self._count_start("evaluator-0")
         args = self._memory.evaluator_args()
-        return processes.start("spawn", "evaluator", 0, (args.orders,), evaluator, args)
+        return processes.start(NETWORKS, "evaluator", 0, (args.orders,), evaluator, args)
 
     def order(self, policy_id: int, **order: Any) -> None:
         """Tell the learner of a policy what was decided. One that has died hears of it in its successor's arguments."""

@@ -15,7 +15,7 @@ from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import Any
 
-from sf import checkpoint, processes
+from sf import checkpoint, fork_servers
 from sf.learner.worker import learner
 from sf.main_module import UNGUARDED, UNGUARDED_MESSAGE
 from sf.policy.worker import policy_worker
@@ -72,14 +72,14 @@ class Supervisor:
 
     def start(self, is_interrupted: Callable[[], bool]) -> None:
         """Start all children."""
-        processes.start_fork_server(["sf.rollout.worker"])
+        fork_servers.start_for_training()
         self._start_all(is_interrupted)
         if self._memory.evaluations is not None and not is_interrupted():
             self._add(self.starter.evaluator())
 
     def receive(self, wakeup: Connection, timeout_s: float) -> list[Event]:
         """Wait for reports, deaths or a wake-up, at most so long; replace what has died."""
-        processes.continue_fork_server()
+        fork_servers.unsuspend_all()
         pipes = [child.connection for child in self._children if not child.connection.closed]
         sentinels = [child.process.sentinel for child in self._children]
         ready = connection.wait([*pipes, *sentinels, wakeup], min(timeout_s, self._check_every_s))

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sf import processes, supervisor
+from sf import fork_servers, processes, supervisor
 from sf.config import Config
 from sf.plan import make_plan
 from sf.processes import Child
@@ -48,12 +48,12 @@ class Run:
         )
         self.memory = RunMemory.allocate(make_plan(config), RunDir(tmp_path))
         monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: self.now))
-        monkeypatch.setattr(processes, "start_fork_server", lambda preload: None)
+        monkeypatch.setattr(fork_servers, "start_for_training", lambda: None)
         monkeypatch.setattr(processes, "start", self._start)
         self.supervisor = Supervisor(self.memory)
         self.supervisor.start(lambda: False)
 
-    def _start(self, method, role, idx, inputs, body, args):
+    def _start(self, server, role, idx, inputs, body, args):
         reader, writer = Pipe(duplex=False)
         child = Child(role, idx, Process(), reader, inputs, is_ready=True, beat_at=self.now)
         self.children[child.name] = child

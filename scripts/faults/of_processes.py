@@ -59,16 +59,21 @@ def suspend(session: Session, rng: Random) -> None:
         raise NotRecoveredError("processes were replaced because the whole run was suspended")
 
 
-def kill_fork_server(session: Session, rng: Random) -> None:
-    server = processes.helper(session.pid, "forkserver")
-    assert server is not None
-    with replaced(session, *(name for name in session.names() if name.startswith("rollout"))):
-        os.kill(server, signal.SIGKILL)
+def kill_fork_server(module: str, *roles: str) -> Harm:
+    """Of the children of these roles; it names that module."""
+
+    def do(session: Session, rng: Random) -> None:
+        server = processes.helper(session.pid, module)
+        assert server is not None
+        with replaced(session, *(name for name in session.names() if name.startswith(roles))):
+            os.kill(server, signal.SIGKILL)
+
+    return do
 
 
 def stop_fork_server(session: Session, rng: Random) -> None:
     """Seen when it is needed."""
-    server = processes.helper(session.pid, "forkserver")
+    server = processes.helper(session.pid, "sf.rollout.worker")
     assert server is not None
     os.kill(server, signal.SIGSTOP)
     signal_child("rollout", signal.SIGKILL)(session, rng)
@@ -76,7 +81,7 @@ def stop_fork_server(session: Session, rng: Random) -> None:
 
 def kill_resource_tracker(session: Session, rng: Random) -> None:
     """Of multiprocessing: every start of a process talks to it."""
-    tracker = processes.helper(session.pid, "resource_tracker")
+    tracker = processes.helper(session.pid, "multiprocessing.resource_tracker")
     assert tracker is not None
     os.kill(tracker, signal.SIGKILL)
     signal_child("policy", signal.SIGKILL)(session, rng)

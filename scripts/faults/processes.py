@@ -54,11 +54,14 @@ def children_of_run(parent: int) -> list[Process]:
 
 
 def helper(parent: int, module: str) -> int | None:
-    """The process that runs `multiprocessing.MODULE` for the run."""
+    """The process that multiprocessing started for the run beside its children, which names `module` when it starts.
+
+    Of a fork server that is any module which it imports for its children.
+    """
     for process in below(parent):
         if process.parent == parent and not _CHILD.fullmatch(process.name) and not process.is_zombie:
             with suppress(OSError):
-                if f"multiprocessing.{module}" in Path(f"/proc/{process.pid}/cmdline").read_text():
+                if module in Path(f"/proc/{process.pid}/cmdline").read_text():
                     return process.pid
     return None
 

@@ -16,6 +16,7 @@ import envs
 from envs import EnvOptions
 from sf import checkpoint, processes
 from sf.checkpoint import Checkpoint
+from sf.fork_servers import PLAYERS
 from sf.memory import Field, SharedArrays
 from sf.play.play import Played, make_lineups
 from sf.play.statistics import Statistics, statistics
@@ -93,8 +94,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     num_envs = num_workers * envs_per_worker
     # In shared memory: a file may be gone when a worker wants it, since the run that wrote it goes on.
     policies = {name: _shared(saved) for name, saved in task.policies.items()}
-    # Of the network and its libraries, workers share what is imported before they are forked.
-    processes.start_fork_server(["sf.play.worker"])
+    PLAYERS.ensure_running()
     children = []
     evaluation = Evaluation()
     try:
@@ -111,7 +111,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
                 device=task.device,
                 core=cores[idx % len(cores)] if num_workers >= len(cores) else None,
             )
-            children.append(processes.start("forkserver", "player", idx, (), player, args))
+            children.append(processes.start(PLAYERS, "player", idx, (), player, args))
         on_progress(0, lineups.size)
         _collect(children, evaluation, lambda: on_progress(len(evaluation.episodes), lineups.size))
     finally:

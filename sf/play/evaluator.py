@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envs.seeding import env_seed
+from envs.seeding import env_seed, seed_process
 from sf import checkpoint
 from sf.checkpoint import Checkpoint
 from sf.config import Config
@@ -80,6 +80,7 @@ def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
     lineups = make_lineups(len(saved), args.num_agents, config.evaluation.eval_episodes, seed=0)
     num_envs = min(config.evaluation.eval_num_envs, len(lineups))
     seed = env_seed(config.run.seed, _SEED_KEY)
+    seed_process(seed)
     group = guarded_group(config.run.env, config.environment, seed, range(num_envs), core=None)
     try:
         args.counters.working()

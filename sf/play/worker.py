@@ -14,7 +14,7 @@ import numpy as np
 
 import envs
 from envs import EnvGroup, EnvOptions
-from envs.seeding import env_seed
+from envs.seeding import env_seed, seed_process
 from sf import checkpoint
 from sf.memory import SharedArrays
 from sf.play.play import Play
@@ -46,6 +46,7 @@ def player(reports: Reports, args: PlayerArgs) -> None:
     policies = [
         Policy(checkpoint.decode(memory["data"].tobytes()), name, args.device) for name, memory in args.policies.items()
     ]
+    seed_process(args.seed, args.env_idxs.start)
     group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
     try:
         play = Play(group, policies, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)

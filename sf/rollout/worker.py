@@ -19,7 +19,7 @@ import numpy as np
 
 import envs
 from envs import EnvGroup, EnvOptions, Episode, StepResult
-from envs.seeding import env_seed
+from envs.seeding import env_seed, seed_process
 from sf.channels import WorkerChannel
 from sf.counters import CounterRow
 from sf.memory import SharedArrays
@@ -54,6 +54,7 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
     """Body of the process."""
     if args.core is not None:
         os.sched_setaffinity(0, {args.core})
+    seed_process(args.seed, *args.seed_key, *args.channel.groups)
     episodes = _EpisodeReports(reports)
     slots, channel, counters = args.slots, args.channel, args.counters
     counters.working()

@@ -1,0 +1,91 @@
+"""The processes that children are forked from: one for each kind of child, which has imported what it needs.
+
+A child then starts within milliseconds instead of seconds, and shares the pages of its libraries with its siblings: of
+torch alone a process of its own holds 150 MB. They are instances of multiprocessing's fork server beside the one that
+the program may use itself. None may ever touch a GPU: CUDA does not survive a fork.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
+
+from sf.stopping import STOP_SIGNALS
+
+GONE_WITHIN_S = 2.0  # a process after its death
+
+
+class ForkServer:
+    """Starts when it is first needed, or told to; ends with this process. preload: modules it imports at its start."""
+
+    def __init__(self, preload: Sequence[str]) -> None:
+        self._server = forkserver.ForkServer()
+        self._server.set_forkserver_preload(["sf.fork_server", *preload])
+
+    def ensure_running(self) -> None:
+        """It goes on importing while this process does something else."""
+        with _blocked_signals():
+            self._server.ensure_running()
+
+    def unsuspend(self) -> None:
+        """Somebody may have stopped it: neither the death nor the start of a child of it would ever be heard of."""
+        pid = self._server._forkserver_pid  # type: ignore[attr-defined]  # there is no public way to it
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    def start(self, process: BaseProcess) -> None:
+        """Start it, and once more where this server turns out to have died: it is replaced when it is gone for good."""
+        give_up_at = time.monotonic() + GONE_WITHIN_S
+        with _blocked_signals(), self._asked_by_multiprocessing():
+            while time.monotonic() < give_up_at:
+                with suppress(ConnectionError, EOFError):
+                    process.start()
+                    return
+                time.sleep(0.01)
+            process.start()
+
+    @contextmanager
+    def _asked_by_multiprocessing(self) -> Iterator[None]:
+        """It knows of one fork server, by the name of this function."""
+        default = forkserver.connect_to_new_process
+        forkserver.connect_to_new_process = self._server.connect_to_new_process
+        try:
+            yield
+        finally:
+            forkserver.connect_to_new_process = default
+
+
+# The optimizer imports torch._dynamo when it is first used, which takes a second.
+NETWORKS = ForkServer(["torch._dynamo", "sf.learner.worker", "sf.policy.worker", "sf.play.evaluator"])
+SIMULATORS = ForkServer(["sf.rollout.worker"])
+PLAYERS = ForkServer(["sf.play.worker"])  # of sf-eval: simulators and networks
+
+
+def start_for_training() -> None:
+    """The slowest first."""
+    NETWORKS.ensure_running()
+    SIMULATORS.ensure_running()
+
+
+def unsuspend_all() -> None:
+    for server in (NETWORKS, SIMULATORS, PLAYERS):
+        server.unsuspend()
+
+
+@contextmanager
+def _blocked_signals() -> Iterator[None]:
+    """What is started in here gets none of STOP_SIGNALS before it ignores them; the parent gets them afterwards.
+
+    A terminal, or a batch system, sends them to all processes of a group: the parent alone decides what to do about it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

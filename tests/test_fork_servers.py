@@ -1,0 +1,61 @@
+"""What a child that is forked from a prepared process has of its own, and what it shares."""
+
+import json
+import os
+from multiprocessing import forkserver
+
+import pytest
+from careless import Careless
+from child_body import tell
+from runs import train_here
+
+from sf import processes
+from sf.fork_servers import NETWORKS, SIMULATORS
+
+
+@pytest.fixture
+def told_by(tmp_path):
+    def told(server):
+        processes.start(server, "rollout", 0, (), tell, tmp_path / "told").join()
+        return json.loads((tmp_path / "told").read_text())
+
+    return told
+
+
+def test_each_server_has_imported_what_its_children_need(told_by):
+    assert told_by(NETWORKS)["torch"]
+    assert not told_by(SIMULATORS)["torch"]
+
+
+def test_a_child_has_the_environment_variables_of_now_and_not_those_of_its_fork_server(told_by, monkeypatch):
+    SIMULATORS.ensure_running()
+    monkeypatch.setenv("SF_TEST_NAMED", "later")
+    assert told_by(SIMULATORS)["named"] == "later"
+    monkeypatch.delenv("SF_TEST_NAMED")
+    assert told_by(SIMULATORS)["named"] is None
+
+
+def test_a_garbage_collection_in_a_child_copies_nothing_of_what_it_shares(told_by):
+    assert told_by(NETWORKS)["frozen"] > 100_000
+
+
+def test_the_fork_server_that_the_program_itself_may_use_is_left_alone(told_by):
+    of_program = forkserver.connect_to_new_process
+    told_by(SIMULATORS)
+    assert forkserver.connect_to_new_process is of_program
+    assert forkserver._forkserver._forkserver_pid is None
+
+
+def test_rollout_workers_draw_different_numbers_from_generators_of_the_process_and_the_same_in_the_next_run(tmp_path):
+    def drawn(name):
+        folder = tmp_path / f"drawn_{name}"
+        folder.mkdir()
+        kwargs = f'{{"folder": "{folder}"}}'
+        flags = ["--env_kwargs", kwargs, "--experiment", name, "--train_for_env_steps", "200"]
+        train_here(tmp_path, *flags, env=f"careless:{Careless.__name__}")
+        return sorted(log.read_text().splitlines()[:20] for log in folder.iterdir() if log.name != str(os.getpid()))
+
+    first = drawn("first")
+    assert len(first) == 2
+    assert not set(first[0]) & set(first[1])
+    assert drawn("second") == first
