@@ -187,7 +187,7 @@ def _play(
         all_played += played
         for episode in played:
             _say_episode(episode, list(policies), group.spec.num_agents)
-        for panels in stage.step(group.pictures(), group.returns(), play.value, played):
+        for panels in stage.step(group.pictures(), group.returns(), play.value, played, play.match_idx):
             goes_on = goes_on and projector.show(panels)
     if goes_on and not interrupt.number:
         projector.hold(stage.panels())

@@ -38,7 +38,43 @@ class Lengths(gym.Env):
         return np.zeros(1, np.float32), 1.0, self.t == self.length, False, {"episode_stats": {"length": self.length}}
 
 
+class Guests:
+    """A match is 30 steps of the host. In every second one a guest drops in again and again, for 3 steps."""
+
+    possible_agents = ("host", "guest")
+
+    def __init__(self):
+        self.match = -1
+
+    def observation_space(self, agent):
+        return gym.spaces.Box(0.0, 1.0, (1,))
+
+    def action_space(self, agent):
+        return gym.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.match += 1
+        self.t = 0
+        self.agents = ["host", "guest"] if self.match % 2 == 0 else ["host"]
+        return dict.fromkeys(self.agents, np.zeros(1, np.float32)), {}
+
+    def step(self, actions):
+        self.t += 1
+        acted = list(self.agents)
+        gone = {agent: (agent == "guest" and self.t % 5 == 3) or self.t == 30 for agent in acted}
+        self.agents = [agent for agent in acted if not gone[agent]]
+        if self.t % 5 == 0 and self.t < 30 and self.match % 2 == 0:
+            self.agents.append("guest")
+        obs = dict.fromkeys({*acted, *self.agents}, np.zeros(1, np.float32))
+        infos = {agent: {"episode_stats": {"match": self.match}} for agent in obs}
+        return obs, dict.fromkeys(acted, 1.0), gone, dict.fromkeys(acted, False), infos
+
+    def close(self):
+        pass
+
+
 envs.register_env("lengths", Lengths)
+envs.register_parallel_env("guests", Guests)
 
 
 def play_all(play):
@@ -92,6 +128,17 @@ def test_agents_that_leave_and_come_back_do_not_keep_a_match_from_ending():
     lineups = make_lineups(1, envs.describe("toy_match_counting", EnvOptions()).num_agents, 8, seed=0)
     played = play_all(make_play("toy_match_counting", 2, [policy], lineups))
     assert {episode.match_idx for episode in played} == set(range(len(lineups)))
+
+
+def test_an_episode_belongs_to_the_match_it_was_played_in_whoever_comes_goes_or_stays_away():
+    policies = [Policy(untrained("guests", seed=seed), f"{seed}") for seed in range(2)]
+    lineups = make_lineups(2, 2, 8, seed=3)
+    played = play_all(make_play("guests", 1, policies, lineups))
+    assert all(episode.match_idx == episode.stats["match"] for episode in played)
+    assert all(episode.policy_idx == lineups[episode.match_idx, episode.agent_idx] for episode in played)
+    assert [episode.num_steps for episode in played if episode.agent_idx == 0] == [30] * len(lineups)
+    visits = [episode.match_idx for episode in played if episode.agent_idx == 1]
+    assert visits == [match for match in range(0, len(lineups), 2) for _ in range(6)]
 
 
 def task(env="lengths", **changes):
