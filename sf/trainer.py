@@ -135,6 +135,7 @@ class Run:
             finally:
                 for child, report in self._supervisor.stop(signals):
                     events.handle(child, report)
+                evaluations.end()
         summary = {**self._progress.summary(), "stopped_by": signals.first}
         writer.write_summary(summary)
         if self._supervisor.failure is not None:

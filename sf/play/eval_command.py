@@ -106,6 +106,7 @@ def _run(flags: EvalFlags) -> None:
         options=overridden(config.environment, flags.override),
         policies=policies,
         num_episodes=flags.episodes,
+        objective=config.population.pbt_target_objective,
         seed=flags.seed,
         deterministic=flags.deterministic,
         device=resolve_device(flags.device),
@@ -168,6 +169,8 @@ def _print(evaluation: Evaluation, names: list[str]) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
+    from sf.play.statistics import interval_text  # noqa: PLC0415
+
     console = Console()
     if not console.is_terminal:
         console.width = _WIDTH_OF_FILES
@@ -182,7 +185,7 @@ def _print(evaluation: Evaluation, names: list[str]) -> None:
         for key, s in statistics.items():
             shown = (s.mean, s.median, s.std, s.min, s.max)
             mean, *rest = (f"{value:,.2f}" for value in shown)
-            table.add_row(key, mean, f"{s.low:,.2f} to {s.high:,.2f}", *rest)
+            table.add_row(key, mean, interval_text(s), *rest)
         console.print(table)
     _print_scores(evaluation, len(names), console, Table(box=SIMPLE))
     if evaluation.num_env_faults:

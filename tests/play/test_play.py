@@ -160,8 +160,8 @@ def test_a_match_has_a_score_against_each_opponent():
     evaluation = evaluate(task("toy_match_rps", policies=policies, num_episodes=40))
     for i in range(2):
         against = [evaluation.score_against(i, j) for j in range(2)]
-        assert sum(s.num for s in against) == len(evaluation.values(i)["return"])
-    own = evaluation.values(0)
+        assert sum(s.num for s in against) == evaluation.statistics(i)["return"].num
+    own = evaluation.statistics(0)
     assert own.keys() >= {"return", "num_steps", "num_frames", "true_objective"}
 
 
