@@ -25,26 +25,27 @@ class Evaluations:
     def __init__(
         self,
         every_env_steps: int | None,
+        resumed_env_steps: int,
         orders: IndexQueue | None,
         progress: Progress,
         writer: MetricsWriter,
         say: Callable[[str], None],
     ) -> None:
-        """every_env_steps, orders: None where there are no evaluations."""
+        """every_env_steps, orders: None where there are no evaluations. resumed_env_steps: of earlier parts of the run,
+        which have been evaluated."""
         self._every = every_env_steps
         self._orders = orders
         self._progress = progress
         self._writer = writer
         self._say = say
         self._is_running = False
-        self._num_due: int | None = None  # multiples of every_env_steps that have been passed
+        # Multiples of every_env_steps that have been passed.
+        self._num_due = 0 if every_env_steps is None else resumed_env_steps // every_env_steps
 
     def order_if_due(self) -> None:
         if self._orders is None or self._every is None or not self._progress.has_begun:
             return
         num_due = self._progress.env_steps // self._every
-        if self._num_due is None:  # a resumed run has evaluated before
-            self._num_due = num_due
         if num_due > self._num_due and not self._is_running:
             self._num_due = num_due
             self._is_running = True

@@ -123,6 +123,7 @@ class Run:
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
             evaluations = Evaluations(
                 self._plan.config.evaluation.eval_every_env_steps,
+                sum(self._supervisor.starter.resumed_steps),
                 self._memory.evaluations,
                 self._progress,
                 writer,

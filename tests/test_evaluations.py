@@ -68,9 +68,9 @@ def report(*means):
     }
 
 
-def make(progress):
+def make(progress, resumed_env_steps=0):
     orders, writer, said = Orders(), Writer(), []
-    return Evaluations(100, orders, progress, writer, said.append), orders, writer, said
+    return Evaluations(100, resumed_env_steps, orders, progress, writer, said.append), orders, writer, said
 
 
 def test_an_evaluation_is_due_at_every_multiple_and_never_two_at_once():
@@ -90,9 +90,15 @@ def test_an_evaluation_is_due_at_every_multiple_and_never_two_at_once():
     assert ordered[-1] == 2
 
 
+def test_a_new_run_that_is_heard_of_late_has_its_first_evaluation():
+    evaluations, orders, *_ = make(Progress(env_steps=150))
+    evaluations.order_if_due()
+    assert orders.num == 1
+
+
 def test_a_resumed_run_waits_for_the_next_multiple():
     progress = Progress(env_steps=250)
-    evaluations, orders, *_ = make(progress)
+    evaluations, orders, *_ = make(progress, resumed_env_steps=240)
     evaluations.order_if_due()
     assert orders.num == 0
     progress.env_steps = 300
