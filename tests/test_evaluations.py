@@ -203,10 +203,12 @@ class Watched:
 
     def train_until_evaluated(self):
         trained = self._frames(self.said[-1]) if self.said else 0
+        num_said = len(self.said)
         self._signal("learner", signal.SIGCONT)
-        self.read_until(lambda line: self._frames(line) > trained + 1000)
+        self.read_until(lambda line: self._frames(line) > trained + 1000)  # one has been ordered
         self._signal("learner", signal.SIGSTOP)
-        self.read_until(lambda line: line.startswith("evaluation of policy 1"))
+        if not any(self._is_evaluation(line) for line in self.said[num_said:]):
+            self.read_until(self._is_evaluation)
         self.read_until(lambda line: self._frames(line) > 0)
 
     def kill_the_evaluator(self):
@@ -224,6 +226,10 @@ class Watched:
         for child in processes.below(self._process.pid):
             if child.name.startswith(f"{role}-"):
                 os.kill(child.pid, signum)
+
+    @staticmethod
+    def _is_evaluation(line):
+        return line.startswith("evaluation of policy 1")
 
     @staticmethod
     def _frames(line):
