@@ -35,7 +35,7 @@ class EvalFlags:
     """A run directory, such as train_dir/doom_basic, or a checkpoint."""
 
     checkpoint: str = "latest"
-    """latest, or best: the one with the best mean return so far, of a run."""
+    """latest, or best: of a run, the one that was best so far (docs/evaluation.md says by what)."""
 
     policy: int | None = None
     """Of a run with several policies, the one to evaluate. Default: all of them."""

@@ -254,4 +254,4 @@ def test_a_missing_library_takes_one_sentence(runs, library, tmp_path, monkeypat
     flags = [] if library == "pygame" else ["--video", tmp_path / "v.mp4"]
     status, _, err = sf_enjoy(monkeypatch, capsys, runs / "toy_identity_0", *flags)
     assert status == 2
-    assert "pip install -e .[video]" in " ".join(err.split())
+    assert "pip install '.[video]'" in " ".join(err.split())
