@@ -37,13 +37,13 @@ def starting_point(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_is_the_same(flags: Mapping[str, Any], saved: Mapping[str, Any], experiment: str) -> None:
     """Raises ValueError where a run that is there is not what the flags ask for."""
-    begin_anew = "name another --experiment, or --restart_behavior restart"
     if flags.get("env", saved["env"]) != saved["env"]:
         raise ValueError(
-            f"env is {flags['env']!r}, but the run {experiment!r} was trained on {saved['env']!r}: {begin_anew}"
+            f"env is {flags['env']!r}, but the run {experiment!r} was trained on {saved['env']!r}: "
+            "name another --experiment, or --restart_behavior restart"
         )
     if flags.get("config", saved.get("config")) != saved.get("config"):
         raise ValueError(
             f"config is {flags['config']!r}, but the run {experiment!r} goes on with the settings that it was started "
-            f"with: {begin_anew}"
+            "with: name another --experiment, or --restart_behavior restart"
         )
