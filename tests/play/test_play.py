@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -15,6 +16,7 @@ from sf import checkpoint
 from sf.play import eval_command
 from sf.play.evaluation import EvaluationTask, evaluate
 from sf.play.play import Play, make_lineups
+from sf.play.players import find_policies
 from sf.play.policy import Policy
 
 
@@ -218,6 +220,9 @@ def test_the_command_prints_a_table_and_writes_both_files(run, tmp_path):
         (["--checkpoint", "best"], "no best checkpoint"),
         (["--policy", "2"], "policy is 2"),
         (["--override", "doom_map"], "write NAME=VALUE"),
+        (["--override", "doom_match_s=["], "'[' is no value"),
+        (["--checkpoint", "first"], "latest, best, or the path of a file"),
+        (["--against", "policy.onnx"], "policy.onnx is an export"),
     ],
 )
 def test_a_wrong_flag_takes_one_sentence(run, flags, message, monkeypatch, capsys):
@@ -226,3 +231,18 @@ def test_a_wrong_flag_takes_one_sentence(run, flags, message, monkeypatch, capsy
         eval_command.main()
     assert exit_info.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_checkpoint_has_one_policy(run):
+    (file,) = (run / "checkpoints").iterdir()
+    with pytest.raises(ValueError, match="which has one policy: leave it out"):
+        find_policies(file, (), "latest", 1)
+
+
+def test_one_policy_of_a_run_meets_all_of_the_same_run_however_it_is_spelt(tmp_path):
+    path = tmp_path / "train_dir" / "pair"
+    for policy_id in range(2):
+        checkpoint.save(path / "checkpoints" / f"policy_{policy_id:02d}", untrained("toy_match_rps"), 10, keep=2)
+    (path / "config.yaml").write_text("env: toy_match_rps\nnum_policies: 2\n")
+    for again in (path, path.parent / "." / "pair", Path(f"{path}/../pair")):
+        assert len(find_policies(path, (again,), "latest", 1)) == 3
