@@ -44,8 +44,12 @@ def curve(records: Sequence[Mapping[str, Any]], x: str, y: str) -> Curve:
     """The records that have both metrics. Where a run went back to a checkpoint, what it did after it is left out."""
     points: list[tuple[float, float]] = []
     for record in records:
-        if is_number(record.get(x)) and is_number(record.get(y)):
-            while points and points[-1][0] >= record[x]:
+        if not is_number(record.get(x)):
+            continue
+        while points and points[-1][0] > record[x]:
+            points.pop()
+        if is_number(record.get(y)):
+            if points and points[-1][0] == record[x]:
                 points.pop()
             points.append((record[x], record[y]))
     table = np.array(points, dtype=np.float64).reshape(-1, 2)

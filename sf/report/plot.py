@@ -28,7 +28,7 @@ class PlotFlags:
 
     y: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """What is drawn, any name in metrics.jsonl; again for another panel. A pattern in quotes is a line for each name
-    that matches: "policy_*/mean_return". Default: mean_return."""
+    that matches: "policy_*/mean_return"; * matches anything but /. Default: mean_return."""
 
     group_by: tuple[str, ...] = ()
     """Settings in which the runs of one line agree, the names in config.yaml; experiment makes a line of each run.

@@ -38,8 +38,8 @@ class Run:
         return list(names)
 
     def matching(self, pattern: str) -> list[str]:
-        """The metrics that a name, or a pattern such as policy_*/mean_return, stands for."""
-        return [name for name in self.metrics if fnmatchcase(name, pattern)]
+        """The metrics that a name, or a pattern like policy_*/mean_return, stands for; * matches anything but /."""
+        return [name for name in self.metrics if name == pattern or _matches(name, pattern)]
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
@@ -85,6 +85,11 @@ def read_records(path: Path) -> list[dict[str, Any]]:
 def is_number(value: object) -> bool:
     """Whether a recorded value can be drawn: metrics that are not known yet are null, a diverged loss is NaN."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    parts, patterns = name.split("/"), pattern.split("/")
+    return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
 
 
 def _is_run(path: Path) -> bool:

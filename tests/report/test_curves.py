@@ -113,3 +113,16 @@ def test_a_curve_leaves_out_what_is_not_known_and_what_a_restart_undid():
     assert line.x.tolist() == [10, 15]
     assert line.y.tolist() == [1.0, 1.6]
     assert curve(records, "seconds", "mean_return").x.shape == (0,)
+
+
+def test_a_restart_undoes_what_came_after_its_checkpoint_before_it_knows_any_return():
+    records = [
+        {"env_steps": 10, "mean_return": 1.0},
+        {"env_steps": 30, "mean_return": 3.0},
+        {"env_steps": 20, "mean_return": None},
+        {"env_steps": 40, "mean_return": 4.0},
+        {"env_steps": 40, "mean_return": None},  # resumed from where it had ended
+    ]
+    line = curve(records, "env_steps", "mean_return")
+    assert line.x.tolist() == [10, 40]
+    assert line.y.tolist() == [1.0, 4.0]

@@ -1,7 +1,9 @@
 """Runs are read as they lie on disk, finished or not."""
 
+import json
+
 import pytest
-from written_runs import write_run
+from written_runs import record, write_run
 
 from sf.report.runs import find, load
 
@@ -24,6 +26,18 @@ def test_metrics_are_what_has_a_number_somewhere(tmp_path):
     run = load(write_run(tmp_path / "a", returns=[None, 3.0]))
     assert run.matching("mean_*") == ["mean_episode_steps", "mean_return"]
     assert load(write_run(tmp_path / "b", returns=[None, None])).matching("mean_return") == []
+
+
+def test_a_star_in_a_pattern_stands_for_anything_but_a_slash(tmp_path):
+    path = write_run(tmp_path / "a")
+    names = [
+        f"policy_0{idx}/{rest}" for idx in (0, 1) for rest in ("kills", "stats/kills", "eval/kills", "eval/stats/k[0]")
+    ]
+    (path / "metrics.jsonl").write_text(json.dumps(record(1, 1.0, **dict.fromkeys(names, 1.0))) + "\n")
+    run = load(path)
+    assert run.matching("policy_*/kills") == ["policy_00/kills", "policy_01/kills"]
+    assert run.matching("policy_*/*/kills") == [name for name in names if name.endswith(("s/kills", "l/kills"))]
+    assert run.matching("policy_00/eval/stats/k[0]") == ["policy_00/eval/stats/k[0]"]  # a name is no pattern
 
 
 def test_a_folder_stands_for_every_run_inside_but_those_moved_aside(tmp_path):
