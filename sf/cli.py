@@ -6,6 +6,7 @@ The parser and its help are made by tyro from the dataclasses of `sf.config`.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,12 +34,19 @@ def parse(
     defaults: flags that go before those of the command line.
     """
     args = list(sys.argv[1:] if argv is None else argv)
+    description = "Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8"
+    return parse_flags(Config, prog, description, args, starting_config(args, defaults))
+
+
+def starting_config(args: Sequence[str], defaults: Mapping[str, Any] | None = None) -> Config:
+    """What applies where `args` name nothing: the run that is resumed, or a preset.
+
+    Ends the process with status 2 where they do not go with it.
+    """
     try:
-        starting_point = make_config(**{**(defaults or {}), **_early(args)})
+        return make_config(**{**(defaults or {}), **_early(list(args))})
     except ValueError as error:
         fail(str(error))
-    description = "Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8"
-    return parse_flags(Config, prog, description, args, starting_point)
 
 
 def parse_flags(
@@ -63,6 +71,15 @@ def parse_flags(
         )
     except ValueError as error:  # tyro before 1.0.16 reports a rule of a part of `kind`, but not one of `kind` itself
         fail(str(error))
+
+
+def words(value: Any) -> list[str]:
+    """A value as one types it behind its flag."""
+    if isinstance(value, Mapping):
+        return [json.dumps(value, default=str)]
+    if isinstance(value, list | tuple):
+        return [word for item in value for word in words(item)]
+    return [str(value).lower() if isinstance(value, bool) else str(value)]
 
 
 def fail(message: str) -> NoReturn:

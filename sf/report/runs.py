@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -56,13 +56,35 @@ def find(paths: Iterable[Path]) -> list[Path]:
     return list(found)
 
 
+def load_all(paths: Sequence[Path], say: Callable[[str], None]) -> list[Run]:
+    """Read the runs that these paths stand for.
+
+    One that is found in a folder and cannot be read is left out, and `say` is told. Raises ValueError where it is named
+    itself, or no other is there.
+    """
+    runs = []
+    for path in find(paths):
+        try:
+            runs.append(load(path))
+        except ValueError as error:  # noqa: PERF203  one run keeps no other from being drawn
+            if path in paths:
+                raise
+            say(f"left out: {error}")
+    if not runs:
+        raise ValueError("none of these runs can be read: name others")
+    return runs
+
+
 def load(path: Path) -> Run:
     """Read a run. Raises ValueError where it is none, or has no record yet."""
     directory = RunDir(path.resolve())  # so that "." has a name
     if not _is_run(path):
         raise ValueError(f"{path} is no run (it has no config.yaml, or no metrics.jsonl): name a run directory")
     saved = directory.saved_flags() or {}
-    records = read_records(directory.metrics)
+    try:
+        records = read_records(directory.metrics)
+    except OSError as error:
+        raise ValueError(f"{directory.metrics} cannot be read ({error.strerror})") from None
     if not records:
         raise ValueError(f"{directory.metrics} has no record yet: wait for the first one")
     named = {"experiment": directory.path.name, "train_dir": str(directory.path.parent)}

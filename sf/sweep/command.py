@@ -54,10 +54,8 @@ def main() -> None:
     flags = cli.parse_flags(
         SweepFlags, "sf-sweep", "Train with every combination of some flags. Example: sf-sweep sweep.yaml"
     )
-    try:
+    with cli.exit_status():
         raise SystemExit(_sweep(flags))
-    except ValueError as error:
-        cli.fail(str(error))
 
 
 def _sweep(flags: SweepFlags) -> int:

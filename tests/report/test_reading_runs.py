@@ -5,7 +5,7 @@ import json
 import pytest
 from written_runs import record, write_run
 
-from sf.report.runs import find, load
+from sf.report.runs import find, load, load_all
 
 
 def test_a_run_has_its_settings_the_defaults_and_its_place(tmp_path):
@@ -59,3 +59,20 @@ def test_a_place_without_runs_is_one_sentence(tmp_path, name):
 def test_a_run_without_a_record_is_one_sentence(tmp_path):
     with pytest.raises(ValueError, match="has no record yet"):
         load(write_run(tmp_path / "a", returns=[]))
+
+
+def test_a_run_that_cannot_be_read_is_left_out_of_a_folder_and_refused_where_it_is_named(tmp_path):
+    write_run(tmp_path / "a")
+    write_run(tmp_path / "empty", returns=[])
+    (write_run(tmp_path / "broken") / "config.yaml").write_text("{")
+    said = []
+    assert [run.name for run in load_all([tmp_path], said.append)] == ["a"]
+    assert [line.split(" ")[:2] for line in said] == [["left", "out:"]] * 2
+    assert "is not YAML" in said[0]
+    assert "has no record yet" in said[1]
+    for name in ("empty", "broken"):
+        with pytest.raises(ValueError, match=name):
+            load_all([tmp_path / "a", tmp_path / name], said.append)
+    (tmp_path / "a" / "metrics.jsonl").write_text("")
+    with pytest.raises(ValueError, match="none of these runs"):
+        load_all([tmp_path], said.append)
