@@ -73,6 +73,19 @@ def parse_flags(
         fail(str(error))
 
 
+def parse_bool(text: str) -> bool:
+    """true, also written True, 1, yes; false likewise. Raises ValueError for anything else."""
+    values = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if text.lower() not in values:
+        raise ValueError(f"{text!r} is neither true nor false")
+    return values[text.lower()]
+
+
+def arguments(flags: Mapping[str, Any]) -> list[str]:
+    """Flags by name, as the words of a command line."""
+    return [word for name, value in flags.items() for word in (f"--{name}", *words(value))]
+
+
 def words(value: Any) -> list[str]:
     """A value as one types it behind its flag."""
     if isinstance(value, Mapping):
@@ -146,20 +159,13 @@ def _early(args: list[str]) -> dict[str, str]:
 def _lowercase_booleans(
     info: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec | None:
-    """`--async_rl false`, also written False, 0, no."""
+    """`--async_rl false`."""
     if info.type is not bool:
         return None
-    values = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-
-    def parse_one(args: list[str]) -> bool:
-        if args[0].lower() not in values:
-            raise ValueError(f"{args[0]!r} is neither true nor false")
-        return values[args[0].lower()]
-
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar="{true,false}",
-        instance_from_str=parse_one,
+        instance_from_str=lambda args: parse_bool(args[0]),
         is_instance=lambda value: isinstance(value, bool),
         str_from_instance=lambda value: [str(value).lower()],
     )

@@ -39,7 +39,7 @@ class SweepRun:
     def arguments(self, directory: Path) -> list[str]:
         """Of sf-train, for a run directory inside that of the sweep."""
         flags = {**self.flags, "train_dir": str(directory), "experiment": self.name}
-        return [word for name, value in flags.items() for word in (f"--{name}", *cli.words(value))]
+        return cli.arguments(flags)
 
 
 def read_sweep(path: Path) -> list[SweepRun]:
