@@ -85,6 +85,17 @@ def test_where_not_all_runs_have_come_so_far_the_line_is_dotted(tmp_path):
     )  # on the axis, before 60,000
 
 
+def test_runs_that_do_not_overlap_are_dotted_and_counted_where_they_are(tmp_path):
+    write_run(tmp_path / "early", [1.0, 2.0], seed=1)
+    late = [json.dumps(record(step, 9.0)) + "\n" for step in (10, 20)]
+    (write_run(tmp_path / "late", seed=2) / "metrics.jsonl").write_text("".join(late))
+    drawn = panels(tmp_path)
+    solid, dotted = figure.draw(drawn, "env_frames", 0.02).axes[0].get_lines()
+    assert len(solid.get_xdata()) == 0
+    assert (dotted.get_xdata()[0], dotted.get_xdata()[-1]) == (40_000, 80_000)
+    assert figure.results(drawn, "env_frames") == ["toy_bandit, mean_return: 9 at 40,000 env_frames, 1 run"]
+
+
 def test_a_pattern_is_a_line_for_each_policy(tmp_path):
     path = write_run(tmp_path / "a")
     scores = {"policy_00/mean_return": 1.0, "policy_01/mean_return": 2.0}
