@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from sf.config import Config
 from sf.run_dir import RunDir
@@ -104,7 +104,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether a recorded value can be drawn: metrics that are not known yet are null, a diverged loss is NaN."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
