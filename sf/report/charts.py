@@ -60,7 +60,8 @@ _THROUGHPUT: _Layout = {
 }
 _SHARES = ("Share of time at work", "Share of time waiting")
 _NOT_DRAWN = {
-    "env_steps", "env_frames", "seconds", "episodes", "std_return", "min_return", "max_return", "mean_episode_frames",
+    "env_steps", "env_frames", "seconds", "episodes", "episodes_in_mean",
+    "std_return", "min_return", "max_return", "mean_episode_frames",
     "train/num_samples", "train/policy_version", "eval/env_steps",
 }  # fmt: skip
 _SPREAD_OF = {"mean_return": "std_return"}  # drawn as a band around the former

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from sf.config import Config
+from sf.policy_progress import enough_episodes
 from sf.run_dir import RunDir
 
+_EPISODE_MEAN = re.compile(r"(policy_\d+/)?(?:(?:mean|std|min|max)_return|mean_episode_\w+|episodes_in_mean|stats/.+)")
 _MOVED_ASIDE = re.compile(r"\.old\d+$")  # by --restart_behavior restart
 
 
@@ -23,7 +25,7 @@ class Run:
 
     directory: RunDir
     flags: Mapping[str, Any]  # all settings; those that its config.yaml does not name are the defaults
-    records: Sequence[Mapping[str, Any]]
+    records: Sequence[Mapping[str, Any]]  # `settled`
 
     @property
     def name(self) -> str:
@@ -88,7 +90,8 @@ def load(path: Path) -> Run:
     if not records:
         raise ValueError(f"{directory.metrics} has no record yet: wait for the first one")
     named = {"experiment": directory.path.name, "train_dir": str(directory.path.parent)}
-    return Run(directory, {**Config().flat(), **saved, **named}, records)
+    flags = {**Config().flat(), **saved, **named}
+    return Run(directory, flags, settled(records, flags))
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
@@ -104,9 +107,43 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     return records
 
 
+def settled(records: Sequence[Mapping[str, Any]], flags: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The records without means over too few episodes, such as those after each resume; unless there are no others.
+
+    flags: of the run. A record that does not say of how many its means are was written before records did: it is kept.
+    """
+    enough = enough_episodes(flags["stats_avg"])
+    needed = {"": enough * flags["num_policies"]}
+    needed |= {f"policy_{policy_id:02d}/": enough for policy_id in range(flags["num_policies"])}
+
+    def has_enough(record: Mapping[str, Any], prefix: str) -> bool:
+        return record.get(f"{prefix}episodes_in_mean", math.inf) >= needed[prefix]
+
+    judged = [prefix for prefix in needed if any(has_enough(record, prefix) for record in records)]
+    kept: list[Mapping[str, Any]] = []
+    for record in records:
+        hasty = {prefix for prefix in judged if not has_enough(record, prefix)}
+        kept.append({name: record[name] for name in record if _prefix_of_mean(name) not in hasty} if hasty else record)
+    return kept
+
+
+def settled_means(records: Sequence[Mapping[str, Any]], flags: Mapping[str, Any]) -> dict[str, float]:
+    """The latest mean of each kind over enough episodes."""
+    means = {}
+    for record in settled(records, flags):
+        means.update({n: v for n, v in record.items() if _prefix_of_mean(n) is not None and is_number(v)})
+    return means
+
+
 def is_number(value: object) -> TypeGuard[float]:
     """Whether a recorded value can be drawn: metrics that are not known yet are null, a diverged loss is NaN."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _prefix_of_mean(name: str) -> str | None:
+    """Of a metric that is a mean over episodes: empty, or policy_00/ and so on; None for any other."""
+    match = _EPISODE_MEAN.fullmatch(name)
+    return match and (match[1] or "")
 
 
 def _matches(name: str, pattern: str) -> bool:

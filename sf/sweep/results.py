@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from sf.config import Config
+from sf.policy_progress import enough_episodes
 from sf.report.groups import NOT_THE_EXPERIMENT, shown
+from sf.report.runs import read_records, settled_means
 from sf.run_dir import RunDir, write_atomically
 from sf.sweep.grid import SweepRun
 
@@ -35,9 +38,17 @@ class Result:
 
 
 def read_result(run: SweepRun, run_dir: RunDir, state: State) -> Result:
-    """A file that is not there, or just being written, counts as empty."""
-    record = _last_line(run_dir.metrics) if state == "running" else _object(run_dir.summary)
-    return Result(run, state, record)
+    """A file that is not there, or just being written, counts as empty.
+
+    Where a run was resumed shortly before its end, the means are those of the latest record over enough episodes.
+    """
+    if state == "running":
+        return Result(run, state, _last_line(run_dir.metrics))
+    summary = _object(run_dir.summary)
+    flags = {**Config().flat(), **(run_dir.saved_flags() or {})}
+    if summary.get("episodes_in_mean", math.inf) < enough_episodes(flags["stats_avg"]) and run_dir.metrics.is_file():
+        summary |= settled_means([*read_records(run_dir.metrics), summary], flags)
+    return Result(run, state, summary)
 
 
 def require_same_settings(run: SweepRun, config: Config, run_dir: RunDir) -> None:

@@ -171,6 +171,23 @@ def test_the_best_return_may_be_that_of_the_summary(tmp_path):
     assert (figures["last return"], figures["best return"]) == ("7", "7")
 
 
+def test_the_figures_of_a_resumed_run_are_of_all_its_starts_and_of_means_over_enough_episodes(tmp_path):
+    path = write_run(tmp_path / "a", stats_avg=10)
+    records = [
+        record(1, 3.0, episodes=40, episodes_in_mean=10, restarts=1),
+        record(2, 4.0, episodes=60, episodes_in_mean=10, restarts=2),
+        record(3, 99.0, episodes=1, episodes_in_mean=1),  # resumed
+        record(4, 88.0, episodes=4, episodes_in_mean=4, restarts=1, env_faults=5),
+    ]
+    (path / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    run = load(path)
+    for summary in (None, {**records[-1], "stopped_by": 2}):
+        figures = {name: (value, more) for name, value, more in facts.key_figures(run, summary)}
+        assert figures["frames"][0] == "16,000"
+        assert figures["episodes"] == ("64", "3 processes replaced, 5 environments rebuilt")
+        assert (figures["last return"][0], figures["best return"][0]) == ("4", "4")
+
+
 @pytest.mark.parametrize(("seconds", "said"), [(42.4, "42 s"), (185, "3 min 05 s"), (3725, "1 h 02 min")])
 def test_a_time_is_said_in_its_units(seconds, said):
     assert facts.clock(seconds) == said

@@ -96,6 +96,14 @@ def test_runs_that_do_not_overlap_are_dotted_and_counted_where_they_are(tmp_path
     assert figure.results(drawn, "env_frames") == ["toy_bandit, mean_return: 9 at 40,000 env_frames, 1 run"]
 
 
+def test_the_last_value_is_a_mean_over_enough_episodes(tmp_path):
+    path = write_run(tmp_path / "a", stats_avg=10)
+    counts = ((1, 3.0, 10), (2, 4.0, 10), (3, 99.0, 1))
+    lines = [json.dumps(record(step, level, episodes_in_mean=num)) + "\n" for step, level, num in counts]
+    (path / "metrics.jsonl").write_text("".join(lines))
+    assert figure.results(panels(path), "env_frames") == ["toy_bandit, mean_return: 4 at 8,000 env_frames, 1 run"]
+
+
 def test_a_pattern_is_a_line_for_each_policy(tmp_path):
     path = write_run(tmp_path / "a")
     scores = {"policy_00/mean_return": 1.0, "policy_01/mean_return": 2.0}

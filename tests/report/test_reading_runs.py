@@ -5,7 +5,7 @@ import json
 import pytest
 from written_runs import record, write_run
 
-from sf.report.runs import find, load, load_all
+from sf.report.runs import find, load, load_all, settled, settled_means
 
 
 def test_a_run_has_its_settings_the_defaults_and_its_place(tmp_path):
@@ -76,3 +76,34 @@ def test_a_run_that_cannot_be_read_is_left_out_of_a_folder_and_refused_where_it_
     (tmp_path / "a" / "metrics.jsonl").write_text("")
     with pytest.raises(ValueError, match="none of these runs"):
         load_all([tmp_path], said.append)
+
+
+def means(level, num_episodes, prefix=""):
+    return {f"{prefix}mean_return": level, f"{prefix}stats/kills": level, f"{prefix}episodes_in_mean": num_episodes}
+
+
+def test_means_over_too_few_episodes_are_left_out(tmp_path):
+    path = write_run(tmp_path / "a", stats_avg=10)
+    records = [means(99.0, 1), means(1.0, 5), means(2.0, 10), means(99.0, 4)]  # the last after a resume
+    lines = [json.dumps({**record(step, 0.0), **own}) + "\n" for step, own in enumerate(records, 1)]
+    (path / "metrics.jsonl").write_text("".join(lines))
+    run = load(path)
+    assert [record.get("mean_return") for record in run.records] == [None, 1.0, 2.0, None]
+    assert [record.get("stats/kills") for record in run.records] == [None, 1.0, 2.0, None]
+    assert [record["env_steps"] for record in run.records] == [1000, 2000, 3000, 4000]
+    assert settled(run.records, run.flags) == run.records
+    assert settled_means(run.records, run.flags) == {"mean_episode_steps": 100.0, "std_return": 1.0, **means(2.0, 10)}
+
+
+def test_means_over_few_episodes_are_kept_where_there_are_no_others():
+    flags = {"stats_avg": 10, "num_policies": 1}
+    records = [means(1.0, 1), means(2.0, 4)]
+    assert settled(records, flags) == records
+    assert settled([{"mean_return": 1.0}, *records], flags)[0] == {"mean_return": 1.0}  # of a version that did not say
+
+
+def test_each_policy_has_episodes_of_its_own():
+    flags = {"stats_avg": 10, "num_policies": 2}
+    both = {**means(1.0, 9), **means(2.0, 4, "policy_00/"), **means(3.0, 5, "policy_01/")}
+    later = {**means(1.0, 10), **means(2.0, 5, "policy_00/"), **means(3.0, 5, "policy_01/")}
+    assert settled([both, later], flags) == [means(3.0, 5, "policy_01/"), later]

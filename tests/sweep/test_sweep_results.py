@@ -81,6 +81,19 @@ def test_a_run_that_goes_on_shows_its_last_whole_record(tmp_path):
     assert read_result(make_run(), run_dir, "running").record == {"env_steps": 2}
 
 
+def test_a_run_that_was_resumed_for_a_moment_has_the_mean_from_before(tmp_path):
+    run_dir = RunDir(tmp_path)
+    run_dir.prepare(Config().replace(stats_avg=10))
+    early, late = (
+        {"env_steps": s, "mean_return": r, "episodes_in_mean": n} for s, r, n in ((100, 7.0, 10), (110, 99.0, 1))
+    )
+    run_dir.metrics.write_text(json.dumps(early) + "\n")
+    run_dir.write_summary(late)
+    assert read_result(make_run(), run_dir, "done").record == {**late, "mean_return": 7.0, "episodes_in_mean": 10}
+    run_dir.metrics.unlink()
+    assert read_result(make_run(), run_dir, "done").record == late
+
+
 def test_the_table_of_results_has_a_row_a_run(tmp_path):
     write_csv(tmp_path / "results.csv", [result(0, 1.0), Result(make_run(1), "failed", {})])
     rows = list(csv.DictReader((tmp_path / "results.csv").open()))
