@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from sf.config import Config
+from sf.readable import clock, count
 from sf.report.groups import shown
 from sf.report.runs import Run, is_number, settled
 
@@ -71,18 +72,18 @@ def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, 
     last = summary or run.records[-1]
     records = settled([*run.records, last], run.flags)
     returns = [record for record in records if is_number(record.get("mean_return"))]
-    figures = [("frames", _count(last.get("env_frames")), f"{_count(last.get('env_steps'))} env steps")]
+    figures = [("frames", count(last.get("env_frames")), f"{count(last.get('env_steps'))} env steps")]
     if summary and summary.get("steady_env_frames_per_second"):
-        figures.append(("frames/s", _count(summary["steady_env_frames_per_second"]), "without start-up"))
+        figures.append(("frames/s", count(summary["steady_env_frames_per_second"]), "without start-up"))
     else:
-        figures.append(("frames/s", _count(last.get("env_frames_per_second")), "in the last record"))
+        figures.append(("frames/s", count(last.get("env_frames_per_second")), "in the last record"))
     figures.append(("wall time", clock(last.get("seconds") or 0.0), ""))
-    figures.append(("episodes", _count(over_all_starts(records, "episodes")), _faults(records)))
+    figures.append(("episodes", count(over_all_starts(records, "episodes")), _faults(records)))
     if returns:
         best, final = max(returns, key=lambda record: record["mean_return"]), returns[-1]
         spread = f"deviation {final['std_return']:.4g}" if is_number(final.get("std_return")) else ""
         figures.append(("last return", f"{final['mean_return']:.4g}", spread))
-        figures.append(("best return", f"{best['mean_return']:.4g}", f"at {_count(best.get('env_frames'))} frames"))
+        figures.append(("best return", f"{best['mean_return']:.4g}", f"at {count(best.get('env_frames'))} frames"))
     return figures
 
 
@@ -127,14 +128,6 @@ def system_rows(start: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in rows.items() if value]
 
 
-def clock(seconds: float) -> str:
-    """For example 1 h 02 min, 3 min 05 s or 42 s."""
-    whole = round(seconds)
-    if whole >= 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 60} min {whole % 60:02d} s" if whole >= 60 else f"{whole} s"
-
-
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
@@ -151,8 +144,4 @@ def _faults(records: Sequence[Mapping[str, Any]]) -> str:
     """What went wrong and was mended; empty where nothing did."""
     said = {"restarts": "processes replaced", "env_faults": "environments rebuilt"}
     counts = {name: over_all_starts(records, name) for name in said}
-    return ", ".join(f"{_count(count)} {said[name]}" for name, count in counts.items() if count)
-
-
-def _count(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
+    return ", ".join(f"{count(num)} {said[name]}" for name, num in counts.items() if num)

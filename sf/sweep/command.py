@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sf import cli, run_lock
+from sf.readable import number
 from sf.report.groups import shown
 from sf.run_dir import RunDir
 from sf.stopping import caught_signals
@@ -141,7 +142,7 @@ def _progress(results: Sequence[Result]) -> Table:
         table.add_column(heading, justify="left" if heading == "running" else "right", overflow="fold")
     for r in results:
         if r.state == "running":
-            table.add_row(r.run.name, *(_number(r.record.get(name)) for name in _COLUMNS))
+            table.add_row(r.run.name, *(number(r.record.get(name)) for name in _COLUMNS))
     return table
 
 
@@ -161,7 +162,7 @@ def results_table(results: Sequence[Result]) -> Table:
         cells = []
         for name in names:
             s = over_seeds(of_point, name)
-            cells.append("-" if s is None else _number(s[0]) + (f" ± {_number(s[1])}" if s[2] > 1 else ""))
+            cells.append("-" if s is None else number(s[0]) + (f" ± {number(s[1])}" if s[2] > 1 else ""))
         combination = ", ".join(f"{name} {shown(value)}" for name, value in point.items())
         table.add_row(Text(combination), f"{num_done} of {len(of_point)}", *cells)
     return table
@@ -170,10 +171,6 @@ def results_table(results: Sequence[Result]) -> Table:
 def _score(results: Sequence[Result]) -> float:
     s = over_seeds(results, "mean_return")
     return float("-inf") if s is None else s[0]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
 
 
 if __name__ == "__main__":

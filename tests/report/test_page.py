@@ -77,7 +77,7 @@ def test_the_page_is_whole_and_loads_nothing(finished):
 def test_the_page_says_how_the_run_stands_and_what_it_reached(finished):
     text = finished[1]
     assert '<span class="badge finished">finished</span>' in text
-    for said in ("120,000", "1 min 00 s", "best return", "train_for_env_steps", "30000"):
+    for said in ("120,000", "0:01:00", "best return", "train_for_env_steps", "30000"):
         assert said in text
     assert "torch" in text  # of system.json
 
@@ -186,11 +186,6 @@ def test_the_figures_of_a_resumed_run_are_of_all_its_starts_and_of_means_over_en
         assert figures["frames"][0] == "16,000"
         assert figures["episodes"] == ("64", "3 processes replaced, 5 environments rebuilt")
         assert (figures["last return"][0], figures["best return"][0]) == ("4", "4")
-
-
-@pytest.mark.parametrize(("seconds", "said"), [(42.4, "42 s"), (185, "3 min 05 s"), (3725, "1 h 02 min")])
-def test_a_time_is_said_in_its_units(seconds, said):
-    assert facts.clock(seconds) == said
 
 
 def write_population(directory, records):
