@@ -75,7 +75,9 @@ def _mended(table: dict[str, Any], env_names: list[str]) -> dict[str, Any]:
     options = []
     for option in table["options"]:
         mended = {**option, "description": " ".join(option["description"].split())}
-        if mended["description"].startswith("{true,false}"):
+        if mended["description"].startswith("[{true,false}]"):  # a flag may follow it
+            mended |= {"type": "flag"}
+        elif mended["description"].startswith("{true,false}"):
             mended |= {"type": "choice", "choices": ["true", "false"]}
         elif "--env" in mended["flags"]:
             mended |= {"type": "choice", "choices": env_names}

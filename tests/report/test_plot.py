@@ -155,6 +155,16 @@ def test_what_cannot_be_drawn_is_said_in_one_sentence(train_dir, arguments, sent
     assert sentence in " ".join(capsys.readouterr().err.split())
 
 
+def test_ctrl_c_ends_the_command_without_a_traceback(train_dir, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plot, "load_all", interrupted)
+    with pytest.raises(SystemExit) as end:
+        run_command(monkeypatch, train_dir)
+    assert end.value.code == 130
+
+
 def test_without_matplotlib_the_command_says_what_to_install(train_dir, monkeypatch, capsys):
     monkeypatch.setattr(extra, "find_spec", lambda name: None)
     with pytest.raises(SystemExit) as end:
