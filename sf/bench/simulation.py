@@ -8,6 +8,7 @@ import signal
 import time
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -53,20 +54,22 @@ def _results(loops: Mapping[Connection, SpawnProcess]) -> Iterator[float]:
     waiting = dict(loops)
     while waiting:
         ready = connection.wait([*waiting, *(loop.sentinel for loop in waiting.values())])
-        for results, loop in loops.items():
-            if results not in waiting or (results not in ready and loop.sentinel not in ready):
-                continue
-            del waiting[results]
-            try:
-                said = results.recv() if results.poll() else None
-            except EOFError:
-                said = None
-            if not isinstance(said, float):
-                loop.join()
-                raise RuntimeError(
-                    f"the simulation failed: {said or f'a process ended with exit code {loop.exitcode}'}"
-                )
-            yield said
+        for results, loop in list(waiting.items()):
+            if results in ready or loop.sentinel in ready:
+                del waiting[results]
+                said = _said(results, loop)
+                if isinstance(said, str):
+                    raise RuntimeError(f"the simulation failed: {said}")
+                yield said
+
+
+def _said(results: Connection, loop: SpawnProcess) -> float | str:
+    """Its result, or what went wrong."""
+    with suppress(EOFError):
+        if results.poll():
+            return results.recv()
+    loop.join()
+    return f"{loop.name} ended with exit code {loop.exitcode}"
 
 
 def _run(plan: Plan, worker_idx: int, seconds: float, barrier: Barrier, results: Connection) -> None:
