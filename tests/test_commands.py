@@ -1,0 +1,217 @@
+"""Every command that README and docs show is run, as it stands there and with flags behind it that make it small.
+
+Not run are those that install something or take a machine for themselves: pip, make, and the comparison with peers.
+`test_docs` sees to it that all of them parse.
+"""
+
+import importlib
+import json
+import math
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import make_flags_page
+import pytest
+import yaml
+from pages import PAGES, ROOT, blocks, commands
+
+from sf import checkpoint, cli
+from sf.run_dir import RunDir
+
+COMMANDS = {shlex.join(command): command for page in PAGES for command in commands(page)}
+PROGRAMS = make_flags_page.entry_points()
+ROLLOUT = 8
+OWN = {  # modules that pages speak of without showing them
+    "my_envs": "import gymnasium as gym\n\n\ndef MyEnv():\n    return gym.make('CartPole-v1')\n",
+    "my_nets": "from sf.model.encoders import MlpEncoder as MyEncoder\n",
+}
+
+
+def train_commands():
+    return [text for text, (program, *_) in COMMANDS.items() if program == "sf-train" and "--help" not in text]
+
+
+def parsed(words, train_dir):
+    return cli.parse([*words, "--train_dir", str(train_dir)])
+
+
+def small(words, train_dir):
+    """The words of a run's command, and behind them what makes it a matter of seconds."""
+    config = parsed(words, train_dir)
+    num_policies = min(2, config.population.num_policies)
+    flags = {
+        "num_workers": 1,
+        "num_envs_per_worker": config.sampler.worker_num_splits,
+        "rollout": ROLLOUT,
+        "batch_size": 2 * ROLLOUT,
+        "num_policies": num_policies,
+        "encoder_conv_mlp_layers": 16,
+        "rnn_size": 16,
+        "learner_threads": 1,
+        "device": "cpu",
+        "train_dir": train_dir,
+        "train_for_env_steps": 4 * 2 * ROLLOUT * num_policies,
+        "train_for_seconds": 100,
+        "doom_match_s": 2,
+    }
+    return [*words, *(word for name, value in flags.items() for word in (f"--{name}", str(value)))]
+
+
+def what_is_run(text, train_dir):
+    """The same for commands that are the same once they are small."""
+    flat = parsed(small(COMMANDS[text][1:], train_dir), train_dir).flat()
+    return json.dumps({name: flat[name] for name in flat if name not in ("experiment", "seed", "config")}, default=str)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder with the modules that pages speak of, and the configuration of a run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    for name, code in OWN.items():
+        (tmp_path / f"{name}.py").write_text(code)
+    walk = next(b for page in PAGES for b in blocks(page, "python") if "class Walk(" in b)
+    (tmp_path / "walk.py").write_text(walk)
+    RunDir.at("train_dir", "first").prepare(cli.parse(["--env", "CartPole-v1"]))
+    return tmp_path
+
+
+def run(*command):
+    """As in a shell."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def run_here(program, *words):
+    """The same, without a process of its own: that would import torch before all else."""
+    module, function = PROGRAMS[program].split(":")
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as said:
+        patch.setattr(sys, "argv", [program, *words])
+        status = 0
+        try:
+            getattr(importlib.import_module(module), function)()
+        except SystemExit as end:
+            status = end.code or 0
+    assert status == 0, f"{shlex.join([program, *words])}\n{said.getvalue()}{status}"
+    return said.getvalue()
+
+
+def distinct(texts):
+    """One of those that are the same once they are small."""
+    by_what = {}
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        RunDir.at("train_dir", "first").prepare(cli.parse(["--env", "CartPole-v1"]))
+        for text in texts:
+            by_what.setdefault(what_is_run(text, folder), text)
+    return list(by_what.values())
+
+
+@pytest.mark.parametrize("text", distinct(train_commands()))
+def test_a_training_command_trains(text, here):
+    if "--with_wandb" in text:
+        pytest.importorskip("wandb")
+    words = small(COMMANDS[text][1:], here / "train_dir")
+    # Children look for one's own module where the program was started.
+    is_own = any(f" {name}:" in text for name in ("walk", *OWN))
+    said = run(sys.executable, "-m", "sf", *words) if is_own else run_here("sf-train", *words)
+    assert "score:  sf-eval" in said
+    config = cli.parse(words)
+    summary = json.loads((here / "train_dir" / config.run.experiment_name / "summary.json").read_text())
+    assert summary["env_steps"] >= config.run.train_for_env_steps
+
+
+FLAGS = {  # that make them small
+    "sf-eval": ["--episodes", "2", "--num_workers", "1", "--num_envs_per_worker", "1"],
+    "sf-enjoy": ["--episodes", "1", "--max_seconds", "1", "--speed", "1000"],
+}
+
+
+def runs_of_pages():
+    """Of which runs the commands of the pages speak, with these commands."""
+    found = {}
+    for text, (program, *words) in COMMANDS.items():
+        for word in words:
+            path = Path(word)
+            if program != "sf-train" and path.parts[:1] == ("train_dir",):
+                found.setdefault(path.parts[1] if len(path.parts) > 1 else "doom_basic", []).append(text)
+                break
+    return found
+
+
+def train_small(env, here):
+    """A run with all that the pages ask for: an episode, a best checkpoint, an older one under its name there."""
+    two = ["--num_policies", "2"] if env == "doom_duel" else []
+    asked = ["--stats_avg", "2", "--summaries_every_sec", "0.3", "--train_for_env_steps", "1200"]
+    run_here("sf-train", *small(["--env", env, *two], here / "train_dir"), *asked)
+    checkpoints = here / "train_dir" / env / "checkpoints"
+    latest, saved = checkpoint.load_latest(checkpoints / "policy_00" if two else checkpoints, print)
+    checkpoint.save_best(latest.parent, saved, math.inf)
+    shutil.copy(latest, checkpoints / "checkpoint_000012_000005000000.safetensors")
+
+
+@pytest.mark.parametrize(("name", "texts"), runs_of_pages().items())
+def test_the_commands_for_a_run_do_their_work(name, texts, here):
+    train_small(name, here)
+    for text in texts:
+        program, *words = COMMANDS[text]
+        run_here(program, *words, *FLAGS.get(program, []))
+        for flag in ("--video", "--out", "--json", "--csv"):
+            if flag in words:
+                assert (here / words[words.index(flag) + 1]).stat().st_size > 0, text
+        if "basic.mp4" in words:
+            shutil.copy("basic.mp4", "best.mp4")  # a page shows it in a report
+
+
+def test_the_sweep_of_the_page_comes_to_its_end(here):
+    (page,) = (b for b in blocks(ROOT / "docs" / "sweeps.md", "yaml") if "grid:" in b)
+    sweep = yaml.safe_load(page)
+    flags = small([], here / "train_dir")
+    of_runs = {name[2:]: value for name, value in zip(flags[::2], flags[1::2], strict=True) if name != "--train_dir"}
+    for name in sweep["grid"]:
+        of_runs.pop(name, None)
+        sweep["grid"][name] = sweep["grid"][name][:1]
+    sweep["flags"] |= of_runs | {"encoder_mlp_layers": 16, "batch_size": 64}
+    (here / "sweep.yaml").write_text(yaml.safe_dump(sweep | {"seeds": [0]}))
+    assert "mean" in run_here("sf-sweep", "sweep.yaml")
+
+
+@pytest.mark.parametrize("text", [text for text, (program, *_) in COMMANDS.items() if program == "sf-envs"])
+def test_a_list_of_environments_has_some(text):
+    assert "doom_basic" in run_here(*COMMANDS[text])
+
+
+def bench_commands():
+    """One for each environment, and one of autotune."""
+    found = {}
+    for text, (program, *words) in COMMANDS.items():
+        if program == "sf-bench":
+            is_autotune = "--autotune" in words
+            found.setdefault("autotune" if is_autotune else words[words.index("--env") + 1], text)
+    return found.values()
+
+
+@pytest.mark.parametrize("text", bench_commands())
+def test_a_benchmark_measures(text, here):
+    flags = ["--num_workers", "1", "--num_envs_per_worker", "2", "--batch_size", "128", "--learner_threads", "1"]
+    flags += ["--seconds", "0.5"] + (["--budget_s", "5"] if "--autotune" in text else ["--rounds", "1"])
+    assert "frames/s" in run_here(*COMMANDS[text], *flags)
+
+
+def test_a_fault_campaign_ends_well():
+    (command,) = (c for c in COMMANDS.values() if "scripts/fault_campaign.py" in c and "--tasks" not in c)
+    campaign = ROOT / "scripts" / "fault_campaign.py"
+    run(sys.executable, str(campaign), *command[2:], "--faults", "1", "--tasks", "toy")
+
+
+def test_the_commands_that_are_not_run_are_these():
+    programs = {Path(command[0]).name for command in COMMANDS.values()}
+    assert programs - PROGRAMS.keys() == {"make", "pip", "python", "python3"}
