@@ -90,6 +90,8 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
     run = config.run
     path = RunDir.at(run.train_dir, run.experiment_name).path
     returns = summary["mean_return"]
+    stopped_by = summary["stopped_by"]
+    and_no_more = " --stop_at_return None" if stopped_by == "stop_at_return" else ""
     mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f}"
     try:
         print(
@@ -101,12 +103,12 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
             f"page:   sf-report {path}\n"
             f"curves: tensorboard --logdir {path}\n"
             f"resume: {_command()} --train_dir {run.train_dir} --experiment {run.experiment_name} "
-            f"--train_for_env_steps {2 * max(summary['env_steps'], 1)}",
+            f"--train_for_env_steps {2 * max(summary['env_steps'], 1)}{and_no_more}",
             flush=True,
         )
     except OSError:  # the terminal is gone, or the disk full: no reason for Python to end with another status
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(128 + summary["stopped_by"] if summary["stopped_by"] else 0)
+    raise SystemExit(128 + stopped_by if isinstance(stopped_by, int) else 0)
 
 
 def _command() -> str:

@@ -59,6 +59,9 @@ class RunConfig:
     train_for_seconds: float = 10_000_000_000.0
     """Stop after so many seconds of wall time."""
 
+    stop_at_return: float | None = None
+    """Stop when the mean return of every policy, over stats_avg finished episodes, is at least this."""
+
     save_every_sec: float = 120.0
     """Seconds between checkpoints. One more is written at the end and at a stop."""
 

@@ -23,6 +23,7 @@ from sf.plan import Plan, make_plan
 from sf.policy.worker import policy_worker
 from sf.population.controller import Population
 from sf.progress import Progress
+from sf.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.run_dir import RunDir
 from sf.run_memory import RunMemory
 from sf.starter import LearnerBody, PolicyBody
@@ -33,12 +34,12 @@ from sf.tensorboard_events import TensorBoard
 from sf.wandb_sink import WandbSink, require_wandb
 
 
-def train(config: Config) -> dict[str, Any]:
+def train(config: Config, on_record: OnRecord | None = None) -> dict[str, Any]:
     """Train as configured, until the configured end or a signal; returns the summary that is also on disk.
 
-    Raises ValueError for what the user can mend (before any process starts, where that can be known), and
-    `supervisor.ChildError` where a process fails for good. `summary["stopped_by"]` is the number of the signal that
-    ended the run, or None.
+    on_record: see `sf.api.train`. Raises ValueError for what the user can mend (before any process starts, where that
+    can be known), `supervisor.ChildError` where a process fails for good, and what `on_record` raises.
+    `summary["stopped_by"]` is the number of the signal that ended the run, "on_record" or "stop_at_return", or None.
     """
     if config.watch.with_wandb:
         require_wandb()
@@ -50,7 +51,7 @@ def train(config: Config) -> dict[str, Any]:
             resumed_steps = _saved_env_steps(plan, run_dir)
         run_dir.prepare(config)
         record_start(run_dir)
-        return Run(plan, run_dir, resumed_steps).run()
+        return Run(plan, run_dir, resumed_steps, on_record).run()
 
 
 def _saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int]:
@@ -79,7 +80,7 @@ def _saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int]:
 class Run:
     """A run in its lifetime: start, watch, stop.
 
-    resumed_steps: env steps of earlier parts of the run, by policy.
+    resumed_steps: env steps of earlier parts of the run, by policy. on_record: see `sf.api.train`.
     policy_body, learner_body: what runs in those processes; benchmarks put simpler ones in their place.
     """
 
@@ -88,6 +89,7 @@ class Run:
         plan: Plan,
         run_dir: RunDir,
         resumed_steps: Sequence[int] = (),
+        on_record: OnRecord | None = None,
         policy_body: PolicyBody = policy_worker,
         learner_body: LearnerBody = learner,
     ) -> None:
@@ -109,6 +111,10 @@ class Run:
             is_on_gpu=plan.device != "cpu",
             is_synchronous=not plan.config.sampler.async_rl,
         )
+        hooks: dict[str, OnRecord] = {} if on_record is None else {"on_record": on_record}
+        if plan.config.run.stop_at_return is not None:
+            hooks["stop_at_return"] = stop_at_return(plan.config.run.stop_at_return, self._progress)
+        self._hooks = RecordHooks(hooks)
 
     def run(self) -> dict[str, Any]:
         run = self._plan.config.run
@@ -129,16 +135,19 @@ class Run:
                 display.say,
             )
             events = EventHandler(self._progress, frameskip, display.say, evaluations, population)
+            asked_by = None
             try:
                 self._supervisor.start(lambda: signals.first is not None)
-                self._watch(signals, events, evaluations, population, writer, display)
+                asked_by = self._watch(signals, events, evaluations, population, writer, display)
             finally:
                 for child, report in self._supervisor.stop(signals):
                     events.handle(child, report)
-        summary = {**self._progress.summary(), "stopped_by": signals.first}
+        summary = {**self._progress.summary(), "stopped_by": signals.first or asked_by}
         writer.write_summary(summary)
         if self._supervisor.failure is not None:
-            raise self._supervisor.failure
+            raise self._supervisor.failure from self._hooks.error
+        if self._hooks.error is not None:
+            raise self._hooks.error
         return summary
 
     def _sinks(self, display: Display) -> list[Sink]:
@@ -174,14 +183,17 @@ class Run:
         population: Population | None,
         writer: MetricsWriter,
         display: Display,
-    ) -> None:
-        """Until all steps are done, a signal arrives, time is up, or a child fails for good."""
+    ) -> str | None:
+        """Until all steps are done, a signal arrives, time is up, a hook asks for the end, or a child fails for good.
+
+        Returns the name of the hook that asked.
+        """
         run = self._plan.config.run
         record_at = time.monotonic() + run.summaries_every_sec
         is_evaluated = self._memory.evaluations is not None
         best = None if is_evaluated else BestCheckpoints(self._memory, self._progress, display.say)
         while not (self._supervisor.is_finished or self._supervisor.failure or signals.first):
-            if self._progress.seconds > run.train_for_seconds or self._has_all_steps:
+            if self._hooks.stopped_by or self._progress.seconds > run.train_for_seconds or self._has_all_steps:
                 break
             timeout_s = min(record_at - time.monotonic(), run.train_for_seconds - self._progress.seconds)
             for child, report in self._supervisor.receive(signals.wakeup, max(0.0, timeout_s)):
@@ -195,9 +207,14 @@ class Run:
                 self._record(writer, display)
                 if best is not None:
                     best.keep_if_due()
-        self._record(writer, display)
+        asked_by = self._hooks.stopped_by
+        if asked_by is None:
+            self._record(writer, display)
+        else:
+            display.say(self._hooks.last_words())
         if best is not None:
             best.keep_if_due(now=True)
+        return asked_by
 
     @property
     def _has_all_steps(self) -> bool:
@@ -209,3 +226,5 @@ class Run:
         if self._progress.has_begun:
             writer.write(record)
         display.show(record, self._progress.outlook())
+        if self._progress.has_begun:
+            self._hooks.call(record)

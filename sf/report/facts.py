@@ -58,8 +58,12 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
             return Status("running", f"running, last record {max(0.0, silent_s):.0f} s ago")
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(now - silent_s))
         return Status("ended", f"ended without a summary (killed?), last record {since}")
-    if summary.get("stopped_by"):
-        return Status("stopped", f"stopped by {_signal_name(summary['stopped_by'])}")
+    stopped_by = summary.get("stopped_by")
+    if stopped_by == "stop_at_return":
+        return Status("finished", "finished, at the return of stop_at_return")
+    if stopped_by:
+        name = _signal_name(stopped_by) if isinstance(stopped_by, int) else stopped_by
+        return Status("stopped", f"stopped by {name}")
     if _has_reached_its_end(run.flags, summary):
         return Status("finished", "finished")
     return Status("ended", "ended early: a process failed for good")
