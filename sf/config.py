@@ -44,6 +44,11 @@ class RunConfig:
     restart_behavior: Literal["resume", "restart", "overwrite"] = "resume"
     """An existing run: resume goes on with it, restart moves it aside and begins anew, overwrite deletes it first."""
 
+    init_from: str | None = None
+    """A new run begins with the weights and normalisers of this checkpoint, or of the latest one of this run directory,
+    with a fresh optimiser and all counters at 0. Of a run with several policies, each goes to the policy of its number.
+    A run that is resumed goes on from its own."""
+
     seed: int = 0
     """Seeds the environments, the sampling of actions, and the weights."""
 
@@ -80,6 +85,7 @@ class RunConfig:
             self.experiment is None or ("/" not in self.experiment and self.experiment not in ("", ".", "..")),
             f"experiment is {self.experiment!r}: it is the name of one folder in train_dir, so without '/'",
         )
+        _require(self.init_from != "", "init_from is empty: name a checkpoint or a run, such as train_dir/doom_basic")
         _require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
         _require(self.train_for_env_steps > 0, f"train_for_env_steps is {self.train_for_env_steps}: at least 1")
         _require(self.train_for_seconds > 0, f"train_for_seconds is {self.train_for_seconds}: it must be above 0")

@@ -7,11 +7,12 @@ Waits for  a report, the death of a child, a signal, or the time of the next rec
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from sf import checkpoint
+from sf import checkpoint, warm_start
 from sf.config import Config
 from sf.display import Display
 from sf.display_panel import Target
@@ -46,16 +47,21 @@ def train(config: Config, on_record: OnRecord | None = None) -> dict[str, Any]:
     plan = make_plan(config)
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     with run_dir.locked():
-        resumed_steps = [0] * plan.num_policies
+        saved_steps: list[int | None] = [None] * plan.num_policies
         if config.run.restart_behavior == "resume":
-            resumed_steps = _saved_env_steps(plan, run_dir)
-        run_dir.prepare(config)
+            saved_steps = _saved_env_steps(plan, run_dir)
+        new = [policy_id for policy_id, env_steps in enumerate(saved_steps) if env_steps is None]
+        if len(new) < plan.num_policies:
+            plan = dataclasses.replace(plan, config=warm_start.of_resumed(config, run_dir, print))
+        initial = warm_start.initial_checkpoints(plan, new, print)
+        run_dir.prepare(plan.config)
+        warm_start.write(plan, run_dir, initial)
         record_start(run_dir)
-        return Run(plan, run_dir, resumed_steps, on_record).run()
+        return Run(plan, run_dir, [env_steps or 0 for env_steps in saved_steps], on_record).run()
 
 
-def _saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int]:
-    """Of each policy. Raises ValueError where what is saved cannot be gone on with."""
+def _saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int | None]:
+    """Of each policy, None where it has no checkpoint. Raises ValueError where what is saved cannot be gone on with."""
     saved_flags = run_dir.saved_flags() or {}
     num_policies = saved_flags.get("num_policies", 1)
     if saved_flags and num_policies != plan.num_policies:
@@ -63,15 +69,16 @@ def _saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int]:
             f"num_policies is {plan.num_policies}, but the run {run_dir.path} has {num_policies}: leave it so, name "
             "another --experiment, or begin anew with --restart_behavior restart"
         )
-    env_steps = []
+    env_steps: list[int | None] = []
     for policy_id in range(plan.num_policies):
         saved = checkpoint.latest(run_dir.checkpoints_of(policy_id, plan.num_policies))
         if saved is not None:
             checkpoint.check_fits(saved, plan.weight_shapes)
-        env_steps.append(checkpoint.env_steps(saved) if saved else 0)
-    if sum(env_steps) >= plan.target_env_steps:
+        env_steps.append(checkpoint.env_steps(saved) if saved else None)
+    total = sum(steps or 0 for steps in env_steps)
+    if total >= plan.target_env_steps:
         raise ValueError(
-            f"the run {run_dir.path} has its {sum(env_steps)} env steps: raise --train_for_env_steps to go on with it, "
+            f"the run {run_dir.path} has its {total} env steps: raise --train_for_env_steps to go on with it, "
             "name another --experiment, or begin anew with --restart_behavior restart"
         )
     return env_steps

@@ -207,17 +207,38 @@ class LearnerState:
         return updater
 
     def _checkpoint(self) -> Checkpoint:
-        """Raises FloatingPointError where it holds NaN or Inf: nobody could go on with it."""
-        if not self.updater.is_finite():
-            raise FloatingPointError("the weights are not finite")
-        state: dict[str, Any] = {
-            "env_steps": self.env_steps,
-            "trained_steps": self._trained_steps,
-            "seconds": self.seconds_before + time.time() - self._args.started_at,
-            "weights_event": self.weights_event,
-            "updater": self.updater.state(),
-            "config": self._args.config.flat(),
-            "obs_space": space_json.to_json(self._args.spec.native_obs_space),
-            "action_space": space_json.to_json(self._args.spec.action_space),
-        }
-        return Checkpoint(self.updater.tensors(), state)
+        """Raises FloatingPointError where it holds NaN or Inf."""
+        return make_checkpoint(
+            self.updater,
+            self._args.config,
+            self._args.spec,
+            self.env_steps,
+            self._trained_steps,
+            self.seconds_before + time.time() - self._args.started_at,
+            self.weights_event,
+        )
+
+
+def make_checkpoint(
+    updater: Updater,
+    config: Config,
+    spec: EnvSpec,
+    env_steps: int = 0,
+    trained_steps: int = 0,
+    seconds: float = 0.0,
+    weights_event: int = 0,
+) -> Checkpoint:
+    """What a learner goes on with. Raises FloatingPointError where it holds NaN or Inf: nobody could."""
+    if not updater.is_finite():
+        raise FloatingPointError("the weights are not finite")
+    state: dict[str, Any] = {
+        "env_steps": env_steps,
+        "trained_steps": trained_steps,
+        "seconds": seconds,
+        "weights_event": weights_event,
+        "updater": updater.state(),
+        "config": config.flat(),
+        "obs_space": space_json.to_json(spec.native_obs_space),
+        "action_space": space_json.to_json(spec.action_space),
+    }
+    return Checkpoint(updater.tensors(), state)
