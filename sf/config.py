@@ -73,6 +73,9 @@ class RunConfig:
     keep_checkpoints: int = 2
     """How many of the latest checkpoints stay on disk, at least 2."""
 
+    save_milestones_sec: float = 0.0
+    """Seconds of the run between checkpoints that are kept for good, in checkpoints/milestones; 0: none are."""
+
     summaries_every_sec: float = 5.0
     """Seconds between two records of metrics.jsonl and TensorBoard."""
 
@@ -95,6 +98,7 @@ class RunConfig:
         )
         _require(self.save_every_sec > 0, f"save_every_sec is {self.save_every_sec}: it must be above 0")
         _require(self.keep_checkpoints >= 2, f"keep_checkpoints is {self.keep_checkpoints}: at least 2")
+        _require(self.save_milestones_sec >= 0, f"save_milestones_sec is {self.save_milestones_sec}: 0 or greater")
         _require(self.summaries_every_sec > 0, f"summaries_every_sec is {self.summaries_every_sec}: above 0")
         _require(self.stats_avg > 0, f"stats_avg is {self.stats_avg}: at least 1 episode")
 

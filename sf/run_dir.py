@@ -4,6 +4,7 @@ config.yaml      the resolved configuration
 metrics.jsonl    one JSON record every few seconds
 tensorboard/     the same for TensorBoard
 checkpoints/     see sf.checkpoint; with several policies checkpoints/policy_00/ and so on
+checkpoints/milestones/     with --save_milestones_sec: those that are kept for good
 wandb/           with --with_wandb: its files, and the id of the run there
 evaluations.jsonl     one JSON record an evaluation, see sf.evaluations
 summary.json     written at the end and at a stop
@@ -64,6 +65,11 @@ class RunDir:
     def checkpoints_of(self, policy_id: int, num_policies: int) -> Path:
         """Where the checkpoints of a policy are: in a folder of its own, unless it is the only one."""
         return self.checkpoints if num_policies == 1 else self.checkpoints / f"policy_{policy_id:02d}"
+
+    def milestones_of(self, policy_id: int, num_policies: int) -> Path:
+        """Where the checkpoints of a policy are that are kept for good."""
+        directory = self.checkpoints / "milestones"
+        return directory if num_policies == 1 else directory / f"policy_{policy_id:02d}"
 
     @property
     def summary(self) -> Path:

@@ -17,6 +17,7 @@ from safetensors.numpy import load_file
 
 from sf.__main__ import main
 from sf.checkpoint import load
+from sf.play.load import load_policy
 from sf.stopping import caught_signals
 
 
@@ -188,7 +189,8 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_traceback(tmp_p
 def finished(tmp_path_factory):
     """A directory with a run that has all its steps, and has saved after each of ten batches; and what it said."""
     directory = tmp_path_factory.mktemp("finished")
-    return directory, train(directory, "--train_for_env_steps", "640", "--save_every_sec", "1e-9")
+    often = ["--save_every_sec", "1e-9", "--save_milestones_sec", "1e-9"]
+    return directory, train(directory, "--train_for_env_steps", "640", *often)
 
 
 def test_a_finished_run_says_where_it_lies_and_what_to_type_next(finished):
@@ -215,6 +217,14 @@ def test_the_previous_checkpoint_is_kept(finished):
     directory, _ = finished
     names = sorted(p.name for p in (directory / "toy_identity" / "checkpoints").glob("checkpoint_*"))
     assert names == ["checkpoint_000009_000000000576.safetensors", "checkpoint_000010_000000000640.safetensors"]
+
+
+def test_milestones_are_kept_for_good_beside_the_latest_checkpoints(finished):
+    directory, output = finished
+    milestones = sorted((directory / "toy_identity" / "checkpoints" / "milestones").iterdir())
+    assert [load(path).state["env_steps"] for path in milestones] == [64 * (i + 1) for i in range(10)]
+    assert all(f"learner-0: keeps {path} for good" in output for path in milestones)
+    assert load_policy(milestones[2]).env_steps == 192
 
 
 def checkpoint(run, index=-1):
