@@ -18,6 +18,7 @@ from rich.console import Console
 
 from sf.config import Config
 from sf.run_dir import RunDir
+from sf.run_log import in_a_sentence
 from sf.starting_point import make_config
 
 USER_ERROR = 2  # exit status of everything that the user can mend
@@ -89,19 +90,17 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
     """Say how the run went, where it lies, and what to type next; end with 0, or 128 + the signal that ended it."""
     run = config.run
     path = RunDir.at(run.train_dir, run.experiment_name).path
-    returns = summary["mean_return"]
     stopped_by = summary["stopped_by"]
     and_no_more = " --stop_at_return None" if stopped_by == "stop_at_return" else ""
-    mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f}"
     try:
         print(
-            f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
-            f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes\n"
+            f"{in_a_sentence(summary)}\n"
             f"run:    {path}\n"
             f"score:  sf-eval {path}\n"
             f"watch:  sf-enjoy {path} --video {path}/play.mp4\n"
             f"page:   sf-report {path}\n"
             f"curves: tensorboard --logdir {path}\n"
+            f"log:    {path}/run.log\n"
             f"resume: {_command()} --train_dir {run.train_dir} --experiment {run.experiment_name} "
             f"--train_for_env_steps {2 * max(summary['env_steps'], 1)}{and_no_more}",
             flush=True,

@@ -7,6 +7,7 @@ checkpoints/     see sf.checkpoint; with several policies checkpoints/policy_00/
 checkpoints/milestones/     with --save_milestones_sec: those that are kept for good
 wandb/           with --with_wandb: its files, and the id of the run there
 evaluations.jsonl     one JSON record an evaluation, see sf.evaluations
+run.log          all that the run says, see sf.run_log
 summary.json     written at the end and at a stop
 system.json      the machine and the versions at each start, see sf.system_info
 population.jsonl, population.log     of a run with population-based training, see sf.population.record
@@ -74,6 +75,10 @@ class RunDir:
     @property
     def summary(self) -> Path:
         return self.path / "summary.json"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "run.log"
 
     @property
     def system(self) -> Path:

@@ -8,8 +8,9 @@ Waits for  a report, the death of a child, a signal, or the time of the next rec
 from __future__ import annotations
 
 import dataclasses
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sf import checkpoint, warm_start
@@ -26,6 +27,7 @@ from sf.population.controller import Population
 from sf.progress import Progress
 from sf.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.run_dir import RunDir
+from sf.run_log import RunLog, in_a_sentence
 from sf.run_memory import RunMemory
 from sf.starter import LearnerBody, PolicyBody
 from sf.stopping import Signals, caught_signals
@@ -46,21 +48,33 @@ def train(config: Config, on_record: OnRecord | None = None) -> dict[str, Any]:
         require_wandb()
     plan = make_plan(config)
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
-    with run_dir.locked():
+    said: list[str] = []  # before there is a directory for the log
+
+    def say(line: str) -> None:
+        print(line)
+        said.append(line)
+
+    with run_dir.locked(say):
         saved_steps: list[int | None] = [None] * plan.num_policies
         if config.run.restart_behavior == "resume":
-            saved_steps = _saved_env_steps(plan, run_dir)
+            saved_steps = _saved_env_steps(plan, run_dir, say)
         new = [policy_id for policy_id, env_steps in enumerate(saved_steps) if env_steps is None]
         if len(new) < plan.num_policies:
-            plan = dataclasses.replace(plan, config=warm_start.of_resumed(config, run_dir, print))
-        initial = warm_start.initial_checkpoints(plan, new, print)
+            plan = dataclasses.replace(plan, config=warm_start.of_resumed(config, run_dir, say))
+        initial = warm_start.initial_checkpoints(plan, new, say)
         run_dir.prepare(plan.config)
-        warm_start.write(plan, run_dir, initial)
-        record_start(run_dir)
-        return Run(plan, run_dir, [env_steps or 0 for env_steps in saved_steps], on_record).run()
+        log = RunLog(run_dir.log)
+        with log.of_process():
+            for line in said:
+                log.write(line)
+            warm_start.write(plan, run_dir, initial)
+            record_start(run_dir)
+            summary = Run(plan, run_dir, [env_steps or 0 for env_steps in saved_steps], on_record).run()
+            log.write(in_a_sentence(summary))
+            return summary
 
 
-def _saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int | None]:
+def _saved_env_steps(plan: Plan, run_dir: RunDir, say: Callable[[str], None]) -> list[int | None]:
     """Of each policy, None where it has no checkpoint. Raises ValueError where what is saved cannot be gone on with."""
     saved_flags = run_dir.saved_flags() or {}
     num_policies = saved_flags.get("num_policies", 1)
@@ -71,7 +85,7 @@ def _saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int | None]:
         )
     env_steps: list[int | None] = []
     for policy_id in range(plan.num_policies):
-        saved = checkpoint.latest(run_dir.checkpoints_of(policy_id, plan.num_policies))
+        saved = checkpoint.latest(run_dir.checkpoints_of(policy_id, plan.num_policies), say)
         if saved is not None:
             checkpoint.check_fits(saved, plan.weight_shapes)
         env_steps.append(checkpoint.env_steps(saved) if saved else None)
@@ -131,7 +145,8 @@ class Run:
         target_seconds = run.train_for_seconds if run.train_for_seconds < 10**10 else None
         title = f"{run.env} in {self._run_dir.path}"
         target = Target(target_frames, target_seconds)
-        with Display(title, target) as display, caught_signals() as signals:
+        log = RunLog(self._run_dir.log)
+        with Display(title, target, log=log.write) as display, caught_signals() as signals:
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
             evaluations = Evaluations(
@@ -219,6 +234,8 @@ class Run:
             self._record(writer, display)
         else:
             display.say(self._hooks.last_words())
+        if signals.first is not None:
+            display.say(f"{signal.Signals(signals.first).name}: the run saves and ends")
         if best is not None:
             best.keep_if_due(now=True)
         return asked_by

@@ -89,6 +89,7 @@ def test_a_signal_saves_a_checkpoint_and_leaves_nothing_behind(tmp_path, shm_bef
     assert left_in_shared_memory(shm_before) == set()
     assert len(list((tmp_path / env / "checkpoints").glob("checkpoint_*.safetensors"))) == 1
     assert json.loads((tmp_path / env / "summary.json").read_text())["stopped_by"] == signum
+    assert f"{signum.name}: the run saves and ends" in (tmp_path / env / "run.log").read_text()
 
 
 def test_a_killed_parent_takes_every_process_with_it(tmp_path, shm_before):
@@ -181,8 +182,10 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_traceback(tmp_p
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
     assert done.returncode == 1
-    assert "the door is stuck" in done.stderr
-    assert "broken_env.py" in done.stderr
+    log = (tmp_path / "broken" / "run.log").read_text()
+    for text in (done.stderr, log):
+        assert "the door is stuck" in text
+        assert "broken_env.py" in text
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +214,13 @@ def test_a_finished_run_says_where_it_lies_and_what_to_type_next(finished):
         assert key in summary
     assert {"rollout/wait_share", "policy/wait_share", "learner/wait_share"} <= summary.keys()
     assert {"config.yaml", "metrics.jsonl", "tensorboard", "checkpoints"} <= {p.name for p in run.iterdir()}
+
+
+def test_all_that_a_run_says_is_in_its_log(finished):
+    directory, output = finished
+    said, _, _ = output.partition("run: ")
+    in_log = [line[len("2026-01-31 12:00:00 ") :] for line in (directory / "toy_identity/run.log").open()]
+    assert [line.strip() for line in in_log[1:-1]] == said.splitlines()
 
 
 def test_the_previous_checkpoint_is_kept(finished):

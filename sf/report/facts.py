@@ -57,7 +57,7 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
         if silent_s < max(_SILENT_AT_LEAST_S, _SILENT_RECORDS * run.flags["summaries_every_sec"]):
             return Status("running", f"running, last record {max(0.0, silent_s):.0f} s ago")
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(now - silent_s))
-        return Status("ended", f"ended without a summary (killed?), last record {since}")
+        return Status("ended", f"ended without a summary (killed?), last record {since}{_log_hint(run)}")
     stopped_by = summary.get("stopped_by")
     if stopped_by == "stop_at_return":
         return Status("finished", "finished, at the return of stop_at_return")
@@ -66,7 +66,7 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
         return Status("stopped", f"stopped by {name}")
     if _has_reached_its_end(run.flags, summary):
         return Status("finished", "finished")
-    return Status("ended", "ended early: a process failed for good")
+    return Status("ended", f"ended early: a process failed for good{_log_hint(run)}")
 
 
 def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
@@ -128,6 +128,11 @@ def clock(seconds: float) -> str:
     if whole >= 3600:
         return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
     return f"{whole // 60} min {whole % 60:02d} s" if whole >= 60 else f"{whole} s"
+
+
+def _log_hint(run: Run) -> str:
+    """Runs of earlier versions have none."""
+    return "; run.log has its last words" if run.directory.log.exists() else ""
 
 
 def _signal_name(number: int) -> str:

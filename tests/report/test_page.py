@@ -167,6 +167,12 @@ def test_the_status_of_a_run_is_what_its_directory_tells(tmp_path, summary, sile
     assert sentence in status.sentence
 
 
+def test_the_page_of_a_run_that_failed_names_its_log(tmp_path):
+    run = load(write_run(tmp_path / "a", summary={"stopped_by": None}, train_for_env_steps=10**6))
+    run.directory.log.write_text("a traceback")
+    assert "run.log" in facts.status(run, facts.read_summary(run), 0.0).sentence
+
+
 def test_the_best_return_may_be_that_of_the_summary(tmp_path):
     run = load(write_run(tmp_path / "a", returns=[3.0, 1.0], summary={"stopped_by": 15, "mean_return": 7.0}))
     figures = {name: value for name, value, _ in facts.key_figures(run, facts.read_summary(run))}
