@@ -82,18 +82,26 @@ def entry_of_vector(factory: Callable[..., VectorEnv]) -> Entry:
         first_env_idx: int,
         core: int | None = None,
     ) -> EnvGroup:
-        kwargs = {"num_envs": num_envs, **options.kwargs}
-        _require_arguments(env_id, factory, kwargs)
+        kwargs = _vector_arguments(env_id, factory, num_envs, options)
         return VectorGroup(env_id, factory(**kwargs), seed, first_env_idx)
 
     def make_rendered_vector_group(
         env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
     ) -> RenderedGroup:
-        kwargs = {"num_envs": num_envs, **options.kwargs}
-        _require_arguments(env_id, factory, kwargs)
+        kwargs = _vector_arguments(env_id, factory, num_envs, options)
         return film_vector(env_id, partial(factory, **kwargs), seed, first_env_idx)
 
     return Entry(_describer(make_vector_group), make_vector_group, make_rendered_vector_group)
+
+
+def _vector_arguments(
+    env_id: str, factory: Callable[..., VectorEnv], num_envs: int, options: EnvOptions
+) -> dict[str, Any]:
+    if "num_envs" in options.kwargs:
+        raise ValueError(f"{env_id}: env_kwargs has 'num_envs', which --num_envs_per_worker decides: leave it out")
+    kwargs = {"num_envs": num_envs, **options.kwargs}
+    _require_arguments(env_id, factory, kwargs)
+    return kwargs
 
 
 def _entry_of_singles(

@@ -40,6 +40,7 @@ _PRESETS_HEAD = """## Presets
 first `_` or `/`); `--config` names another one, or a YAML file of your own. Flags win over it. What each one sets:
 """
 _HEADS = ("flag", "values", "default", "meaning")
+_ENDLESS = 10_000_000_000  # what stands for no end, in steps and in seconds
 _TYPES = {int: "whole number", float: "number", str: "text", bool: "true, false", Path: "path"}
 
 
@@ -123,6 +124,8 @@ def _row(field: dataclasses.Field, hint: Any, meaning: str) -> tuple[str, ...]:
         default = "must be given" if field.default_factory is dataclasses.MISSING else ""
     else:
         default = "" if field.default in (None, ()) else f"`{_plain(field.default)}`"
+    if field.default == _ENDLESS:
+        default = "endless"
     return f"`{name}`", _values(hint), default, _escaped(meaning)
 
 

@@ -2,7 +2,7 @@
 
     python scripts/plot_population.py train_dir/doom_duel --out population.png
 
-Needs matplotlib: pip install -e .[plot].
+Needs the extra plot: pip install '.[plot]'.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from typing import Any
 
 from sf import checkpoint
 from sf.metrics import MetricsWriter
+from sf.play.statistics import Statistics, interval_text
 from sf.progress import Progress
 from sf.queues import IndexQueue
-from sf.recovery import RecoveryMemory
 from sf.run_memory import RunMemory
 
 _METRICS = {"return": "mean_return", "num_steps": "mean_episode_steps", "num_frames": "mean_episode_frames"}
@@ -25,26 +25,27 @@ class Evaluations:
     def __init__(
         self,
         every_env_steps: int | None,
+        resumed_env_steps: int,
         orders: IndexQueue | None,
         progress: Progress,
         writer: MetricsWriter,
         say: Callable[[str], None],
     ) -> None:
-        """every_env_steps, orders: None where there are no evaluations."""
+        """every_env_steps, orders: None where there are no evaluations. resumed_env_steps: of earlier parts of the run,
+        which have been evaluated."""
         self._every = every_env_steps
         self._orders = orders
         self._progress = progress
         self._writer = writer
         self._say = say
         self._is_running = False
-        self._num_due: int | None = None  # multiples of every_env_steps that have been passed
+        # Multiples of every_env_steps that have been passed.
+        self._num_due = 0 if every_env_steps is None else resumed_env_steps // every_env_steps
 
     def order_if_due(self) -> None:
         if self._orders is None or self._every is None or not self._progress.has_begun:
             return
         num_due = self._progress.env_steps // self._every
-        if self._num_due is None:  # a resumed run has evaluated before
-            self._num_due = num_due
         if num_due > self._num_due and not self._is_running:
             self._num_due = num_due
             self._is_running = True
@@ -61,15 +62,20 @@ class Evaluations:
             self._progress.add_evaluation(
                 {f"{prefix}eval/{name}": value for name, value in evaluation_metrics(result).items()}
             )
-            s = result["statistics"]["return"]
+            s = Statistics(**result["statistics"]["return"])
             self._say(
                 f"evaluation{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: mean "
-                f"return {s['mean']:,.2f} ({s['low']:,.2f} to {s['high']:,.2f}) over {s['num']} episodes"
+                f"return {s.mean:,.2f} ({interval_text(s)}) over {s.num} episodes"
             )
 
     def interrupted(self) -> None:
         """The evaluator has died, and with it what it was playing; the next one is ordered when it is due."""
         self._is_running = False
+
+    def end(self) -> None:
+        """The run has ended, and the evaluator with it."""
+        if self._is_running:
+            self._say("the evaluation under way has ended with the run: sf-eval plays with the last checkpoint")
 
 
 class BestCheckpoints:
@@ -93,20 +99,16 @@ class BestCheckpoints:
                 continue
             if not (now or time.monotonic() >= self._due_at[policy_id]):
                 continue
+            data = self._memory.recoveries[policy_id].read()
+            if data is None or not checkpoint.is_whole(data):  # a moment later it will be
+                continue
             self._due_at[policy_id] = time.monotonic() + config.evaluation.save_best_every_sec
-            if self._save(policy_id, self._memory.recoveries[policy_id], score):
+            try:
+                checkpoint.save_best(self._memory.checkpoints_of(policy_id), checkpoint.decode(data), score)
+            except OSError as error:
+                self._say(f"the best checkpoint of policy {policy_id} could not be saved ({error})")
+            else:
                 self._best[policy_id] = score
-
-    def _save(self, policy_id: int, recovery: RecoveryMemory, score: float) -> bool:
-        data = recovery.read()
-        if data is None or not checkpoint.is_whole(data):  # a moment later it will be
-            return False
-        try:
-            checkpoint.save_best(self._memory.checkpoints_of(policy_id), checkpoint.decode(data), score)
-        except OSError as error:
-            self._say(f"the best checkpoint of policy {policy_id} could not be saved ({error})")
-            return False
-        return True
 
 
 def evaluation_metrics(result: dict[str, Any]) -> dict[str, float]:
@@ -115,5 +117,7 @@ def evaluation_metrics(result: dict[str, Any]) -> dict[str, float]:
     for name, s in result["statistics"].items():
         metrics[_METRICS.get(name, f"stats/{name}")] = s["mean"]
         if name == "return":
-            metrics |= {"mean_return_low": s["low"], "mean_return_high": s["high"], "median_return": s["median"]}
+            metrics["median_return"] = s["median"]
+            if s["low"] is not None:
+                metrics |= {"mean_return_low": s["low"], "mean_return_high": s["high"]}
     return metrics

@@ -57,7 +57,7 @@ class EventHandler:
         if child.role != "learner":
             return
         if self._population is not None:
-            self._population.learner_is_ready(child.idx, report["weights_event"])
+            self._population.learner_has(child.idx, report["weights_event"])
         if self._progress.resume(child.idx, report["env_steps"], report["seconds_before"]):
             return
         frames = self._lose(report["lost_steps"])
@@ -113,6 +113,8 @@ class EventHandler:
     def _rolled_back(self, child: Child, report: Report) -> None:
         frames = self._lose(report["lost_steps"])
         self._say(f"{child.name}: {report['text']}; training on {frames:,} frames is lost")
+        if self._population is not None:
+            self._population.learner_has(child.idx, report["weights_event"])
 
     def _killed(self, child: Child, report: Report) -> None:
         self._say(f"{child.name}: did not stop when it was asked to, killed")

@@ -8,16 +8,21 @@ the program may use itself. None may ever touch a GPU: CUDA does not survive a f
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import socket
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import forkserver
+from multiprocessing import forkserver, reduction
 from multiprocessing.process import BaseProcess
 
 from sf.stopping import STOP_SIGNALS
 
 GONE_WITHIN_S = 2.0  # a process after its death
+_DESCRIPTORS_AT_ONCE = 200  # the kernel passes on up to 253 in a message
+_MANY_DESCRIPTORS = 65_536
 
 
 class ForkServer:
@@ -29,7 +34,7 @@ class ForkServer:
 
     def ensure_running(self) -> None:
         """It goes on importing while this process does something else."""
-        with _blocked_signals():
+        with _blocked_signals(), _import_path():
             self._server.ensure_running()
 
     def unsuspend(self) -> None:
@@ -42,7 +47,7 @@ class ForkServer:
     def start(self, process: BaseProcess) -> None:
         """Start it, and once more where this server turns out to have died: it is replaced when it is gone for good."""
         give_up_at = time.monotonic() + GONE_WITHIN_S
-        with _blocked_signals(), self._asked_by_multiprocessing():
+        with _blocked_signals(), _import_path(), self._asked_by_multiprocessing():
             while time.monotonic() < give_up_at:
                 with suppress(ConnectionError, EOFError):
                     process.start()
@@ -54,11 +59,22 @@ class ForkServer:
     def _asked_by_multiprocessing(self) -> Iterator[None]:
         """It knows of one fork server, by the name of this function."""
         default = forkserver.connect_to_new_process
-        forkserver.connect_to_new_process = self._server.connect_to_new_process
+        forkserver.connect_to_new_process = self._connect_to_new_process
         try:
             yield
         finally:
             forkserver.connect_to_new_process = default
+
+    def _connect_to_new_process(self, fds: Sequence[int]) -> tuple[int, int]:
+        """As multiprocessing's own, which takes 251 descriptors at most: a learner has two for every rollout worker.
+
+        They wait in a socket instead, which is passed on in their place: see `sf.fork_server`.
+        """
+        theirs, ours = socket.socketpair()
+        with theirs, ours:
+            for begin in range(0, len(fds), _DESCRIPTORS_AT_ONCE):
+                reduction.sendfds(ours, list(fds[begin : begin + _DESCRIPTORS_AT_ONCE]))
+            return self._server.connect_to_new_process([theirs.fileno()])
 
 
 # The optimizer imports torch._dynamo when it is first used, which takes a second.
@@ -69,6 +85,7 @@ PLAYERS = ForkServer(["sf.play.worker"])  # of sf-eval: simulators and networks
 
 def start_for_training() -> None:
     """The slowest first."""
+    _allow_many_descriptors()
     NETWORKS.ensure_running()
     SIMULATORS.ensure_running()
 
@@ -89,3 +106,24 @@ def _blocked_signals() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _import_path() -> Iterator[None]:
+    """For a fork server that starts in here: it would not find what this program finds by a change of `sys.path`."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    try:
+        yield
+    finally:
+        del os.environ["PYTHONPATH"]
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
+def _allow_many_descriptors() -> None:
+    """This process holds seven for every rollout worker, and is granted 1,024 of many more by default."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MANY_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MANY_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -7,11 +7,13 @@ version numbers stay in shared RAM.
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import connection, reduction
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -71,7 +73,10 @@ class PolicyMemory:
 
     def share(self, policy_worker: Connection) -> None:
         """In the learner, after the first publication: let a policy worker begin."""
-        policy_worker.send(self._tensors if self._tensors["weights"].is_cuda else {})
+        is_cuda = self._tensors["weights"].is_cuda
+        policy_worker.send(self._tensors if is_cuda else {})
+        if is_cuda:
+            _forget_names_of_counters()
 
     @classmethod
     def attach(cls, spec: PolicyMemorySpec, learner: Connection) -> PolicyMemory:
@@ -135,6 +140,15 @@ class Readers:
                 self._pipes = [*(old for old in self._pipes if not old.poll()), pipe]  # without those at their end
                 with suppress(OSError):  # that policy worker has died
                     self._memory.share(pipe)
+
+
+def _forget_names_of_counters() -> None:
+    """torch counts the readers of GPU memory in files that it would remove at an orderly end of this process alone.
+
+    They stay where they are mapped; a reader that finds no file when it lets go counts nothing, which is no error.
+    """
+    for path in Path("/dev/shm").glob(f"torch_{os.getpid()}_*"):
+        path.unlink(missing_ok=True)
 
 
 def _host_tensors(spec: PolicyMemorySpec) -> dict[str, Tensor]:

@@ -111,6 +111,7 @@ class SlotPool:
             self.slots_per_worker,
             self.slots_per_group,
             self.actors_per_group,
+            policy_id,
             is_alone=len(self.full) == 1,
         )
 
@@ -136,10 +137,10 @@ class SlotPool:
 
     def recover_learner(self, policy_id: int = 0) -> None:
         """After the death of a learner: what it was copying is lost, what waits for it is not."""
-        state, is_own = self.arrays["state"], self.arrays["policy"] == policy_id
-        state[(state == TRAINING) & is_own] = FREE
+        state, policy = self.arrays["state"], self.arrays["policy"]
+        state[(state == TRAINING) & (policy == policy_id)] = FREE
         self.full[policy_id].drain()
-        self.full[policy_id].put_many(np.flatnonzero((state == FULL) & is_own).tolist())
+        self.full[policy_id].put_many(np.flatnonzero((state == FULL) & (policy == policy_id)).tolist())
         for worker_idx, queue in enumerate(self.free):
             first = worker_idx * self.slots_per_worker
             queue.put_many(slot for slot in range(first, first + self.slots_per_worker) if state[slot] == FREE)
@@ -180,15 +181,17 @@ class LearnerSlots:
     slots_per_worker: int
     slots_per_group: int
     actors_per_group: int
+    policy_id: int
     is_alone: bool  # there is no other policy
 
     def take(self, at_most: int) -> list[int]:
         """Filled slots, oldest first; waits for the first. Raises StopRequested."""
-        state = self.arrays["state"]
+        state, policy = self.arrays["state"], self.arrays["policy"]
         taken: list[int] = []
         while not taken:
             for slot in self.full.get_many(at_most):
-                if state[slot] == FULL:
+                # Of a message that was repeated, the second finds the slot in other hands by now.
+                if state[slot] == FULL and policy[slot] == self.policy_id:
                     state[slot] = TRAINING
                     taken.append(slot)
         return taken

@@ -24,18 +24,26 @@ def make_config(**flags: Any) -> Config:
 def starting_point(flags: Mapping[str, Any]) -> dict[str, Any]:
     """The flags that apply where `flags` name none. Raises ValueError where these do not go with the run or preset."""
     run = Config().run
-    env = flags.get("env", run.env)
+    preset = presets.load(flags["config"]) if "config" in flags else {}
+    env = flags.get("env", preset.get("env", run.env))
     experiment = flags.get("experiment") or env.replace("/", "_").replace(":", "_")
     if flags.get("restart_behavior", run.restart_behavior) == "resume":
         saved = RunDir.at(flags.get("train_dir", run.train_dir), experiment).saved_flags()
         if saved is not None:
-            if "env" in flags and flags["env"] != saved["env"]:
-                raise ValueError(
-                    f"env is {flags['env']!r}, but the run {experiment!r} was trained on {saved['env']!r}: "
-                    "name another --experiment, or --restart_behavior restart"
-                )
+            _check_is_the_same(flags, saved, experiment)
             return saved
-    if "config" in flags:
-        preset = presets.load(flags["config"])
-        return {**preset, "env": flags.get("env", preset.get("env", run.env))}
-    return {**presets.for_env(env), "env": env}
+    return {**(preset or presets.for_env(env)), "env": env}
+
+
+def _check_is_the_same(flags: Mapping[str, Any], saved: Mapping[str, Any], experiment: str) -> None:
+    """Raises ValueError where a run that is there is not what the flags ask for."""
+    if flags.get("env", saved["env"]) != saved["env"]:
+        raise ValueError(
+            f"env is {flags['env']!r}, but the run {experiment!r} was trained on {saved['env']!r}: "
+            "name another --experiment, or --restart_behavior restart"
+        )
+    if flags.get("config", saved.get("config")) != saved.get("config"):
+        raise ValueError(
+            f"config is {flags['config']!r}, but the run {experiment!r} goes on with the settings that it was started "
+            "with: name another --experiment, or --restart_behavior restart"
+        )

@@ -13,10 +13,11 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 def configure(device: str, num_threads: int, deterministic: bool) -> None:
     """Take the GPU, set the CPU threads, keep freed memory, and make results reproducible where asked.
 
-    device: "cpu", or "cuda:N", which becomes the current one.
+    device: "cpu", "cuda", or "cuda:N", which becomes the current one.
     """
-    if device != "cpu":
-        torch.cuda.set_device(device)
+    index = torch.device(device).index
+    if index is not None:
+        torch.cuda.set_device(index)
     torch.set_num_threads(num_threads)
     torch.set_float32_matmul_precision("highest" if deterministic else "high")
     torch.backends.cudnn.benchmark = not deterministic

@@ -151,6 +151,7 @@ class Run:
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
             evaluations = Evaluations(
                 self._plan.config.evaluation.eval_every_env_steps,
+                sum(self._supervisor.starter.resumed_steps),
                 self._memory.evaluations,
                 self._progress,
                 writer,
@@ -164,6 +165,7 @@ class Run:
             finally:
                 for child, report in self._supervisor.stop(signals):
                     events.handle(child, report)
+                evaluations.end()
         summary = {**self._progress.summary(), "stopped_by": signals.first or asked_by}
         writer.write_summary(summary)
         if self._supervisor.failure is not None:

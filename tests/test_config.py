@@ -89,6 +89,25 @@ def test_a_run_is_not_resumed_on_another_environment(tmp_path, capsys):
     assert "was trained on 'toy_bandit'" in " ".join(capsys.readouterr().err.split())
 
 
+def test_a_preset_for_a_run_that_is_there_is_refused_unless_it_is_the_one_it_has(tmp_path, capsys):
+    here = ["--env", "toy_identity", "--train_dir", str(tmp_path)]
+    RunDir.at(str(tmp_path), "toy_identity").prepare(parse([*here, "--config", "CartPole-v1"]))
+    assert parse([*here, "--config", "CartPole-v1"]).run.config == "CartPole-v1"
+    assert parse(here).run.config == "CartPole-v1"
+    with pytest.raises(SystemExit):
+        parse([*here, "--config", "doom"])
+    assert "goes on with the settings that it was started with: name another --experiment" in capsys.readouterr().err
+    parse([*here, "--config", "doom", "--experiment", "other"])
+
+
+def test_the_configuration_of_a_run_is_a_preset_for_another(tmp_path):
+    run = RunDir.at(str(tmp_path), "toy_identity")
+    run.prepare(parse(["--env", "toy_identity", "--train_dir", str(tmp_path), "--gamma", "0.5"]))
+    again = ["--train_dir", str(tmp_path), "--config", str(run.config), "--experiment", "again"]
+    config = parse(again)
+    assert (config.run.env, config.learner.gamma, config.run.experiment_name) == ("toy_identity", 0.5, "again")
+
+
 def test_restart_moves_the_earlier_run_aside_and_overwrite_removes_it(tmp_path):
     flags = ["--env", "toy_bandit", "--train_dir", str(tmp_path)]
     run_dir = RunDir.at(str(tmp_path), "toy_bandit")

@@ -172,6 +172,17 @@ def test_steps_that_are_lost_are_counted_once(learner_state):
     assert state.updater.learning_rate == pytest.approx(1e-4 / 4)
 
 
+def test_weights_from_before_a_replacement_are_reported_as_such(learner_state):
+    state, reports = learner_state
+    state.updater.version += 1
+    state.weights_event = 3
+    assert state.save()
+    state.weights_event = 4  # it took over another policy's weights, and diverged before they were saved
+    diverge(state, 100)
+    state.roll_back()
+    assert state.weights_event == reports.records[-1][1]["weights_event"] == 3
+
+
 def test_what_a_dead_learner_has_lost_is_not_lost_once_more_with_its_successor(tmp_path):
     config = make_config(tmp_path).replace(model="actor_critic")
     args = learner_args(config, tmp_path)

@@ -5,11 +5,13 @@ import ast
 import importlib
 import importlib.util
 import io
+import json
 import re
 import runpy
 import shutil
 import subprocess
 import sys
+import types
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -19,8 +21,9 @@ import tyro
 from pages import PAGES, ROOT, anchors, blocks, commands, inline_code, links, name_of
 from untrained import untrained
 
+import sf.api
 from envs import describe
-from sf import checkpoint
+from sf import checkpoint, make_config
 from sf.config import Config
 from sf.plan import make_plan
 from sf.run_dir import RunDir
@@ -124,10 +127,13 @@ def test_every_target_of_make_exists(text):
     subprocess.run([*COMMANDS[text], "--dry-run"], cwd=ROOT, check=True, capture_output=True)
 
 
-def test_every_extra_that_pip_is_told_to_install_exists():
+def test_every_extra_that_pip_is_told_to_install_exists_and_is_quoted():
     extras = make_flags_page.project()["optional-dependencies"]
-    told = re.findall(r"(?:\.|sf-appo)\[([\w,]+)\]", "\n".join(page.read_text() for page in PAGES))
+    text = "\n".join([*(page.read_text() for page in PAGES), *sentences_of_the_source()])
+    told = re.findall(r"'(?:\.|[\w/.-]+\.whl)\[([\w,]+)\]'", text)
     assert {name for names in told for name in names.split(",")} <= set(extras)
+    assert not re.search(r"pip install (?:-e )?\.\[", text), "a shell may read the brackets"
+    assert not re.search(r"pip install '?sf-appo", text), "it is not on PyPI"
 
 
 KINDS = {
@@ -168,6 +174,10 @@ def test_a_command_of_each_kind_trains_and_reports_what_troubleshooting_asks_for
     assert told_to_look_at
     assert set(told_to_look_at) <= set(summary)
     run_dir = RunDir.at(str(tmp_path), small.run.experiment_name)
+    record = json.loads(run_dir.metrics.read_text().splitlines()[-1])
+    of_records_alone = {re.sub("^cores/.*", "cores/...", name) for name in set(record) - set(summary)}
+    assert of_records_alone == {"sampled_env_frames_per_second", "cores/..."}  # as watching.md says
+    assert {"steady_env_frames_per_second", "stopped_by"} <= set(summary) - set(record)
     folders = [run_dir.checkpoints_of(policy_id, num_policies) for policy_id in range(num_policies)]
     saved = [checkpoint.env_steps(checkpoint.load_latest(folder)[0]) for folder in folders]
     assert sum(saved) >= small.run.train_for_env_steps  # one learner may have been ready before the other
@@ -187,6 +197,58 @@ def test_python_in_the_pages_is_whole_and_runs_where_it_needs_nothing_else(page,
             stand_in(tmp_path / path)
         monkeypatch.chdir(tmp_path)
         exec(code, {"__name__": "example"})
+
+
+class FirstTrial:
+    """As much of Optuna as the page about Python asks for: a search of one trial."""
+
+    number = 0
+
+    def suggest_float(self, name, low, high, log):
+        return low
+
+    def suggest_int(self, name, low, high):
+        return low
+
+    def optimize(self, objective, n_trials):
+        self.best_params, self.best_value = {}, objective(self)
+
+
+def test_the_page_about_python_runs_from_its_first_block_to_its_last(tmp_path, monkeypatch, capsys):
+    told, summaries = [], []
+
+    def train_a_little(config=None, /, **flags):
+        """The first run is real and short, the others could start."""
+        config = config or make_config(**flags)
+        make_plan(config)
+        told.append(config.run.experiment_name)
+        if not summaries:
+            summaries.append(sf.api.train(config.replace(num_workers=1, batch_size=64, train_for_env_steps=640)))
+        return summaries[0]
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sf, "train", train_a_little, raising=False)
+    monkeypatch.setattr(sf, "main", lambda **flags: told.append(make_config(**flags).run.env), raising=False)
+    monkeypatch.setitem(sys.modules, "optuna", types.SimpleNamespace(create_study=lambda **_: FirstTrial()))
+    page = ROOT / "docs" / "python.md"
+    for block in blocks(page, "python"):
+        exec(compile(block, name_of(page), "exec"), {"__name__": "__main__"})
+    assert told == ["CartPole-v1", "cartpole_0", "cartpole_1", "CartPole-v1", "trial_0"]
+    table = page.read_text().split("| key | what |")[1].split("\n\n")[0]
+    keys = {key for row in table.splitlines() for key in re.findall(r"`(\w+)`", row.split(" | ")[0])}
+    assert {"run_dir", "stopped_by"} <= keys <= set(summaries[0])
+
+
+def test_code_that_a_page_takes_from_an_example_is_in_it():
+    quoted = {}
+    for _, block in PYTHON_BLOCKS:
+        name, _, code = block.removeprefix("# ").partition("\n")
+        if name.startswith("own_"):
+            quoted[name] = {line.strip() for line in code.splitlines()}
+            assert quoted[name] <= {
+                line.strip() for line in (ROOT / "docs" / "examples" / name).read_text().splitlines()
+            }
+    assert set(quoted) == {"own_metrics.py", "own_reward_shaping.py", "own_encoder.py", "own_model.py"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -210,7 +272,8 @@ def test_flags_that_the_text_names_exist():
 
 def test_flags_that_are_the_same_as_in_sample_factory_exist():
     text = (ROOT / "docs" / "from_sample_factory.md").read_text()
-    _, same, different = re.split("The same name, the same meaning:|Different, or not there:", text)
+    headings = "The same name, the same meaning:|Different, or not there:|## Looking and measuring"
+    _, same, different, _ = re.split(headings, text)
     names = re.findall(r"`(\w+)`", same)
     assert len(names) > 50
     assert set(names) <= set(Config().flat())

@@ -68,9 +68,9 @@ def report(*means):
     }
 
 
-def make(progress):
+def make(progress, resumed_env_steps=0):
     orders, writer, said = Orders(), Writer(), []
-    return Evaluations(100, orders, progress, writer, said.append), orders, writer, said
+    return Evaluations(100, resumed_env_steps, orders, progress, writer, said.append), orders, writer, said
 
 
 def test_an_evaluation_is_due_at_every_multiple_and_never_two_at_once():
@@ -90,9 +90,15 @@ def test_an_evaluation_is_due_at_every_multiple_and_never_two_at_once():
     assert ordered[-1] == 2
 
 
+def test_a_new_run_that_is_heard_of_late_has_its_first_evaluation():
+    evaluations, orders, *_ = make(Progress(env_steps=150))
+    evaluations.order_if_due()
+    assert orders.num == 1
+
+
 def test_a_resumed_run_waits_for_the_next_multiple():
     progress = Progress(env_steps=250)
-    evaluations, orders, *_ = make(progress)
+    evaluations, orders, *_ = make(progress, resumed_env_steps=240)
     evaluations.order_if_due()
     assert orders.num == 0
     progress.env_steps = 300
@@ -197,10 +203,12 @@ class Watched:
 
     def train_until_evaluated(self):
         trained = self._frames(self.said[-1]) if self.said else 0
+        num_said = len(self.said)
         self._signal("learner", signal.SIGCONT)
-        self.read_until(lambda line: self._frames(line) > trained + 1000)
+        self.read_until(lambda line: self._frames(line) > trained + 1000)  # one has been ordered
         self._signal("learner", signal.SIGSTOP)
-        self.read_until(lambda line: line.startswith("evaluation of policy 1"))
+        if not any(self._is_evaluation(line) for line in self.said[num_said:]):
+            self.read_until(self._is_evaluation)
         self.read_until(lambda line: self._frames(line) > 0)
 
     def kill_the_evaluator(self):
@@ -218,6 +226,10 @@ class Watched:
         for child in processes.below(self._process.pid):
             if child.name.startswith(f"{role}-"):
                 os.kill(child.pid, signum)
+
+    @staticmethod
+    def _is_evaluation(line):
+        return line.startswith("evaluation of policy 1")
 
     @staticmethod
     def _frames(line):

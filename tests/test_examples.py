@@ -77,11 +77,13 @@ def test_an_example_is_short_and_its_environment_and_network_can_be_trained(scri
 def test_the_commands_that_an_example_names_are_commands(script, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    commands = re.findall(r"^    sf-train ([^#\n]*)", script.read_text(), re.MULTILINE)
-    commands += re.findall(rf"^    python {script.name} (--[^#\n]*)", script.read_text(), re.MULTILINE)
+    text = script.read_text()
+    commands = re.findall(rf"^ *(?:sf-train|python {script.name})\b([^#\n]*)", text, re.MULTILINE)
+    assert len(commands) == len(re.findall(r"^ *(?:sf-train|python) ", text, re.MULTILINE)) >= 2
+    with_flags = [command[command.index("--") :] for command in commands if "--" in command]
     if script.stem == "own_doom_map":
         runpy.run_path(str(script))["make_map"](tmp_path / "my_maps")
-    for command in commands:
+    for command in with_flags:
         config = cli.parse(command.split())
         assert config != Config()
         if "--env" in command:

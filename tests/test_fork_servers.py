@@ -2,15 +2,20 @@
 
 import json
 import os
+import site
+import subprocess
+import sys
 from multiprocessing import forkserver
+from pathlib import Path
 
 import pytest
 from careless import Careless
-from child_body import tell
+from child_body import answer, tell
 from runs import train_here
 
 from sf import processes
 from sf.fork_servers import NETWORKS, SIMULATORS
+from sf.queues import IndexQueue
 
 
 @pytest.fixture
@@ -44,6 +49,27 @@ def test_the_fork_server_that_the_program_itself_may_use_is_left_alone(told_by):
     told_by(SIMULATORS)
     assert forkserver.connect_to_new_process is of_program
     assert forkserver._forkserver._forkserver_pid is None
+
+
+def test_a_child_gets_the_queues_of_many_hundred_workers(tmp_path):
+    queues = [IndexQueue(4) for _ in range(450)]
+    processes.start(NETWORKS, "learner", 0, (), answer, tmp_path / "told", queues).join()
+    assert [queue.get_many() for queue in queues] == [[number] for number in range(450)]
+
+
+def test_a_program_that_finds_the_package_by_sys_path_alone_trains(tmp_path):
+    root = Path(__file__).parent.parent
+    flags = {"env": "toy_identity", "num_workers": 1, "train_dir": str(tmp_path), "train_for_env_steps": 500}
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import sys\nsys.path[:0] = {[str(root), *site.getsitepackages()]}\n"
+        f"if __name__ == '__main__':\n    import sf\n    sf.train(**{flags | {'device': 'cpu'}})\n"
+    )
+    without = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    run = [sys.executable, "-S", str(script)]
+    done = subprocess.run(run, cwd=tmp_path, env=without, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "toy_identity" / "summary.json").exists()
 
 
 def test_rollout_workers_draw_different_numbers_from_generators_of_the_process_and_the_same_in_the_next_run(tmp_path):

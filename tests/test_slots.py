@@ -347,3 +347,21 @@ def test_the_learner_of_a_policy_gets_its_slots_and_what_another_holds_is_not_it
     assert pool.full[0].get_many() == [5]
     assert pool.full[1].get_many() == [4]
     assert learners[0].supply_beside([]) == learners[1].supply_beside([]) == 0
+
+
+def test_a_message_that_was_repeated_gives_no_learner_the_slot_of_another():
+    pool = SlotPool.allocate(
+        SPEC, 2, num_workers=1, groups_per_worker=1, slots_per_group=2, actors_per_group=2, num_policies=2
+    )
+    worker, learner = pool.of_worker(0), pool.of_learner(0)
+    pool.arrays["policy"][:] = 0
+    worker.hand_over(worker.take())
+    pool.recover_worker(0)  # both slots are full, and told of once more
+    assert learner.take(at_most=2) == [0, 1]
+    learner.give_back([0, 1])
+    pool.arrays["policy"][worker.take()] = 1
+    worker.hand_over([0, 1])
+    pool.full[0].put(STOP)
+    with pytest.raises(StopRequested):
+        learner.take(at_most=2)
+    assert pool.of_learner(1).take(at_most=2) == [0, 1]

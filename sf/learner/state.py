@@ -182,17 +182,19 @@ class LearnerState:
         self._reports.send("train", env_steps=self.env_steps, **diverged.pop_metrics())  # for the summary, if that ends
         self._rollbacks.spend(num_skipped, names, diverged.learning_rate)
         path = checkpoint.latest(self._args.checkpoints, lambda text: self._reports.send("say", text=text))
-        self.updater, trained_steps = self._new_updater(), 0
+        self.updater, trained_steps, self.weights_event = self._new_updater(), 0, 0
         if path is not None:
             saved = checkpoint.load(path)
             self.updater.load(saved.tensors, saved.state["updater"])
             trained_steps = saved.state["trained_steps"]
+            self.weights_event = saved.state.get("weights_event", 0)
         self.updater.take_over(diverged, supervision.rollback_lr_factor)
         self._reports.send(
             "rolled_back",
             text=f"{num_skipped} updates in a row were not finite ({', '.join(names)}), so it goes back to "
             f"{path.name if path else 'a new network'}, with learning rate {self.updater.learning_rate:g}",
             lost_steps=self._trained_steps - trained_steps,
+            weights_event=self.weights_event,
         )
         self._trained_steps = trained_steps
         # A successor shall not go on with the old state; and the new one has to last before it is saved.

@@ -83,7 +83,8 @@ class Updater:
 
         env_steps: taken before this batch, for the schedule. Returns the number of optimiser steps.
         """
-        lag = self.version - batch.policy_version  # [T, B], as the data arrives
+        # [T, B], as the data arrives. Rows that are not valid may bear the version of another policy.
+        lag = torch.where(batch.valid, self.version - batch.policy_version, 0)
         mask = batch.valid & (lag <= self._max_policy_lag) & (batch.policy_version >= self._oldest_version)
         # Without the last row, which begins the next trajectory, and without what an absent agent does not see.
         self.model.update_normalizers({key: obs[:-1] for key, obs in batch.obs.items()}, batch.valid)
@@ -97,7 +98,7 @@ class Updater:
                 self.version += 1
                 after_step()
         self._metrics[-1] |= {
-            "lag_mean": lag.float().mean(),
+            "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
             "lag_max": lag.max(),
             "masked_share": 1 - mask.float().mean(),
         }

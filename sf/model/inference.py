@@ -42,14 +42,23 @@ def num_weights(model: nn.Module) -> int:
 def write_flat(model: nn.Module, out: Tensor) -> None:
     """Copy everything in `model` into `out` [num_weights] float32."""
     tensors = _tensors(model)
-    torch._foreach_copy_(_parts(out, tensors), tensors)
+    _copy(_parts(out, tensors), tensors)
 
 
 @torch.no_grad()
 def load_flat(model: nn.Module, flat: Tensor) -> None:
     """Copy `flat` [num_weights] float32, which `write_flat` filled, into `model`, in the dtypes it has."""
     tensors = _tensors(model)
-    torch._foreach_copy_(tensors, _parts(flat, tensors))
+    _copy(tensors, _parts(flat, tensors))
+
+
+def _copy(targets: list[Tensor], sources: list[Tensor]) -> None:
+    """Tensors of one dtype at a time: with several among the targets, CUDA wrote them all as the first (PyTorch 2.7 to
+    2.10, pull request 173531)."""
+    pairs = list(zip(targets, sources, strict=True))
+    for dtypes in {(target.dtype, source.dtype) for target, source in pairs}:
+        alike = [pair for pair in pairs if (pair[0].dtype, pair[1].dtype) == dtypes]
+        torch._foreach_copy_([target for target, _ in alike], [source for _, source in alike])
 
 
 def _tensors(model: nn.Module) -> list[Tensor]:

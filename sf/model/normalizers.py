@@ -13,6 +13,7 @@ from sf.model.images import is_image
 EPSILON = 1e-5  # added to the variance
 CLIP = 10.0  # a normalised observation is held within this many standard deviations
 FRAMES_PER_UPDATE = 32  # of the images of a batch: neighbours in time say little new
+_GOLDEN_RATIO = (5**0.5 - 1) / 2
 LARGEST_SAMPLE = 1e18  # its square is finite in float32, in which the statistics travel to the policy workers
 
 
@@ -98,11 +99,21 @@ class ImageNormalizer(nn.Module):
 
     def update(self, pixels: Tensor, mask: Tensor) -> None:
         """Merge a few of the frames [M, *shape] where `mask` [M] holds."""
-        step = -(-len(pixels) // FRAMES_PER_UPDATE)
-        self.moments.update(pixels[::step], mask[::step])
+        few = _spread(len(pixels), pixels.device)
+        self.moments.update(pixels[few], mask[few])
         one_grey_level = 1.0  # the least that is worth seeing
         self.scale.copy_((self.moments.var.mean() + one_grey_level).rsqrt())
         self.offset.copy_(-self.moments.mean * self.scale)
+
+
+def _spread(num_frames: int, device: torch.device) -> Tensor:
+    """Indices of FRAMES_PER_UPDATE of so many frames, or of all, that no regular layout of them favours.
+
+    Multiples of the golden ratio: frames of [T, B] flattened at equal distances would all be of one trajectory.
+    """
+    if num_frames <= FRAMES_PER_UPDATE:
+        return torch.arange(num_frames, device=device)
+    return (torch.arange(FRAMES_PER_UPDATE, device=device).double() * _GOLDEN_RATIO % 1 * num_frames).long()
 
 
 class ObsNormalizer(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -32,7 +33,7 @@ class EnjoyFlags:
     """A run directory, such as train_dir/doom_basic, or a checkpoint."""
 
     checkpoint: str = "latest"
-    """latest, or best: the one with the best mean return so far, of a run."""
+    """latest, or best: of a run, the one that was best so far (docs/evaluation.md says by what)."""
 
     policy: int | None = None
     """Of a run with several policies, the one to watch. Default: all of them, in turn."""
@@ -71,8 +72,8 @@ class EnjoyFlags:
             raise ValueError(f"seed is {self.seed}: it must be 0 or greater")
         for name in ("fps", "speed", "max_seconds"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} is {value}: it must be above 0")
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"{name} is {value}: it must be above 0 and finite")
 
 
 class Screen(Protocol):
@@ -135,7 +136,7 @@ def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
     with closing(_screen(flags, interrupt)) as screen:  # what is wrong with it is said before torch is imported
         import envs  # noqa: PLC0415
         from sf.config import Config  # noqa: PLC0415
-        from sf.play.eval_command import find_policies, overridden  # noqa: PLC0415
+        from sf.play.players import find_policies, overridden  # noqa: PLC0415
         from sf.play.policy import Policy  # noqa: PLC0415
         from sf.torch_runtime import configure  # noqa: PLC0415
 
@@ -187,7 +188,7 @@ def _play(
         all_played += played
         for episode in played:
             _say_episode(episode, list(policies), group.spec.num_agents)
-        for panels in stage.step(group.pictures(), group.returns(), play.value, played):
+        for panels in stage.step(group.pictures(), group.returns(), play.value, played, play.match_idx):
             goes_on = goes_on and projector.show(panels)
     if goes_on and not interrupt.number:
         projector.hold(stage.panels())

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
-import yaml
 
-from envs import EnvOptions
 from sf import cli
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ class EvalFlags:
     """A run directory, such as train_dir/doom_basic, or a checkpoint."""
 
     checkpoint: str = "latest"
-    """latest, or best: the one with the best mean return so far, of a run."""
+    """latest, or best: of a run, the one that was best so far (docs/evaluation.md says by what)."""
 
     policy: int | None = None
     """Of a run with several policies, the one to evaluate. Default: all of them."""
@@ -97,6 +95,7 @@ def main() -> None:
 def _run(flags: EvalFlags) -> None:
     from sf.config import Config  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.play.evaluation import EvaluationTask, evaluate  # noqa: PLC0415
+    from sf.play.players import find_policies, overridden  # noqa: PLC0415
     from sf.torch_runtime import resolve_device  # noqa: PLC0415
 
     policies = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy)
@@ -106,6 +105,7 @@ def _run(flags: EvalFlags) -> None:
         options=overridden(config.environment, flags.override),
         policies=policies,
         num_episodes=flags.episodes,
+        objective=config.population.pbt_target_objective,
         seed=flags.seed,
         deterministic=flags.deterministic,
         device=resolve_device(flags.device),
@@ -121,52 +121,12 @@ def _run(flags: EvalFlags) -> None:
         _write_csv(flags.csv, evaluation, list(policies))
 
 
-def overridden(options: EnvOptions, override: tuple[str, ...]) -> EnvOptions:
-    """`options` with each NAME=VALUE applied. Raises ValueError for an unknown name, or a wrong value."""
-    known = {field.name: field for field in dataclasses.fields(EnvOptions)}
-    changed: dict[str, Any] = {}
-    for assignment in override:
-        name, equals, value = assignment.partition("=")
-        if not equals or name not in known:
-            raise ValueError(
-                f"override is {assignment!r}: write NAME=VALUE, with a name among {', '.join(sorted(known))}"
-            )
-        changed[name] = value if known[name].type == "str" else yaml.safe_load(value)
-    try:
-        return dataclasses.replace(options, **changed)
-    except TypeError:
-        raise ValueError(f"override is {' '.join(override)!r}: a value is of the wrong kind") from None
-
-
-def find_policies(run: Path, against: tuple[Path, ...], which: str, policy_id: int | None) -> dict[str, Checkpoint]:
-    """By name, those of `run` first; see `EvalFlags`.
-
-    Raises ValueError where one is missing, or they cannot play the same environment.
-    """
-    from sf.play.policy import find_checkpoint  # noqa: PLC0415
-    from sf.run_dir import RunDir  # noqa: PLC0415
-
-    found: dict[str, Checkpoint] = {}
-    for path in (run, *against):
-        num_policies = 1 if path.is_file() else (RunDir(path).saved_flags() or {}).get("num_policies", 1)
-        for wanted in range(num_policies) if policy_id is None or path != run else [policy_id]:
-            file, saved = find_checkpoint(path, which, wanted, _say)
-            name = str(file.with_suffix("").relative_to(path.parent))
-            while name in found:
-                name += "'"
-            found[name] = saved
-    first, *others = found.values()
-    for name, other in zip(list(found)[1:], others, strict=True):
-        for space in ("obs_space", "action_space"):
-            if other.state.get(space) != first.state.get(space):
-                raise ValueError(f"against: {name} has another {space} than {next(iter(found))}: it cannot play along")
-    return found
-
-
 def _print(evaluation: Evaluation, names: list[str]) -> None:
     from rich.box import SIMPLE  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
+
+    from sf.play.statistics import interval_text  # noqa: PLC0415
 
     console = Console()
     if not console.is_terminal:
@@ -182,7 +142,7 @@ def _print(evaluation: Evaluation, names: list[str]) -> None:
         for key, s in statistics.items():
             shown = (s.mean, s.median, s.std, s.min, s.max)
             mean, *rest = (f"{value:,.2f}" for value in shown)
-            table.add_row(key, mean, f"{s.low:,.2f} to {s.high:,.2f}", *rest)
+            table.add_row(key, mean, interval_text(s), *rest)
         console.print(table)
     _print_scores(evaluation, len(names), console, Table(box=SIMPLE))
     if evaluation.num_env_faults:
@@ -230,10 +190,6 @@ def _write_csv(path: Path, evaluation: Evaluation, names: list[str]) -> None:
         for e in evaluation.episodes:
             own = [names[e.policy_idx], e.match_idx, e.agent_idx, e.episode_return, e.num_steps, e.num_frames]
             writer.writerow([*own, *(e.stats.get(name, "") for name in stats)])
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 def _say_progress(done: int, total: int) -> None:

@@ -33,6 +33,7 @@ class EvaluationTask:
     options: EnvOptions
     policies: Mapping[str, Checkpoint]
     num_episodes: int
+    objective: str = "true_objective"  # see Evaluation
     seed: int = 0
     deterministic: bool = False
     device: str = "cpu"
@@ -42,43 +43,57 @@ class EvaluationTask:
 
 @dataclass
 class Evaluation:
-    """What was played, in the order of the matches."""
+    """What was played, in the order of the matches.
 
+    objective: the statistic of episodes that says how good a policy is, where they have it; else it is the return.
+    """
+
+    objective: str
     episodes: list[Played] = field(default_factory=list)
     num_env_faults: int = 0
 
-    def values(self, policy_idx: int) -> dict[str, list[float]]:
-        """By name: return, num_steps, num_frames and the environment's own statistics, an entry an episode."""
-        own = [episode for episode in self.episodes if episode.policy_idx == policy_idx]
-        values: dict[str, list[float]] = {
-            "return": [episode.episode_return for episode in own],
-            "num_steps": [float(episode.num_steps) for episode in own],
-            "num_frames": [float(episode.num_frames) for episode in own],
-        }
-        for name in sorted({name for episode in own for name in episode.stats}):
-            values[name] = [episode.stats[name] for episode in own if name in episode.stats]
-        return values
+    def names(self, policy_idx: int) -> list[str]:
+        """Of what is known of each episode: return, num_steps, num_frames, and the environment's own statistics."""
+        own = {name for episode in self._of(policy_idx) for name in episode.stats}
+        return ["return", "num_steps", "num_frames", *sorted(own)]
 
     def statistics(self, policy_idx: int) -> dict[str, Statistics]:
-        return {name: statistics(values) for name, values in self.values(policy_idx).items() if values}
+        """By name."""
+        return {name: _statistics(self._of(policy_idx), _reader(name)) for name in self.names(policy_idx)}
 
     def score_of(self, policy_idx: int) -> float:
-        """Mean of the true objective where the environment has one (a match won, frags), else of the return."""
-        values = self.values(policy_idx)
-        return float(np.mean(values.get("true_objective", values["return"])))
+        """Mean of the objective."""
+        return float(np.mean([self._score(episode) for episode in self._of(policy_idx)]))
 
     def score_against(self, policy_idx: int, opponent_idx: int) -> Statistics | None:
         """As `score_of`, of the matches where another one played, too; None where they never met."""
         lineups: dict[int, set[tuple[int, int]]] = {}
         for episode in self.episodes:
             lineups.setdefault(episode.match_idx, set()).add((episode.agent_idx, episode.policy_idx))
-        scores = [
-            episode.stats.get("true_objective", episode.episode_return)
-            for episode in self.episodes
-            if episode.policy_idx == policy_idx
-            and any(p == opponent_idx and agent != episode.agent_idx for agent, p in lineups[episode.match_idx])
+        met = [
+            episode
+            for episode in self._of(policy_idx)
+            if any(p == opponent_idx and agent != episode.agent_idx for agent, p in lineups[episode.match_idx])
         ]
-        return statistics(scores) if scores else None
+        return _statistics(met, self._score) if met else None
+
+    def _score(self, episode: Played) -> float:
+        return episode.stats.get(self.objective, episode.episode_return)
+
+    def _of(self, policy_idx: int) -> list[Played]:
+        return [episode for episode in self.episodes if episode.policy_idx == policy_idx]
+
+
+def _statistics(episodes: Sequence[Played], read: Callable[[Played], float | None]) -> Statistics:
+    known = [(value, episode.match_idx) for episode in episodes if (value := read(episode)) is not None]
+    values, match_idxs = zip(*known, strict=True)
+    return statistics(values, match_idxs)
+
+
+def _reader(name: str) -> Callable[[Played], float | None]:
+    if name in ("num_steps", "num_frames"):
+        return lambda episode: float(getattr(episode, name))
+    return (lambda episode: episode.episode_return) if name == "return" else lambda episode: episode.stats.get(name)
 
 
 def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Evaluation:
@@ -96,7 +111,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     policies = {name: _shared(saved) for name, saved in task.policies.items()}
     PLAYERS.ensure_running()
     children = []
-    evaluation = Evaluation()
+    evaluation = Evaluation(task.objective)
     try:
         for idx in range(num_workers):
             args = PlayerArgs(

@@ -87,7 +87,7 @@ def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
         policies = [Policy(state, f"policy {policy_id}") for policy_id, state in enumerate(saved)]
         deterministic = config.evaluation.eval_deterministic
         play = Play(group, policies, lineups, range(num_envs), num_envs, seed, deterministic)
-        evaluation = Evaluation()
+        evaluation = Evaluation(config.population.pbt_target_objective)
         while not play.is_done:
             evaluation.episodes += play.step()
             evaluation.num_env_faults += sum(fault.count for fault in group.pop_faults())

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from envs import space_json
+from sf.extras import how_to_install
 from sf.play.export_check import TOLERANCE, Run, largest_difference
 from sf.play.export_graph import Graph, action_layout, first_line, trace
 from sf.play.exported import FORMAT, OnnxNetwork
@@ -144,7 +145,7 @@ def _described(tensors: Mapping[str, Tensor]) -> dict[str, str]:
 def _require(*packages: str) -> None:
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
-        raise ValueError(f"an export to ONNX needs {' and '.join(missing)}: pip install {' '.join(missing)}")
+        raise ValueError(f"an export to ONNX needs {' and '.join(missing)}: {how_to_install('export')}")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ class ExportFlags:
     """The file to write. Its name says the format: .onnx (onnxruntime and others), or .pt2 (torch.export)."""
 
     checkpoint: str = "latest"
-    """latest, or best: the one with the best mean return so far, of a run."""
+    """latest, or best: of a run, the one that was best so far (docs/evaluation.md says by what)."""
 
     policy: int = 0
     """Of a run with several policies, the one to export."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sf.extras import how_to_install
+
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
@@ -43,7 +45,7 @@ class Grid:
         Raises ValueError where Pillow is missing.
         """
         if find_spec("PIL") is None:
-            raise ValueError("text on pictures needs Pillow: pip install -e .[video]")
+            raise ValueError(f"text on pictures needs Pillow: {how_to_install('video')}")
         height, width = picture
         choices = []
         for columns in range(num_views, num_panels + num_views, num_views):

@@ -1,9 +1,9 @@
 """Policies that play episodes in a group of environments: what evaluation and `sf-enjoy` share.
 
-A match is one episode of one environment, played by its agents; with one agent it is just an episode. Which policy
-plays which agent in which match is said beforehand, in a table of lineups. Environment e of E plays the matches
-e, e + E, e + 2E and so on, a number that is fixed before the first begins: to take those that end first would favour
-short ones.
+A match is what the agents of one environment play until none of them is left; with one agent it is just an episode. An
+agent that leaves a match and comes back has several episodes in it, one that sits it out has none. Which policy plays
+which agent in which match is said beforehand, in a table of lineups. Environment e of E plays the matches e, e + E,
+e + 2E and so on, a number that is fixed before the first begins: to take those that end first would favour short ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from envs import EnvGroup, StepResult
+from envs import EnvGroup, Episode, StepResult
 from envs.observations import obs_arrays
 from sf.play.policy import Actors, Policy
 
@@ -45,7 +45,8 @@ def make_lineups(num_policies: int, num_agents: int, num_episodes: int, seed: in
 class Play:
     """The matches of a group of environments. `step` until `is_done`.
 
-    obs: {key: [N, ...]} what the actors see now. value: [N] what they expected of what they saw last.
+    obs: {key: [N, ...]} what the actors see now. value: [N] what they expected of what they saw last. match_idx: [E]
+    of the match that each environment plays now, or of one beyond the lineups, which does not count.
     """
 
     def __init__(
@@ -66,12 +67,12 @@ class Play:
         num_agents = group.spec.num_agents
         n = group.num_actors
         self._actors = [Actors(policy, n, _mixed(seed, env_idxs.start, p)) for p, policy in enumerate(policies)]
-        self._env_idx = np.repeat(np.asarray(env_idxs), num_agents)  # [N]
         self._agent_idx = np.tile(np.arange(num_agents), len(env_idxs))  # [N]
-        self._quota = -(-(len(lineups) - self._env_idx) // num_envs)  # [N] matches
-        self._num_played = np.zeros(n, np.int64)  # [N]
+        self.match_idx = np.asarray(env_idxs)
+        self._position = np.repeat(np.arange(len(env_idxs)), num_agents)  # [N] of the actor's environment in the group
         self._policy = np.zeros(n, np.int32)  # [N]
         self._first = np.ones(n, bool)
+        self._in_episode = np.zeros(n, bool)
         self._result = StepResult.empty(n)
         self.value = np.zeros(n, np.float32)
         self.obs = obs_arrays(group.spec.obs_space, n)
@@ -83,13 +84,8 @@ class Play:
 
     @property
     def is_done(self) -> bool:
-        """Whether every environment has played its matches.
-
-        An agent that has left a match for good does not keep it from being over for the others.
-        """
-        played = self._num_played.reshape(-1, self._group.spec.num_agents)
-        quota = self._quota.reshape(played.shape)[:, 0]
-        return bool(((played.min(axis=1) >= quota) | (played.max(axis=1) > quota)).all())
+        """Whether every environment has played its matches."""
+        return bool((self.match_idx >= len(self._lineups)).all())
 
     def step(self) -> list[Played]:
         """One step of every environment; the episodes that ended with it, of those that count."""
@@ -101,30 +97,38 @@ class Play:
             self._discrete[who], self._continuous[who] = actions.discrete, actions.continuous
             self.value[who] = actions.value
         ended = self._group.step(self._discrete, self._continuous, self._rows, self._result)
-        played = []
-        for episode in ended:
-            n = episode.actor_idx
-            if self._num_played[n] < self._quota[n]:
-                played.append(
-                    Played(
-                        int(self._env_idx[n] + self._num_played[n] * self._num_envs),
-                        int(self._agent_idx[n]),
-                        int(self._policy[n]),
-                        episode.episode_return,
-                        episode.num_steps,
-                        episode.num_frames,
-                        dict(episode.stats),
-                    )
-                )
-            self._num_played[n] += 1
+        played = [self._played(episode) for episode in ended if self._counts(episode)]
+        self._count_matches()
         self._first[:] = self._result.first
         self._cast(self._first)
         return played
 
+    def _counts(self, episode: Episode) -> bool:
+        return bool(self.match_idx[self._position[episode.actor_idx]] < len(self._lineups))
+
+    def _played(self, episode: Episode) -> Played:
+        n = episode.actor_idx
+        return Played(
+            match_idx=int(self.match_idx[self._position[n]]),
+            agent_idx=int(self._agent_idx[n]),
+            policy_idx=int(self._policy[n]),
+            episode_return=episode.episode_return,
+            num_steps=episode.num_steps,
+            num_frames=episode.num_frames,
+            stats=dict(episode.stats),
+        )
+
+    def _count_matches(self) -> None:
+        """A match is over when all who were in an episode have ended it: the environment resets then."""
+        result, num_agents = self._result, self._group.spec.num_agents
+        was_playing = (self._in_episode | self._first).reshape(-1, num_agents)
+        goes_on = was_playing & ~(result.terminated | result.truncated).reshape(-1, num_agents)
+        self.match_idx = self.match_idx + self._num_envs * (was_playing.any(axis=1) & ~goes_on.any(axis=1))
+        self._in_episode = goes_on.ravel()
+
     def _cast(self, who: np.ndarray) -> None:
         """Give those who begin an episode to the policy that plays it. who: [N] bool."""
-        match_idx = self._env_idx + self._num_played * self._num_envs
-        in_lineups = np.minimum(match_idx, len(self._lineups) - 1)  # what is beyond does not count
+        in_lineups = np.minimum(self.match_idx, len(self._lineups) - 1)[self._position]  # what is beyond does not count
         self._policy[who] = self._lineups[in_lineups, self._agent_idx][who]
 
 

@@ -24,7 +24,8 @@ class Stage:
         num_agents = lineups.shape[1]
         k = num_agents // num_views
         self._actors_of = [range(v * k, (v + 1) * k) for v in range(num_envs * num_views)]
-        self._match_idx = np.repeat(np.arange(num_envs), num_agents)  # [N] that each actor plays
+        self._env_of = np.repeat(np.arange(num_envs), num_views)  # of each view
+        self._match_idx = np.arange(num_envs)  # [E] that is played
         self._num_steps = np.zeros(num_envs * num_agents, np.int64)  # [N]
         self._latest: dict[int, Played] = {}  # by actor
         self._panels: list[Panel | None] = [None] * len(self._actors_of)
@@ -35,10 +36,12 @@ class Stage:
         returns: Sequence[float],
         values: np.ndarray,
         played: Sequence[Played],
+        match_idx: np.ndarray,
     ) -> Iterator[list[Panel]]:
         """The panels of each moment of a step. To be read to its end.
 
         pictures, returns: as `envs.RenderedGroup` has them after the step. values: [N]. played: what ended with it.
+        match_idx: [E] of the matches that are played after it.
         """
         num_agents = self._lineups.shape[1]
         ended = {episode.match_idx % self._num_envs * num_agents + episode.agent_idx: episode for episode in played}
@@ -50,8 +53,8 @@ class Stage:
         captions = {v: (self._title(v), self._text(v, returns, values)) for v in live}
         for n, episode in ended.items():
             self._latest[n] = episode
-            self._match_idx[n] += self._num_envs
             self._num_steps[n] = 0
+        self._match_idx = match_idx
         # A view that has fewer pictures than others, as its episode ended, shows its last one meanwhile.
         num_moments = max(1, *(len(of_view) for of_view in pictures))
         for moment in range(num_moments):
@@ -70,12 +73,12 @@ class Stage:
         return [panel or nothing for panel in self._panels]
 
     def _is_over(self, view: int) -> bool:
-        return bool((self._match_idx[self._actors_of[view]] >= len(self._lineups)).all())
+        return bool(self._match_idx[self._env_of[view]] >= len(self._lineups))
 
     def _title(self, view: int) -> str:
         actors = self._actors_of[view]
         num_agents = self._lineups.shape[1]
-        match_idx = min(self._match_idx[actors[0]], len(self._lineups) - 1)
+        match_idx = min(self._match_idx[self._env_of[view]], len(self._lineups) - 1)
         who = self._env
         if len(self._names) > 1:
             who = " vs. ".join(self._names[self._lineups[match_idx, n % num_agents]] for n in actors)
@@ -93,7 +96,9 @@ class Stage:
         return f"{text}   before {_numbers(latest)}" if latest else text
 
     def _result(self, view: int) -> tuple[str, ...]:
-        latest = [self._latest[n] for n in self._actors_of[view]]
+        latest = [self._latest[n] for n in self._actors_of[view] if n in self._latest]
+        if not latest:
+            return ("never in the match",)
         num_steps = max(episode.num_steps for episode in latest)
         return (
             f"return {_numbers([episode.episode_return for episode in latest])}",

@@ -9,35 +9,58 @@ import numpy as np
 
 RESAMPLES = 2_000
 CONFIDENCE = 0.95
+_DRAWN_AT_ONCE = 10**7
 
 
 class Statistics(NamedTuple):
-    """low, high: the interval that holds the mean of all episodes there might be with a confidence of 95 %."""
+    """low, high: the interval that holds the mean of all episodes there might be with a confidence of 95 %; None where
+    there is one match only."""
 
     num: int
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     median: float
     std: float  # of the episodes, n - 1 in the denominator; 0 for a single one
     min: float
     max: float
 
 
-def statistics(values: Sequence[float]) -> Statistics:
-    """Of at least one value. The interval is the percentile bootstrap of the mean (Efron 1979), seeded."""
-    x = np.asarray(values, np.float64)  # [N]
+def statistics(values: Sequence[float], match_idxs: Sequence[int]) -> Statistics:
+    """Of at least one value, [N]. match_idxs: [N] the match that each is from.
+
+    The interval is the percentile bootstrap of the mean (Efron 1979), seeded. What is drawn are whole matches (Davison
+    and Hinkley 1997, section 3.8): episodes of one match say little more than one of them, as they share its course.
+    """
+    x = np.asarray(values, np.float64)
     assert x.ndim == 1, x.shape
-    rng = np.random.default_rng(0)
-    means = x[rng.integers(len(x), size=(RESAMPLES, len(x)), dtype=np.int32)].mean(axis=1)
-    low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    low, high = _interval(x, np.asarray(match_idxs))
     return Statistics(
         num=len(x),
         mean=float(x.mean()),
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         median=float(np.median(x)),
         std=float(x.std(ddof=1)) if len(x) > 1 else 0.0,
         min=float(x.min()),
         max=float(x.max()),
     )
+
+
+def _interval(x: np.ndarray, match_idxs: np.ndarray) -> tuple[float, float] | tuple[None, None]:
+    _, match, num = np.unique(match_idxs, return_inverse=True, return_counts=True)
+    if len(num) < 2:
+        return None, None
+    total = np.bincount(match, x)
+    rng = np.random.default_rng(0)
+    means: list[np.ndarray] = []
+    at_once = max(1, _DRAWN_AT_ONCE // len(num))
+    for begin in range(0, RESAMPLES, at_once):
+        drawn = rng.integers(len(num), size=(min(at_once, RESAMPLES - begin), len(num)), dtype=np.int32)
+        means.append(total[drawn].sum(axis=1) / num[drawn].sum(axis=1))
+    low, high = np.quantile(np.concatenate(means), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)
+
+
+def interval_text(s: Statistics) -> str:
+    return "-" if s.low is None or s.high is None else f"{s.low:,.2f} to {s.high:,.2f}"

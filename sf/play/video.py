@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from sf.extras import how_to_install
+
 # Browsers play H.264 with half the colour resolution, and begin before they have all of it where the index comes first.
 _MP4 = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "veryfast", "-crf", "24", "-movflags", "+faststart"]
 _MP4 += ["-f", "mp4"]
@@ -29,7 +31,7 @@ class Video:
         try:
             import imageio_ffmpeg  # noqa: PLC0415  an extra
         except ImportError:
-            raise ValueError("video needs ffmpeg: pip install -e .[video]") from None
+            raise ValueError(f"video needs ffmpeg: {how_to_install('video')}") from None
         self._ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
         self._path = path
         self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

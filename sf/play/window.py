@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sf.extras import how_to_install
+
 _SHARE_OF_DESKTOP = 0.9
 _PATIENCE_MS = 100
 
@@ -31,7 +33,7 @@ class Window:
         try:
             import pygame  # noqa: PLC0415  an extra
         except ImportError:
-            raise ValueError("a window needs pygame: pip install -e .[video], or give --video FILE.mp4") from None
+            raise ValueError(f"a window needs pygame: {how_to_install('video')}; or give --video FILE.mp4") from None
         self._pygame: Any = pygame
         self._interrupted = interrupted
         try:

@@ -55,8 +55,9 @@ class Population:
         of_policy = self._record.policies[policy_id].hyperparameters
         return {name: value for name, value in of_policy.items() if not name.startswith(SHAPING)}
 
-    def learner_is_ready(self, policy_id: int, weights_event: int) -> None:
-        """weights_event: of the weights that it begins with. A replacement that they are older than is repeated."""
+    def learner_has(self, policy_id: int, weights_event: int) -> None:
+        """weights_event: of the weights that it begins with, or returns to. A replacement that they are older than is
+        repeated."""
         history = self._record.policies[policy_id]
         if weights_event < history.weights_event and history.ancestors:
             self._send(policy_id, copies=history.ancestors[0].policy_id)

@@ -6,7 +6,7 @@ import pytest
 from group_driver import play
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from envs import EnvOptions, make_group
+from envs import EnvOptions, make_group, register_vector_env
 from envs.actions import ActionSpec
 from envs.toys import TOYS, Counting
 from envs.vector_group import VectorGroup, _batch_decoder
@@ -171,3 +171,9 @@ def test_what_numpy_would_broadcast_without_a_word_is_named(name: str, value: ob
     env = Wrong([Counting] * 2, autoreset_mode=AutoresetMode.NEXT_STEP)
     with pytest.raises(ValueError, match=f"mine: {sentence}"):
         play(VectorGroup("mine", env, 0, 0), 1)
+
+
+def test_the_number_of_environments_is_not_an_argument_of_the_environment() -> None:
+    register_vector_env("many", lambda num_envs: None)
+    with pytest.raises(ValueError, match="which --num_envs_per_worker decides: leave it out"):
+        make_group("many", 2, EnvOptions(env_kwargs='{"num_envs": 3}'), seed=0, first_env_idx=0)

@@ -90,3 +90,17 @@ def test_a_vector_for_another_network_is_refused():
     model = trained()
     with pytest.raises(ValueError, match=f"this network has {num_weights(model)} weights"):
         load_flat(model, torch.zeros(num_weights(model) + 1))
+
+
+def test_what_is_copied_at_once_has_one_dtype(monkeypatch):
+    dtypes = []
+
+    def copy(targets, sources):
+        dtypes.append([{tensor.dtype for tensor in tensors} for tensors in (targets, sources)])
+        for target, source in zip(targets, sources, strict=True):
+            target.copy_(source)
+
+    monkeypatch.setattr(torch, "_foreach_copy_", copy)
+    load_flat(inference_model(CONFIG, SPACE, SPEC, "bfloat16", "cpu"), published(trained()))
+    assert all(len(ours) == len(theirs) == 1 for ours, theirs in dtypes)
+    assert {dtype for ours, _ in dtypes for dtype in ours} == {torch.float32, torch.bfloat16, torch.float64}

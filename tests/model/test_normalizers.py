@@ -6,6 +6,7 @@ import torch
 from sf.model.normalizers import (
     EPSILON,
     LARGEST_SAMPLE,
+    ImageNormalizer,
     NoReturnNormalizer,
     ObsNormalizer,
     ReturnNormalizer,
@@ -77,6 +78,18 @@ def test_in_normalised_images_what_stays_is_0_and_what_moves_has_stddev_1_on_ave
     half = norm({"image": frames.flatten(0, 1)}, torch.bfloat16)["image"]
     assert half.dtype == torch.bfloat16
     torch.testing.assert_close(half.float(), out, atol=0.02, rtol=0.01)
+
+
+@pytest.mark.parametrize(("rollout", "num_trajectories"), [(32, 64), (32, 32), (32, 256), (64, 32), (128, 16)])
+def test_the_few_images_that_count_are_of_many_trajectories_and_of_all_times(rollout, num_trajectories):
+    frame = torch.arange(rollout * num_trajectories).float()
+    row, column = frame // num_trajectories, frame % num_trajectories
+    for of_frame, expected in ((row, (rollout - 1) / 2), (column, (num_trajectories - 1) / 2)):
+        scaled = (of_frame * 200 / of_frame.max()).round()
+        norm = ImageNormalizer((1, 1, 1))
+        norm.update(scaled.to(torch.uint8).view(-1, 1, 1, 1), torch.ones(len(frame), dtype=torch.bool))
+        assert norm.moments.mean.item() == pytest.approx(expected * 200 / of_frame.max().item(), rel=0.1)
+        assert norm.moments.stddev.item() == pytest.approx(200 / 12**0.5, rel=0.2)  # of a uniform distribution
 
 
 def test_normalised_values_come_back_to_the_scale_of_returns():

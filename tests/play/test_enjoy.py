@@ -64,21 +64,22 @@ def played(match_idx, episode_return, agent_idx=0, num_steps=2):
 def test_a_panel_goes_on_with_the_next_episode_and_stands_still_after_its_last():
     stage = Stage("env", ["a"], np.zeros((3, 1), np.int64), num_envs=2, num_views=1)
 
-    def step(greys, returns, *episodes):
+    def step(greys, returns, match_idx, *episodes):
         pictures = [[picture(grey) for grey in of_view] for of_view in greys]
-        return [list(panels) for panels in stage.step(pictures, returns, np.array([0.5, -0.5]), episodes)]
+        moments = stage.step(pictures, returns, np.array([0.5, -0.5]), episodes, np.array(match_idx))
+        return [list(panels) for panels in moments]
 
-    moments = step([[1, 2], [11, 12]], [1.0, 2.0])
+    moments = step([[1, 2], [11, 12]], [1.0, 2.0], [0, 1])
     assert [[panel.picture[0, 0, 0] for panel in panels] for panels in moments] == [[1, 11], [2, 12]]
     assert moments[0][0].title == "env   episode 1 of 3"
     assert moments[0][1].text == "return 2.00   step 1   value -0.50"
 
-    moments = step([[3], [13, 14]], [0.0, 0.0], played(0, 7.0), played(1, 8.0))
+    moments = step([[3], [13, 14]], [0.0, 0.0], [2, 3], played(0, 7.0), played(1, 8.0))
     assert [[panel.picture[0, 0, 0] for panel in panels] for panels in moments] == [[3, 13], [3, 14]]
     assert moments[-1][0].text.startswith("return 7.00   step 2")
     assert [panel.result for panel in moments[-1]] == [(), ("return 8.00", "2 steps")]
 
-    moments = step([[4], [15]], [1.0, 1.0])
+    moments = step([[4], [15]], [1.0, 1.0], [2, 3])
     first, second = moments[-1]
     assert (first.picture[0, 0, 0], first.title) == (4, "env   episode 3 of 3")
     assert first.text == "return 1.00   step 1   value 0.50   before 7.00"
@@ -87,21 +88,22 @@ def test_a_panel_goes_on_with_the_next_episode_and_stands_still_after_its_last()
 
 def test_a_result_is_shown_though_the_last_step_had_nothing_to_see():
     stage = Stage("env", ["a"], np.zeros((1, 1), np.int64), num_envs=1, num_views=1)
-    list(stage.step([[picture(1)]], [1.0], np.zeros(1), []))
-    (panels,) = stage.step([[]], [0.0], np.zeros(1), [played(0, 5.0)])
+    list(stage.step([[picture(1)]], [1.0], np.zeros(1), [], np.array([0])))
+    (panels,) = stage.step([[]], [0.0], np.zeros(1), [played(0, 5.0)], np.array([1]))
     assert (panels[0].picture[0, 0, 0], panels[0].result) == (1, ("return 5.00", "2 steps"))
 
 
 def test_the_agents_of_a_match_are_named_by_their_policies():
     lineups = np.array([[0, 1], [1, 0]])
     one_view = Stage("env", ["red", "blue"], lineups, num_envs=1, num_views=1)
-    panels = next(one_view.step([[picture(1)]], [1.0, -1.0], np.zeros(2), [played(0, 3.0), played(0, -3.0, 1)]))
+    ended = [played(0, 3.0), played(0, -3.0, 1)]
+    panels = next(one_view.step([[picture(1)]], [1.0, -1.0], np.zeros(2), ended, np.array([1])))
     assert panels[0].title == "red vs. blue   match 1 of 2"
     assert panels[0].text.startswith("return 3.00, -3.00")
-    panels = next(one_view.step([[picture(1)]], [1.0, -1.0], np.zeros(2), []))
+    panels = next(one_view.step([[picture(1)]], [1.0, -1.0], np.zeros(2), [], np.array([1])))
     assert panels[0].title == "blue vs. red   match 2 of 2"
     eyes = Stage("env", ["red", "blue"], lineups, num_envs=1, num_views=2)
-    panels = next(eyes.step([[picture(1)], []], [0.0, 0.0], np.zeros(2), []))
+    panels = next(eyes.step([[picture(1)], []], [0.0, 0.0], np.zeros(2), [], np.array([0])))
     assert [panel.title for panel in panels] == ["red   agent 1   match 1 of 2", "env"]  # the other is not there yet
 
 
@@ -252,4 +254,4 @@ def test_a_missing_library_takes_one_sentence(runs, library, tmp_path, monkeypat
     flags = [] if library == "pygame" else ["--video", tmp_path / "v.mp4"]
     status, _, err = sf_enjoy(monkeypatch, capsys, runs / "toy_identity_0", *flags)
     assert status == 2
-    assert "pip install -e .[video]" in " ".join(err.split())
+    assert "pip install '.[video]'" in " ".join(err.split())

@@ -404,7 +404,8 @@ def test_packages_that_are_missing_are_named_with_the_command(run_dir, tmp_path,
     monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None if name.startswith("onnx") else name)
     with pytest.raises(SystemExit):
         sf_export(monkeypatch, run_dir, "--out", tmp_path / "policy.onnx")
-    assert "pip install onnx onnxscript onnxruntime" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "needs onnx and onnxscript and onnxruntime: pip install '.[export]'" in said
 
 
 def not_ours():

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -15,6 +16,7 @@ from sf import checkpoint
 from sf.play import eval_command
 from sf.play.evaluation import EvaluationTask, evaluate
 from sf.play.play import Play, make_lineups
+from sf.play.players import find_policies
 from sf.play.policy import Policy
 
 
@@ -38,7 +40,43 @@ class Lengths(gym.Env):
         return np.zeros(1, np.float32), 1.0, self.t == self.length, False, {"episode_stats": {"length": self.length}}
 
 
+class Guests:
+    """A match is 30 steps of the host. In every second one a guest drops in again and again, for 3 steps."""
+
+    possible_agents = ("host", "guest")
+
+    def __init__(self):
+        self.match = -1
+
+    def observation_space(self, agent):
+        return gym.spaces.Box(0.0, 1.0, (1,))
+
+    def action_space(self, agent):
+        return gym.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.match += 1
+        self.t = 0
+        self.agents = ["host", "guest"] if self.match % 2 == 0 else ["host"]
+        return dict.fromkeys(self.agents, np.zeros(1, np.float32)), {}
+
+    def step(self, actions):
+        self.t += 1
+        acted = list(self.agents)
+        gone = {agent: (agent == "guest" and self.t % 5 == 3) or self.t == 30 for agent in acted}
+        self.agents = [agent for agent in acted if not gone[agent]]
+        if self.t % 5 == 0 and self.t < 30 and self.match % 2 == 0:
+            self.agents.append("guest")
+        obs = dict.fromkeys({*acted, *self.agents}, np.zeros(1, np.float32))
+        infos = {agent: {"episode_stats": {"match": self.match}} for agent in obs}
+        return obs, dict.fromkeys(acted, 1.0), gone, dict.fromkeys(acted, False), infos
+
+    def close(self):
+        pass
+
+
 envs.register_env("lengths", Lengths)
+envs.register_parallel_env("guests", Guests)
 
 
 def play_all(play):
@@ -94,6 +132,17 @@ def test_agents_that_leave_and_come_back_do_not_keep_a_match_from_ending():
     assert {episode.match_idx for episode in played} == set(range(len(lineups)))
 
 
+def test_an_episode_belongs_to_the_match_it_was_played_in_whoever_comes_goes_or_stays_away():
+    policies = [Policy(untrained("guests", seed=seed), f"{seed}") for seed in range(2)]
+    lineups = make_lineups(2, 2, 8, seed=3)
+    played = play_all(make_play("guests", 1, policies, lineups))
+    assert all(episode.match_idx == episode.stats["match"] for episode in played)
+    assert all(episode.policy_idx == lineups[episode.match_idx, episode.agent_idx] for episode in played)
+    assert [episode.num_steps for episode in played if episode.agent_idx == 0] == [30] * len(lineups)
+    visits = [episode.match_idx for episode in played if episode.agent_idx == 1]
+    assert visits == [match for match in range(0, len(lineups), 2) for _ in range(6)]
+
+
 def task(env="lengths", **changes):
     settings = {"num_episodes": 12, "num_workers": 2, "num_envs_per_worker": 2, "options": EnvOptions()}
     settings["policies"] = {"a": untrained(env)}
@@ -113,8 +162,8 @@ def test_a_match_has_a_score_against_each_opponent():
     evaluation = evaluate(task("toy_match_rps", policies=policies, num_episodes=40))
     for i in range(2):
         against = [evaluation.score_against(i, j) for j in range(2)]
-        assert sum(s.num for s in against) == len(evaluation.values(i)["return"])
-    own = evaluation.values(0)
+        assert sum(s.num for s in against) == evaluation.statistics(i)["return"].num
+    own = evaluation.statistics(0)
     assert own.keys() >= {"return", "num_steps", "num_frames", "true_objective"}
 
 
@@ -171,6 +220,9 @@ def test_the_command_prints_a_table_and_writes_both_files(run, tmp_path):
         (["--checkpoint", "best"], "no best checkpoint"),
         (["--policy", "2"], "policy is 2"),
         (["--override", "doom_map"], "write NAME=VALUE"),
+        (["--override", "doom_match_s=["], "'[' is no value"),
+        (["--checkpoint", "first"], "latest, best, or the path of a file"),
+        (["--against", "policy.onnx"], "policy.onnx is an export"),
     ],
 )
 def test_a_wrong_flag_takes_one_sentence(run, flags, message, monkeypatch, capsys):
@@ -179,3 +231,18 @@ def test_a_wrong_flag_takes_one_sentence(run, flags, message, monkeypatch, capsy
         eval_command.main()
     assert exit_info.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_checkpoint_has_one_policy(run):
+    (file,) = (run / "checkpoints").iterdir()
+    with pytest.raises(ValueError, match="which has one policy: leave it out"):
+        find_policies(file, (), "latest", 1)
+
+
+def test_one_policy_of_a_run_meets_all_of_the_same_run_however_it_is_spelt(tmp_path):
+    path = tmp_path / "train_dir" / "pair"
+    for policy_id in range(2):
+        checkpoint.save(path / "checkpoints" / f"policy_{policy_id:02d}", untrained("toy_match_rps"), 10, keep=2)
+    (path / "config.yaml").write_text("env: toy_match_rps\nnum_policies: 2\n")
+    for again in (path, path.parent / "." / "pair", Path(f"{path}/../pair")):
+        assert len(find_policies(path, (again,), "latest", 1)) == 3

@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from sf.play.statistics import statistics
+from sf.play import statistics as module
+from sf.play.statistics import interval_text
+
+
+def statistics(values, match_idxs=None):
+    return module.statistics(values, range(len(values)) if match_idxs is None else match_idxs)
 
 
 def test_the_figures_are_those_of_numpy():
@@ -34,5 +39,30 @@ def test_equal_values_leave_no_doubt():
     assert statistics([4.0] * 10)[:5] == (10, 4.0, 4.0, 4.0, 4.0)
 
 
-def test_one_value_has_no_spread():
+def test_the_interval_counts_matches_and_not_those_who_share_one():
+    rng = np.random.default_rng(4)
+    hits = 0
+    for _ in range(200):
+        shared = rng.normal(1.0, 1.0, 60).repeat(4)
+        s = statistics((shared + rng.normal(0.0, 0.1, 240)).tolist(), np.arange(60).repeat(4))
+        hits += s.low <= 1.0 <= s.high
+    assert 0.89 <= hits / 200 <= 0.99
+
+
+def test_what_sums_to_zero_in_each_match_has_a_mean_without_doubt():
+    gains = np.random.default_rng(5).normal(size=30)
+    s = statistics([*gains, *-gains], [*range(30), *range(30)])
+    assert (s.mean, s.low, s.high) == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
+
+
+def test_many_values_are_drawn_in_portions(monkeypatch):
+    values = np.random.default_rng(6).normal(size=40).tolist()
+    whole = statistics(values)
+    monkeypatch.setattr(module, "_DRAWN_AT_ONCE", 1_000)
+    assert statistics(values) == whole
+
+
+def test_one_match_has_no_spread_and_no_interval():
     assert statistics([7.0]).std == 0.0
+    s = statistics([7.0, 9.0], [3, 3])
+    assert (s.low, s.high, interval_text(s)) == (None, None, "-")

@@ -241,4 +241,4 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path, monkeypatc
     with pytest.raises(SystemExit) as end:
         page.main()
     assert end.value.code == 2
-    assert "pip install 'sf-appo[plot]'" in capsys.readouterr().err
+    assert "pip install '.[plot]'" in capsys.readouterr().err

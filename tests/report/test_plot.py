@@ -141,4 +141,4 @@ def test_without_matplotlib_the_command_says_what_to_install(train_dir, monkeypa
     with pytest.raises(SystemExit) as end:
         run_command(monkeypatch, train_dir)
     assert end.value.code == 2
-    assert "pip install 'sf-appo[plot]'" in capsys.readouterr().err
+    assert "pip install '.[plot]'" in capsys.readouterr().err
