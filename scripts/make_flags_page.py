@@ -5,7 +5,6 @@ python scripts/make_flags_page.py
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import importlib
 import sys
@@ -20,6 +19,7 @@ import docstring_parser
 import tyro
 
 from sf import presets
+from sf.config import Config
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -58,26 +58,15 @@ def entry_points() -> dict[str, str]:
     return project()["scripts"]
 
 
-def flags_of(command: str) -> tuple[type | argparse.ArgumentParser, str]:
-    """What defines a command's flags, and its description: the dataclass that it hands to `sf.cli.parse_flags`, or its
-    own parser, which takes some and leaves the rest to sf-train."""
+def flags_of(command: str) -> tuple[type, str]:
+    """The dataclass of a command's flags, which it hands to `sf.cli.parse_flags`, and its description."""
     module, function = entry_points()[command].split(":")
-    parse_known_args = argparse.ArgumentParser.parse_known_args
 
     def found(kind: type, prog: str, description: str, *_: object, **__: object) -> None:
         raise _Found(kind, description)
 
-    def found_parser(parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> Any:
-        if parser.add_help:  # else it is the first look of sf-train at its arguments
-            raise _Found(parser, parser.description)
-        return parse_known_args(parser, *args, **kwargs)
-
     try:
-        with (
-            mock.patch("sf.cli.parse_flags", found),
-            mock.patch.object(argparse.ArgumentParser, "parse_known_args", found_parser),
-            mock.patch("sys.argv", [command]),
-        ):
+        with mock.patch("sf.cli.parse_flags", found), mock.patch("sys.argv", [command]):
             getattr(importlib.import_module(module), function)()
     except _Found as carrier:
         return carrier.args
@@ -89,11 +78,12 @@ def page() -> str:
     parts = [_HEAD]
     for command in entry_points():
         flags, description = flags_of(command)
-        parts.append(f"## {command}\n")
-        if isinstance(flags, argparse.ArgumentParser):
-            parts += [f"```text\n{description.strip()}\n```\n", _table(_HEADS, [*_rows_of_parser(flags)])]
-        else:
-            parts += [f"{_escaped(description)}\n", *_sections(flags)]
+        is_drawn = "\n" in description
+        parts += [
+            f"## {command}\n",
+            f"```text\n{description.strip()}\n```\n" if is_drawn else f"{_escaped(description)}\n",
+        ]
+        parts += _sections(flags)
     names_of: dict[str, list[str]] = {}  # by what they set
     for name in presets.preset_names():
         flags = ", ".join(f"`{flag} {_plain(value)}`" for flag, value in presets.load(name).items())
@@ -112,7 +102,9 @@ def _sections(kind: type) -> Iterator[str]:
         yield _table(_HEADS, rows)
     for field in dataclasses.fields(kind):
         component = hints[field.name]
-        if dataclasses.is_dataclass(component):
+        if component is Config:
+            yield "And every flag of [sf-train](#sf-train).\n"
+        elif dataclasses.is_dataclass(component):
             yield f"### {field.name}\n\n{_escaped(component.__doc__)}\n"
             yield from _sections(component)
 
@@ -127,17 +119,6 @@ def _row(field: dataclasses.Field, hint: Any, meaning: str) -> tuple[str, ...]:
     if field.default == _ENDLESS:
         default = "endless"
     return f"`{name}`", _values(hint), default, _escaped(meaning)
-
-
-def _rows_of_parser(parser: argparse.ArgumentParser) -> Iterator[tuple[str, ...]]:
-    for action in parser._actions:
-        if action.dest == "help":
-            continue
-        default = "" if action.default is None else f"`{_plain(action.default)}`"
-        values = "" if action.nargs == 0 else _values(action.type or str)
-        if action.choices:
-            values = ", ".join(f"`{choice}`" for choice in action.choices)
-        yield f"`--{action.dest}`", values, default, _escaped(action.help)
 
 
 def _values(hint: Any) -> str:

@@ -6,6 +6,7 @@ The parser and its help are made by tyro from the dataclasses of `sf.config`.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,12 +35,19 @@ def parse(
     defaults: flags that go before those of the command line.
     """
     args = list(sys.argv[1:] if argv is None else argv)
+    description = "Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8"
+    return parse_flags(Config, prog, description, args, starting_config(args, defaults))
+
+
+def starting_config(args: Sequence[str], defaults: Mapping[str, Any] | None = None) -> Config:
+    """What applies where `args` name nothing: the run that is resumed, or a preset.
+
+    Ends the process with status 2 where they do not go with it.
+    """
     try:
-        starting_point = make_config(**{**(defaults or {}), **_early(args)})
+        return make_config(**{**(defaults or {}), **_early(list(args))})
     except ValueError as error:
         fail(str(error))
-    description = "Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8"
-    return parse_flags(Config, prog, description, args, starting_point)
 
 
 def parse_flags(
@@ -64,6 +72,28 @@ def parse_flags(
         )
     except ValueError as error:  # tyro before 1.0.16 reports a rule of a part of `kind`, but not one of `kind` itself
         fail(str(error))
+
+
+def parse_bool(text: str) -> bool:
+    """true, also written True, 1, yes; false likewise. Raises ValueError for anything else."""
+    values = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if text.lower() not in values:
+        raise ValueError(f"{text!r} is neither true nor false")
+    return values[text.lower()]
+
+
+def arguments(flags: Mapping[str, Any]) -> list[str]:
+    """Flags by name, as the words of a command line."""
+    return [word for name, value in flags.items() for word in (f"--{name}", *words(value))]
+
+
+def words(value: Any) -> list[str]:
+    """A value as one types it behind its flag."""
+    if isinstance(value, Mapping):
+        return [json.dumps(value, default=str)]
+    if isinstance(value, list | tuple):
+        return [word for item in value for word in words(item)]
+    return [str(value).lower() if isinstance(value, bool) else str(value)]
 
 
 def fail(message: str) -> NoReturn:
@@ -130,20 +160,13 @@ def _early(args: list[str]) -> dict[str, str]:
 def _lowercase_booleans(
     info: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec | None:
-    """`--async_rl false`, also written False, 0, no."""
+    """`--async_rl false`."""
     if info.type is not bool:
         return None
-    values = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-
-    def parse_one(args: list[str]) -> bool:
-        if args[0].lower() not in values:
-            raise ValueError(f"{args[0]!r} is neither true nor false")
-        return values[args[0].lower()]
-
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar="{true,false}",
-        instance_from_str=parse_one,
+        instance_from_str=lambda args: parse_bool(args[0]),
         is_instance=lambda value: isinstance(value, bool),
         str_from_instance=lambda value: [str(value).lower()],
     )

@@ -41,14 +41,15 @@ def main() -> None:
     flags = cli.parse_flags(CompletionFlags, "python -m sf.completion", "Completion of all commands for a shell.")
     directory = Path(flags.directory) if flags.directory else default_directory(flags.shell)
     env_names = list_envs.find(None)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for command in commands():
-            path = directory / _FILE_NAMES[flags.shell].format(command.name)
-            path.write_text(mend(tyro_script(command, flags.shell), env_names))
-            print(path)
-    except OSError as error:
-        cli.fail(f"directory is {str(directory)!r}: {error}: name another --directory")
+    with cli.exit_status():
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            for command in commands():
+                path = directory / _FILE_NAMES[flags.shell].format(command.name)
+                path.write_text(mend(tyro_script(command, flags.shell), env_names))
+                print(path)
+        except OSError as error:
+            raise ValueError(f"directory is {str(directory)!r}: {error}: name another --directory") from None
 
 
 def commands() -> list[EntryPoint]:
@@ -74,7 +75,9 @@ def _mended(table: dict[str, Any], env_names: list[str]) -> dict[str, Any]:
     options = []
     for option in table["options"]:
         mended = {**option, "description": " ".join(option["description"].split())}
-        if mended["description"].startswith("{true,false}"):
+        if mended["description"].startswith("[{true,false}]"):  # a flag may follow it
+            mended |= {"type": "flag"}
+        elif mended["description"].startswith("{true,false}"):
             mended |= {"type": "choice", "choices": ["true", "false"]}
         elif "--env" in mended["flags"]:
             mended |= {"type": "choice", "choices": env_names}

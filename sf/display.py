@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.live import Live
 
 from sf import display_panel
-from sf.display_panel import Curve, Target, clock, number
+from sf.display_panel import Curve, Target
 from sf.progress import Outlook
+from sf.readable import clock, number
 
 _SAID_AGAIN = 50  # lines, where a terminal was resized
 

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from sf.bottleneck import Load
 from sf.progress import Outlook
+from sf.readable import clock, number, rounded
 
 _MAX_WIDTH = 110  # wider lines are hard to read
 _CURVE_WIDTH = 24
@@ -212,10 +213,10 @@ def _policies(record: dict[str, Any], outlook: Outlook) -> Table:
             str(policy_id),
             number(own["true_objective"]),
             number(own["mean_return"]),
-            _rounded(own["env_steps"] or 0),
+            rounded(own["env_steps"] or 0),
             "-" if rate is None else f"{rate:.3g}",
             _percent(own["learner/busy_share"] or 0.0),
-            "-" if event is None else f"{event.what} at {_rounded(event.env_steps)}",
+            "-" if event is None else f"{event.what} at {rounded(event.env_steps)}",
         )
     return table
 
@@ -226,23 +227,6 @@ def _ranked(record: dict[str, Any], num_policies: int) -> Iterable[int]:
         return float("-inf") if objective is None else objective
 
     return sorted(range(num_policies), key=score, reverse=True)
-
-
-def clock(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    whole = int(seconds)
-    return f"{whole // 3600}:{whole % 3600 // 60:02d}:{whole % 60:02d}"
-
-
-def number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.2f}"
-
-
-def _rounded(steps: int) -> str:
-    if steps >= 1_000_000:
-        return f"{steps / 1e6:.1f}M"
-    return f"{steps / 1e3:.0f}k" if steps >= 1_000 else str(steps)
 
 
 def _percent(share: float) -> str:

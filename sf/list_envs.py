@@ -72,22 +72,25 @@ class Description:
 
 
 def main() -> None:
-    """Print the list; end with 2 where nothing matches."""
+    """Print the list; end with 0, 2 where nothing matches, 130 after Ctrl-C."""
     flags = cli.parse_flags(ListEnvsFlags, "sf-envs", "List environments. Example: sf-envs doom")
-    try:
-        matches = find(flags.pattern, flags.family)
-        if flags.json:
-            described = [as_json(each) for each in describe_all(matches)]
-            print(json.dumps(described, indent=2))
-        elif len(matches) > MAX_DESCRIBED or (flags.pattern is None and flags.family is None):
-            _print_names(matches)
-        else:
-            _print_descriptions(describe_all(matches))
-        sys.stdout.flush()
-    except ValueError as error:
-        cli.fail(str(error))
-    except BrokenPipeError:  # whoever reads has seen enough: sf-envs | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with cli.exit_status():
+        try:
+            _list(flags)
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever reads has seen enough: sf-envs | head
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _list(flags: ListEnvsFlags) -> None:
+    matches = find(flags.pattern, flags.family)
+    if flags.json:
+        described = [as_json(each) for each in describe_all(matches)]
+        print(json.dumps(described, indent=2))
+    elif len(matches) > MAX_DESCRIBED or (flags.pattern is None and flags.family is None):
+        _print_names(matches)
+    else:
+        _print_descriptions(describe_all(matches))
 
 
 def find(pattern: str | None, family: str | None = None) -> list[str]:

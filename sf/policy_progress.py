@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-_ENOUGH_EPISODES = 0.5  # of `stats_avg`
+
+def enough_episodes(stats_avg: int) -> float:
+    """For the mean of the latest `stats_avg` of a policy to say something: the first to end are the shortest."""
+    return stats_avg / 2
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,9 @@ class PolicyProgress:
 
     @property
     def has_enough_episodes(self) -> bool:
-        """For their mean to say something: the first to end are the shortest."""
+        """For their mean to say something."""
         assert self.episodes.maxlen is not None
-        return len(self.episodes) >= self.episodes.maxlen * _ENOUGH_EPISODES
+        return len(self.episodes) >= enough_episodes(self.episodes.maxlen)
 
     @property
     def has_all_episodes(self) -> bool:
@@ -58,7 +61,7 @@ class PolicyProgress:
 def episode_means(episodes: Collection[list]) -> dict[str, Any]:
     """Over finished episodes: return, steps, frames, stats."""
     if not episodes:
-        return {"mean_return": None, "mean_episode_steps": None}
+        return {"mean_return": None, "mean_episode_steps": None, "episodes_in_mean": 0}
     returns = [episode[0] for episode in episodes]
     means = {
         "mean_return": float(np.mean(returns)),
@@ -67,6 +70,7 @@ def episode_means(episodes: Collection[list]) -> dict[str, Any]:
         "max_return": float(np.max(returns)),
         "mean_episode_steps": float(np.mean([episode[1] for episode in episodes])),
         "mean_episode_frames": float(np.mean([episode[2] for episode in episodes])),
+        "episodes_in_mean": len(episodes),
     }
     for name in sorted({name for episode in episodes for name in episode[3]}):
         means[f"stats/{name}"] = float(np.mean([episode[3][name] for episode in episodes if name in episode[3]]))

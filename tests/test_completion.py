@@ -23,7 +23,7 @@ def completed(bash_file, *words):
     answer = """
         source "$1"; shift
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-        registered=$(complete -p sf-train); registered=${registered#*-F }
+        registered=$(complete -p "$1"); registered=${registered#*-F }
         ${registered%% *}
         printf '%s\\n' "${COMPREPLY[@]}"
     """
@@ -50,6 +50,13 @@ def test_flags_of_every_component_are_completed(bash_file):
 )
 def test_values_are_completed(bash_file, words, values):
     assert completed(bash_file, "sf-train", *words) == values
+
+
+def test_behind_a_switch_that_needs_no_value_the_next_flag_is_completed(tmp_path):
+    bench = EntryPoint("sf-bench", "sf.bench.command:main", "console_scripts")
+    path = tmp_path / "sf-bench"
+    path.write_text(completion.mend(completion.tyro_script(bench, "bash"), ["doom_basic"]))
+    assert completed(path, "sf-bench", "--autotune", "--num_wor") == ["--num_workers"]
 
 
 def test_a_script_without_the_table_stays_as_it_is():

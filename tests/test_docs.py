@@ -24,6 +24,7 @@ from untrained import untrained
 import sf.api
 from envs import describe
 from sf import checkpoint, make_config
+from sf.bench.command import BenchFlags
 from sf.config import Config
 from sf.plan import make_plan
 from sf.run_dir import RunDir
@@ -107,6 +108,7 @@ def test_every_command_parses_and_every_run_could_start(text, tmp_path):
     program = COMMANDS[text][0]
     assert program == "python" or program in PROGRAMS, f"{program} is no command of pyproject.toml"
     told = parsed(COMMANDS[text], tmp_path)
+    told = told.config if isinstance(told, BenchFlags) else told
     if isinstance(told, Config) and not is_users_own(told.run.env):
         make_plan(told.replace(device="cpu"))  # a known environment, a network and numbers that fit
 

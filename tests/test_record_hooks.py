@@ -153,6 +153,9 @@ def test_early_stopping_in_the_documentation_stops_where_returns_rise_no_more(mo
     assert cli.parse(["--env", told.pop("env")])  # the rest are flags, too
     stop = told.pop("on_record")
     assert set(told) <= set(sf.Config().flat())
-    returns = [None, 1.0, 3.0, 2.0, 3.0, 4.0, 4.0, 3.5, 4.0]
-    answers = [stop({"env_steps": 40_000 * i, "mean_return": value}) for i, value in enumerate(returns)]
-    assert answers == [False] * 8 + [True]  # 120,000 steps after the first 4.0
+    returns = [(None, 0), (9.0, 1), (1.0, 100), *((value, 100) for value in (3.0, 2.0, 3.0, 4.0, 4.0, 3.5, 4.0))]
+    answers = [
+        stop({"env_steps": 40_000 * i, "mean_return": mean, "episodes_in_mean": num})
+        for i, (mean, num) in enumerate(returns)
+    ]
+    assert answers == [False] * 9 + [True]  # 120,000 steps after the first 4.0

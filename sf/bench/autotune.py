@@ -23,16 +23,19 @@ NOTABLE = 1.03  # a ratio of frames per second that is more than noise
 
 @dataclass
 class Search:
-    """The trials of a hill climb. fps: by settings; None where they do not work."""
+    """The trials of a hill climb.
 
-    measure: Callable[[Settings], float | None]
+    measure: frames per second, or ValueError where the settings do not work, which is None among the trials.
+    """
+
+    measure: Callable[[Settings], float]
     is_time_up: Callable[[], bool]
     trials: list[tuple[Settings, float | None]] = field(default_factory=list)
 
     def climb(self, start: Settings, names: Iterable[str]) -> Settings:
-        """The best settings found from `start` on, changing those in `names`."""
+        """The best settings found from `start` on, changing those in `names`. Raises ValueError where `start` fails."""
         best = start
-        self._try(start)
+        self.trials.append((start, self.measure(start)))
         found_better = True
         while found_better and not self.is_time_up():
             found_better = False
@@ -46,8 +49,8 @@ class Search:
         return best
 
     def confirm(self, start: Settings, best: Settings) -> float | None:
-        """Measure both again, in turn; the ratio of the best to the start."""
-        pair = [self.measure(settings) for settings in (start, best)]
+        """Measure both again, in turn; the ratio of the best to the start, None where one does not work any more."""
+        pair = [self._fps_of(settings) for settings in (start, best)]
         return None if not pair[0] or not pair[1] else pair[1] / pair[0]
 
     def _follow(self, best: Settings, name: str, factor: float) -> Settings:
@@ -57,15 +60,18 @@ class Search:
             changed = {**best, name: value}
             if value < 1 or self._was_tried(changed):
                 break
-            if (self._try(changed) or 0.0) < NOTABLE * (self._fps(best) or 0.0):
+            fps = self._fps_of(changed)
+            self.trials.append((changed, fps))
+            if not fps or fps < NOTABLE * (self._fps(best) or 0.0):
                 break
             best = changed
         return best
 
-    def _try(self, settings: Settings) -> float | None:
-        fps = self.measure(settings)
-        self.trials.append((settings, fps))
-        return fps
+    def _fps_of(self, settings: Settings) -> float | None:
+        try:
+            return self.measure(settings)
+        except ValueError:
+            return None
 
     def _was_tried(self, settings: Settings) -> bool:
         return any(dict(tried) == dict(settings) for tried, _ in self.trials)

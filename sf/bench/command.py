@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+import math
 import os
 import shlex
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import tyro
 from rich.console import Console
 from rich.table import Table
 
-from sf import cli
+from sf import cli, output_file
+from sf.config import Config
 
 if TYPE_CHECKING:
     from sf.bench.autotune import Search, Settings
-    from sf.config import Config
     from sf.plan import Plan
+
+Layer = Literal["simulation", "sampler", "inference", "training"]
 
 _DESCRIPTION = """\
 Frames per second of each layer of the system, measured in turn on this machine:
@@ -33,40 +38,82 @@ Frames per second of each layer of the system, measured in turn on this machine:
   training     everything
 
 With --autotune: tries numbers of workers, environments, policy workers and batch sizes, and prints the fastest command.
-Any flag of sf-train may follow; what is given so is not tuned.
+Any flag of sf-train may be given as well; what is given so is not tuned.
 
   sf-bench --env doom_battle --num_workers 2 --num_envs_per_worker 16
   sf-bench --env doom_battle --autotune
 """
-_LAYERS = ("simulation", "sampler", "inference", "training")
 _WIDTH = 120
+
+_Switch = Annotated[
+    bool,
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs=(0, 1),
+        metavar="[{true,false}]",
+        instance_from_str=lambda args: cli.parse_bool(args[0]) if args else True,
+        is_instance=lambda value: isinstance(value, bool),
+        str_from_instance=lambda value: [str(value).lower()],
+    ),
+]
+"""True where it is named without a value."""
+
+
+@dataclass(frozen=True)
+class BenchFlags:
+    """What is measured, and how long."""
+
+    seconds: float | None = None
+    """Measured time of a layer in a round, or of a trial. Default: 20, or 5."""
+
+    rounds: int = 3
+    """How often each layer is measured."""
+
+    layers: tuple[Layer, ...] = ("simulation", "sampler", "inference", "training")
+    """Those that are measured."""
+
+    autotune: _Switch = False
+    """Look for the fastest settings."""
+
+    budget_s: float = 120.0
+    """How long to look for them, in seconds."""
+
+    json: Path | None = None
+    """Write the result here, too."""
+
+    config: Config = field(default_factory=Config)
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "budget_s"):
+            value = getattr(self, name)
+            if value is not None and not 0.0 < value < math.inf:
+                raise ValueError(f"{name} is {value}: a number of seconds above 0")
+        if self.rounds < 1:
+            raise ValueError(f"rounds is {self.rounds}: at least 1")
+        if not self.layers:
+            raise ValueError(f"layers is empty: name some of {', '.join(typing.get_args(Layer))}")
 
 
 def main() -> None:
     """Measure and print; end with 0, 1 after a failure, 2 after a user's mistake, 130 after Ctrl-C."""
-    parser = argparse.ArgumentParser(
-        prog="sf-bench",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,  # what is misspelt is for the parser of sf-train to name
-    )
-    parser.add_argument("--seconds", type=float, help="measured time of a layer in a round, or of a trial (20, or 5)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each layer is measured (3)")
-    parser.add_argument("--layers", nargs="+", default=list(_LAYERS), choices=list(_LAYERS))
-    parser.add_argument("--autotune", action="store_true", help="look for the fastest settings")
-    parser.add_argument("--budget_s", type=float, default=120.0, help="how long to look for them, in seconds (120)")
-    parser.add_argument("--json", type=Path, help="write the result here, too")
-    own, flags = parser.parse_known_args()
+    args = sys.argv[1:]
     with cli.exit_status(), tempfile.TemporaryDirectory() as train_dir:
-        config = cli.parse([*flags, "--train_dir", train_dir, "--experiment", "bench"], prog="sf-bench")
-        config = config.replace(restart_behavior="overwrite", summaries_every_sec=1e6, save_every_sec=1e6)
-        result = (
-            _autotune(config, flags, own.seconds or 5.0, own.budget_s)
-            if own.autotune
-            else _measure_layers(config, own.layers, own.seconds or 20.0, own.rounds)
+        where = {"train_dir": train_dir, "experiment": "bench"}
+        start = cli.starting_config([*args, *cli.arguments(where)])
+        flags = cli.parse_flags(BenchFlags, "sf-bench", _DESCRIPTION, args, BenchFlags(config=start))
+        if flags.json is not None:
+            output_file.require_writable("json", flags.json)
+        named = {word.lstrip("-").split("=")[0].replace("-", "_") for word in args if word.startswith("--")}
+        given = {name: value for name, value in flags.config.flat().items() if name in named}
+        config = flags.config.replace(
+            **where, restart_behavior="overwrite", summaries_every_sec=1e6, save_every_sec=1e6
         )
-    if own.json:
-        own.json.write_text(json.dumps({"flags": flags, "cores": os.cpu_count(), **result}, indent=2) + "\n")
+        if flags.autotune:
+            result = _autotune(config, given, flags.seconds or 5.0, flags.budget_s)
+        else:
+            result = _measure_layers(config, flags.layers, flags.seconds or 20.0, flags.rounds)
+        if flags.json is not None:
+            result = {"flags": cli.arguments(given), "cores": os.cpu_count(), **result}
+            output_file.write("json", flags.json, f"{json.dumps(result, indent=2)}\n".encode())
 
 
 def _measure_layers(config: Config, layers: Sequence[str], seconds: float, rounds: int) -> dict[str, Any]:
@@ -84,26 +131,26 @@ def _measure_layers(config: Config, layers: Sequence[str], seconds: float, round
     return {"results": results}
 
 
-def _autotune(config: Config, flags: Sequence[str], seconds: float, budget_s: float) -> dict[str, Any]:
+def _autotune(config: Config, given: Mapping[str, Any], seconds: float, budget_s: float) -> dict[str, Any]:
+    """given: flags that stay as they are."""
     from sf.bench.autotune import TUNED, Search, settings_of  # noqa: PLC0415
     from sf.bench.layers import LAYERS  # noqa: PLC0415
     from sf.plan import make_plan  # noqa: PLC0415
     from sf.supervisor import ChildError  # noqa: PLC0415
 
-    def measure(settings: Settings) -> float | None:
+    def measure(settings: Settings) -> float:
         try:
-            plan = make_plan(config.replace(**settings))
-            fps = LAYERS["training"](plan, seconds)["fps"]
+            fps = LAYERS["training"](make_plan(config.replace(**settings)), seconds)["fps"]
         except (ValueError, ChildError) as error:
-            _say(f"{_flags(settings)}: does not work ({error})")
-            return None
-        _say(f"{_flags(settings)}: {fps:,.0f} frames/s")
+            sentence = str(error).partition("\n")[0]  # without the traceback
+            _say(f"{shlex.join(cli.arguments(settings))}: does not work ({sentence})")
+            raise ValueError(sentence) from None
+        _say(f"{shlex.join(cli.arguments(settings))}: {fps:,.0f} frames/s")
         return fps
 
     started_at = time.monotonic()
     search = Search(measure, lambda: time.monotonic() - started_at > budget_s)
     start = settings_of(config, make_plan(config).num_workers)
-    given = {word.lstrip("-").split("=")[0].replace("-", "_") for word in flags if word.startswith("--")}
     names = [name for name in TUNED if name not in given]
     best = search.climb(start, names)
     ratio = None if best is start else search.confirm(start, best)
@@ -111,7 +158,7 @@ def _autotune(config: Config, flags: Sequence[str], seconds: float, budget_s: fl
         _say(f"what seemed to be faster was noise ({ratio:.2f} times the start, measured again in turn)")
         best, ratio = start, None
     _print_trials(search, best)
-    command = shlex.join(["sf-train", *flags, *_flags({name: best[name] for name in names}).split()])
+    command = shlex.join(["sf-train", *cli.arguments({**given, **{name: best[name] for name in names}})])
     if ratio is not None:
         print(f"{ratio:.2f} times the speed of the start, measured again in turn:")
     print(f"\n{command}\n", flush=True)
@@ -149,10 +196,6 @@ def _print_trials(search: Search, best: Settings) -> None:
     for settings, fps in sorted(search.trials, key=lambda trial: -(trial[1] or 0.0)):
         table.add_row(*map(str, settings.values()), "-" if fps is None else f"{fps:,.0f}")
     Console(width=_WIDTH).print(table)
-
-
-def _flags(settings: Settings) -> str:
-    return " ".join(f"--{name} {value}" for name, value in settings.items())
 
 
 def _say(line: str) -> None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import time
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from multiprocessing.synchronize import Barrier
 from typing import Any
 
 import numpy as np
@@ -13,28 +21,68 @@ import envs
 from envs import ActionSpec, StepResult
 from envs.observations import obs_arrays
 from sf.plan import Plan
+from sf.processes import die_with_creator
 
 _WARMUP_S = 1.0
 
 
 def simulate(plan: Plan, seconds: float) -> dict[str, Any]:
-    """Frames per second (`fps`) of one pinned process a worker."""
+    """Frames per second (`fps`) of one pinned process a worker.
+
+    Raises RuntimeError where one fails, with what it said; the others are ended.
+    """
     context = multiprocessing.get_context("spawn")  # the fork server is the trainer's
     barrier = context.Barrier(plan.num_workers)
-    results = context.SimpleQueue()
-    loops = [
-        context.Process(target=_simulation_loop, args=(plan, i, seconds, barrier, results))
-        for i in range(plan.num_workers)
-    ]
-    for loop in loops:
-        loop.start()
-    frames_per_second = sum(results.get() for _ in loops)
-    for loop in loops:
-        loop.join()
-    return {"fps": frames_per_second}
+    loops: dict[Connection, SpawnProcess] = {}  # by where its result arrives
+    try:
+        for worker_idx in range(plan.num_workers):
+            results, end_of_child = context.Pipe(duplex=False)
+            loop = context.Process(target=_run, args=(plan, worker_idx, seconds, barrier, end_of_child))
+            loop.start()
+            end_of_child.close()
+            loops[results] = loop
+        return {"fps": sum(_results(loops))}
+    finally:
+        for results, loop in loops.items():
+            loop.terminate()
+            loop.join()
+            results.close()
 
 
-def _simulation_loop(plan: Plan, worker_idx: int, seconds: float, barrier: Any, results: Any) -> None:
+def _results(loops: Mapping[Connection, SpawnProcess]) -> Iterator[float]:
+    """Of each, as they come."""
+    waiting = dict(loops)
+    while waiting:
+        ready = connection.wait([*waiting, *(loop.sentinel for loop in waiting.values())])
+        for results, loop in list(waiting.items()):
+            if results in ready or loop.sentinel in ready:
+                del waiting[results]
+                said = _said(results, loop)
+                if isinstance(said, str):
+                    raise RuntimeError(f"the simulation failed: {said}")
+                yield said
+
+
+def _said(results: Connection, loop: SpawnProcess) -> float | str:
+    """Its result, or what went wrong."""
+    with suppress(EOFError):
+        if results.poll():
+            return results.recv()
+    loop.join()
+    return f"{loop.name} ended with exit code {loop.exitcode}"
+
+
+def _run(plan: Plan, worker_idx: int, seconds: float, barrier: Barrier, results: Connection) -> None:
+    """Body of a process: sends frames per second, or what went wrong."""
+    die_with_creator()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    try:
+        results.send(_frames_per_second(plan, worker_idx, seconds, barrier))
+    except Exception as error:
+        results.send(f"{error}\n\n{traceback.format_exc()}")
+
+
+def _frames_per_second(plan: Plan, worker_idx: int, seconds: float, barrier: Barrier) -> float:
     config = plan.config
     core = plan.core_of(worker_idx)
     if core is not None:
@@ -57,8 +105,8 @@ def _simulation_loop(plan: Plan, worker_idx: int, seconds: float, barrier: Any, 
             measured_from, steps = now, 0
         group.step(*random_actions(rng, action, num_actors), obs, result)
         steps += num_actors
-    results.put(steps * plan.spec.frameskip / (now - measured_from))
     group.close()
+    return steps * plan.spec.frameskip / (now - measured_from)
 
 
 def random_actions(rng: np.random.Generator, action: ActionSpec, count: int) -> tuple[np.ndarray, np.ndarray]:

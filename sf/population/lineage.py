@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from sf.readable import rounded
+
 _SHOWN_ANCESTORS = 5  # in a sentence
 
 
@@ -70,7 +72,7 @@ def sentences(events: Iterable[Event]) -> list[str]:
 def lineage(policy_id: int, policies: Mapping[int, PolicyHistory]) -> str:
     """For example "policy 3 <- policy 1 at 2.0M <- start": it has had the weights of policy 1 since 2.0M env steps."""
     ancestors = policies[policy_id].ancestors
-    links = [f"policy {policy_id}", *(f"policy {a.policy_id} at {_rounded(a.env_steps)}" for a in ancestors)]
+    links = [f"policy {policy_id}", *(f"policy {a.policy_id} at {rounded(a.env_steps)}" for a in ancestors)]
     num_left_out = len(ancestors) - _SHOWN_ANCESTORS
     if num_left_out > 0:
         links[-num_left_out:] = [f"{num_left_out} more"]
@@ -107,9 +109,3 @@ def _changes(old: Mapping[str, float], new: Mapping[str, float]) -> str:
         elif value != old[name]:
             changes.append(f"{name} {old[name]:.4g} -> {value:.4g}")
     return ", ".join(changes)
-
-
-def _rounded(env_steps: int) -> str:
-    if env_steps >= 1_000_000:
-        return f"{env_steps / 1e6:.1f}M"
-    return f"{env_steps / 1e3:.0f}k" if env_steps >= 1_000 else str(env_steps)

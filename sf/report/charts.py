@@ -60,8 +60,9 @@ _THROUGHPUT: _Layout = {
 }
 _SHARES = ("Share of time at work", "Share of time waiting")
 _NOT_DRAWN = {
-    "env_steps", "env_frames", "seconds", "episodes", "std_return", "min_return", "max_return", "mean_episode_frames",
-    "train/num_samples", "train/policy_version",
+    "env_steps", "env_frames", "seconds", "episodes", "episodes_in_mean",
+    "std_return", "min_return", "max_return", "mean_episode_frames",
+    "train/num_samples", "train/policy_version", "eval/env_steps",
 }  # fmt: skip
 _SPREAD_OF = {"mean_return": "std_return"}  # drawn as a band around the former
 
@@ -73,7 +74,7 @@ class Chart:
     title: str
     metrics: tuple[str, ...]  # one for each line
     svg: Markup
-    hover: dict[str, Any]  # what report.js reads: the place of the axes within the drawing, and the values
+    hover: dict[str, Any]  # what report.js reads: the place of the axes within the drawing, and the values of each line
 
 
 def sections(run: Run, x: str) -> list[tuple[str, list[Chart]]]:
@@ -127,7 +128,8 @@ def _chart(run: Run, x: str, title: str, metrics: Mapping[str, str]) -> Chart | 
         if title in _SHARES:
             axis.set_ylim(0.0, 1.0)
     svg = inline_svg(figure, title)
-    return Chart(title, tuple(curves), svg, _hover(axis, {metrics[name]: c for name, c in curves.items()}, label, unit))
+    labels = [metrics[name] for name in curves]
+    return Chart(title, tuple(curves), svg, _hover(axis, labels, list(curves.values()), label, unit))
 
 
 def _draw_spread(axis: Axes, run: Run, x: str, name: str, unit: float) -> None:
@@ -145,8 +147,8 @@ def _thinned(line: Curve) -> Curve:
     return Curve(at, running_mean(line, at, at[1] - at[0]))
 
 
-def _hover(axis: Axes, curves: Mapping[str, Curve], label: str, unit: float) -> dict[str, Any]:
-    """All in shares of the drawing's width and height, from its upper left corner."""
+def _hover(axis: Axes, names: Sequence[str], curves: Sequence[Curve], label: str, unit: float) -> dict[str, Any]:
+    """names: of the curves. The box is in shares of the drawing's width and height, from its upper left corner."""
     box, (begin, end) = axis.get_position(), axis.get_xlim()
     return {
         "box": [_short(value) for value in (box.x0, 1.0 - box.y1, box.width, box.height)],
@@ -154,7 +156,7 @@ def _hover(axis: Axes, curves: Mapping[str, Curve], label: str, unit: float) -> 
         "label": label,
         "series": [
             {"name": name, "color": idx % len(PALETTE), "x": _rounded(line.x / unit), "y": _rounded(line.y)}
-            for idx, (name, line) in enumerate(curves.items())
+            for idx, (name, line) in enumerate(zip(names, curves, strict=True))
         ],
     }
 

@@ -5,13 +5,17 @@ Shapes: R records of a run, S runs, P points of the common axis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import bisect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sf.report.runs import is_number
 
+_EVALUATION = re.compile(r"(policy_\d+/)?eval/")
 NUM_POINTS = 400  # of a line: more than one sees
 CONFIDENCE = "its 95 % confidence interval (Student's t)"
 
@@ -41,15 +45,44 @@ class Band(NamedTuple):
 
 
 def curve(records: Sequence[Mapping[str, Any]], x: str, y: str) -> Curve:
-    """The records that have both metrics. Where a run went back to a checkpoint, what it did after it is left out."""
+    """The records that have both metrics. Where a run went back to a checkpoint, what it did after it is left out.
+
+    An evaluation lies where the policy had the env steps that it was of, some time before its record.
+    """
+    evaluation = _EVALUATION.match(y)
+    places = _evaluated(records, x, evaluation[1] or "") if evaluation else (record.get(x) for record in records)
     points: list[tuple[float, float]] = []
-    for record in records:
-        if is_number(record.get(x)) and is_number(record.get(y)):
-            while points and points[-1][0] >= record[x]:
+    for record, place in zip(records, places, strict=True):
+        if not is_number(place):
+            continue
+        while points and points[-1][0] > place:
+            points.pop()
+        if is_number(record.get(y)):
+            if points and points[-1][0] == place:
                 points.pop()
-            points.append((record[x], record[y]))
+            points.append((place, record[y]))
     table = np.array(points, dtype=np.float64).reshape(-1, 2)
     return Curve(table[:, 0], table[:, 1])
+
+
+def _evaluated(records: Sequence[Mapping[str, Any]], x: str, prefix: str) -> Iterator[float | None]:
+    """x of each record, or where it has an evaluation, x at the env steps of that.
+
+    prefix: of the metrics of the policy that was evaluated.
+    """
+    known: list[tuple[float, float]] = []  # env steps of the policy, and x
+    for record in records:
+        place, env_steps = record.get(x), record.get(f"{prefix}env_steps")
+        if is_number(place) and is_number(env_steps):
+            while known and known[-1][0] >= env_steps:
+                known.pop()
+            known.append((env_steps, place))
+        evaluated = record.get(f"{prefix}eval/env_steps")
+        if known and is_number(evaluated):
+            idx = bisect.bisect_left(known, evaluated, key=itemgetter(0))
+            (steps_before, before), (steps_after, after) = known[max(idx - 1, 0)], known[min(idx, len(known) - 1)]
+            place = float(np.interp(evaluated, [steps_before, steps_after], [before, after]))
+        yield place
 
 
 def running_mean(line: Curve, at: np.ndarray, window: float) -> np.ndarray:

@@ -6,13 +6,15 @@ import dataclasses
 import json
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from sf.config import Config
+from sf.readable import clock, count
 from sf.report.groups import shown
-from sf.report.runs import Run, is_number
+from sf.report.runs import Run, is_number, settled
 
 _SILENT_RECORDS = 5  # a run that has written nothing for the time of so many records is no longer running
 _SILENT_AT_LEAST_S = 60.0
@@ -72,20 +74,28 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
 def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
     """Name, value, and what more there is to say of each."""
     last = summary or run.records[-1]
-    returns = [record for record in [*run.records, last] if is_number(record.get("mean_return"))]
-    figures = [("frames", _count(last.get("env_frames")), f"{_count(last.get('env_steps'))} env steps")]
+    records = settled([*run.records, last], run.flags)
+    returns = [record for record in records if is_number(record.get("mean_return"))]
+    figures = [("frames", count(last.get("env_frames")), f"{count(last.get('env_steps'))} env steps")]
     if summary and summary.get("steady_env_frames_per_second"):
-        figures.append(("frames/s", _count(summary["steady_env_frames_per_second"]), "without start-up"))
+        figures.append(("frames/s", count(summary["steady_env_frames_per_second"]), "without start-up"))
     else:
-        figures.append(("frames/s", _count(last.get("env_frames_per_second")), "in the last record"))
+        figures.append(("frames/s", count(last.get("env_frames_per_second")), "in the last record"))
     figures.append(("wall time", clock(last.get("seconds") or 0.0), ""))
-    figures.append(("episodes", _count(last.get("episodes")), _faults(last)))
+    figures.append(("episodes", count(over_all_starts(records, "episodes")), _faults(records)))
     if returns:
         best, final = max(returns, key=lambda record: record["mean_return"]), returns[-1]
         spread = f"deviation {final['std_return']:.4g}" if is_number(final.get("std_return")) else ""
         figures.append(("last return", f"{final['mean_return']:.4g}", spread))
-        figures.append(("best return", f"{best['mean_return']:.4g}", f"at {_count(best.get('env_frames'))} frames"))
+        figures.append(("best return", f"{best['mean_return']:.4g}", f"at {count(best.get('env_frames'))} frames"))
     return figures
+
+
+def over_all_starts(records: Sequence[Mapping[str, Any]], name: str) -> float:
+    """What is counted from 0 on by every start of a run, over the whole run."""
+    counts = [record[name] for record in records if is_number(record.get(name))]
+    ends = [before for before, after in pairwise(counts) if after < before]
+    return sum([*ends, *counts[-1:]])
 
 
 def settings(run: Run) -> dict[str, list[Setting]]:
@@ -122,14 +132,6 @@ def system_rows(start: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in rows.items() if value]
 
 
-def clock(seconds: float) -> str:
-    """For example 1 h 02 min, 3 min 05 s or 42 s."""
-    whole = round(seconds)
-    if whole >= 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 60} min {whole % 60:02d} s" if whole >= 60 else f"{whole} s"
-
-
 def _log_hint(run: Run) -> str:
     """Runs of earlier versions have none."""
     return "; run.log has its last words" if run.directory.log.exists() else ""
@@ -147,11 +149,8 @@ def _has_reached_its_end(flags: Mapping[str, Any], summary: Mapping[str, Any]) -
     return any(flags[flag] is not None and summary.get(done, 0) >= flags[flag] for flag, done in ends.items())
 
 
-def _faults(record: Mapping[str, Any]) -> str:
+def _faults(records: Sequence[Mapping[str, Any]]) -> str:
     """What went wrong and was mended; empty where nothing did."""
-    counts = {"restarts": "processes replaced", "env_faults": "environments rebuilt"}
-    return ", ".join(f"{record[name]} {said}" for name, said in counts.items() if record.get(name))
-
-
-def _count(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
+    said = {"restarts": "processes replaced", "env_faults": "environments rebuilt"}
+    counts = {name: over_all_starts(records, name) for name in said}
+    return ", ".join(f"{count(num)} {said[name]}" for name, num in counts.items() if num)

@@ -34,8 +34,13 @@ class Line:
 
     @property
     def num_shared(self) -> int:
-        """Points of the axis that all runs reach."""
+        """Points of the axis that all runs reach; none where one ends before another begins."""
         return int((self.band.num_runs == len(self.runs)).sum())
+
+    @property
+    def last_shared(self) -> int:
+        """The last of them, else the first point of the axis."""
+        return max(self.num_shared - 1, 0)
 
 
 @dataclass(frozen=True)
@@ -92,10 +97,11 @@ def results(drawn: Sequence[Panel], x: str) -> list[str]:
     said = []
     for panel in drawn:
         for line in panel.lines:
-            at = max(line.num_shared - 1, 0)
+            at = line.last_shared
             low, high = line.band.low[at], line.band.high[at]
             interval = "" if math.isnan(low) else f" [{low:.4g}, {high:.4g}]"
-            runs = f"{len(line.runs)} run" + ("s" if len(line.runs) > 1 else "")
+            num_runs = line.band.num_runs[at]
+            runs = f"{num_runs} run" + ("s" if num_runs > 1 else "")
             what = ", ".join(part for part in (panel.env, panel.y, line.label) if part)
             said.append(f"{what}: {line.band.mean[at]:.4g}{interval} at {line.band.x[at]:,.0f} {x}, {runs}")
     return said
@@ -131,7 +137,7 @@ def _draw_panel(axis: Axes, panel: Panel, x: str, show_runs: bool) -> None:
         )
         color = drawn.get_color()
         if num_shared < len(at):
-            axis.plot(at[num_shared - 1 :], line.band.mean[num_shared - 1 :], color=color, linestyle=":")
+            axis.plot(at[line.last_shared :], line.band.mean[line.last_shared :], color=color, linestyle=":")
         axis.fill_between(at, line.band.low, line.band.high, color=color, alpha=0.2, linewidth=0)
         for run in line.runs if show_runs else ():
             axis.plot(run.x / unit, run.y, color=color, linestyle="-", linewidth=0.5, alpha=0.5)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sf.config import Config
 from sf.report.runs import Run
 
 NOT_THE_EXPERIMENT = frozenset(
@@ -17,7 +19,7 @@ NOT_THE_EXPERIMENT = frozenset(
         "train_for_env_steps", "train_for_env_frames", "train_for_seconds", "stop_at_return",
         "save_every_sec", "keep_checkpoints", "save_milestones_sec", "summaries_every_sec",
         "worker_timeout_s", "max_restarts", "restart_window_s",
-        "eval_every_env_steps", "eval_episodes", "eval_num_envs", "eval_deterministic", "save_best_every_sec",
+        *dataclasses.asdict(Config().evaluation), *dataclasses.asdict(Config().watch),
     }
 )  # fmt: skip
 """Settings in which the seeds of one experiment may differ: they say where, how long and how watched it runs."""

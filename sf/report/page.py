@@ -10,10 +10,9 @@ from typing import Literal
 
 import tyro
 
-from sf import cli
+from sf import cli, output_file
 from sf.report import extra
 from sf.report.runs import load
-from sf.run_dir import write_atomically
 
 _MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 _LARGEST_VIDEO = 64 * 2**20  # bytes: a third more in the page, and browsers get slow beyond
@@ -37,15 +36,12 @@ class ReportFlags:
 
 
 def main() -> None:
-    """Write the page, say where it is, and end with 0; with 2 after a user's mistake."""
+    """Write the page, say where it is; end with 0, 2 after a user's mistake, 130 after Ctrl-C."""
     description = "Make one HTML page of a run. Example: sf-report train_dir/doom_basic"
     flags = cli.parse_flags(ReportFlags, "sf-report", description)
-    try:
+    with cli.exit_status():
         extra.require()
-        out = report(flags)
-    except ValueError as error:
-        cli.fail(str(error))
-    print(out)
+        print(report(flags))
 
 
 def report(flags: ReportFlags) -> Path:
@@ -56,10 +52,7 @@ def report(flags: ReportFlags) -> Path:
     video = flags.video or newest_video(run.directory.path)
     page = render(run, flags.x, data_uri(video) if video else None, time.time())
     out = flags.out or run.directory.path / "report.html"
-    try:
-        write_atomically(out, page.encode())
-    except OSError as error:
-        raise ValueError(f"{out} cannot be written ({error.strerror}): name another --out") from None
+    output_file.write("out", out, page.encode())
     return out
 
 

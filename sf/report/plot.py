@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,7 +11,7 @@ import tyro
 
 from sf import cli
 from sf.report import extra
-from sf.report.runs import find, load
+from sf.report.runs import load_all
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class PlotFlags:
 
     y: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """What is drawn, any name in metrics.jsonl; again for another panel. A pattern in quotes is a line for each name
-    that matches: "policy_*/mean_return". Default: mean_return."""
+    that matches: "policy_*/mean_return"; * matches anything but /. Default: mean_return."""
 
     group_by: tuple[str, ...] = ()
     """Settings in which the runs of one line agree, the names in config.yaml; experiment makes a line of each run.
@@ -46,14 +47,12 @@ class PlotFlags:
 
 
 def main() -> None:
-    """Draw, say where each line ends, and end with 0; with 2 after a user's mistake."""
+    """Draw, say where each line ends; end with 0, 2 after a user's mistake, 130 after Ctrl-C."""
     description = "Draw learning curves. Example: sf-plot train_dir --out curves.pdf --x seconds"
     flags = cli.parse_flags(PlotFlags, "sf-plot", description)
-    try:
+    with cli.exit_status():
         extra.require()
         plot(flags)
-    except ValueError as error:
-        cli.fail(str(error))
 
 
 def plot(flags: PlotFlags) -> None:
@@ -64,7 +63,7 @@ def plot(flags: PlotFlags) -> None:
     if not flags.runs:
         raise ValueError("no run is named: for example sf-plot train_dir/doom_basic")
     drawn = figure.panels(
-        [load(path) for path in find(flags.runs)],
+        load_all(flags.runs, _say),
         flags.x,
         flags.y or ("mean_return",),
         flags.group_by,
@@ -72,6 +71,10 @@ def plot(flags: PlotFlags) -> None:
     )
     style.save(figure.draw(drawn, flags.x, flags.smooth, flags.show_runs), flags.out)
     print("\n".join([*figure.results(drawn, flags.x), str(flags.out)]))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,9 @@ of the policy that is the best at the end.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,6 +18,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from sf.population.lineage import Event, histories
 from sf.population.record import EVENTS, read_events
+from sf.report.curves import curve
 from sf.report.runs import read_records
 from sf.report.style import GOLD, PALETTE, house_style
 
@@ -32,17 +32,21 @@ class Evolution:
 
     events: list[Event]
     frames_per_step: float
-    curves: dict[int, np.ndarray]  # by policy id: [R, 2] frames and objective of each record, NaN where there is none
+    curves: dict[int, np.ndarray]  # by policy id: [R, 2] frames and objective of each record that has one
+
+    @property
+    def has_objective(self) -> bool:
+        """Whether any policy has: it takes some episodes."""
+        return any(len(line) for line in self.curves.values())
 
     @property
     def best(self) -> int:
         """The policy with the highest objective at the end."""
-        last = {idx: curve[~np.isnan(curve[:, 1]), 1][-1:] for idx, curve in self.curves.items()}
-        return max(last, key=lambda idx: last[idx].max(initial=-math.inf))
+        return max(self.curves, key=lambda idx: self.curves[idx][-1:, 1].max(initial=-math.inf))
 
 
 def load(directory: Path, objective: str) -> Evolution:
-    """Raises ValueError where the directory holds no population run, or nothing of that objective."""
+    """Raises ValueError where the directory holds no population run."""
     if not (directory / EVENTS).is_file() or not (directory / "metrics.jsonl").is_file():
         raise ValueError(
             f"{directory} is no run of a population (it has no {EVENTS}, or no metrics.jsonl): name the directory of a "
@@ -52,14 +56,17 @@ def load(directory: Path, objective: str) -> Evolution:
     records = read_records(directory / "metrics.jsonl")
     scale = max((r["env_frames"] / r["env_steps"] for r in records if r["env_steps"]), default=1.0) / _MILLION
     policy_ids = sorted({event.policy_id for event in events})
-    curves = {policy_id: _curve(records, f"policy_{policy_id:02d}/", objective, scale) for policy_id in policy_ids}
-    if all(np.isnan(curve[:, 1]).all() for curve in curves.values()):
-        raise ValueError(f"{directory / 'metrics.jsonl'} has no policy_00/{objective} yet: wait, or name another --y")
+    curves = {}
+    for policy_id in policy_ids:
+        own = curve(records, f"policy_{policy_id:02d}/env_steps", f"policy_{policy_id:02d}/{objective}")
+        curves[policy_id] = np.stack([own.x * scale, own.y], axis=1)
     return Evolution(events, scale, curves)
 
 
 def draw(run: Evolution, objective: str, hyperparameters: Sequence[str] = ()) -> Figure:
-    """Raises ValueError for a hyperparameter that the population does not have."""
+    """Raises ValueError for a hyperparameter that the population does not have, and where nothing is recorded yet."""
+    if not run.has_objective:
+        raise ValueError(f"metrics.jsonl has no policy_00/{objective} yet: wait, or name another --y")
     names = list(hyperparameters) or _varied(run.events)
     unknown = set(names) - run.events[0].hyperparameters.keys()
     if unknown:
@@ -77,19 +84,6 @@ def draw(run: Evolution, objective: str, hyperparameters: Sequence[str] = ()) ->
     return figure
 
 
-def _curve(records: Sequence[Mapping[str, Any]], prefix: str, objective: str, frames_per_step: float) -> np.ndarray:
-    points: list[tuple[float, float]] = []
-    for record in records:
-        if record.get(f"{prefix}env_steps") is None:
-            continue
-        frames = record[f"{prefix}env_steps"] * frames_per_step
-        while points and points[-1][0] >= frames:  # a killed run goes on from its checkpoint
-            points.pop()
-        value = record.get(f"{prefix}{objective}")
-        points.append((frames, math.nan if value is None else value))
-    return np.array(points).reshape(-1, 2)
-
-
 def _varied(events: list[Event]) -> list[str]:
     return [name for name in events[0].hyperparameters if len({event.hyperparameters[name] for event in events}) > 1]
 
@@ -97,9 +91,9 @@ def _varied(events: list[Event]) -> list[str]:
 def _draw_objective(axis: Axes, run: Evolution, objective: str, colors: dict[int, str]) -> None:
     lineage = _lineage_of(run.best, run)
     axis.plot(*lineage.T, color=GOLD, alpha=0.5, linewidth=7, solid_capstyle="butt", label="lineage of the best")
-    for policy_id, curve in run.curves.items():
+    for policy_id, line in run.curves.items():
         replacements = _replacements(policy_id, run)
-        pieces = np.split(curve, np.searchsorted(curve[:, 0], [frames for frames, _ in replacements], side="right"))
+        pieces = np.split(line, np.searchsorted(line[:, 0], [frames for frames, _ in replacements], side="right"))
         for (frames, event), idx in zip(replacements, range(len(pieces) - 1), strict=True):
             assert event.objective is not None
             assert event.copied_objective is not None
@@ -151,7 +145,7 @@ def _lineage_of(policy_id: int, run: Evolution) -> np.ndarray:
 
 def _draw_hyperparameter(axis: Axes, run: Evolution, name: str, colors: dict[int, str]) -> None:
     label = name
-    for policy_id, curve in run.curves.items():
+    for policy_id, line in run.curves.items():
         events = [event for event in run.events if event.policy_id == policy_id]
         values = np.array([event.hyperparameters[name] for event in events])
         if name == "gamma":  # its mutations scale the horizon
@@ -159,7 +153,7 @@ def _draw_hyperparameter(axis: Axes, run: Evolution, name: str, colors: dict[int
         elif (values < 0).all():
             label, values = f"-{name}", -values
         frames = _frames(events, run)
-        end = max(frames[-1], curve[-1, 0]) if len(curve) else frames[-1]
+        end = max(frames[-1], line[-1, 0]) if len(line) else frames[-1]
         axis.step([*frames, end], [*values, values[-1]], where="post", color=colors[policy_id], linewidth=1.2)
     axis.set_yscale("log")
     low, high = axis.get_ylim()  # often less than a decade, where a log axis has hardly a number by default

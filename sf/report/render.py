@@ -8,11 +8,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sf.population.lineage import sentences
-from sf.population.record import EVENTS, read_events
+from sf.population.record import EVENTS
 from sf.report import charts, facts, population
 from sf.report.inline_svg import inline_svg
 from sf.report.runs import Run
 from sf.system_info import read_starts
+
+_OBJECTIVE = "true_objective"  # by which policies are ranked
 
 
 def render(run: Run, x: str, video: str | None, now: float) -> str:
@@ -44,9 +46,6 @@ def _population(run: Run) -> dict[str, Any] | None:
     directory = run.directory.path
     if not (directory / EVENTS).exists():
         return None
-    picture = None
-    if run.matching("policy_*/true_objective"):
-        picture = inline_svg(
-            population.draw(population.load(directory, "true_objective"), "true_objective"), "population"
-        )
-    return {"svg": picture, "sentences": sentences(read_events(directory))}
+    evolution = population.load(directory, _OBJECTIVE)
+    picture = inline_svg(population.draw(evolution, _OBJECTIVE), "population") if evolution.has_objective else None
+    return {"svg": picture, "sentences": sentences(evolution.events)}

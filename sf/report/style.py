@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,8 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
+
+from sf import output_file
 
 FORMATS = (".png", ".svg", ".pdf")
 INK, GRID, GOLD = "#333333", "#dddddd", "#ffd700"
@@ -68,12 +71,10 @@ def require_format(out: Path) -> None:
 def save(figure: Figure, out: Path) -> None:
     """Write a picture, in the format that its name says. Raises ValueError where it cannot be written."""
     metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(out.suffix)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with house_style():
-            figure.savefig(out, metadata=metadata)
-    except OSError as error:
-        raise ValueError(f"{out} cannot be written ({error.strerror}): name another --out") from None
+    picture = io.BytesIO()
+    with house_style():
+        figure.savefig(picture, format=out.suffix[1:], metadata=metadata)
+    output_file.write("out", out, picture.getvalue())
 
 
 def x_unit(x: str, end: float) -> tuple[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +14,15 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from sf import cli, run_lock
+from sf.readable import number
+from sf.report.groups import shown
+from sf.run_dir import RunDir
 from sf.stopping import caught_signals
 from sf.sweep.grid import SweepRun, read_sweep
-from sf.sweep.results import Result, over_seeds, points, write_csv
+from sf.sweep.results import Result, over_seeds, points, require_same_settings, write_csv
 from sf.sweep.runner import SweepRunner
 
 if TYPE_CHECKING:
@@ -54,16 +59,17 @@ def main() -> None:
     flags = cli.parse_flags(
         SweepFlags, "sf-sweep", "Train with every combination of some flags. Example: sf-sweep sweep.yaml"
     )
-    try:
+    with cli.exit_status():
         raise SystemExit(_sweep(flags))
-    except ValueError as error:
-        cli.fail(str(error))
 
 
 def _sweep(flags: SweepFlags) -> int:
     directory = flags.train_dir / flags.sweep.stem
     runs = read_sweep(flags.sweep)
-    configs = [cli.parse(run.arguments(directory), prog=f"sf-sweep, {run.name}:") for run in runs]
+    anew = ("--restart_behavior", "overwrite")  # what the file says, whatever is there already
+    configs = [cli.parse([*run.arguments(directory), *anew], prog=f"sf-sweep, {run.name}:") for run in runs]
+    for run, config in zip(runs, configs, strict=True):
+        require_same_settings(run, config, RunDir(directory / run.name))
     places, runs = _shared_out(runs, configs, flags.parallel)
     if flags.dry_run:
         for run in runs:
@@ -85,7 +91,7 @@ def _sweep(flags: SweepFlags) -> int:
             console.print(f"{len(runs)} runs in {directory}, {places} at once", highlight=False)
             runner.run(signals)
         results = runner.results
-        console.print(_table(results))
+        console.print(results_table(results))
         console.print(f"every number of every run: {directory / 'results.csv'}", highlight=False)
         if signals.first is not None:
             console.print(f"the same command goes on: sf-sweep {flags.sweep}", highlight=False)
@@ -111,12 +117,21 @@ def _shared_out(
     return min(places, len(runs)), with_workers
 
 
-def _gpus(configs: Sequence[Config]) -> Sequence[int]:
-    """Numbers of the GPUs, where the runs use any and have one policy each: several spread over them by themselves."""
+def _gpus(configs: Sequence[Config]) -> Sequence[str]:
+    """Names of the GPUs, where the runs use any and have one policy each: several spread over them by themselves."""
     import torch  # noqa: PLC0415
 
     uses_one = all(config.run.device != "cpu" and config.population.num_policies == 1 for config in configs)
-    return range(torch.cuda.device_count()) if uses_one else ()
+    return gpu_names(torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES")) if uses_one else ()
+
+
+def gpu_names(num_gpus: int, visible: str | None) -> list[str]:
+    """What CUDA_VISIBLE_DEVICES may name: its own entries, numbers or UUIDs, where it is set to `visible`.
+
+    num_gpus: that CUDA sees; it reads the entries up to the first that is no GPU.
+    """
+    names = map(str, range(num_gpus)) if visible is None else visible.split(",")
+    return [name.strip() for name in names][:num_gpus]
 
 
 def _progress(results: Sequence[Result]) -> Table:
@@ -124,38 +139,38 @@ def _progress(results: Sequence[Result]) -> Table:
     counts = {state: sum(r.state == state for r in results) for state in ("done", "failed", "waiting")}
     table = Table(box=SIMPLE, title=", ".join(f"{num} {state}" for state, num in counts.items()), title_justify="left")
     for heading in ("running", *_COLUMNS):
-        table.add_column(heading, justify="left" if heading == "running" else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if heading == "running" else "right", overflow="fold")
     for r in results:
         if r.state == "running":
-            table.add_row(r.run.name, *(_number(r.record.get(name)) for name in _COLUMNS))
+            table.add_row(r.run.name, *(number(r.record.get(name)) for name in _COLUMNS))
     return table
 
 
-def _table(results: Sequence[Result]) -> Table:
-    """A row a combination, best first: means over the seeds, and their standard deviation."""
-    found = points(results)
-    grid = list(results[0].run.point)
-    table = Table(box=SIMPLE)
-    shown = [name for name in _COLUMNS if over_seeds(results, name)]
-    for heading in (*grid, "seeds", *shown):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for point, of_point in sorted(found, key=lambda item: -_score(item[1])):
-        done = sum(r.state == "done" for r in of_point)
+def results_table(results: Sequence[Result]) -> Table:
+    """A row a combination, best first: means over the seeds that are done, and their standard deviation.
+
+    From 80 columns on all of it can be read: what does not fit goes on in the next line.
+    """
+    table = Table(box=SIMPLE, pad_edge=False)
+    names = [name for name in _COLUMNS if over_seeds(results, name)]
+    table.add_column("combination", overflow="fold")
+    table.add_column("done", justify="right")
+    for name in names:
+        table.add_column(name, justify="right", overflow="fold")
+    for point, of_point in sorted(points(results), key=lambda item: -_score(item[1])):
+        num_done = sum(r.state == "done" for r in of_point)
         cells = []
-        for name in shown:
+        for name in names:
             s = over_seeds(of_point, name)
-            cells.append("-" if s is None else _number(s[0]) + (f" ± {_number(s[1])}" if s[2] > 1 else ""))
-        table.add_row(*map(str, point.values()), f"{done} of {len(of_point)}", *cells)
+            cells.append("-" if s is None else number(s[0]) + (f" ± {number(s[1])}" if s[2] > 1 else ""))
+        combination = ", ".join(f"{name} {shown(value)}" for name, value in point.items())
+        table.add_row(Text(combination), f"{num_done} of {len(of_point)}", *cells)
     return table
 
 
 def _score(results: Sequence[Result]) -> float:
     s = over_seeds(results, "mean_return")
     return float("-inf") if s is None else s[0]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ from typing import Any
 
 import yaml
 
+from sf import cli
+
 _KEYS = ("flags", "grid", "seeds")
 _OF_THE_SWEEP = ("experiment", "train_dir", "restart_behavior")  # flags that say where a run is
 _FORBIDDEN = "<>:\"/\\|?* '"  # in the name of a directory
@@ -37,7 +39,7 @@ class SweepRun:
     def arguments(self, directory: Path) -> list[str]:
         """Of sf-train, for a run directory inside that of the sweep."""
         flags = {**self.flags, "train_dir": str(directory), "experiment": self.name}
-        return [word for name, value in flags.items() for word in (f"--{name}", *_words(value))]
+        return cli.arguments(flags)
 
 
 def read_sweep(path: Path) -> list[SweepRun]:
@@ -92,12 +94,5 @@ def _hint(name: str) -> str:
 
 
 def _name(point: Mapping[str, Any], seed: int) -> str:
-    parts = [f"{name}={'x'.join(_words(value))}" for name, value in point.items()]
+    parts = [f"{name}={'x'.join(cli.words(value))}" for name, value in point.items()]
     return "".join("-" if c in _FORBIDDEN else c for c in "_".join([*parts, f"seed={seed}"]))
-
-
-def _words(value: Any) -> list[str]:
-    """As on a command line."""
-    if isinstance(value, list):
-        return [str(item) for item in value]
-    return [str(value).lower() if isinstance(value, bool) else str(value)]

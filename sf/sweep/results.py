@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,10 +14,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sf.config import Config
+from sf.policy_progress import enough_episodes
+from sf.report.groups import NOT_THE_EXPERIMENT, shown
+from sf.report.runs import read_records, settled_means
 from sf.run_dir import RunDir, write_atomically
 from sf.sweep.grid import SweepRun
 
 _ENDS = ("train_for_env_steps", "train_for_env_frames", "train_for_seconds", "stop_at_return")
+# Between two starts of a sweep: it may go on with other ends, on another machine, watched in another way.
+_MAY_CHANGE = NOT_THE_EXPERIMENT - {"config"} | {"num_workers"}
 
 State = Literal["waiting", "running", "done", "stopped", "failed"]
 
@@ -31,9 +38,32 @@ class Result:
 
 
 def read_result(run: SweepRun, run_dir: RunDir, state: State) -> Result:
-    """A file that is not there, or just being written, counts as empty."""
-    record = _last_line(run_dir.metrics) if state == "running" else _object(run_dir.summary)
-    return Result(run, state, record)
+    """A file that is not there, or just being written, counts as empty.
+
+    Where a run was resumed shortly before its end, the means are those of the latest record over enough episodes.
+    """
+    if state == "running":
+        return Result(run, state, _last_line(run_dir.metrics))
+    summary = _object(run_dir.summary)
+    flags = {**Config().flat(), **(run_dir.saved_flags() or {})}
+    if summary.get("episodes_in_mean", math.inf) < enough_episodes(flags["stats_avg"]) and run_dir.metrics.is_file():
+        summary |= settled_means([*read_records(run_dir.metrics), summary], flags)
+    return Result(run, state, summary)
+
+
+def require_same_settings(run: SweepRun, config: Config, run_dir: RunDir) -> None:
+    """Raises ValueError where the run that is there was trained with other settings than the sweep names today.
+
+    config: what the flags of the run come to.
+    """
+    saved, today = run_dir.saved_flags() or {}, config.flat()
+    for name in run.flags:
+        before = tuple(saved[name]) if isinstance(saved.get(name), list) else saved.get(name)
+        if name in saved and name not in _MAY_CHANGE and before != today[name]:
+            raise ValueError(
+                f"{run_dir.path} was trained with {name} {shown(before)}, and the sweep now says {shown(today[name])}: "
+                "rename its file, which begins a new sweep, or remove that directory, so that the run begins anew"
+            )
 
 
 def is_done(run: SweepRun, run_dir: RunDir) -> bool:
@@ -52,8 +82,8 @@ def points(results: Sequence[Result]) -> list[tuple[Mapping[str, Any], list[Resu
 
 
 def over_seeds(results: Sequence[Result], name: str) -> tuple[float, float, int] | None:
-    """Mean and standard deviation over the seeds that have the number `name`, and how many have; None: none."""
-    values = [r.record[name] for r in results if r.record.get(name) is not None]
+    """Mean and standard deviation over the seeds that are done and have the number `name`, and how many; None: none."""
+    values = [r.record[name] for r in results if r.state == "done" and r.record.get(name) is not None]
     if not values:
         return None
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0, len(values)

@@ -36,7 +36,7 @@ class _Process:
 class SweepRunner:
     """directory: of the sweep; each run has one inside. places: how many run at once.
 
-    gpus: numbers of those that the places are spread over; none: they are left to the runs.
+    gpus: names of those that the places are spread over; none: they are left to the runs.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class SweepRunner:
         runs: Sequence[SweepRun],
         directory: Path,
         places: int,
-        gpus: Sequence[int],
+        gpus: Sequence[str],
         say: Callable[[str], None],
         show: Callable[[Sequence[Result]], None],
     ) -> None:
@@ -92,7 +92,7 @@ class SweepRunner:
         command = [sys.executable, "-m", "sf", *run.arguments(self._directory)]
         environment = dict(os.environ)
         if self._gpus:
-            environment["CUDA_VISIBLE_DEVICES"] = str(self._gpus[place % len(self._gpus)])
+            environment["CUDA_VISIBLE_DEVICES"] = self._gpus[place % len(self._gpus)]
         with self.log(run).open("ab") as log:
             popen = subprocess.Popen(
                 command,

@@ -49,11 +49,27 @@ def test_differences_within_the_noise_are_not_followed():
     assert search(flat).climb(START, TUNED) == START
 
 
+def failing(_settings):
+    raise ValueError("no room")
+
+
 def test_settings_that_do_not_work_are_passed_over():
     def fragile(settings):
-        return None if settings["batch_size"] < 1024 else machine(settings)
+        return failing(settings) if settings["batch_size"] < 1024 else machine(settings)
 
-    assert search(fragile).climb(START, TUNED)["batch_size"] == 1024
+    found = search(fragile)
+    assert found.climb(START, TUNED)["batch_size"] == 1024
+    assert ({**START, "num_envs_per_worker": 32, "batch_size": 512}, None) in found.trials
+
+
+def test_what_does_not_work_never_wins():
+    assert search(lambda s: 0.0 if s == START else failing(s)).climb(START, TUNED) == START
+    assert search(lambda _: 0.0).climb(START, TUNED) == START
+
+
+def test_a_start_that_does_not_work_is_said():
+    with pytest.raises(ValueError, match="no room"):
+        search(failing).climb(START, TUNED)
 
 
 def test_it_ends_when_its_time_is_up():
@@ -67,7 +83,7 @@ def test_the_best_is_confirmed_against_the_start_in_turn():
     found = search(machine)
     best = {**START, "num_workers": 4}
     assert found.confirm(START, best) == pytest.approx(2**0.5)
-    assert search(lambda settings: None).confirm(START, best) is None
+    assert search(failing).confirm(START, best) is None
 
 
 def test_the_start_is_what_the_run_would_be():

@@ -1,12 +1,86 @@
+"""sf-bench: what it is told, and what becomes of it."""
+
+import json
+
 import pytest
 
-from sf.bench import command
+from sf import cli
+from sf.bench import command, layers
+from sf.supervisor import ChildError
 
 
-@pytest.mark.parametrize("flag", ["--autotun", "--num_worker"])
-def test_a_misspelt_flag_is_named_and_measures_nothing(flag, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["sf-bench", "--env", "CartPole-v1", flag, "1"])
+def run_command(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["sf-bench", *map(str, arguments)])
+    command.main()
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """What would have been measured, each 1000 frames/s: plan and seconds."""
+    found = []
+
+    def measure(plan, seconds):
+        found.append((plan, seconds))
+        return {"fps": 1000.0}
+
+    monkeypatch.setattr(layers, "LAYERS", {"simulation": measure, "training": measure})
+    return found
+
+
+def test_layers_are_measured_with_the_flags_of_a_run(measured, monkeypatch, tmp_path, capsys):
+    out = tmp_path / "new" / "result.json"
+    flags = ["--env", "toy_bandit", "--rollout=16", "--async-rl", "False"]
+    run_command(monkeypatch, *flags, "--layers", "simulation", "training", "--rounds", 2, "--json", out)
+    assert [seconds for _, seconds in measured] == [20.0] * 4
+    config = measured[0][0].config
+    assert (config.run.env, config.sampler.rollout, config.sampler.async_rl) == ("toy_bandit", 16, False)
+    assert not (tmp_path / "train_dir").exists()
+    result = json.loads(out.read_text())
+    assert result["flags"] == ["--env", "toy_bandit", "--rollout", "16", "--async_rl", "false"]
+    assert [len(rounds) for rounds in result["results"].values()] == [2, 2]
+    assert "100%" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("switch", [["--autotune"], ["--autotune", "true"]])
+def test_what_is_named_is_not_tuned(switch, measured, monkeypatch, capsys):
+    default = cli.parse([]).learner.batch_size
+    run_command(monkeypatch, "--env", "toy_bandit", *switch, "--batch_size", default, "--num_workers", 2)
+    plans = [plan.config for plan, _ in measured]
+    assert {config.learner.batch_size for config in plans} == {default}
+    assert {config.sampler.num_envs_per_worker for config in plans} == {4, 8, 16}
+    best = f"sf-train --env toy_bandit --num_workers 2 --batch_size {default} --num_envs_per_worker 8"
+    assert f"{best} --policy_workers_per_policy 1\n" in capsys.readouterr().out
+
+
+def test_a_start_that_fails_is_said_in_one_sentence(monkeypatch, capsys):
+    def fail(plan, seconds):
+        raise ChildError("learner-0: too little memory\n\nTraceback")
+
+    monkeypatch.setattr(layers, "LAYERS", {"training": fail})
     with pytest.raises(SystemExit) as end:
-        command.main()
+        run_command(monkeypatch, "--env", "toy_bandit", "--autotune")
     assert end.value.code == 2
-    assert flag in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "error: learner-0: too little memory" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--autotun", "1"], "--autotun"),
+        (["--num_worker", "1"], "--num_worker"),
+        (["--rounds", "0"], "rounds is 0: at least 1"),
+        (["--seconds", "0"], "seconds is 0.0: a number of seconds above 0"),
+        (["--seconds", "-1"], "seconds is -1.0"),
+        (["--budget_s", "nan"], "budget_s is nan"),
+        (["--layers"], "layers is empty"),
+        (["--json", "{here}"], "cannot be written"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_measured(arguments, sentence, measured, tmp_path, monkeypatch, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_command(monkeypatch, "--env", "toy_bandit", *(argument.format(here=tmp_path) for argument in arguments))
+    assert end.value.code == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+    assert measured == []

@@ -118,7 +118,7 @@ def test_a_run_that_went_back_to_a_checkpoint_is_drawn_once(directory):
 def test_half_a_line_at_the_end_of_the_metrics_is_left_out(directory):
     with (directory / "metrics.jsonl").open("a") as file:
         file.write('{"env_steps": 24')
-    assert len(load(directory, "true_objective").curves[0]) == 61
+    assert len(load(directory, "true_objective").curves[0]) == 60
 
 
 @pytest.mark.parametrize(

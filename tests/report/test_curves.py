@@ -113,3 +113,46 @@ def test_a_curve_leaves_out_what_is_not_known_and_what_a_restart_undid():
     assert line.x.tolist() == [10, 15]
     assert line.y.tolist() == [1.0, 1.6]
     assert curve(records, "seconds", "mean_return").x.shape == (0,)
+
+
+def test_a_restart_undoes_what_came_after_its_checkpoint_before_it_knows_any_return():
+    records = [
+        {"env_steps": 10, "mean_return": 1.0},
+        {"env_steps": 30, "mean_return": 3.0},
+        {"env_steps": 20, "mean_return": None},
+        {"env_steps": 40, "mean_return": 4.0},
+        {"env_steps": 40, "mean_return": None},  # resumed from where it had ended
+    ]
+    line = curve(records, "env_steps", "mean_return")
+    assert line.x.tolist() == [10, 40]
+    assert line.y.tolist() == [1.0, 4.0]
+
+
+def test_an_evaluation_lies_at_the_steps_that_it_is_of():
+    records = [
+        {"env_steps": 100, "env_frames": 400, "seconds": 10.0},
+        {"env_steps": 200, "env_frames": 800, "seconds": 30.0, "eval/env_steps": 150, "eval/mean_return": 1.0},
+        {"env_steps": 300, "env_frames": 1200, "seconds": 40.0, "eval/env_steps": 300, "eval/mean_return": 2.0},
+        {"env_steps": 400, "env_frames": 1600, "seconds": 50.0},
+    ]
+    for x, places in (("env_steps", [150, 300]), ("env_frames", [600, 1200]), ("seconds", [20.0, 40.0])):
+        line = curve(records, x, "eval/mean_return")
+        assert line.x.tolist() == places
+        assert line.y.tolist() == [1.0, 2.0]
+    back = {"env_steps": 200, "env_frames": 800, "seconds": 60.0}  # to a checkpoint
+    assert curve([*records, back], "env_steps", "eval/mean_return").x.tolist() == [150]
+
+
+def test_an_evaluation_of_one_policy_lies_at_the_steps_of_all_where_it_had_its_own():
+    records = [
+        {
+            "env_steps": 100 * i,
+            "policy_01/env_steps": 30 * i,
+            "policy_01/eval/env_steps": 30 * i - 15,
+            "policy_01/eval/mean_return": i,
+        }
+        for i in (1, 2, 3)
+    ]
+    line = curve(records, "env_steps", "policy_01/eval/mean_return")
+    assert line.x.tolist() == [100, 150, 250]  # before the first record nothing is known
+    assert line.y.tolist() == [1, 2, 3]

@@ -22,6 +22,12 @@ def test_seeds_are_one_experiment_wherever_and_however_long_they_run():
     assert labels(runs) == {"": ["a", "b"]}
 
 
+def test_seeds_that_are_watched_in_different_ways_are_one_experiment():
+    runs = [run(f"{seed}", seed=seed, with_wandb=seed > 1, wandb_tags=(f"seed{seed}",)) for seed in (1, 2)]
+    runs.append(run("3", seed=3, eval_every_env_steps=1000, wandb_group="all", wandb_project="p", wandb_entity="me"))
+    assert labels(runs) == {"": ["1", "2", "3"]}
+
+
 def test_a_label_names_what_differs_and_nothing_else():
     runs = [run(f"{rate}_{seed}", learning_rate=rate, seed=seed) for seed in (1, 2) for rate in (1e-3, 2.5e-4)]
     assert labels(runs) == {

@@ -77,7 +77,7 @@ def test_the_page_is_whole_and_loads_nothing(finished):
 def test_the_page_says_how_the_run_stands_and_what_it_reached(finished):
     text = finished[1]
     assert '<span class="badge finished">finished</span>' in text
-    for said in ("120,000", "1 min 00 s", "best return", "train_for_env_steps", "30000"):
+    for said in ("120,000", "0:01:00", "best return", "train_for_env_steps", "30000"):
         assert said in text
     assert "torch" in text  # of system.json
 
@@ -179,22 +179,68 @@ def test_the_best_return_may_be_that_of_the_summary(tmp_path):
     assert (figures["last return"], figures["best return"]) == ("7", "7")
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(42.4, "42 s"), (185, "3 min 05 s"), (3725, "1 h 02 min")])
-def test_a_time_is_said_in_its_units(seconds, said):
-    assert facts.clock(seconds) == said
+def test_the_figures_of_a_resumed_run_are_of_all_its_starts_and_of_means_over_enough_episodes(tmp_path):
+    path = write_run(tmp_path / "a", stats_avg=10)
+    records = [
+        record(1, 3.0, episodes=40, episodes_in_mean=10, restarts=1),
+        record(2, 4.0, episodes=60, episodes_in_mean=10, restarts=2),
+        record(3, 99.0, episodes=1, episodes_in_mean=1),  # resumed
+        record(4, 88.0, episodes=4, episodes_in_mean=4, restarts=1, env_faults=5),
+    ]
+    (path / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    run = load(path)
+    for summary in (None, {**records[-1], "stopped_by": 2}):
+        figures = {name: (value, more) for name, value, more in facts.key_figures(run, summary)}
+        assert figures["frames"][0] == "16,000"
+        assert figures["episodes"] == ("64", "3 processes replaced, 5 environments rebuilt")
+        assert (figures["last return"][0], figures["best return"][0]) == ("4", "4")
+
+
+def write_population(directory, records):
+    """A run of two policies. records: what each has of its own, by its thousands of env steps."""
+    path = write_run(directory, num_policies=2, with_pbt=True)
+    PopulationRecord(path, {0: {"learning_rate": 1e-3}, 1: {"learning_rate": 1e-4}})
+    lines = []
+    for step, own in records:
+        of_both = {f"policy_0{idx}/{name}": value for idx in (0, 1) for name, value in own.items()}
+        steps = {f"policy_0{idx}/env_steps": 500 * step for idx in (0, 1)}
+        lines.append(json.dumps(record(step, 1.0, **steps, **of_both)) + "\n")
+    (path / "metrics.jsonl").write_text("".join(lines))
+    return path
 
 
 def test_a_population_has_its_policies_its_lineage_and_its_events(tmp_path):
-    path = write_run(tmp_path / "a", num_policies=2, with_pbt=True)
-    PopulationRecord(path, {0: {"learning_rate": 1e-3}, 1: {"learning_rate": 1e-4}})
-    of_both = {f"policy_0{idx}/{name}": 1.0 + idx for idx in (0, 1) for name in ("mean_return", "true_objective")}
-    steps = ["policy_00/env_steps", "policy_01/env_steps"]
-    lines = [json.dumps(record(s, 1.0, **of_both, **dict.fromkeys(steps, 500 * s))) + "\n" for s in (1, 2, 3)]
-    (path / "metrics.jsonl").write_text("".join(lines))
+    own = {"mean_return": 1.0, "true_objective": 2.0, "stats/true_objective": 3.0, "eval/mean_return": 4.0}
+    path = write_population(tmp_path / "a", [(step, own) for step in (1, 2, 3)])
     text = render(path)
-    assert "Return of each policy" in text
     assert "lineage of the best" in text
     assert "policy 1 starts; learning_rate 0.0001" in text
+    found = {chart.title: chart for chart in dict(charts.sections(load(path), "env_frames"))["Policies"]}
+    for title, name, value in (("Return", "mean_return", 1.0), ("Objective", "true_objective", 2.0)):
+        chart = found[f"{title} of each policy"]
+        assert chart.metrics == (f"policy_00/{name}", f"policy_01/{name}")
+        drawn = [(series["name"], series["color"], series["y"]) for series in chart.hover["series"]]
+        assert drawn == [("policy_00", 0, [value] * 3), ("policy_01", 1, [value] * 3)]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [(1, {}), (2, {})],
+        [(1, {"true_objective": None, "stats/true_objective": 1.0}), (2, {"true_objective": None})],
+        [(5, {"true_objective": 1.0}), (1, {"true_objective": None})],  # resumed from before the first objective
+    ],
+)
+def test_a_young_population_has_a_page_without_a_lineage(tmp_path, records):
+    text = render(write_population(tmp_path / "a", records))
+    assert "lineage of the best" not in text
+    assert "policy 1 starts; learning_rate 0.0001" in text
+
+
+def test_a_population_without_an_event_yet_has_a_page(tmp_path):
+    path = write_population(tmp_path / "a", [(1, {"true_objective": 1.0}), (2, {"true_objective": 1.0})])
+    (path / "population.jsonl").write_text("")
+    assert "0 events" in render(path)
 
 
 def test_the_newest_video_of_the_run_is_in_the_page(tmp_path):

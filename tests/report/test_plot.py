@@ -85,6 +85,25 @@ def test_where_not_all_runs_have_come_so_far_the_line_is_dotted(tmp_path):
     )  # on the axis, before 60,000
 
 
+def test_runs_that_do_not_overlap_are_dotted_and_counted_where_they_are(tmp_path):
+    write_run(tmp_path / "early", [1.0, 2.0], seed=1)
+    late = [json.dumps(record(step, 9.0)) + "\n" for step in (10, 20)]
+    (write_run(tmp_path / "late", seed=2) / "metrics.jsonl").write_text("".join(late))
+    drawn = panels(tmp_path)
+    solid, dotted = figure.draw(drawn, "env_frames", 0.02).axes[0].get_lines()
+    assert len(solid.get_xdata()) == 0
+    assert (dotted.get_xdata()[0], dotted.get_xdata()[-1]) == (40_000, 80_000)
+    assert figure.results(drawn, "env_frames") == ["toy_bandit, mean_return: 9 at 40,000 env_frames, 1 run"]
+
+
+def test_the_last_value_is_a_mean_over_enough_episodes(tmp_path):
+    path = write_run(tmp_path / "a", stats_avg=10)
+    counts = ((1, 3.0, 10), (2, 4.0, 10), (3, 99.0, 1))
+    lines = [json.dumps(record(step, level, episodes_in_mean=num)) + "\n" for step, level, num in counts]
+    (path / "metrics.jsonl").write_text("".join(lines))
+    assert figure.results(panels(path), "env_frames") == ["toy_bandit, mean_return: 4 at 8,000 env_frames, 1 run"]
+
+
 def test_a_pattern_is_a_line_for_each_policy(tmp_path):
     path = write_run(tmp_path / "a")
     scores = {"policy_00/mean_return": 1.0, "policy_01/mean_return": 2.0}
@@ -134,6 +153,16 @@ def test_what_cannot_be_drawn_is_said_in_one_sentence(train_dir, arguments, sent
         run_command(monkeypatch, *(argument.format(runs=train_dir) for argument in arguments))
     assert end.value.code == 2
     assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_ctrl_c_ends_the_command_without_a_traceback(train_dir, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plot, "load_all", interrupted)
+    with pytest.raises(SystemExit) as end:
+        run_command(monkeypatch, train_dir)
+    assert end.value.code == 130
 
 
 def test_without_matplotlib_the_command_says_what_to_install(train_dir, monkeypatch, capsys):

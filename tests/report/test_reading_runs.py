@@ -1,9 +1,11 @@
 """Runs are read as they lie on disk, finished or not."""
 
-import pytest
-from written_runs import write_run
+import json
 
-from sf.report.runs import find, load
+import pytest
+from written_runs import record, write_run
+
+from sf.report.runs import find, load, load_all, settled, settled_means
 
 
 def test_a_run_has_its_settings_the_defaults_and_its_place(tmp_path):
@@ -26,6 +28,18 @@ def test_metrics_are_what_has_a_number_somewhere(tmp_path):
     assert load(write_run(tmp_path / "b", returns=[None, None])).matching("mean_return") == []
 
 
+def test_a_star_in_a_pattern_stands_for_anything_but_a_slash(tmp_path):
+    path = write_run(tmp_path / "a")
+    names = [
+        f"policy_0{idx}/{rest}" for idx in (0, 1) for rest in ("kills", "stats/kills", "eval/kills", "eval/stats/k[0]")
+    ]
+    (path / "metrics.jsonl").write_text(json.dumps(record(1, 1.0, **dict.fromkeys(names, 1.0))) + "\n")
+    run = load(path)
+    assert run.matching("policy_*/kills") == ["policy_00/kills", "policy_01/kills"]
+    assert run.matching("policy_*/*/kills") == [name for name in names if name.endswith(("s/kills", "l/kills"))]
+    assert run.matching("policy_00/eval/stats/k[0]") == ["policy_00/eval/stats/k[0]"]  # a name is no pattern
+
+
 def test_a_folder_stands_for_every_run_inside_but_those_moved_aside(tmp_path):
     for name in ("b", "a", "sweep/c", "a.old1"):
         write_run(tmp_path / name)
@@ -45,3 +59,51 @@ def test_a_place_without_runs_is_one_sentence(tmp_path, name):
 def test_a_run_without_a_record_is_one_sentence(tmp_path):
     with pytest.raises(ValueError, match="has no record yet"):
         load(write_run(tmp_path / "a", returns=[]))
+
+
+def test_a_run_that_cannot_be_read_is_left_out_of_a_folder_and_refused_where_it_is_named(tmp_path):
+    write_run(tmp_path / "a")
+    write_run(tmp_path / "empty", returns=[])
+    (write_run(tmp_path / "broken") / "config.yaml").write_text("{")
+    said = []
+    assert [run.name for run in load_all([tmp_path], said.append)] == ["a"]
+    assert [line.split(" ")[:2] for line in said] == [["left", "out:"]] * 2
+    assert "is not YAML" in said[0]
+    assert "has no record yet" in said[1]
+    for name in ("empty", "broken"):
+        with pytest.raises(ValueError, match=name):
+            load_all([tmp_path / "a", tmp_path / name], said.append)
+    (tmp_path / "a" / "metrics.jsonl").write_text("")
+    with pytest.raises(ValueError, match="none of these runs"):
+        load_all([tmp_path], said.append)
+
+
+def means(level, num_episodes, prefix=""):
+    return {f"{prefix}mean_return": level, f"{prefix}stats/kills": level, f"{prefix}episodes_in_mean": num_episodes}
+
+
+def test_means_over_too_few_episodes_are_left_out(tmp_path):
+    path = write_run(tmp_path / "a", stats_avg=10)
+    records = [means(99.0, 1), means(1.0, 5), means(2.0, 10), means(99.0, 4)]  # the last after a resume
+    lines = [json.dumps({**record(step, 0.0), **own}) + "\n" for step, own in enumerate(records, 1)]
+    (path / "metrics.jsonl").write_text("".join(lines))
+    run = load(path)
+    assert [record.get("mean_return") for record in run.records] == [None, 1.0, 2.0, None]
+    assert [record.get("stats/kills") for record in run.records] == [None, 1.0, 2.0, None]
+    assert [record["env_steps"] for record in run.records] == [1000, 2000, 3000, 4000]
+    assert settled(run.records, run.flags) == run.records
+    assert settled_means(run.records, run.flags) == {"mean_episode_steps": 100.0, "std_return": 1.0, **means(2.0, 10)}
+
+
+def test_means_over_few_episodes_are_kept_where_there_are_no_others():
+    flags = {"stats_avg": 10, "num_policies": 1}
+    records = [means(1.0, 1), means(2.0, 4)]
+    assert settled(records, flags) == records
+    assert settled([{"mean_return": 1.0}, *records], flags)[0] == {"mean_return": 1.0}  # of a version that did not say
+
+
+def test_each_policy_has_episodes_of_its_own():
+    flags = {"stats_avg": 10, "num_policies": 2}
+    both = {**means(1.0, 9), **means(2.0, 4, "policy_00/"), **means(3.0, 5, "policy_01/")}
+    later = {**means(1.0, 10), **means(2.0, 5, "policy_00/"), **means(3.0, 5, "policy_01/")}
+    assert settled([both, later], flags) == [means(3.0, 5, "policy_01/"), later]

@@ -1,5 +1,6 @@
 import pytest
 
+from sf import cli
 from sf.sweep.grid import read_sweep
 
 
@@ -29,6 +30,14 @@ def test_arguments_are_as_on_a_command_line(tmp_path):
     (run,) = sweep(tmp_path, "flags: {env: a, async_rl: false}\ngrid: {lr: [1e-4], layers: [[64, 32]]}\n")
     words = "--env a --async_rl false --lr 1e-4 --layers 64 32 --seed 0 --train_dir d --experiment "
     assert run.arguments("d") == [*words.split(), "lr=1e-4_layers=64x32_seed=0"]
+
+
+def test_options_of_the_environment_may_be_a_mapping(tmp_path):
+    (run,) = sweep(tmp_path, "flags: {env: toy_faulty, env_kwargs: {faults: [raise], probability: 0.5}}\n")
+    config = cli.parse(run.arguments("d"))
+    assert config.environment.kwargs == {"faults": ["raise"], "probability": 0.5}
+    (run,) = sweep(tmp_path, "flags: {env: a}\ngrid: {env_kwargs: [{map: a/b}]}\n")
+    assert run.name == "env_kwargs={-map----a-b-}_seed=0"
 
 
 def test_a_name_of_a_directory_has_no_slash(tmp_path):

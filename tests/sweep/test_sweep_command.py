@@ -1,12 +1,18 @@
 """Real sweeps of tiny runs, as a user starts them."""
 
 import csv
+import io
 import signal
 import subprocess
 import sys
 
 import pytest
 from faults import processes
+from rich.console import Console
+
+from sf.sweep import command as sweep_command
+from sf.sweep.grid import SweepRun
+from sf.sweep.results import Result
 
 SMALL = "num_workers: 1, num_envs_per_worker: 2, batch_size: 64, rollout: 8, device: cpu, encoder_mlp_layers: [8]"
 
@@ -42,6 +48,57 @@ def test_what_is_done_is_not_done_again(failed):
     again = subprocess.run(command(path), capture_output=True, text=True, timeout=100, check=False)
     assert "1 of 2 runs are done already" in again.stdout
     assert "started env=toy_bandit_seed=0" not in again.stdout
+
+
+def test_a_sweep_whose_settings_have_changed_stops_before_anything_starts(failed, monkeypatch, capsys):
+    path, _ = failed
+    text = (path / "small.yaml").read_text()
+    try:
+        write(path, text.replace("batch_size: 64", "batch_size: 128"))
+        monkeypatch.setattr("sys.argv", ["sf-sweep", *command(path)[3:]])
+        with pytest.raises(SystemExit) as end:
+            sweep_command.main()
+    finally:
+        write(path, text)
+    assert end.value.code == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "env=toy_bandit_seed=0 was trained with batch_size 64, and the sweep now says 128: rename its file" in said
+
+
+@pytest.mark.parametrize(
+    ("visible", "names"),
+    [
+        (None, ["0", "1"]),
+        ("2,3", ["2", "3"]),
+        (" GPU-8f1c, MIG-77aa", ["GPU-8f1c", "MIG-77aa"]),
+        ("5,6,-1,7", ["5", "6"]),
+    ],
+)
+def test_runs_are_dealt_the_gpus_that_the_sweep_was_given(visible, names):
+    assert sweep_command.gpu_names(2, visible) == names
+    assert sweep_command.gpu_names(0, visible) == []
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_combination_of_many_settings_and_its_numbers_are_whole_on_every_terminal(width):
+    point = {f"setting_{idx}": f"value_{idx}" for idx in range(8)}
+    record = {
+        "env_steps": 123456,
+        "mean_return": 12345.678,
+        "eval/mean_return": -0.5,
+        "env_frames_per_second": 9876.54,
+    }
+    results = [Result(SweepRun(f"{seed}", point, seed, {}), "done", record) for seed in (0, 1)]
+    console = Console(width=width, file=io.StringIO())
+    console.print(sweep_command.results_table(results))
+    said = console.file.getvalue()
+    assert "…" not in said
+    words = said.replace(",", "").split()
+    for name, value in point.items():
+        assert name in words
+        assert value in words
+    assert {"123456.00", "12345.68", "-0.50", "9876.54"} <= set(words)
+    assert words.count("±") == 4
 
 
 def test_a_wrong_flag_is_said_before_anything_starts(tmp_path):

@@ -3,9 +3,10 @@ import json
 
 import pytest
 
+from sf.config import Config
 from sf.run_dir import RunDir
 from sf.sweep.grid import SweepRun
-from sf.sweep.results import Result, is_done, over_seeds, points, read_result, write_csv
+from sf.sweep.results import Result, is_done, over_seeds, points, read_result, require_same_settings, write_csv
 
 
 def make_run(seed=0, lr=0.1):
@@ -31,6 +32,14 @@ def test_seeds_of_a_combination_are_taken_together():
     assert over_seeds(found[0][1], "nothing") is None
 
 
+def test_runs_that_stopped_or_failed_are_in_no_mean():
+    stopped, failed = (
+        Result(make_run(seed), state, {"mean_return": 99.0}) for seed, state in ((1, "stopped"), (2, "failed"))
+    )
+    assert over_seeds([result(0, 1.0), stopped, failed], "mean_return") == (1.0, 0.0, 1)
+    assert over_seeds([stopped, failed], "mean_return") is None
+
+
 def test_a_run_is_done_when_it_has_ended_by_itself_at_the_end_that_is_asked_for(tmp_path):
     run_dir = RunDir(tmp_path / "run")
     assert not is_done(make_run(), run_dir)
@@ -43,11 +52,47 @@ def test_a_run_is_done_when_it_has_ended_by_itself_at_the_end_that_is_asked_for(
         assert is_done(make_run(), run_dir)
 
 
+@pytest.mark.parametrize(
+    ("flags", "differs"),
+    [
+        ({"gamma": 0.9}, "gamma 0.99, and the sweep now says 0.9"),
+        ({"env": "toy_memory"}, "env toy_bandit, and the sweep now says toy_memory"),
+        ({"encoder_mlp_layers": [16]}, "encoder_mlp_layers 8 8, and the sweep now says 16"),
+        ({"encoder_mlp_layers": [8, 8], "reward_scale": 1, "config": None}, None),
+        ({"train_for_env_steps": 7, "device": "cpu", "num_workers": 9, "with_wandb": True}, None),
+    ],
+)
+def test_what_was_trained_with_other_settings_is_no_run_of_this_sweep(tmp_path, flags, differs):
+    run_dir = RunDir(tmp_path / "run")
+    trained = {"env": "toy_bandit", "encoder_mlp_layers": (8, 8), "num_workers": 2}
+    run_dir.prepare(Config().replace(**trained))
+    named = {"env": "toy_bandit", **flags}
+    run, today = SweepRun("run", {}, 0, named), Config().replace(**{**trained, **named})
+    if differs is None:
+        require_same_settings(run, today, run_dir)
+    else:
+        with pytest.raises(ValueError, match=f"was trained with {differs}: rename its file"):
+            require_same_settings(run, today, run_dir)
+
+
 def test_a_run_that_goes_on_shows_its_last_whole_record(tmp_path):
     run_dir = RunDir(tmp_path)
     assert read_result(make_run(), run_dir, "running").record == {}
     run_dir.metrics.write_text('{"env_steps": 1}\n{"env_steps": 2}\n{"env_st')
     assert read_result(make_run(), run_dir, "running").record == {"env_steps": 2}
+
+
+def test_a_run_that_was_resumed_for_a_moment_has_the_mean_from_before(tmp_path):
+    run_dir = RunDir(tmp_path)
+    run_dir.prepare(Config().replace(stats_avg=10))
+    early, late = (
+        {"env_steps": s, "mean_return": r, "episodes_in_mean": n} for s, r, n in ((100, 7.0, 10), (110, 99.0, 1))
+    )
+    run_dir.metrics.write_text(json.dumps(early) + "\n")
+    run_dir.write_summary(late)
+    assert read_result(make_run(), run_dir, "done").record == {**late, "mean_return": 7.0, "episodes_in_mean": 10}
+    run_dir.metrics.unlink()
+    assert read_result(make_run(), run_dir, "done").record == late
 
 
 def test_the_table_of_results_has_a_row_a_run(tmp_path):

@@ -1,0 +1,23 @@
+"""Bare simulation: its speed, or what a process said that failed."""
+
+import json
+import multiprocessing
+
+import pytest
+
+from sf.bench.simulation import simulate
+from sf.config import Config
+from sf.plan import make_plan
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [("raise", "toy_faulty was asked to fail\n\nTraceback"), ("kill", "ended with exit code -9")]
+)
+def test_one_process_that_fails_ends_the_others_and_is_heard(fault, said, tmp_path):
+    trigger = tmp_path / "trigger"
+    trigger.write_text(fault)  # for the first one that finds it
+    kwargs = json.dumps({"trigger": str(trigger)})
+    plan = make_plan(Config().replace(env="toy_faulty", env_kwargs=kwargs, num_workers=2, device="cpu"))
+    with pytest.raises(RuntimeError, match=said):
+        simulate(plan, seconds=600.0)
+    assert multiprocessing.active_children() == []
