@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from sf.config import Config
@@ -11,25 +12,31 @@ from sf.run_dir import RunDir
 from sf.starting_point import make_config
 
 
-def train(config: Config | None = None, /, **flags: Any) -> dict[str, Any]:
+def train(
+    config: Config | None = None, /, *, on_record: Callable[[dict[str, Any]], object] | None = None, **flags: Any
+) -> dict[str, Any]:
     """Train until the configured end, or until Ctrl-C (in a notebook: until the kernel is interrupted).
 
         train(env="CartPole-v1", num_workers=2, train_for_env_steps=100_000)
 
     config: a whole configuration, taken as it is. flags: those of `sf-train` (`config` among them names a preset); the
     preset of the environment applies to the rest, and a run that is there already goes on. One or the other.
+    on_record: called here with each record of metrics.jsonl, every `summaries_every_sec`; a truthy answer ends the run,
+    which saves. Nobody watches over the run until it returns.
 
     Returns the record that is also in summary.json, with the run directory as `run_dir`. Its `stopped_by` is the
-    number of the signal that ended the run, or None.
+    number of the signal that ended the run, "on_record" or "stop_at_return" where one of these did, or None.
 
-    Raises ValueError for what the caller can mend, and RuntimeError, with the traceback of the child, where a process
-    fails for good.
+    Raises ValueError for what the caller can mend, RuntimeError, with the traceback of the child, where a process
+    fails for good, and what `on_record` raises, once the run has saved and ended.
     """
     end_if_imported_again()
     if isinstance(flags.get("config"), Config):
         config = flags.pop("config")
     if config is not None and flags:
         raise ValueError("train takes a config or flags: change a config with config.replace(name=value)")
+    if on_record is not None and not callable(on_record):
+        raise ValueError(f"on_record is {on_record!r}: it must be a function that takes a record")
     if threading.current_thread() is not threading.main_thread():
         raise ValueError("train waits for signals, which reach the main thread only: call it there, or in a process")
     config = config or make_config(**flags)
@@ -37,5 +44,5 @@ def train(config: Config | None = None, /, **flags: Any) -> dict[str, Any]:
     from sf import trainer  # noqa: PLC0415  torch is slow to import: not for what is wrong with the flags
 
     with hidden_unless_a_file():
-        summary = trainer.train(config)
+        summary = trainer.train(config, on_record)
     return {**summary, "run_dir": str(RunDir.at(config.run.train_dir, config.run.experiment_name).path)}

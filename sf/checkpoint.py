@@ -49,10 +49,7 @@ def save(directory: Path, checkpoint: Checkpoint, at_env_steps: int, keep: int) 
 
     Raises OSError where it cannot be written; the earlier ones are whole then, and it may be tried again.
     """
-    for left_over in directory.glob(".checkpoint_*.tmp"):  # by a process that was killed in here
-        left_over.unlink()
-    numbers = [int(name[1]) for path in _files(directory) if (name := _NAME.match(path.name))]
-    path = directory / f"checkpoint_{max(numbers, default=0) + 1:06d}_{at_env_steps:012d}.safetensors"
+    path = _next_path(directory, "checkpoint", at_env_steps)
     write_atomically(path, encode(checkpoint))
     for old in _newest_first(directory)[keep:]:
         old.unlink()
@@ -100,6 +97,16 @@ def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
     for other in (*_best(directory), *directory.glob(".best_*.tmp")):  # by a process that was killed in here
         if other != path:
             other.unlink()
+    return path
+
+
+def save_milestone(directory: Path, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint that stays, under a name that none had before. One process calls it.
+
+    No run goes on from one by itself: `directory` is not that of the checkpoints. Raises OSError.
+    """
+    path = _next_path(directory, "milestone", checkpoint.state["env_steps"])
+    write_atomically(path, encode(checkpoint))
     return path
 
 
@@ -185,6 +192,14 @@ def _latest(directory: Path, say: Callable[[str], None]) -> Path | None:
             "anew with --restart_behavior restart, which moves this run aside"
         )
     return None
+
+
+def _next_path(directory: Path, kind: str, at_env_steps: int) -> Path:
+    """Of the next save; those that were renamed since count, too."""
+    for left_over in directory.glob(f".{kind}_*.tmp"):  # by a process that was killed in here
+        left_over.unlink()
+    numbers = [int(name[1]) for path in _files(directory) if (name := re.match(rf"{kind}_(\d+)_", path.name))]
+    return directory / f"{kind}_{max(numbers, default=0) + 1:06d}_{at_env_steps:012d}.safetensors"
 
 
 def _newest_first(directory: Path) -> list[Path]:

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from sf.config import Config
 from sf.run_dir import RunDir
+from sf.run_log import in_a_sentence
 from sf.starting_point import make_config
 
 USER_ERROR = 2  # exit status of everything that the user can mend
@@ -119,24 +120,24 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
     """Say how the run went, where it lies, and what to type next; end with 0, or 128 + the signal that ended it."""
     run = config.run
     path = RunDir.at(run.train_dir, run.experiment_name).path
-    returns = summary["mean_return"]
-    mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f}"
+    stopped_by = summary["stopped_by"]
+    and_no_more = " --stop_at_return None" if stopped_by == "stop_at_return" else ""
     try:
         print(
-            f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
-            f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes\n"
+            f"{in_a_sentence(summary)}\n"
             f"run:    {path}\n"
             f"score:  sf-eval {path}\n"
             f"watch:  sf-enjoy {path} --video {path}/play.mp4\n"
             f"page:   sf-report {path}\n"
             f"curves: tensorboard --logdir {path}\n"
+            f"log:    {path}/run.log\n"
             f"resume: {_command()} --train_dir {run.train_dir} --experiment {run.experiment_name} "
-            f"--train_for_env_steps {2 * max(summary['env_steps'], 1)}",
+            f"--train_for_env_steps {2 * max(summary['env_steps'], 1)}{and_no_more}",
             flush=True,
         )
     except OSError:  # the terminal is gone, or the disk full: no reason for Python to end with another status
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(128 + summary["stopped_by"] if summary["stopped_by"] else 0)
+    raise SystemExit(128 + stopped_by if isinstance(stopped_by, int) else 0)
 
 
 def _command() -> str:

@@ -44,6 +44,11 @@ class RunConfig:
     restart_behavior: Literal["resume", "restart", "overwrite"] = "resume"
     """An existing run: resume goes on with it, restart moves it aside and begins anew, overwrite deletes it first."""
 
+    init_from: str | None = None
+    """A new run begins with the weights and normalisers of this checkpoint, or of the latest one of this run directory,
+    with a fresh optimiser and all counters at 0. Of a run with several policies, each goes to the policy of its number.
+    A run that is resumed goes on from its own."""
+
     seed: int = 0
     """Seeds the environments, the sampling of actions, and the weights."""
 
@@ -59,11 +64,17 @@ class RunConfig:
     train_for_seconds: float = 10_000_000_000.0
     """Stop after so many seconds of wall time."""
 
+    stop_at_return: float | None = None
+    """Stop when the mean return of every policy, over stats_avg finished episodes, is at least this."""
+
     save_every_sec: float = 120.0
     """Seconds between checkpoints. One more is written at the end and at a stop."""
 
     keep_checkpoints: int = 2
     """How many of the latest checkpoints stay on disk, at least 2."""
+
+    save_milestones_sec: float = 0.0
+    """Seconds of the run between checkpoints that are kept for good, in checkpoints/milestones; 0: none are."""
 
     summaries_every_sec: float = 5.0
     """Seconds between two records of metrics.jsonl and TensorBoard."""
@@ -77,6 +88,7 @@ class RunConfig:
             self.experiment is None or ("/" not in self.experiment and self.experiment not in ("", ".", "..")),
             f"experiment is {self.experiment!r}: it is the name of one folder in train_dir, so without '/'",
         )
+        _require(self.init_from != "", "init_from is empty: name a checkpoint or a run, such as train_dir/doom_basic")
         _require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
         _require(self.train_for_env_steps > 0, f"train_for_env_steps is {self.train_for_env_steps}: at least 1")
         _require(self.train_for_seconds > 0, f"train_for_seconds is {self.train_for_seconds}: it must be above 0")
@@ -86,6 +98,7 @@ class RunConfig:
         )
         _require(self.save_every_sec > 0, f"save_every_sec is {self.save_every_sec}: it must be above 0")
         _require(self.keep_checkpoints >= 2, f"keep_checkpoints is {self.keep_checkpoints}: at least 2")
+        _require(self.save_milestones_sec >= 0, f"save_milestones_sec is {self.save_milestones_sec}: 0 or greater")
         _require(self.summaries_every_sec > 0, f"summaries_every_sec is {self.summaries_every_sec}: above 0")
         _require(self.stats_avg > 0, f"stats_avg is {self.stats_avg}: at least 1 episode")
 

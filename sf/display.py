@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -20,12 +21,20 @@ _SAID_AGAIN = 50  # lines, where a terminal was resized
 class Display:
     """Shows records as they come.
 
-    target: where the run ends. console: to show them on, standard output unless a test says otherwise.
+    target: where the run ends. console: to show them on, standard output unless a test says otherwise. log: is told
+    every line, those of records also where a panel is shown instead.
     """
 
-    def __init__(self, title: str, target: Target, console: Console | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        target: Target,
+        console: Console | None = None,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
         self._title = title
         self._target = target
+        self._log = log
         self.console = console or Console()
         if not self.console.is_interactive:
             self.console.soft_wrap = True  # a record stays one line
@@ -47,14 +56,17 @@ class Display:
 
     def say(self, line: str) -> None:
         """One event, one line. What nobody can read, since the terminal is gone or the disk full, ends no run."""
+        self._log(line)
         self._said.append(line)
         self._print(line)
 
     def show(self, record: dict[str, Any], outlook: Outlook) -> None:
         if outlook.has_enough_episodes:
             self._curve.add(record["mean_return"])
+        line = self._line(record, outlook)
+        self._log(line)
         if self._live is None:
-            self._print(self._line(record, outlook))
+            self._print(line)
             return
         with suppress(OSError):
             if self.console.width != self._width:

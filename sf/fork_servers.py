@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import forkserver, reduction
+from multiprocessing import forkserver, reduction, resource_tracker
 from multiprocessing.process import BaseProcess
 
 from sf.stopping import STOP_SIGNALS
@@ -101,6 +101,7 @@ def _blocked_signals() -> Iterator[None]:
 
     A terminal, or a batch system, sends them to all processes of a group: the parent alone decides what to do about it.
     """
+    resource_tracker.ensure_running()  # multiprocessing would start it in here, and unblock some after that
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield

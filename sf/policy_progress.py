@@ -42,6 +42,11 @@ class PolicyProgress:
         assert self.episodes.maxlen is not None
         return len(self.episodes) >= enough_episodes(self.episodes.maxlen)
 
+    @property
+    def has_all_episodes(self) -> bool:
+        """So many as its means are taken over."""
+        return len(self.episodes) == self.episodes.maxlen
+
     def objective(self, name: str) -> float | None:
         """Mean of the statistic `name` of its episodes, or of the return where they have no such; None: too few."""
         if not self.has_enough_episodes:

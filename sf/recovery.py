@@ -6,6 +6,7 @@ with the run.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -43,18 +44,20 @@ class RecoveryMemory:
         return self._arrays["data"][latest, : self._arrays["num_bytes"][latest]].tobytes()
 
 
-def save_remembered(recovery: RecoveryMemory, checkpoints: Path, keep: int) -> Path | None:
+def save_remembered(
+    recovery: RecoveryMemory, checkpoints: Path, keep: int, say: Callable[[str], None] = print
+) -> Path | None:
     """Write a checkpoint for a learner that could not; the newest one where that has more env steps already.
 
-    None where nothing was remembered. Raises OSError where it cannot be written, ValueError where
-    no checkpoint is whole.
+    None where nothing was remembered. `say` is told which others are not whole. Raises OSError where it cannot be
+    written, ValueError where no checkpoint is whole.
     """
     data = recovery.read()
     if data is None:
         return None
     remembered = checkpoint.decode(data)
     env_steps = remembered.state["env_steps"]
-    newest = checkpoint.latest(checkpoints)
+    newest = checkpoint.latest(checkpoints, say)
     if newest is not None and checkpoint.env_steps(newest) >= env_steps:
         return newest
     return checkpoint.save(checkpoints, remembered, env_steps, keep)

@@ -4,8 +4,10 @@ config.yaml      the resolved configuration
 metrics.jsonl    one JSON record every few seconds
 tensorboard/     the same for TensorBoard
 checkpoints/     see sf.checkpoint; with several policies checkpoints/policy_00/ and so on
+checkpoints/milestones/     with --save_milestones_sec: those that are kept for good
 wandb/           with --with_wandb: its files, and the id of the run there
 evaluations.jsonl     one JSON record an evaluation, see sf.evaluations
+run.log          all that the run says, see sf.run_log
 summary.json     written at the end and at a stop
 system.json      the machine and the versions at each start, see sf.system_info
 population.jsonl, population.log     of a run with population-based training, see sf.population.record
@@ -65,9 +67,18 @@ class RunDir:
         """Where the checkpoints of a policy are: in a folder of its own, unless it is the only one."""
         return self.checkpoints if num_policies == 1 else self.checkpoints / f"policy_{policy_id:02d}"
 
+    def milestones_of(self, policy_id: int, num_policies: int) -> Path:
+        """Where the checkpoints of a policy are that are kept for good."""
+        directory = self.checkpoints / "milestones"
+        return directory if num_policies == 1 else directory / f"policy_{policy_id:02d}"
+
     @property
     def summary(self) -> Path:
         return self.path / "summary.json"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "run.log"
 
     @property
     def system(self) -> Path:

@@ -174,6 +174,7 @@ class RunMemory:
             slots=self.pool.of_learner(policy_id),
             counters=self.counter_row("learner", policy_id),
             checkpoints=self.checkpoints_of(policy_id),
+            milestones=self.run_dir.milestones_of(policy_id, plan.num_policies),
             target_env_steps=plan.target_env_steps if is_alone else None,
             recoveries=self.recoveries,
             orders=orders,

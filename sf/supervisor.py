@@ -127,17 +127,19 @@ class Supervisor:
 
     def _save_for(self, child: Child) -> Iterable[Event]:
         """A learner has ended, and not said that it saved its last state: the one it remembered is all there is."""
-        memory = self._memory
+        memory, said = self._memory, list[str]()
         try:
             saved = save_remembered(
                 memory.recoveries[child.idx],
                 memory.checkpoints_of(child.idx),
                 memory.plan.config.run.keep_checkpoints,
+                said.append,
             )
         except (OSError, ValueError) as error:
             cause = child.cause_of_death()
             self.failure = self.failure or ChildError(f"{child.name} could not save what it had: {cause}; {error}")
             return
+        yield from ((child, {"kind": "say", "text": text}) for text in said)
         if saved is not None:
             yield child, {"kind": "saved_for", "path": str(saved), "env_steps": checkpoint.env_steps(saved)}
 

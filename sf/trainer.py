@@ -7,11 +7,13 @@ Waits for  a report, the death of a child, a signal, or the time of the next rec
 
 from __future__ import annotations
 
+import dataclasses
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sf import checkpoint
+from sf import checkpoint, warm_start
 from sf.config import Config
 from sf.display import Display
 from sf.display_panel import Target
@@ -23,7 +25,9 @@ from sf.plan import Plan, make_plan
 from sf.policy.worker import policy_worker
 from sf.population.controller import Population
 from sf.progress import Progress
+from sf.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.run_dir import RunDir
+from sf.run_log import RunLog, in_a_sentence
 from sf.run_memory import RunMemory
 from sf.starter import LearnerBody, PolicyBody
 from sf.stopping import Signals, caught_signals
@@ -33,28 +37,45 @@ from sf.tensorboard_events import TensorBoard
 from sf.wandb_sink import WandbSink, require_wandb
 
 
-def train(config: Config) -> dict[str, Any]:
+def train(config: Config, on_record: OnRecord | None = None) -> dict[str, Any]:
     """Train as configured, until the configured end or a signal; returns the summary that is also on disk.
 
-    Raises ValueError for what the user can mend (before any process starts, where that can be known), and
-    `supervisor.ChildError` where a process fails for good. `summary["stopped_by"]` is the number of the signal that
-    ended the run, or None.
+    on_record: see `sf.api.train`. Raises ValueError for what the user can mend (before any process starts, where that
+    can be known), `supervisor.ChildError` where a process fails for good, and what `on_record` raises.
+    `summary["stopped_by"]` is the number of the signal that ended the run, "on_record" or "stop_at_return", or None.
     """
     if config.watch.with_wandb:
         require_wandb()
     plan = make_plan(config)
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
-    with run_dir.locked():
-        resumed_steps = [0] * plan.num_policies
+    said: list[str] = []  # before there is a directory for the log
+
+    def say(line: str) -> None:
+        print(line)
+        said.append(line)
+
+    with run_dir.locked(say):
+        saved_steps: list[int | None] = [None] * plan.num_policies
         if config.run.restart_behavior == "resume":
-            resumed_steps = _saved_env_steps(plan, run_dir)
-        run_dir.prepare(config)
-        record_start(run_dir)
-        return Run(plan, run_dir, resumed_steps).run()
+            saved_steps = _saved_env_steps(plan, run_dir, say)
+        new = [policy_id for policy_id, env_steps in enumerate(saved_steps) if env_steps is None]
+        if len(new) < plan.num_policies:
+            plan = dataclasses.replace(plan, config=warm_start.of_resumed(config, run_dir, say))
+        initial = warm_start.initial_checkpoints(plan, new, say)
+        run_dir.prepare(plan.config)
+        log = RunLog(run_dir.log)
+        with log.of_process():
+            for line in said:
+                log.write(line)
+            warm_start.write(plan, run_dir, initial)
+            record_start(run_dir)
+            summary = Run(plan, run_dir, [env_steps or 0 for env_steps in saved_steps], on_record).run()
+            log.write(in_a_sentence(summary))
+            return summary
 
 
-def _saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int]:
-    """Of each policy. Raises ValueError where what is saved cannot be gone on with."""
+def _saved_env_steps(plan: Plan, run_dir: RunDir, say: Callable[[str], None]) -> list[int | None]:
+    """Of each policy, None where it has no checkpoint. Raises ValueError where what is saved cannot be gone on with."""
     saved_flags = run_dir.saved_flags() or {}
     num_policies = saved_flags.get("num_policies", 1)
     if saved_flags and num_policies != plan.num_policies:
@@ -62,15 +83,16 @@ def _saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int]:
             f"num_policies is {plan.num_policies}, but the run {run_dir.path} has {num_policies}: leave it so, name "
             "another --experiment, or begin anew with --restart_behavior restart"
         )
-    env_steps = []
+    env_steps: list[int | None] = []
     for policy_id in range(plan.num_policies):
-        saved = checkpoint.latest(run_dir.checkpoints_of(policy_id, plan.num_policies))
+        saved = checkpoint.latest(run_dir.checkpoints_of(policy_id, plan.num_policies), say)
         if saved is not None:
             checkpoint.check_fits(saved, plan.weight_shapes)
-        env_steps.append(checkpoint.env_steps(saved) if saved else 0)
-    if sum(env_steps) >= plan.target_env_steps:
+        env_steps.append(checkpoint.env_steps(saved) if saved else None)
+    total = sum(steps or 0 for steps in env_steps)
+    if total >= plan.target_env_steps:
         raise ValueError(
-            f"the run {run_dir.path} has its {sum(env_steps)} env steps: raise --train_for_env_steps to go on with it, "
+            f"the run {run_dir.path} has its {total} env steps: raise --train_for_env_steps to go on with it, "
             "name another --experiment, or begin anew with --restart_behavior restart"
         )
     return env_steps
@@ -79,7 +101,7 @@ def _saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int]:
 class Run:
     """A run in its lifetime: start, watch, stop.
 
-    resumed_steps: env steps of earlier parts of the run, by policy.
+    resumed_steps: env steps of earlier parts of the run, by policy. on_record: see `sf.api.train`.
     policy_body, learner_body: what runs in those processes; benchmarks put simpler ones in their place.
     """
 
@@ -88,6 +110,7 @@ class Run:
         plan: Plan,
         run_dir: RunDir,
         resumed_steps: Sequence[int] = (),
+        on_record: OnRecord | None = None,
         policy_body: PolicyBody = policy_worker,
         learner_body: LearnerBody = learner,
     ) -> None:
@@ -109,6 +132,10 @@ class Run:
             is_on_gpu=plan.device != "cpu",
             is_synchronous=not plan.config.sampler.async_rl,
         )
+        hooks: dict[str, OnRecord] = {} if on_record is None else {"on_record": on_record}
+        if plan.config.run.stop_at_return is not None:
+            hooks["stop_at_return"] = stop_at_return(plan.config.run.stop_at_return, self._progress)
+        self._hooks = RecordHooks(hooks)
 
     def run(self) -> dict[str, Any]:
         run = self._plan.config.run
@@ -118,7 +145,8 @@ class Run:
         target_seconds = run.train_for_seconds if run.train_for_seconds < 10**10 else None
         title = f"{run.env} in {self._run_dir.path}"
         target = Target(target_frames, target_seconds)
-        with Display(title, target) as display, caught_signals() as signals:
+        log = RunLog(self._run_dir.log)
+        with Display(title, target, log=log.write) as display, caught_signals() as signals:
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
             evaluations = Evaluations(
@@ -130,17 +158,20 @@ class Run:
                 display.say,
             )
             events = EventHandler(self._progress, frameskip, display.say, evaluations, population)
+            asked_by = None
             try:
                 self._supervisor.start(lambda: signals.first is not None)
-                self._watch(signals, events, evaluations, population, writer, display)
+                asked_by = self._watch(signals, events, evaluations, population, writer, display)
             finally:
                 for child, report in self._supervisor.stop(signals):
                     events.handle(child, report)
                 evaluations.end()
-        summary = {**self._progress.summary(), "stopped_by": signals.first}
+        summary = {**self._progress.summary(), "stopped_by": signals.first or asked_by}
         writer.write_summary(summary)
         if self._supervisor.failure is not None:
-            raise self._supervisor.failure
+            raise self._supervisor.failure from self._hooks.error
+        if self._hooks.error is not None:
+            raise self._hooks.error
         return summary
 
     def _sinks(self, display: Display) -> list[Sink]:
@@ -176,14 +207,17 @@ class Run:
         population: Population | None,
         writer: MetricsWriter,
         display: Display,
-    ) -> None:
-        """Until all steps are done, a signal arrives, time is up, or a child fails for good."""
+    ) -> str | None:
+        """Until all steps are done, a signal arrives, time is up, a hook asks for the end, or a child fails for good.
+
+        Returns the name of the hook that asked.
+        """
         run = self._plan.config.run
         record_at = time.monotonic() + run.summaries_every_sec
         is_evaluated = self._memory.evaluations is not None
         best = None if is_evaluated else BestCheckpoints(self._memory, self._progress, display.say)
         while not (self._supervisor.is_finished or self._supervisor.failure or signals.first):
-            if self._progress.seconds > run.train_for_seconds or self._has_all_steps:
+            if self._hooks.stopped_by or self._progress.seconds > run.train_for_seconds or self._has_all_steps:
                 break
             timeout_s = min(record_at - time.monotonic(), run.train_for_seconds - self._progress.seconds)
             for child, report in self._supervisor.receive(signals.wakeup, max(0.0, timeout_s)):
@@ -197,9 +231,16 @@ class Run:
                 self._record(writer, display)
                 if best is not None:
                     best.keep_if_due()
-        self._record(writer, display)
+        asked_by = self._hooks.stopped_by
+        if asked_by is None:
+            self._record(writer, display)
+        else:
+            display.say(self._hooks.last_words())
+        if signals.first is not None:
+            display.say(f"{signal.Signals(signals.first).name}: the run saves and ends")
         if best is not None:
             best.keep_if_due(now=True)
+        return asked_by
 
     @property
     def _has_all_steps(self) -> bool:
@@ -211,3 +252,5 @@ class Run:
         if self._progress.has_begun:
             writer.write(record)
         display.show(record, self._progress.outlook())
+        if self._progress.has_begun:
+            self._hooks.call(record)

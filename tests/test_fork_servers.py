@@ -16,6 +16,7 @@ from runs import train_here
 from sf import processes
 from sf.fork_servers import NETWORKS, SIMULATORS
 from sf.queues import IndexQueue
+from sf.stopping import STOP_SIGNALS
 
 
 @pytest.fixture
@@ -85,3 +86,19 @@ def test_rollout_workers_draw_different_numbers_from_generators_of_the_process_a
     assert len(first) == 2
     assert not set(first[0]) & set(first[1])
     assert drawn("second") == first
+
+
+def test_a_fork_server_gets_none_of_the_signals_that_a_whole_group_of_processes_gets():
+    """The first that a program starts, too: the tracker that multiprocessing starts before it unblocks them."""
+    program = (
+        "import re\n"
+        "from pathlib import Path\n"
+        "from sf.fork_servers import ForkServer\n"
+        "server = ForkServer([])\n"
+        "server.ensure_running()\n"
+        "status = Path(f'/proc/{server._server._forkserver_pid}/status').read_text()\n"
+        "print(int(re.search(r'SigBlk:\\s*(\\w+)', status)[1], 16))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    blocked = int(done.stdout)
+    assert [signum.name for signum in STOP_SIGNALS if not blocked & 1 << signum - 1] == []

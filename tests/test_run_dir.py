@@ -99,3 +99,9 @@ def test_a_write_makes_the_directories_that_were_removed(tmp_path):
         write_atomically(path, data)
         assert path.read_bytes() == data
         shutil.rmtree(tmp_path / "run")
+
+
+def test_checkpoints_and_milestones_of_several_policies_lie_in_folders_of_their_own(run_dir):
+    assert run_dir.milestones_of(0, num_policies=1) == run_dir.path / "checkpoints" / "milestones"
+    places = [of(policy_id, 2) for of in (run_dir.checkpoints_of, run_dir.milestones_of) for policy_id in (0, 1)]
+    assert len(set(places)) == 4

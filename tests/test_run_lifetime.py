@@ -17,6 +17,7 @@ from safetensors.numpy import load_file
 
 from sf.__main__ import main
 from sf.checkpoint import load
+from sf.play.load import load_policy
 from sf.stopping import caught_signals
 
 
@@ -88,6 +89,7 @@ def test_a_signal_saves_a_checkpoint_and_leaves_nothing_behind(tmp_path, shm_bef
     assert left_in_shared_memory(shm_before) == set()
     assert len(list((tmp_path / env / "checkpoints").glob("checkpoint_*.safetensors"))) == 1
     assert json.loads((tmp_path / env / "summary.json").read_text())["stopped_by"] == signum
+    assert f"{signum.name}: the run saves and ends" in (tmp_path / env / "run.log").read_text()
 
 
 def test_a_killed_parent_takes_every_process_with_it(tmp_path, shm_before):
@@ -180,15 +182,18 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_traceback(tmp_p
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
     assert done.returncode == 1
-    assert "the door is stuck" in done.stderr
-    assert "broken_env.py" in done.stderr
+    log = (tmp_path / "broken" / "run.log").read_text()
+    for text in (done.stderr, log):
+        assert "the door is stuck" in text
+        assert "broken_env.py" in text
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A directory with a run that has all its steps, and has saved after each of ten batches; and what it said."""
     directory = tmp_path_factory.mktemp("finished")
-    return directory, train(directory, "--train_for_env_steps", "640", "--save_every_sec", "1e-9")
+    often = ["--save_every_sec", "1e-9", "--save_milestones_sec", "1e-9"]
+    return directory, train(directory, "--train_for_env_steps", "640", *often)
 
 
 def test_a_finished_run_says_where_it_lies_and_what_to_type_next(finished):
@@ -211,10 +216,25 @@ def test_a_finished_run_says_where_it_lies_and_what_to_type_next(finished):
     assert {"config.yaml", "metrics.jsonl", "tensorboard", "checkpoints"} <= {p.name for p in run.iterdir()}
 
 
+def test_all_that_a_run_says_is_in_its_log(finished):
+    directory, output = finished
+    said, _, _ = output.partition("run: ")
+    in_log = [line[len("2026-01-31 12:00:00 ") :] for line in (directory / "toy_identity/run.log").open()]
+    assert [line.strip() for line in in_log[1:-1]] == said.splitlines()
+
+
 def test_the_previous_checkpoint_is_kept(finished):
     directory, _ = finished
     names = sorted(p.name for p in (directory / "toy_identity" / "checkpoints").glob("checkpoint_*"))
     assert names == ["checkpoint_000009_000000000576.safetensors", "checkpoint_000010_000000000640.safetensors"]
+
+
+def test_milestones_are_kept_for_good_beside_the_latest_checkpoints(finished):
+    directory, output = finished
+    milestones = sorted((directory / "toy_identity" / "checkpoints" / "milestones").iterdir())
+    assert [load(path).state["env_steps"] for path in milestones] == [64 * (i + 1) for i in range(10)]
+    assert all(f"learner-0: keeps {path} for good" in output for path in milestones)
+    assert load_policy(milestones[2]).env_steps == 192
 
 
 def checkpoint(run, index=-1):

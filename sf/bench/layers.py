@@ -60,7 +60,7 @@ def _run_layer(policy_body: PolicyBody = policy_worker, learner_body: LearnerBod
     def measure(plan: Plan, seconds: float) -> dict[str, Any]:
         run_dir = RunDir.at(plan.config.run.train_dir, "bench")
         run_dir.prepare(plan.config)
-        config = plan.config.replace(train_for_seconds=_START_UP_AT_MOST_S + seconds)
+        config = plan.config.replace(train_for_seconds=_START_UP_AT_MOST_S + seconds, stop_at_return=None)
         timed_learner = functools.partial(_timed, learner_body, seconds)
         run = Run(
             dataclasses.replace(plan, config=config), run_dir, policy_body=policy_body, learner_body=timed_learner

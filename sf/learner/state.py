@@ -18,6 +18,7 @@ from sf.checkpoint import Checkpoint
 from sf.config import Config
 from sf.counters import CounterRow
 from sf.learner.divergence import RollbackBudget
+from sf.learner.milestones import Milestones
 from sf.learner.update import Updater
 from sf.policy_memory import PolicyMemory, PolicyMemorySpec
 from sf.processes import Reports
@@ -44,6 +45,7 @@ class LearnerArgs:
     slots: LearnerSlots
     counters: CounterRow
     checkpoints: Path
+    milestones: Path  # where checkpoints are kept for good
     target_env_steps: int | None  # to end by itself; None where the parent ends the run
     recoveries: tuple[RecoveryMemory, ...]  # of all policies
     orders: Connection  # decisions of the parent over the population, see LearnerState.obey
@@ -66,6 +68,8 @@ class LearnerState:
         self.env_steps = 0
         self._trained_steps = 0  # of these, what the weights have learned from
         self.seconds_before = 0.0
+        # What a successor goes on with has the seconds of its predecessor in it.
+        self._counts_seconds_from = args.started_at if args.goes_on_at is None else time.time()
         self.lost_steps = 0  # taken by the learner before this one, without a trace in the weights
         self.weights_event = 0  # number of the decision that gave this policy its weights, as the parent counts them
         self._unobeyed: list[dict[str, Any]] = []  # orders
@@ -81,6 +85,8 @@ class LearnerState:
             self.seconds_before = saved.state["seconds"]
             self.weights_event = saved.state.get("weights_event", 0)  # older checkpoints know of no population
             self.updater.load(saved.tensors, saved.state["updater"])
+        every_s = args.config.run.save_milestones_sec
+        self._milestones = Milestones(args.milestones, every_s, self.seconds, reports)
         if args.goes_on_at is not None:
             self.lost_steps = args.goes_on_at - self.env_steps
             self.env_steps = args.goes_on_at
@@ -88,6 +94,11 @@ class LearnerState:
             self.updater.version = published_version + 1
         if saved is not None and args.goes_on_at is None:
             self._saved_version = self.updater.version
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the run, earlier parts of it included."""
+        return self.seconds_before + time.time() - self._counts_seconds_from
 
     @property
     def is_finished(self) -> bool:
@@ -155,6 +166,11 @@ class LearnerState:
         self._reports.send("checkpoint", path=str(path))
         return True
 
+    def keep_milestone_if_due(self) -> None:
+        """Not while updates are skipped, as with a checkpoint."""
+        if self._milestones.is_due(self.seconds) and self.updater.skipped.in_row == 0:
+            self._milestones.keep(self._checkpoint, self.seconds)
+
     def roll_back(self) -> None:
         """Return to the last checkpoint, or to a new network before the first; env steps stay.
 
@@ -209,17 +225,38 @@ class LearnerState:
         return updater
 
     def _checkpoint(self) -> Checkpoint:
-        """Raises FloatingPointError where it holds NaN or Inf: nobody could go on with it."""
-        if not self.updater.is_finite():
-            raise FloatingPointError("the weights are not finite")
-        state: dict[str, Any] = {
-            "env_steps": self.env_steps,
-            "trained_steps": self._trained_steps,
-            "seconds": self.seconds_before + time.time() - self._args.started_at,
-            "weights_event": self.weights_event,
-            "updater": self.updater.state(),
-            "config": self._args.config.flat(),
-            "obs_space": space_json.to_json(self._args.spec.native_obs_space),
-            "action_space": space_json.to_json(self._args.spec.action_space),
-        }
-        return Checkpoint(self.updater.tensors(), state)
+        """Raises FloatingPointError where it holds NaN or Inf."""
+        return make_checkpoint(
+            self.updater,
+            self._args.config,
+            self._args.spec,
+            self.env_steps,
+            self._trained_steps,
+            self.seconds,
+            self.weights_event,
+        )
+
+
+def make_checkpoint(
+    updater: Updater,
+    config: Config,
+    spec: EnvSpec,
+    env_steps: int = 0,
+    trained_steps: int = 0,
+    seconds: float = 0.0,
+    weights_event: int = 0,
+) -> Checkpoint:
+    """What a learner goes on with. Raises FloatingPointError where it holds NaN or Inf: nobody could."""
+    if not updater.is_finite():
+        raise FloatingPointError("the weights are not finite")
+    state: dict[str, Any] = {
+        "env_steps": env_steps,
+        "trained_steps": trained_steps,
+        "seconds": seconds,
+        "weights_event": weights_event,
+        "updater": updater.state(),
+        "config": config.flat(),
+        "obs_space": space_json.to_json(spec.native_obs_space),
+        "action_space": space_json.to_json(spec.action_space),
+    }
+    return Checkpoint(updater.tensors(), state)

@@ -71,6 +71,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
             state.publish(memory)
         if state.is_save_due:
             state.save()
+        state.keep_milestone_if_due()
         state.remember_if_due()
     reports.send("saving")
     if not state.save():

@@ -59,12 +59,16 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
         if silent_s < max(_SILENT_AT_LEAST_S, _SILENT_RECORDS * run.flags["summaries_every_sec"]):
             return Status("running", f"running, last record {max(0.0, silent_s):.0f} s ago")
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(now - silent_s))
-        return Status("ended", f"ended without a summary (killed?), last record {since}")
-    if summary.get("stopped_by"):
-        return Status("stopped", f"stopped by {_signal_name(summary['stopped_by'])}")
+        return Status("ended", f"ended without a summary (killed?), last record {since}{_log_hint(run)}")
+    stopped_by = summary.get("stopped_by")
+    if stopped_by == "stop_at_return":
+        return Status("finished", "finished, at the return of stop_at_return")
+    if stopped_by:
+        name = _signal_name(stopped_by) if isinstance(stopped_by, int) else stopped_by
+        return Status("stopped", f"stopped by {name}")
     if _has_reached_its_end(run.flags, summary):
         return Status("finished", "finished")
-    return Status("ended", "ended early: a process failed for good")
+    return Status("ended", f"ended early: a process failed for good{_log_hint(run)}")
 
 
 def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
@@ -126,6 +130,11 @@ def system_rows(start: Mapping[str, Any]) -> list[tuple[str, str]]:
         "started": start.get("started_at"),
     }
     return [(name, str(value)) for name, value in rows.items() if value]
+
+
+def _log_hint(run: Run) -> str:
+    """Runs of earlier versions have none."""
+    return "; run.log has its last words" if run.directory.log.exists() else ""
 
 
 def _signal_name(number: int) -> str:

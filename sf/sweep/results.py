@@ -21,7 +21,7 @@ from sf.report.runs import read_records, settled_means
 from sf.run_dir import RunDir, write_atomically
 from sf.sweep.grid import SweepRun
 
-_ENDS = ("train_for_env_steps", "train_for_env_frames", "train_for_seconds")
+_ENDS = ("train_for_env_steps", "train_for_env_frames", "train_for_seconds", "stop_at_return")
 # Between two starts of a sweep: it may go on with other ends, on another machine, watched in another way.
 _MAY_CHANGE = NOT_THE_EXPERIMENT - {"config"} | {"num_workers"}
 
@@ -70,7 +70,7 @@ def is_done(run: SweepRun, run_dir: RunDir) -> bool:
     """Whether the run has ended by itself, and not before what is its end today."""
     summary, saved = _object(run_dir.summary), run_dir.saved_flags() or {}
     ends_the_same = all(name not in _ENDS or saved.get(name) == value for name, value in run.flags.items())
-    return bool(summary) and summary.get("stopped_by") is None and ends_the_same
+    return bool(summary) and summary.get("stopped_by") in (None, "stop_at_return") and ends_the_same
 
 
 def points(results: Sequence[Result]) -> list[tuple[Mapping[str, Any], list[Result]]]:

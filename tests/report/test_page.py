@@ -153,6 +153,8 @@ def test_a_run_that_has_just_begun_has_a_page(tmp_path):
         (None, 3.0, "running", "last record 3 s ago"),
         (None, 3000.0, "ended", "without a summary"),
         ({"stopped_by": 2}, 3000.0, "stopped", "stopped by SIGINT"),
+        ({"stopped_by": "on_record"}, 3000.0, "stopped", "stopped by on_record"),
+        ({"stopped_by": "stop_at_return"}, 3000.0, "finished", "at the return of stop_at_return"),
         ({"stopped_by": None}, 3000.0, "ended", "a process failed for good"),
         ({"stopped_by": None, "env_steps": 10**6}, 3000.0, "finished", "finished"),
         ({"stopped_by": None, "seconds": 5.0}, 3.0, "running", "running"),  # of an earlier part of a resumed run
@@ -163,6 +165,12 @@ def test_the_status_of_a_run_is_what_its_directory_tells(tmp_path, summary, sile
     status = facts.status(run, facts.read_summary(run), run.directory.metrics.stat().st_mtime + silent_s)
     assert status.kind == kind
     assert sentence in status.sentence
+
+
+def test_the_page_of_a_run_that_failed_names_its_log(tmp_path):
+    run = load(write_run(tmp_path / "a", summary={"stopped_by": None}, train_for_env_steps=10**6))
+    run.directory.log.write_text("a traceback")
+    assert "run.log" in facts.status(run, facts.read_summary(run), 0.0).sentence
 
 
 def test_the_best_return_may_be_that_of_the_summary(tmp_path):

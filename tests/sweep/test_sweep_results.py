@@ -47,8 +47,9 @@ def test_a_run_is_done_when_it_has_ended_by_itself_at_the_end_that_is_asked_for(
     assert not is_done(make_run(), run_dir)
     write(run_dir, steps=50)
     assert not is_done(make_run(), run_dir)
-    write(run_dir)
-    assert is_done(make_run(), run_dir)
+    for end in (None, "stop_at_return"):
+        write(run_dir, stopped_by=end)
+        assert is_done(make_run(), run_dir)
 
 
 @pytest.mark.parametrize(

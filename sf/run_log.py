@@ -1,0 +1,51 @@
+"""What a run says, in run.log: each line and traceback with the time, appended over all its starts.
+
+A full disk costs lines of the log, and nothing else. Nothing is said of it: the writer of metrics does.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+
+class RunLog:
+    """Opens the file for every line, as the writer of metrics does: it may be moved or removed meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+
+    def write(self, text: str) -> None:
+        """Of several lines, such as a traceback, the first has the time. Any thread may call it."""
+        line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n".encode(errors="backslashreplace")
+        # A directory that was removed is not made anew here: without config.yaml it would be no run.
+        with suppress(OSError), self._path.open("ab", buffering=0) as file:
+            file.write(line)
+
+    @contextmanager
+    def of_process(self) -> Iterator[None]:
+        """Between these two lines lies one start of the run. What ends it by an exception is written down in full."""
+        self.write(f"process {os.getpid()} begins: {shlex.join(sys.argv)}")
+        try:
+            yield
+        except BaseException:
+            self.write(f"process {os.getpid()} ends by an exception\n{traceback.format_exc().rstrip()}")
+            raise
+        self.write(f"process {os.getpid()} ends")
+
+
+def in_a_sentence(summary: Mapping[str, Any]) -> str:
+    """How a run went."""
+    returns = summary["mean_return"]
+    mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f}"
+    return (
+        f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
+        f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes"
+    )

@@ -1,0 +1,104 @@
+"""What a learner's state knows of time, and when it keeps a milestone."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import pytest
+from full_disk import full_disk
+
+from sf import checkpoint
+from sf.config import Config
+from sf.learner import state
+from sf.learner.state import LearnerState
+from sf.plan import make_plan
+from sf.run_dir import RunDir
+from sf.run_memory import RunMemory
+
+HOUR = 3600.0
+
+
+class Reports:
+    def __init__(self):
+        self.sent = []
+
+    def send(self, kind, **record):
+        self.sent.append((kind, record))
+
+
+class Run:
+    """A run whose clock is set by hand; it began at 0."""
+
+    def __init__(self, path):
+        self.now = 0.0
+        config = Config().replace(
+            env="toy_identity", num_workers=1, encoder_mlp_layers=(8,), device="cpu", save_milestones_sec=HOUR
+        )
+        memory = RunMemory.allocate(make_plan(config), RunDir(path))
+        self._memory = dataclasses.replace(memory, started_at=0.0)
+        self.milestones = path / "checkpoints" / "milestones"
+        self.reports = Reports()
+
+    def learner(self, goes_on_at=None):
+        args = self._memory.learner_args(0, readers=None, orders=None, hyperparameters={}, goes_on_at=goes_on_at)
+        return LearnerState(args, self.reports, published_version=0)
+
+    def kept(self):
+        return sorted(path.name for path in self.milestones.glob("*"))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    made = Run(tmp_path)
+    monkeypatch.setattr(state, "time", SimpleNamespace(time=lambda: made.now, monotonic=lambda: made.now))
+    return made
+
+
+def test_the_seconds_of_a_run_count_once_however_often_its_learner_is_replaced(run):
+    first = run.learner()
+    for _ in range(3):
+        run.now += 100.0
+        first.remember_if_due()
+        first = run.learner(goes_on_at=0)
+    run.now += 100.0
+    assert first.seconds == run.now == 400.0
+
+
+def test_a_milestone_is_kept_each_time_that_so_many_seconds_of_the_run_have_passed(run):
+    learner = run.learner()
+    for minute in range(1, 151):
+        run.now = 60.0 * minute
+        learner.env_steps = minute
+        learner.keep_milestone_if_due()
+    assert run.kept() == [
+        "milestone_000001_000000000060.safetensors",
+        "milestone_000002_000000000120.safetensors",
+    ]
+    assert checkpoint.load(run.milestones / run.kept()[1]).state["env_steps"] == 120
+    assert [kind for kind, _ in run.reports.sent] == ["say", "say"]
+
+
+def test_a_learner_that_takes_over_or_resumes_keeps_the_next_one_and_overwrites_none(run):
+    first = run.learner()
+    run.now = 1.5 * HOUR
+    first.keep_milestone_if_due()
+    first.remember_if_due()
+    second = run.learner(goes_on_at=0)
+    second.keep_milestone_if_due()
+    assert len(run.kept()) == 1  # that of the first hour is there
+    run.now = 2.1 * HOUR
+    second.keep_milestone_if_due()  # with as many env steps as the first had
+    assert run.kept() == [f"milestone_00000{number}_000000000000.safetensors" for number in (1, 2)]
+
+
+def test_a_full_disk_is_said_once_and_the_milestone_is_tried_again(run):
+    learner = run.learner()
+    with full_disk(100):
+        for run.now in (HOUR, HOUR + 5, HOUR + 11):
+            learner.keep_milestone_if_due()
+    assert [kind for kind, _ in run.reports.sent] == ["save_failed"]
+    run.now = HOUR + 20
+    learner.keep_milestone_if_due()
+    assert run.kept() == []
+    run.now = HOUR + 21
+    learner.keep_milestone_if_due()
+    assert len(run.kept()) == 1
