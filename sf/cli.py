@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 import tyro
 from rich.console import Console
 
-from sf.config import Config
+from sf.config import Config, RunConfig
 from sf.run_dir import RunDir
 from sf.run_log import in_a_sentence
 from sf.starting_point import make_config
@@ -121,18 +122,17 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
     run = config.run
     path = RunDir.at(run.train_dir, run.experiment_name).path
     stopped_by = summary["stopped_by"]
-    and_no_more = " --stop_at_return None" if stopped_by == "stop_at_return" else ""
+    resume = [*_command(), "--train_dir", run.train_dir, "--experiment", run.experiment_name, *_later_end(run, summary)]
     try:
         print(
             f"{in_a_sentence(summary)}\n"
             f"run:    {path}\n"
-            f"score:  sf-eval {path}\n"
-            f"watch:  sf-enjoy {path} --video {path}/play.mp4\n"
-            f"page:   sf-report {path}\n"
-            f"curves: tensorboard --logdir {path}\n"
-            f"log:    {path}/run.log\n"
-            f"resume: {_command()} --train_dir {run.train_dir} --experiment {run.experiment_name} "
-            f"--train_for_env_steps {2 * max(summary['env_steps'], 1)}{and_no_more}",
+            f"score:  {shlex.join(['sf-eval', str(path)])}\n"
+            f"watch:  {shlex.join(['sf-enjoy', str(path), '--video', str(path / 'play.mp4')])}\n"
+            f"page:   {shlex.join(['sf-report', str(path)])}\n"
+            f"curves: {shlex.join(['tensorboard', '--logdir', str(path)])}\n"
+            f"log:    {path / 'run.log'}\n"
+            f"resume: {shlex.join(resume)}",
             flush=True,
         )
     except OSError:  # the terminal is gone, or the disk full: no reason for Python to end with another status
@@ -140,10 +140,26 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
     raise SystemExit(128 + stopped_by if isinstance(stopped_by, int) else 0)
 
 
-def _command() -> str:
+def _later_end(run: RunConfig, summary: Mapping[str, Any]) -> list[str]:
+    """What a run must be told to go on: twice as much of each limit that it has come to, none where it was stopped."""
+    limits = {
+        "train_for_env_steps": (run.train_for_env_steps, summary["env_steps"]),
+        "train_for_env_frames": (run.train_for_env_frames, summary["env_frames"]),
+        "train_for_seconds": (run.train_for_seconds, summary["seconds"]),
+    }
+    flags = [
+        word
+        for name, (limit, done) in limits.items()
+        if limit is not None and done >= limit
+        for word in (f"--{name}", f"{2 * limit:g}" if isinstance(limit, float) else str(2 * limit))
+    ]
+    return [*flags, "--stop_at_return", "None"] if summary["stopped_by"] == "stop_at_return" else flags
+
+
+def _command() -> list[str]:
     """What to type for the command that runs: a script that trains has names that sf-train does not know."""
     script = Path(sys.argv[0])
-    return f"python {script}" if script.suffix == ".py" and script.stem != "__main__" else "sf-train"
+    return ["python", str(script)] if script.suffix == ".py" and script.stem != "__main__" else ["sf-train"]
 
 
 def _early(args: list[str]) -> dict[str, str]:

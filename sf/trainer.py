@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from sf import checkpoint, warm_start
+from sf import warm_start
 from sf.config import Config
 from sf.display import Display
 from sf.display_panel import Target
@@ -26,6 +26,7 @@ from sf.policy.worker import policy_worker
 from sf.population.controller import Population
 from sf.progress import Progress
 from sf.record_hooks import OnRecord, RecordHooks, stop_at_return
+from sf.resumption import saved_env_steps
 from sf.run_dir import RunDir
 from sf.run_log import RunLog, in_a_sentence
 from sf.run_memory import RunMemory
@@ -57,7 +58,7 @@ def train(config: Config, on_record: OnRecord | None = None) -> dict[str, Any]:
     with run_dir.locked(say):
         saved_steps: list[int | None] = [None] * plan.num_policies
         if config.run.restart_behavior == "resume":
-            saved_steps = _saved_env_steps(plan, run_dir, say)
+            saved_steps = saved_env_steps(plan, run_dir, say)
         new = [policy_id for policy_id, env_steps in enumerate(saved_steps) if env_steps is None]
         if len(new) < plan.num_policies:
             plan = dataclasses.replace(plan, config=warm_start.of_resumed(config, run_dir, say))
@@ -72,30 +73,6 @@ def train(config: Config, on_record: OnRecord | None = None) -> dict[str, Any]:
             summary = Run(plan, run_dir, [env_steps or 0 for env_steps in saved_steps], on_record).run()
             log.write(in_a_sentence(summary))
             return summary
-
-
-def _saved_env_steps(plan: Plan, run_dir: RunDir, say: Callable[[str], None]) -> list[int | None]:
-    """Of each policy, None where it has no checkpoint. Raises ValueError where what is saved cannot be gone on with."""
-    saved_flags = run_dir.saved_flags() or {}
-    num_policies = saved_flags.get("num_policies", 1)
-    if saved_flags and num_policies != plan.num_policies:
-        raise ValueError(
-            f"num_policies is {plan.num_policies}, but the run {run_dir.path} has {num_policies}: leave it so, name "
-            "another --experiment, or begin anew with --restart_behavior restart"
-        )
-    env_steps: list[int | None] = []
-    for policy_id in range(plan.num_policies):
-        saved = checkpoint.latest(run_dir.checkpoints_of(policy_id, plan.num_policies), say)
-        if saved is not None:
-            checkpoint.check_fits(saved, plan.weight_shapes)
-        env_steps.append(checkpoint.env_steps(saved) if saved else None)
-    total = sum(steps or 0 for steps in env_steps)
-    if total >= plan.target_env_steps:
-        raise ValueError(
-            f"the run {run_dir.path} has its {total} env steps: raise --train_for_env_steps to go on with it, "
-            "name another --experiment, or begin anew with --restart_behavior restart"
-        )
-    return env_steps
 
 
 class Run:

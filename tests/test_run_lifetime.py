@@ -17,6 +17,8 @@ from safetensors.numpy import load_file
 
 from sf.__main__ import main
 from sf.checkpoint import load
+from sf.cli import report
+from sf.config import Config
 from sf.play.load import load_policy
 from sf.stopping import caught_signals
 
@@ -194,6 +196,35 @@ def finished(tmp_path_factory):
     directory = tmp_path_factory.mktemp("finished")
     often = ["--save_every_sec", "1e-9", "--save_milestones_sec", "1e-9"]
     return directory, train(directory, "--train_for_env_steps", "640", *often)
+
+
+@pytest.mark.parametrize(
+    ("limits", "summary", "told"),
+    [
+        ({"train_for_env_steps": 640}, {"env_steps": 640}, "--train_for_env_steps 1280"),
+        ({"train_for_env_frames": 2000}, {"env_steps": 500, "env_frames": 2000}, "--train_for_env_frames 4000"),
+        ({"train_for_seconds": 12.5}, {"seconds": 12.6}, "--train_for_seconds 25"),
+        ({"stop_at_return": 7.0}, {"stopped_by": "stop_at_return"}, "--stop_at_return None"),
+        ({}, {"stopped_by": 2}, ""),
+    ],
+)
+def test_what_is_printed_to_resume_a_run_raises_the_limit_it_has_come_to_and_no_other(limits, summary, told, capsys):
+    ended = {"env_steps": 100, "env_frames": 400, "seconds": 1.0, "stopped_by": None} | summary
+    ended |= {"mean_return": None, "env_frames_per_second": 1.0}
+    config = Config().replace(env="toy_identity", train_dir="my runs", **limits)
+    with pytest.raises(SystemExit):
+        report(config, ended)
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("resume: "))
+    assert line == f"resume: sf-train --train_dir 'my runs' --experiment toy_identity {told}".rstrip()
+
+
+def test_a_run_that_has_had_its_time_is_not_begun_again_for_nothing(tmp_path):
+    before = train_here(tmp_path, "--train_for_env_steps", "640")
+    longer = ["--train_for_env_steps", "2000"]
+    with pytest.raises(ValueError, match=r"has had its \d+ seconds: raise --train_for_seconds"):
+        train_here(tmp_path, *longer, "--train_for_seconds", "0.01")
+    with pytest.raises(ValueError, match="env steps: raise --train_for_env_frames"):
+        train_here(tmp_path, *longer, "--train_for_env_frames", str(before["env_frames"]))
 
 
 def test_a_finished_run_says_where_it_lies_and_what_to_type_next(finished):
