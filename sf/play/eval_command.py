@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import json
 import sys
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
-from sf import cli
+from sf import cli, output_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,10 +76,6 @@ class EvalFlags:
                 raise ValueError(f"{name} is {value}: at least 1")
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}: it must be 0 or greater")
-        for name in ("json", "csv"):  # said before the episodes are played, not after
-            path = getattr(self, name)
-            if path is not None and not path.absolute().parent.is_dir():
-                raise ValueError(f"{name} is {path}: there is no directory {path.parent}")
 
 
 def main() -> None:
@@ -98,6 +95,9 @@ def _run(flags: EvalFlags) -> None:
     from sf.play.players import find_policies, overridden  # noqa: PLC0415
     from sf.torch_runtime import resolve_device  # noqa: PLC0415
 
+    for flag, path in (("json", flags.json), ("csv", flags.csv)):
+        if path is not None:
+            output_file.require_writable(flag, path)
     policies = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy)
     config = Config().replace(**next(iter(policies.values())).state["config"])
     task = EvaluationTask(
@@ -116,9 +116,10 @@ def _run(flags: EvalFlags) -> None:
     _print(evaluation, list(policies))
     if flags.json is not None:
         settings = {name: _plain(value) for name, value in dataclasses.asdict(flags).items()}
-        flags.json.write_text(json.dumps({**settings, **_result(evaluation, policies)}, indent=2) + "\n")
+        text = json.dumps({**settings, **_result(evaluation, policies)}, indent=2) + "\n"
+        output_file.write("json", flags.json, text.encode())
     if flags.csv is not None:
-        _write_csv(flags.csv, evaluation, list(policies))
+        output_file.write("csv", flags.csv, _csv(evaluation, list(policies)).encode())
 
 
 def _print(evaluation: Evaluation, names: list[str]) -> None:
@@ -182,14 +183,15 @@ def _result(evaluation: Evaluation, policies: dict[str, Checkpoint]) -> dict[str
     }
 
 
-def _write_csv(path: Path, evaluation: Evaluation, names: list[str]) -> None:
+def _csv(evaluation: Evaluation, names: list[str]) -> str:
     stats = sorted({name for episode in evaluation.episodes for name in episode.stats})
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["checkpoint", "match", "agent", "return", "num_steps", "num_frames", *stats])
-        for e in evaluation.episodes:
-            own = [names[e.policy_idx], e.match_idx, e.agent_idx, e.episode_return, e.num_steps, e.num_frames]
-            writer.writerow([*own, *(e.stats.get(name, "") for name in stats)])
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["checkpoint", "match", "agent", "return", "num_steps", "num_frames", *stats])
+    for e in evaluation.episodes:
+        own = [names[e.policy_idx], e.match_idx, e.agent_idx, e.episode_return, e.num_steps, e.num_frames]
+        writer.writerow([*own, *(e.stats.get(name, "") for name in stats)])
+    return text.getvalue()
 
 
 def _say_progress(done: int, total: int) -> None:
