@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0, help="no new fault after that")
     parser.add_argument("--faults", type=int, default=10**9, help="or after so many")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--tasks", nargs="+", default=["toy", "toy_sync", "atari", "doom"], choices=list(TASKS))
+    parser.add_argument("--tasks", nargs="+", default=["toy", "toy_sync", "pair", "atari", "doom"], choices=list(TASKS))
     parser.add_argument("--only", nargs="+", metavar="WORD", help="faults with one of these words in their name")
     parser.add_argument("--keep", type=Path, help="write runs and their output here, and keep them")
     parser.add_argument("--json", type=Path, help="write the result here, too")

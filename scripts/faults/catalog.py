@@ -41,12 +41,16 @@ from faults.of_runs import (
     truncated,
 )
 
+_ONE_POLICY = ("toy", "toy_sync", "atari", "doom")
+_ALL = (*_ONE_POLICY, "pair")
+_TOY = ("toy", "toy_sync")
+
 
 @dataclass(frozen=True)
 class Fault:
     name: str
     do: Harm
-    tasks: tuple[str, ...] = ("toy", "toy_sync", "atari", "doom")
+    tasks: tuple[str, ...] = _ONE_POLICY
 
 
 def _permissions_bind() -> bool:
@@ -56,23 +60,27 @@ def _permissions_bind() -> bool:
         return not os.access(directory, os.W_OK)
 
 
-_TOY = ("toy", "toy_sync")
-
 FAULTS = (
-    Fault("rollout worker killed", signal_child("rollout", signal.SIGKILL)),
-    Fault("policy worker killed", signal_child("policy", signal.SIGKILL)),
-    Fault("learner killed", signal_child("learner", signal.SIGKILL)),
-    Fault("rollout worker stopped", signal_child("rollout", signal.SIGSTOP)),
-    Fault("policy worker stopped", signal_child("policy", signal.SIGSTOP)),
-    Fault("learner stopped", signal_child("learner", signal.SIGSTOP)),
-    Fault("two processes killed at once", kill_two_at_once, ("toy", "atari", "doom")),
-    Fault("process killed, and again as it starts", kill_while_it_starts),
-    Fault("fork server of the simulators killed", kill_fork_server("sf.rollout.worker", "rollout")),
-    Fault("fork server of the networks killed", kill_fork_server("sf.learner.worker", "learner", "policy")),
-    Fault("fork server stopped, and a rollout worker killed", stop_fork_server),
+    Fault("rollout worker killed", signal_child("rollout", signal.SIGKILL), _ALL),
+    Fault("policy worker killed", signal_child("policy", signal.SIGKILL), _ALL),
+    Fault("learner killed", signal_child("learner", signal.SIGKILL), _ALL),
+    Fault("rollout worker stopped", signal_child("rollout", signal.SIGSTOP), _ALL),
+    Fault("policy worker stopped", signal_child("policy", signal.SIGSTOP), _ALL),
+    Fault("learner stopped", signal_child("learner", signal.SIGSTOP), _ALL),
+    Fault("evaluator killed", signal_child("evaluator", signal.SIGKILL), ("pair",)),
+    Fault("evaluator stopped", signal_child("evaluator", signal.SIGSTOP), ("pair",)),
+    Fault("two processes killed at once", kill_two_at_once, ("toy", "atari", "doom", "pair")),
+    Fault("process killed, and again as it starts", kill_while_it_starts, _ALL),
+    Fault("fork server of the simulators killed", kill_fork_server("sf.rollout.worker", "rollout"), _ALL),
+    Fault(
+        "fork server of the networks killed",
+        kill_fork_server("sf.learner.worker", "learner", "policy", "evaluator"),
+        _ALL,
+    ),
+    Fault("fork server stopped, and a rollout worker killed", stop_fork_server, _ALL),
     Fault("resource tracker killed, and a policy worker", kill_resource_tracker),
-    Fault("any process of the run killed", kill_any),
-    Fault("all processes suspended", suspend),
+    Fault("any process of the run killed", kill_any, _ALL),
+    Fault("all processes suspended", suspend, _ALL),
     Fault("Doom engine killed", signal_engine(signal.SIGKILL), ("doom",)),
     Fault("Doom engine stopped", signal_engine(signal.SIGSTOP), ("doom",)),
     Fault("environment raises", env_fault("raise", "env_faults"), _TOY),
@@ -85,14 +93,14 @@ FAULTS = (
     Fault("disk full", fill_disk),
     *([Fault("no permission to save", deny_permission)] if _permissions_bind() else []),
     Fault("run directory removed", remove_run_directory),
-    Fault("second run on the directory", start_second_run),
-    Fault("SIGINT", stop(signal.SIGINT)),
-    Fault("SIGTERM", stop(signal.SIGTERM)),
-    Fault("SIGHUP", stop(signal.SIGHUP)),
+    Fault("second run on the directory", start_second_run, _ALL),
+    Fault("SIGINT", stop(signal.SIGINT), _ALL),
+    Fault("SIGTERM", stop(signal.SIGTERM), _ALL),
+    Fault("SIGHUP", stop(signal.SIGHUP), _ALL),
     Fault("SIGINT twice", interrupt_twice),
     Fault("SIGINT while the learner hangs", interrupt_with_a_learner_that_hangs),
     Fault("SIGINT while a child is replaced", interrupt_a_replacement),
-    Fault("parent killed", kill_parent),
+    Fault("parent killed", kill_parent, _ALL),
     Fault("newest checkpoint truncated", damage_newest_checkpoint(truncated)),
     Fault("a bit of the newest checkpoint flipped", damage_newest_checkpoint(flipped)),
     Fault("environment that always raises", hopeless("raise", 1.0, "toy_faulty was asked to fail"), _TOY),

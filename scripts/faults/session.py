@@ -32,7 +32,7 @@ PATIENCE_S = 180.0  # what has not happened by then will not happen
 _LOOK_EVERY_S = 0.002
 _LOOK_AT_PROCESSES_EVERY_S = 0.1
 _NEVER_FALL = (
-    "env_steps", "seconds", "episodes", "restarts", "lost_episodes", "lost_frames", "env_faults", "train/policy_version"
+    "env_steps", "seconds", "episodes", "restarts", "lost_episodes", "lost_frames", "env_faults"
 )  # fmt: skip
 
 
@@ -75,7 +75,8 @@ class Session:
             raise
 
     def _map_tables(self) -> None:
-        rows = self.plan.num_workers + self.plan.config.sampler.policy_workers_per_policy + 1
+        self._first_learner = self.plan.num_workers + self.plan.num_policy_workers
+        rows = self._first_learner + self.plan.num_policies + self.plan.num_evaluators
         columns = Counters.allocate(rows).snapshot()
         fields = [Field(name, column.shape, column.dtype) for name, column in columns.items()]
         self._counters = self._attach("sf-counters", fields)
@@ -92,9 +93,13 @@ class Session:
 
     def names(self) -> list[str]:
         """Of all children, as they should be."""
-        num_policy_workers = self.plan.config.sampler.policy_workers_per_policy
-        rollout = [f"rollout-{idx}" for idx in range(self.plan.num_workers)]
-        return sorted([*rollout, *(f"policy-{idx}" for idx in range(num_policy_workers)), "learner-0"])
+        numbers = {
+            "rollout": self.plan.num_workers,
+            "policy": self.plan.num_policy_workers,
+            "learner": self.plan.num_policies,
+            "evaluator": self.plan.num_evaluators,
+        }
+        return sorted(f"{role}-{idx}" for role, number in numbers.items() for idx in range(number))
 
     def pid_of(self, name: str) -> int | None:
         """None while none, or more than one, is alive: the dead may take a moment to go."""
@@ -116,9 +121,10 @@ class Session:
         """The latest value; 0 before the first."""
         return next((record[name] for record in reversed(self.metrics()) if name in record), 0.0)
 
-    def checkpoints(self) -> list[Path]:
+    def checkpoints(self, policy_id: int = 0) -> list[Path]:
         """Oldest first."""
-        return sorted(self.run_dir.checkpoints.glob("checkpoint_*.safetensors"))
+        directory = self.run_dir.checkpoints_of(policy_id, self.plan.num_policies)
+        return sorted(directory.glob("checkpoint_*.safetensors"))
 
     def wait_for_record(self) -> None:
         """Wait until the metrics hold what has happened until now."""
@@ -126,8 +132,11 @@ class Session:
         self.wait_until(lambda: len(self.metrics()) > num_records, "metrics are written")
 
     def env_steps_saved(self) -> int:
-        """Of the newest checkpoint that is whole; 0 where there is none."""
-        for path in reversed(self.checkpoints()):
+        """Of the newest checkpoints that are whole, of all policies; 0 where there is none."""
+        return sum(self._env_steps_saved(policy_id) for policy_id in range(self.plan.num_policies))
+
+    def _env_steps_saved(self, policy_id: int) -> int:
+        for path in reversed(self.checkpoints(policy_id)):
             with suppress(ValueError):  # not whole
                 checkpoint.load(path)
                 return checkpoint.env_steps(path)
@@ -140,18 +149,18 @@ class Session:
         self._wait(holds, what, _LOOK_AT_PROCESSES_EVERY_S)
 
     def wait_for_progress(self) -> None:
-        """Until every slot has been used again, and the learner has trained on two more batches.
+        """Until every slot has been used again, and each learner has trained on two more batches.
 
         A slot that nobody owns, or that two own, cannot go round: each would wait for the other.
         """
         last = self._slots["state"].copy()
         has_moved = np.zeros(len(last), bool)
         samples = 2 * self.plan.config.slots_per_iteration * self.plan.config.sampler.rollout
-        wanted = self.samples_trained() + samples
+        wanted = self._trained_by_policy() + samples
 
         def all_goes_round() -> bool:
             has_moved[self._slots["state"] != last] = True
-            return bool(has_moved.all()) and self.samples_trained() >= wanted
+            return bool(has_moved.all() and (self._trained_by_policy() >= wanted).all())
 
         try:
             self._wait(all_goes_round, "training goes on", _LOOK_EVERY_S)
@@ -198,7 +207,8 @@ class Session:
 
     def _check_metrics(self) -> None:
         records = self.metrics()
-        for name in _NEVER_FALL:
+        version = [] if self.plan.num_policies > 1 else ["train/policy_version"]  # else the mean of all
+        for name in (*_NEVER_FALL, *version):
             values = [record[name] for record in records if name in record]
             if values != sorted(values):
                 raise NotRecoveredError(f"{name} fell: {values}")
@@ -210,7 +220,11 @@ class Session:
         return self.first_step + self.samples_trained()
 
     def samples_trained(self) -> int:
-        return int(self._counters["steps"][-1])
+        return int(self._trained_by_policy().sum())
+
+    def _trained_by_policy(self) -> np.ndarray:
+        """[P]"""
+        return self._counters["steps"][self._first_learner :][: self.plan.num_policies].copy()
 
     def samples_stepped(self) -> int:
         return int(self._counters["steps"][: self.plan.num_workers].sum())

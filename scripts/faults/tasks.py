@@ -1,4 +1,7 @@
-"""What is trained in a campaign: small runs that save and report often, and may restart without end."""
+"""What is trained in a campaign: small runs that save and report often, and may restart without end.
+
+`pair` is a population of two with an evaluator.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,15 @@ _TOY = {"env": "toy_faulty", "encoder_mlp_layers": "16", "normalize_input": "fal
 TASKS = {
     "toy": {**_TOY, "policy_workers_per_policy": 2},
     "toy_sync": {**_TOY, "async_rl": "false", "batch_size": 32, "core": "gru", "rnn_size": 16},
+    "pair": {
+        **_TOY,
+        "num_policies": 2,
+        "with_pbt": "true",
+        "pbt_start_mutation": 20_000,
+        "pbt_period_env_steps": 10_000,
+        "eval_every_env_steps": 5_000,
+        "eval_episodes": 4,
+    },
     "atari": {"env": "atari_pong"},
     "doom": {"env": "doom_basic"},
 }
