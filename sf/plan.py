@@ -5,6 +5,7 @@ Everything that can be known to be wrong is found here, before any process start
 
 from __future__ import annotations
 
+import resource
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +18,8 @@ from sf.model.inference import num_weights
 from sf.model.registry import build_model
 from sf.slots import bytes_per_slot
 from sf.torch_runtime import resolve_bfloat16, resolve_device, usable_cores
+
+_DESCRIPTORS = 64  # of the parent, beside those for its children
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ def make_plan(config: Config) -> Plan:
     if not sampler.async_rl:
         _check_rounds(plan)
     _check_memory(plan)
+    _check_descriptors(plan)
     return plan
 
 
@@ -136,4 +140,14 @@ def _check_memory(plan: Plan) -> None:
         raise ValueError(
             f"trajectories and batches need {needed / 2**30:.1f} GiB of memory and {available / 2**30:.1f} GiB are "
             "free: lower --num_workers, --num_envs_per_worker, --rollout, --batch_size or --num_batches_per_epoch"
+        )
+
+
+def _check_descriptors(plan: Plan) -> None:
+    needed = _DESCRIPTORS + 8 * plan.num_workers + 16 * plan.num_policy_workers
+    _, granted = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if granted != resource.RLIM_INFINITY and needed > granted:
+        raise ValueError(
+            f"the run needs about {needed} file descriptors and the system grants {granted}: lower --num_workers or "
+            "--num_policies, or raise the hard limit (ulimit -Hn)"
         )

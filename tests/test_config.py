@@ -1,6 +1,7 @@
 """Wrong settings are found before anything starts, and said in one sentence."""
 
 import dataclasses
+import resource
 
 import pytest
 import yaml
@@ -8,6 +9,7 @@ import yaml
 from sf import presets
 from sf.cli import parse
 from sf.config import Config
+from sf.plan import make_plan
 from sf.run_dir import RunDir
 
 
@@ -137,3 +139,11 @@ def test_the_written_configuration_is_whole(tmp_path):
     run_dir.prepare(config)
     saved = yaml.safe_load(run_dir.config.read_text())
     assert Config().replace(**saved, train_dir=str(tmp_path)) == config
+
+
+def test_more_processes_than_the_system_grants_descriptors_for_are_refused(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, 1024))
+    config = Config().replace(env="toy_identity", num_envs_per_worker=2, device="cpu")
+    make_plan(config.replace(num_workers=100))
+    with pytest.raises(ValueError, match="system grants 1024: lower --num_workers"):
+        make_plan(config.replace(num_workers=200))
