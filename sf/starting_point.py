@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
 
+import envs
+from envs import EnvOptions
 from sf import presets
 from sf.config import Config
 from sf.run_dir import RunDir
@@ -22,7 +25,11 @@ def make_config(**flags: Any) -> Config:
 
 
 def starting_point(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags that apply where `flags` name none. Raises ValueError where these do not go with the run or preset."""
+    """The flags that apply where `flags` name none; `config` among them is the preset that they are of, if any.
+
+    An environment that has no preset of its name is made once, for its spaces. Raises ValueError where the flags do
+    not go with the run or preset.
+    """
     run = Config().run
     env = flags.get("env", run.env)
     experiment = flags.get("experiment") or env.replace("/", "_").replace(":", "_")
@@ -35,7 +42,14 @@ def starting_point(flags: Mapping[str, Any]) -> dict[str, Any]:
                     "name another --experiment, or --restart_behavior restart"
                 )
             return saved
-    if "config" in flags:
-        preset = presets.load(flags["config"])
-        return {**preset, "env": flags.get("env", preset.get("env", run.env))}
-    return {**presets.for_env(env), "env": env}
+    name = flags.get("config") or presets.name_for_env(env) or _preset_of_kind(env, flags)
+    preset = presets.load(name) if name else {}
+    return {"env": env, **preset, "config": name}
+
+
+def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
+    options = {field.name: flags[field.name] for field in dataclasses.fields(EnvOptions) if field.name in flags}
+    try:
+        return presets.name_for_spec(envs.describe(env, EnvOptions(**options)))
+    except ValueError:
+        return None  # sf.plan describes it again, and says what is wrong
