@@ -410,7 +410,11 @@ class Config:
             not (self.learner.lr_schedule == "linear" and self.run.train_for_env_steps >= 10_000_000_000),
             "lr_schedule is linear: it needs train_for_env_steps to know where the end is",
         )
-
+        _require(
+            not (self.learner.lr_schedule == "kl_adaptive" and steps == 1 and not self.sampler.async_rl),
+            "lr_schedule is kl_adaptive: the only step of a synchronous iteration sees no KL divergence, so raise "
+            "num_epochs or num_batches_per_epoch, or take constant or linear",
+        )
         _require(
             self.population.num_policies == 1 or self.sampler.async_rl,
             f"num_policies is {self.population.num_policies}: synchronous training is of one policy, so leave async_rl "

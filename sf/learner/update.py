@@ -202,18 +202,12 @@ class Updater:
         self._optimizer.param_groups[0]["lr"] = min(learning_rate, self._max_learning_rate)
 
     def _adapt_learning_rate(self) -> None:
-        """By how far the iteration has moved the policy, as the last epoch saw it: the first steps see next to nothing
-        of it."""
-        last_epoch = self._metrics[-self._config.num_batches_per_epoch :]
-        self._set_learning_rate(
-            schedules.kl_adaptive(
-                self.learning_rate,
-                float(torch.stack([metrics["approx_kl"] for metrics in last_epoch]).mean()),
-                self._config.lr_schedule_kl_threshold,
-                self._config.lr_adaptive_min,
-                self._config.lr_adaptive_max,
-            )
-        )
+        """By how far the iteration has moved the policy, as its last epoch saw it: the first step sees none of it."""
+        config = self._config
+        kl = torch.stack([step["approx_kl"] for step in self._metrics[-config.num_batches_per_epoch :]]).mean()
+        bounds = config.lr_adaptive_min, config.lr_adaptive_max
+        rate = schedules.kl_adaptive(self.learning_rate, float(kl), config.lr_schedule_kl_threshold, *bounds)
+        self._set_learning_rate(rate)
 
     def _proximal_log_prob(self, batch: Batch) -> Tensor:
         """Log-probabilities [T, B] of the policy that the loss is to stay close to: see `decoupled_clip`."""
