@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from envs.observations import ObsWriter
+from envs.observations import ObsWriter, is_image
 
 _CELL = 24  # pixels
 _COLUMNS = 16
@@ -26,7 +26,7 @@ class ObsPainter:
         self._writer = ObsWriter(env_id, space)
         boxes: dict[str, Any] = dict(self._writer.space.items())
         self._rows = {key: [np.zeros(box.shape, box.dtype)] for key, box in boxes.items()}
-        self._image = next((key for key, box in boxes.items() if box.dtype == np.uint8 and len(box.shape) == 3), None)
+        self._image = next((key for key, box in boxes.items() if is_image(box)), None)
         self._bounds = {
             key: (box.low.astype(np.float64), box.high.astype(np.float64) - box.low) for key, box in boxes.items()
         }

@@ -76,6 +76,10 @@ class ObsWriter:
         return obs
 
 
+def is_image(space: gym.Space) -> bool:
+    return space.dtype == np.uint8 and len(space.shape or ()) == 3
+
+
 def obs_arrays(space: gym.spaces.Dict, num_actors: int) -> dict[str, np.ndarray]:
     """Zeros in the layout of a Dict of Boxes: {key: [N, ...]}."""
     return {key: np.zeros((num_actors, *(box.shape or ())), box.dtype) for key, box in space.items()}

@@ -165,7 +165,7 @@ def _command() -> list[str]:
 def _early(args: list[str]) -> dict[str, str]:
     """The flags of the command line that say what a run starts from, ahead of the real parser."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for flag in ("env", "experiment", "train_dir", "config", "restart_behavior"):
+    for flag in ("env", "env_kwargs", "experiment", "train_dir", "config", "restart_behavior"):
         early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", dest=flag)
     try:
         return {k: v for k, v in vars(early.parse_known_args(args)[0]).items() if v is not None}

@@ -29,11 +29,12 @@ class RunConfig:
 
     env: str = "CartPole-v1"
     """Environment: doom_*, atari_*, toy_*, doom:my.cfg, any Gymnasium id, envpool:NAME, pettingzoo:FAMILY/NAME, or
-    module:Name for what a module of yours has or registers. A preset configs/NAME.yaml of the same name applies."""
+    module:Name for what a module of yours has or registers."""
 
     config: str | None = None
-    """Preset to start from: a name in configs/ or the path of a YAML file. Flags win over it. Default: the preset that
-    is named like the environment, where there is one."""
+    """Preset to start from: a name in configs/ or the path of a YAML file. Flags win over it. Default: the one that is
+    named like the environment or its family; else, where no observation is an image, continuous or vector, by the
+    actions."""
 
     experiment: str | None = None
     """Name of the run directory inside train_dir. Default: the name of the environment."""
@@ -289,11 +290,11 @@ class LearnerConfig:
     """Of Adam, at the start."""
 
     lr_schedule: Literal["constant", "linear", "kl_adaptive"] = "constant"
-    """linear: down to 0 at the end of train_for_env_steps. kl_adaptive: held so that the KL divergence of an update
-    stays near lr_schedule_kl_threshold."""
+    """linear: down to 0 at the end of train_for_env_steps. kl_adaptive: changed after each iteration, so that the KL
+    divergence of the policy after it from the one before stays near lr_schedule_kl_threshold."""
 
     lr_schedule_kl_threshold: float = 0.008
-    """kl_adaptive: the target KL divergence between behaviour and updated policy."""
+    """kl_adaptive: the KL divergence that is aimed at, in nats."""
 
     lr_adaptive_min: float = 1e-6
     """kl_adaptive: the lowest learning rate."""
@@ -422,7 +423,11 @@ class Config:
             not (self.learner.lr_schedule == "linear" and self.run.train_for_env_steps >= 10_000_000_000),
             "lr_schedule is linear: it needs train_for_env_steps to know where the end is",
         )
-
+        _require(
+            not (self.learner.lr_schedule == "kl_adaptive" and steps == 1 and not self.sampler.async_rl),
+            "lr_schedule is kl_adaptive: the only step of a synchronous iteration sees no KL divergence, so raise "
+            "num_epochs or num_batches_per_epoch, or take constant or linear",
+        )
         _require(
             self.population.num_policies == 1 or self.sampler.async_rl,
             f"num_policies is {self.population.num_policies}: synchronous training is of one policy, so leave async_rl "

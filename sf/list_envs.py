@@ -139,7 +139,8 @@ def describe_all(names: Sequence[str]) -> list[Description]:
 def describe(env: str) -> Description:
     preset = presets.name_for_env(env)
     try:
-        return Description(env, preset, envs.describe(env, envs.EnvOptions()), None)
+        spec = envs.describe(env, envs.EnvOptions())
+        return Description(env, preset or presets.name_for_spec(spec), spec, None)
     except Exception as error:  # one that fails in a way of its own must not end the list
         return Description(env, preset, None, _sentence(error))
 

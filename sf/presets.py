@@ -1,4 +1,8 @@
-"""Presets: YAML files of flag names and values. `configs/NAME.yaml` is taken where an environment is called NAME."""
+"""Presets: YAML files of flag names and values. `configs/NAME.yaml` is taken where an environment is called NAME.
+
+Where no preset is called so, and no observation is an image, the kind of the environment has one: `continuous` where an
+action has real numbers, else `vector`.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,15 @@ from typing import Any
 
 import yaml
 
+from envs import ActionSpec, EnvSpec
+from envs.observations import is_image
+
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
+_KINDS = ("continuous", "vector")  # no environment gets these for its name
 
 
 def preset_names() -> list[str]:
     return sorted(p.name[: -len(".yaml")] for p in _directory().iterdir() if p.name.endswith(".yaml"))
-
-
-def for_env(env: str) -> dict[str, Any]:
-    """The flags of the preset that applies to `env`, else {}."""
-    name = name_for_env(env)
-    return load(name) if name else {}
 
 
 def name_for_env(env: str) -> str | None:
@@ -27,10 +29,17 @@ def name_for_env(env: str) -> str | None:
 
     The family is the name up to the first "_" or "/", and of a name with a colon what is before that.
     """
-    names = preset_names()
+    names = set(preset_names()) - {*_KINDS}
     before_colon, colon, _ = env.partition(":")
     family = before_colon if colon else env.replace("/", "_").split("_")[0]
     return next((name for name in (env.replace("/", "_"), family) if name in names), None)
+
+
+def name_for_spec(spec: EnvSpec) -> str | None:
+    """The preset of the kind of environment that has such spaces, else None."""
+    if any(is_image(space) for space in spec.obs_space.values()):
+        return None
+    return "continuous" if ActionSpec.of(spec.action_space).num_continuous else "vector"
 
 
 def load(name_or_path: str) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
 
+import envs
+from envs import EnvOptions
 from sf import presets
 from sf.config import Config
 from sf.run_dir import RunDir
@@ -22,17 +25,31 @@ def make_config(**flags: Any) -> Config:
 
 
 def starting_point(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags that apply where `flags` name none. Raises ValueError where these do not go with the run or preset."""
+    """The flags that apply where `flags` name none; `config` among them is the preset that they are of, if any.
+
+    An environment that has no preset of its name is made once, for its spaces. Raises ValueError where the flags do
+    not go with the run or preset.
+    """
     run = Config().run
-    preset = presets.load(flags["config"]) if "config" in flags else {}
-    env = flags.get("env", preset.get("env", run.env))
+    chosen = presets.load(flags["config"]) if "config" in flags else {}
+    env = flags.get("env", chosen.get("env", run.env))
     experiment = flags.get("experiment") or env.replace("/", "_").replace(":", "_")
     if flags.get("restart_behavior", run.restart_behavior) == "resume":
         saved = RunDir.at(flags.get("train_dir", run.train_dir), experiment).saved_flags()
         if saved is not None:
             _check_is_the_same(flags, saved, experiment)
             return saved
-    return {**(preset or presets.for_env(env)), "env": env}
+    name = flags.get("config") or presets.name_for_env(env) or _preset_of_kind(env, flags)
+    preset = chosen or (presets.load(name) if name else {})
+    return {**preset, "env": env, "config": name}
+
+
+def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
+    options = {field.name: flags[field.name] for field in dataclasses.fields(EnvOptions) if field.name in flags}
+    try:
+        return presets.name_for_spec(envs.describe(env, EnvOptions(**options)))
+    except ValueError:
+        return None  # sf.plan describes it again, and says what is wrong
 
 
 def _check_is_the_same(flags: Mapping[str, Any], saved: Mapping[str, Any], experiment: str) -> None:

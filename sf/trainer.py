@@ -94,6 +94,7 @@ class Run:
         self._plan = plan
         self._run_dir = run_dir
         self._memory = RunMemory.allocate(plan, run_dir)
+        self._is_resumed = any(resumed_steps)
         self._supervisor = Supervisor(self._memory, policy_body, learner_body)
         if resumed_steps:
             self._supervisor.starter.resumed_steps = resumed_steps
@@ -124,6 +125,8 @@ class Run:
         target = Target(target_frames, target_seconds)
         log = RunLog(self._run_dir.log)
         with Display(title, target, log=log.write) as display, caught_signals() as signals:
+            if run.config and not self._is_resumed:
+                display.say(f"starts from the preset {run.config} (another one: --config NAME)")
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
             evaluations = Evaluations(

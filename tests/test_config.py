@@ -3,9 +3,12 @@
 import dataclasses
 import resource
 
+import gymnasium as gym
+import numpy as np
 import pytest
 import yaml
 
+from envs import EnvSpec
 from sf import presets
 from sf.cli import parse
 from sf.config import Config
@@ -21,6 +24,7 @@ from sf.run_dir import RunDir
         ({"gamma": 1.5}, "gamma is 1.5: from 0 to 1"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0: it must be above 0"),
         ({"lr_schedule": "linear"}, "it needs train_for_env_steps"),
+        ({"lr_schedule": "kl_adaptive", "async_rl": False}, "sees no KL divergence"),
         ({"vtrace_c": 2.0}, "V-trace needs rho >= c"),
         ({"env_kwargs": "[1]"}, "it must be a JSON object"),
         ({"experiment": "a/b"}, "without '/'"),
@@ -50,8 +54,72 @@ def test_config_names_another_preset():
 
 
 def test_a_family_has_a_preset_for_every_member():
-    assert presets.for_env("atari_pong") == presets.for_env("ALE/Pong-v5") == presets.load("atari")
-    assert presets.for_env("unheard_of") == {}
+    assert presets.name_for_env("atari_pong") == "atari"
+    assert presets.load(presets.name_for_env("ALE/Pong-v5")) == presets.load("atari")
+    assert presets.name_for_env("unheard_of") is None
+    assert presets.name_for_env("vector_of_choices") is None  # its actions say its kind, not its name
+
+
+VECTOR, IMAGE = gym.spaces.Box(-1.0, 1.0, (3,), np.float32), gym.spaces.Box(0, 255, (36, 36, 3), np.uint8)
+CHOICE = gym.spaces.Discrete(2)
+
+
+@pytest.mark.parametrize(
+    ("obs", "action_space", "preset"),
+    [
+        ({"obs": VECTOR}, CHOICE, "vector"),
+        ({"obs": VECTOR}, gym.spaces.MultiDiscrete([3, 2]), "vector"),
+        ({"obs": VECTOR}, VECTOR, "continuous"),
+        ({"obs": VECTOR}, gym.spaces.Tuple((CHOICE, VECTOR)), "continuous"),
+        ({"place": VECTOR, "camera": IMAGE}, VECTOR, None),
+        ({"obs": IMAGE}, CHOICE, None),
+    ],
+)
+def test_the_spaces_say_which_kind_an_environment_is_of(obs, action_space, preset):
+    assert presets.name_for_spec(EnvSpec(gym.spaces.Dict(obs), action_space)) == preset
+
+
+class OfSomeKind(gym.Env):
+    """Its arguments say which; its name is known to no preset."""
+
+    def __init__(self, is_continuous=False, num_pixels=0):
+        self.observation_space = gym.spaces.Box(0, 255, (num_pixels, num_pixels, 3), np.uint8) if num_pixels else VECTOR
+        self.action_space = VECTOR if is_continuous else CHOICE
+
+
+@pytest.mark.parametrize(
+    ("args", "preset"),
+    [
+        ([], "vector"),
+        (["--env_kwargs", '{"is_continuous": true}'], "continuous"),
+        (['--env_kwargs={"num_pixels": 36}'], None),
+        (["--env_kwargs", '{"is_continuous": true}', "--config", "CartPole-v1"], "CartPole-v1"),
+    ],
+)
+def test_an_environment_without_a_preset_of_its_name_starts_from_that_of_its_kind(args, preset, tmp_path):
+    args = ["--env", f"{__name__}:OfSomeKind", *args, "--train_dir", str(tmp_path), "--experiment", "x"]
+    config = parse([*args, "--gamma", "0.5"])
+    flags = {name: tuple(v) if isinstance(v, list) else v for name, v in presets.load(preset).items()} if preset else {}
+    assert flags.items() <= config.flat().items()
+    assert (config.run.config, config.learner.gamma) == (preset, 0.5)
+    RunDir.at(str(tmp_path), "x").prepare(config)
+    assert yaml.safe_load(RunDir.at(str(tmp_path), "x").config.read_text())["config"] == preset
+    assert parse(args).run.config == preset
+
+
+@pytest.mark.parametrize(
+    ("env", "sentence"),
+    [
+        ("Pendulum-v1000", "Pendulum"),
+        ("not_a_module:Env", "not_a_module"),
+        (f"{__name__}:VECTOR", "no class or function"),
+    ],
+)
+def test_what_is_wrong_with_an_environment_is_said_by_the_plan(env, sentence):
+    config = parse(["--env", env])
+    assert config == Config().replace(env=env)
+    with pytest.raises(ValueError, match=sentence):
+        make_plan(config)
 
 
 @pytest.mark.parametrize("name", presets.preset_names())

@@ -95,7 +95,7 @@ def test_the_example_in_python_trains_what_it_says(monkeypatch, tmp_path, capsys
 
     def train(config):
         trained.append(config)
-        return {"mean_return": 1.0, "run_dir": str(tmp_path)}
+        return {"mean_return": 1.0, "run_dir": str(tmp_path), "stopped_by": None}
 
     monkeypatch.setattr("sf.api.train", train)
     runpy.run_path(str(EXAMPLES / "from_python.py"), run_name="__main__")

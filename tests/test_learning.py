@@ -108,6 +108,13 @@ def test_an_image_and_a_vector_are_learned_together(learn):
     assert learn("toy_dict", 25_000, enough, encoder_conv_mlp_layers=(32,), learning_rate=0.001) > enough
 
 
+def test_pendulum_is_learned_by_the_preset_of_its_kind(learn, capsys):
+    enough = -600  # at random about -1200, at best about -150
+    flags = {**presets.load("continuous"), "config": "continuous", "stats_avg": 50}
+    assert learn("Pendulum-v1", 150_000, enough, **flags) > enough
+    assert "starts from the preset continuous" in capsys.readouterr().out
+
+
 @pytest.mark.timeout(300)
 def test_cartpole_is_solved_by_its_preset(learn):
     assert learn("CartPole-v1", 250_000, 475, **presets.load("CartPole-v1")) > 475

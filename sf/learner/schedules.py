@@ -14,7 +14,7 @@ def linear(initial: float, env_steps: int, total_env_steps: int) -> float:
 
 
 def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximum: float) -> float:
-    """The rate after an update that left the policy `kl` nats from the behaviour policy.
+    """The rate after an iteration that moved the policy by `kl` nats.
 
     Divided by 1.5 where that is above twice the threshold, multiplied by 1.5 where it is below half of it,
     within [minimum, maximum]; the band between keeps the rate from oscillating. Schulman et al. 2017, section

@@ -1,7 +1,7 @@
 """Training on a batch: forward pass, targets, loss, backward pass, Adam.
 
 Nothing here waits for the device: metrics stay tensors until they are asked for (the KL-adaptive schedule, which has to
-know a number after each step, is the exception). Publishing the weights, which follows each step, does wait.
+know a number after each iteration, is the exception). Publishing the weights, which follows each step, does wait.
 
 A step whose loss or gradients are not finite changes nothing: weights, moments and statistics stay as they were, and so
 finite. It makes a version of its own all the same, since the host does not know of it.
@@ -97,6 +97,8 @@ class Updater:
                 self._step(*minibatch)
                 self.version += 1
                 after_step()
+        if self._config.lr_schedule == "kl_adaptive":
+            self._adapt_learning_rate()
         self._metrics[-1] |= {
             "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
             "lag_max": lag.max(),
@@ -200,6 +202,14 @@ class Updater:
     def _set_learning_rate(self, learning_rate: float) -> None:
         self._optimizer.param_groups[0]["lr"] = min(learning_rate, self._max_learning_rate)
 
+    def _adapt_learning_rate(self) -> None:
+        """By how far the iteration has moved the policy, as its last epoch saw it: the first step sees none of it."""
+        config = self._config
+        kl = torch.stack([step["approx_kl"] for step in self._metrics[-config.num_batches_per_epoch :]]).mean()
+        bounds = config.lr_adaptive_min, config.lr_adaptive_max
+        rate = schedules.kl_adaptive(self.learning_rate, float(kl), config.lr_schedule_kl_threshold, *bounds)
+        self._set_learning_rate(rate)
+
     def _proximal_log_prob(self, batch: Batch) -> Tensor:
         """Log-probabilities [T, B] of the policy that the loss is to stay close to: see `decoupled_clip`."""
         num_parts = self._config.num_batches_per_epoch
@@ -244,16 +254,6 @@ class Updater:
         self.model.update_value_norm(target, mask & is_finite)
         self._last_step = {**result.metrics._asdict(), "loss": loss, "grad_norm": grad_norm}
         self._metrics.append(self._last_step)
-        if self._config.lr_schedule == "kl_adaptive":
-            self._set_learning_rate(
-                schedules.kl_adaptive(
-                    self.learning_rate,
-                    float(result.metrics.approx_kl),
-                    self._config.lr_schedule_kl_threshold,
-                    self._config.lr_adaptive_min,
-                    self._config.lr_adaptive_max,
-                )
-            )
 
     def _loss(self, batch: Batch, proximal_log_prob: Tensor, mask: Tensor) -> tuple[PPOLoss, Tensor]:
         """The loss, and the value targets [T, B] in the scale of returns."""

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from envs.actions import ActionSpec
+from envs.observations import is_image
 from sf.config import ModelConfig
 from sf.model.encoders import SMALLEST_IMAGE
 from sf.model.gru import GRU
-from sf.model.images import ImageShape, is_image
+from sf.model.images import ImageShape
 from sf.model.layers import compute_dtype, orthogonal
 from sf.model.lstm import LSTM
 from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import gymnasium as gym
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from envs.observations import is_image
 from sf.model.layers import compute_dtype, orthogonal
 
 
@@ -33,10 +33,6 @@ class ImageShape:
         if last <= first:
             return cls(channels=last, height=first, width=middle, channels_trail=True)
         return cls(channels=first, height=middle, width=last, channels_trail=False)
-
-
-def is_image(space: gym.spaces.Box) -> bool:
-    return space.dtype == np.uint8 and len(space.shape) == 3
 
 
 class PixelConv2d(nn.Module):

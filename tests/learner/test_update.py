@@ -81,6 +81,16 @@ def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(lr_schedule):
     assert same(one.tensors(), other.tensors())
 
 
+@pytest.mark.parametrize(("rate", "factor"), [(0.1, 1 / 1.5), (1e-6, 1.5)])
+def test_the_adaptive_rate_changes_once_an_iteration_by_how_far_that_moved_the_policy(rate, factor):
+    updater = make_updater(lr_schedule="kl_adaptive", learning_rate=rate, lr_adaptive_max=1.0)
+    rates = []
+    # The first of its two epochs begins where the policy has not moved at all, however high the rate is.
+    updater.train_iteration(make_batch(0), 0, lambda: rates.append(updater.learning_rate))
+    assert rates == [rate] * 4
+    assert updater.learning_rate == pytest.approx(factor * rate)
+
+
 def test_every_optimiser_step_makes_a_version_and_is_published():
     updater, versions = make_updater(), []
     steps = updater.train_iteration(make_batch(0), 0, lambda: versions.append(updater.version))
