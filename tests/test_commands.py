@@ -27,8 +27,10 @@ from sf.run_dir import RunDir
 COMMANDS = {shlex.join(command): command for page in PAGES for command in commands(page)}
 PROGRAMS = make_flags_page.entry_points()
 ROLLOUT = 8
+MY_ENV = "import gymnasium as gym\n\n\ndef MyEnv():\n    return gym.make('CartPole-v1')\n"
 OWN = {  # modules that pages speak of without showing them
-    "my_envs": "import gymnasium as gym\n\n\ndef MyEnv():\n    return gym.make('CartPole-v1')\n",
+    "my_envs": MY_ENV,
+    "my_module": MY_ENV,
     "my_nets": "from sf.model.encoders import MlpEncoder as MyEncoder\n",
 }
 
