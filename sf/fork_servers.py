@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from multiprocessing import forkserver, reduction, resource_tracker
 from multiprocessing.process import BaseProcess
 
@@ -47,7 +47,7 @@ class ForkServer:
     def start(self, process: BaseProcess) -> None:
         """Start it, and once more where this server turns out to have died: it is replaced when it is gone for good."""
         give_up_at = time.monotonic() + GONE_WITHIN_S
-        with _blocked_signals(), _import_path(), self._asked_by_multiprocessing():
+        with _blocked_signals(), _import_path(), _unflushed_streams(), self._asked_by_multiprocessing():
             while time.monotonic() < give_up_at:
                 with suppress(ConnectionError, EOFError):
                     process.start()
@@ -107,6 +107,13 @@ def _blocked_signals() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _unflushed_streams() -> Iterator[None]:
+    """multiprocessing flushes both before it starts a process, and fails where nobody can take what is in them."""
+    with redirect_stdout(None), redirect_stderr(None):
+        yield
 
 
 @contextmanager
