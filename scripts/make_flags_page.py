@@ -37,9 +37,9 @@ A flag is written `--gamma 0.9`, or `--gamma=0.9`; where several values are take
 _PRESETS_HEAD = """## Presets
 
 `sf-train` starts from the file in `configs/` that is named like the environment, or like its family (its name up to the
-first `_` or `/`). Where there is none and no observation is an image, that is `continuous` or `vector`, by the actions.
-`--config` names another one, or a YAML file of your own. Flags win over it. A run says at its start which one it took,
-and keeps the name as `config` in its `config.yaml`. What each one sets:
+first `_` or `/`). Where there is none, it starts from `image` where an observation is one, else from `continuous` or
+`vector`, by the actions. `--config` names another one, or a YAML file of your own. Flags win over it. A run says at its
+start which one it took, and keeps the name as `config` in its `config.yaml`. What each one sets:
 """
 _HEADS = ("flag", "values", "default", "meaning")
 _ENDLESS = 10_000_000_000  # what stands for no end, in steps and in seconds

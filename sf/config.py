@@ -33,8 +33,8 @@ class RunConfig:
 
     config: str | None = None
     """Preset to start from: a name in configs/ or the path of a YAML file. Flags win over it. Default: the one that is
-    named like the environment or its family; else, where no observation is an image, continuous or vector, by the
-    actions."""
+    named like the environment or its family; else image, continuous or vector, by what the environment sees and
+    does."""
 
     experiment: str | None = None
     """Name of the run directory inside train_dir. Default: the name of the environment."""

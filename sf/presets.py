@@ -1,7 +1,7 @@
 """Presets: YAML files of flag names and values. `configs/NAME.yaml` is taken where an environment is called NAME.
 
-Where no preset is called so, and no observation is an image, the kind of the environment has one: `continuous` where an
-action has real numbers, else `vector`.
+Where no preset is called so, the kind of the environment has one: `image` where an observation is one, else
+`continuous` where an action has real numbers, else `vector`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from envs import ActionSpec, EnvSpec
 from envs.observations import is_image
 
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
-_KINDS = ("continuous", "vector")  # no environment gets these for its name
+_KINDS = ("image", "continuous", "vector")  # no environment gets these for its name
 
 
 def preset_names() -> list[str]:
@@ -35,10 +35,10 @@ def name_for_env(env: str) -> str | None:
     return next((name for name in (env.replace("/", "_"), family) if name in names), None)
 
 
-def name_for_spec(spec: EnvSpec) -> str | None:
-    """The preset of the kind of environment that has such spaces, else None."""
+def name_for_spec(spec: EnvSpec) -> str:
+    """The preset of the kind of environment that has such spaces."""
     if any(is_image(space) for space in spec.obs_space.values()):
-        return None
+        return "image"
     return "continuous" if ActionSpec.of(spec.action_space).num_continuous else "vector"
 
 

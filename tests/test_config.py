@@ -71,8 +71,8 @@ CHOICE = gym.spaces.Discrete(2)
         ({"obs": VECTOR}, gym.spaces.MultiDiscrete([3, 2]), "vector"),
         ({"obs": VECTOR}, VECTOR, "continuous"),
         ({"obs": VECTOR}, gym.spaces.Tuple((CHOICE, VECTOR)), "continuous"),
-        ({"place": VECTOR, "camera": IMAGE}, VECTOR, None),
-        ({"obs": IMAGE}, CHOICE, None),
+        ({"place": VECTOR, "camera": IMAGE}, VECTOR, "image"),
+        ({"obs": IMAGE}, CHOICE, "image"),
     ],
 )
 def test_the_spaces_say_which_kind_an_environment_is_of(obs, action_space, preset):
@@ -92,14 +92,14 @@ class OfSomeKind(gym.Env):
     [
         ([], "vector"),
         (["--env_kwargs", '{"is_continuous": true}'], "continuous"),
-        (['--env_kwargs={"num_pixels": 36}'], None),
+        (['--env_kwargs={"num_pixels": 36}'], "image"),
         (["--env_kwargs", '{"is_continuous": true}', "--config", "CartPole-v1"], "CartPole-v1"),
     ],
 )
 def test_an_environment_without_a_preset_of_its_name_starts_from_that_of_its_kind(args, preset, tmp_path):
     args = ["--env", f"{__name__}:OfSomeKind", *args, "--train_dir", str(tmp_path), "--experiment", "x"]
     config = parse([*args, "--gamma", "0.5"])
-    flags = {name: tuple(v) if isinstance(v, list) else v for name, v in presets.load(preset).items()} if preset else {}
+    flags = {name: tuple(v) if isinstance(v, list) else v for name, v in presets.load(preset).items()}
     assert flags.items() <= config.flat().items()
     assert (config.run.config, config.learner.gamma) == (preset, 0.5)
     RunDir.at(str(tmp_path), "x").prepare(config)
