@@ -202,19 +202,20 @@ class Watched:
         raise AssertionError("".join(self.said))
 
     def train_until_evaluated(self):
-        trained = self._frames(self.said[-1]) if self.said else 0
         num_said = len(self.said)
-        self._signal("learner", signal.SIGCONT)
-        self.read_until(lambda line: self._frames(line) > trained + 1000)  # one has been ordered
-        self._signal("learner", signal.SIGSTOP)
-        if not any(self._is_evaluation(line) for line in self.said[num_said:]):
-            self.read_until(self._is_evaluation)
-        self.read_until(lambda line: self._frames(line) > 0)
+        while not any(line.startswith("evaluation of policy 1") for line in self.said[num_said:]):
+            self._signal("learner", signal.SIGCONT)
+            self.read_records(3)
+            self._signal("learner", signal.SIGSTOP)
+            self.read_records(9)
+
+    def read_records(self, num):
+        for _ in range(num):
+            self.read_until(lambda line: " frames " in line)
 
     def kill_the_evaluator(self):
         self._signal("evaluator", signal.SIGKILL)
         self.read_until(lambda line: line.startswith("evaluator-0 died of SIGKILL"))
-        self.read_until(lambda line: self._frames(line) > 0)
 
     def end(self):
         self._signal("learner", signal.SIGCONT)
@@ -226,15 +227,6 @@ class Watched:
         for child in processes.below(self._process.pid):
             if child.name.startswith(f"{role}-"):
                 os.kill(child.pid, signum)
-
-    @staticmethod
-    def _is_evaluation(line):
-        return line.startswith("evaluation of policy 1")
-
-    @staticmethod
-    def _frames(line):
-        found = re.search(r" frames ([\d,]+) fps", line)
-        return int(found[1].replace(",", "")) if found else 0
 
 
 @pytest.fixture(scope="module")

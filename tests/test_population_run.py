@@ -5,6 +5,7 @@ import random
 import re
 
 import pytest
+from faults.processes import alive_below, wait_until_gone
 from runs import start, train_here
 
 from envs.match_toys import RockPaperScissors
@@ -91,9 +92,11 @@ def test_a_population_that_was_killed_comes_back_with_its_lineage_and_counters(t
         have_saved |= set(re.findall(r"saved .*(policy_\d+)", line))
         if num_events <= 0 and len(have_saved) == 2:
             break
+    children = alive_below(process.pid)
     process.kill()
     process.wait()
     process.stdout.close()
+    assert wait_until_gone(children, timeout_s=30.0) == set()  # a learner may be about to save
     before, recorded = read_events(run.path), metrics(run.path)
     saved = [checkpoint.latest(run.checkpoints_of(policy_id, 2)) for policy_id in range(2)]
     saved_steps = [checkpoint.env_steps(path) if path else 0 for path in saved]
