@@ -219,6 +219,11 @@ def test_a_fault_campaign_ends_well():
     run(sys.executable, str(campaign), *command[2:], "--faults", "1", "--tasks", "toy")
 
 
+def test_a_soak_comes_to_its_end():
+    (command,) = (c for c in COMMANDS.values() if "scripts/soak.py" in c)
+    run(sys.executable, str(ROOT / "scripts" / "soak.py"), *command[2:], "--minutes", "0.1", "--restart_every_s", "2")
+
+
 def test_the_commands_that_are_not_run_are_these():
     programs = {Path(command[0]).name for command in COMMANDS.values()}
     assert programs - PROGRAMS.keys() == {"make", "pip", "python", "python3"}
