@@ -19,8 +19,8 @@ import tyro
 from rich.console import Console
 
 from sf.config import Config, RunConfig
+from sf.readable import outcome
 from sf.run_dir import RunDir
-from sf.run_log import in_a_sentence
 from sf.starting_point import make_config
 
 USER_ERROR = 2  # exit status of everything that the user can mend
@@ -125,7 +125,7 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
     resume = [*_command(), "--train_dir", run.train_dir, "--experiment", run.experiment_name, *_later_end(run, summary)]
     try:
         print(
-            f"{in_a_sentence(summary)}\n"
+            f"{outcome(summary)}\n"
             f"run:    {path}\n"
             f"score:  {shlex.join(['sf-eval', str(path)])}\n"
             f"watch:  {shlex.join(['sf-enjoy', str(path), '--video', str(path / 'play.mp4')])}\n"

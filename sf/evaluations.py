@@ -56,6 +56,11 @@ class Evaluations:
         self._is_running = False
         policies = report["policies"]
         for policy_id, result in enumerate(policies):
+            if not result["statistics"]:
+                self._say(
+                    f"evaluation of policy {policy_id}: it has no episode, since its agents sat their matches out"
+                )
+                continue
             prefix = "" if len(policies) == 1 else f"policy_{policy_id:02d}/"
             record = {"policy_id": policy_id, "seconds": self._progress.seconds, **result}
             self._writer.write_evaluation({**record, "env_faults": report["env_faults"]})

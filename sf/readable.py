@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 UNKNOWN = "-"
 
 
@@ -30,3 +33,13 @@ def rounded(value: int) -> str:
     if value >= 1_000_000:
         return f"{value / 1e6:.1f}M"
     return f"{value / 1e3:.0f}k" if value >= 1_000 else str(value)
+
+
+def outcome(summary: Mapping[str, Any]) -> str:
+    """How a run went, in a sentence: of its summary."""
+    returns = summary["mean_return"]
+    mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f}"
+    return (
+        f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
+        f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes"
+    )

@@ -10,10 +10,9 @@ import shlex
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 
 class RunLog:
@@ -39,13 +38,3 @@ class RunLog:
             self.write(f"process {os.getpid()} ends by an exception\n{traceback.format_exc().rstrip()}")
             raise
         self.write(f"process {os.getpid()} ends")
-
-
-def in_a_sentence(summary: Mapping[str, Any]) -> str:
-    """How a run went."""
-    returns = summary["mean_return"]
-    mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f}"
-    return (
-        f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
-        f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes"
-    )

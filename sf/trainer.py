@@ -25,10 +25,11 @@ from sf.plan import Plan, make_plan
 from sf.policy.worker import policy_worker
 from sf.population.controller import Population
 from sf.progress import Progress
+from sf.readable import outcome
 from sf.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.resumption import saved_env_steps
 from sf.run_dir import RunDir
-from sf.run_log import RunLog, in_a_sentence
+from sf.run_log import RunLog
 from sf.run_memory import RunMemory
 from sf.starter import LearnerBody, PolicyBody
 from sf.stopping import Signals, caught_signals
@@ -71,7 +72,7 @@ def train(config: Config, on_record: OnRecord | None = None) -> dict[str, Any]:
             warm_start.write(plan, run_dir, initial)
             record_start(run_dir)
             summary = Run(plan, run_dir, [env_steps or 0 for env_steps in saved_steps], on_record).run()
-            log.write(in_a_sentence(summary))
+            log.write(outcome(summary))
             return summary
 
 

@@ -69,7 +69,7 @@ class Trial:
 
     def __call__(self, record):
         self.records.append(record)
-        is_over = len(self.records) == self._patience
+        is_over = len([record for record in self.records if record["env_steps"]]) == self._patience
         if is_over and self._error is not None:
             raise self._error
         return is_over
@@ -106,7 +106,7 @@ def parts(tmp_path_factory):
 
 def test_it_is_called_with_every_record_and_not_again_after_it_has_answered(parts):
     assert parts.answer.records == parts.metrics
-    assert len(parts.metrics) == 3
+    assert len([record for record in parts.metrics if record["env_steps"]]) == 3
 
 
 def test_a_run_that_it_stops_has_saved_and_says_by_whom(parts):

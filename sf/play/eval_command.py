@@ -135,7 +135,8 @@ def _print(evaluation: Evaluation, names: list[str]) -> None:
     for i, name in enumerate(names):
         statistics = evaluation.statistics(i)
         label = f"{i}: {name}" if len(names) > 1 else name
-        console.print(f"{label}, {statistics['return'].num} episodes", highlight=False, markup=False)
+        num_episodes = statistics["return"].num if statistics else 0
+        console.print(f"{label}, {num_episodes} episodes", highlight=False, markup=False)
         table = Table("", *_COLUMNS, box=SIMPLE)
         for column in table.columns:
             column.no_wrap = True

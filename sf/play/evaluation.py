@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import connection
 from typing import Any
 
@@ -58,12 +59,14 @@ class Evaluation:
         return ["return", "num_steps", "num_frames", *sorted(own)]
 
     def statistics(self, policy_idx: int) -> dict[str, Statistics]:
-        """By name."""
-        return {name: _statistics(self._of(policy_idx), _reader(name)) for name in self.names(policy_idx)}
+        """By name; empty where the policy has no episode, since its agents sat their matches out."""
+        own = self._of(policy_idx)
+        return {name: _statistics(own, partial(_value, name=name)) for name in self.names(policy_idx)} if own else {}
 
-    def score_of(self, policy_idx: int) -> float:
-        """Mean of the objective."""
-        return float(np.mean([self._score(episode) for episode in self._of(policy_idx)]))
+    def score_of(self, policy_idx: int) -> float | None:
+        """Mean of the objective; None where the policy has no episode."""
+        scores = [self._score(episode) for episode in self._of(policy_idx)]
+        return float(np.mean(scores)) if scores else None
 
     def score_against(self, policy_idx: int, opponent_idx: int) -> Statistics | None:
         """As `score_of`, of the matches where another one played, too; None where they never met."""
@@ -90,10 +93,9 @@ def _statistics(episodes: Sequence[Played], read: Callable[[Played], float | Non
     return statistics(values, match_idxs)
 
 
-def _reader(name: str) -> Callable[[Played], float | None]:
-    if name in ("num_steps", "num_frames"):
-        return lambda episode: float(getattr(episode, name))
-    return (lambda episode: episode.episode_return) if name == "return" else lambda episode: episode.stats.get(name)
+def _value(episode: Played, name: str) -> float | None:
+    of_all = {"return": episode.episode_return, "num_steps": episode.num_steps, "num_frames": episode.num_frames}
+    return of_all.get(name, episode.stats.get(name))
 
 
 def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Evaluation:

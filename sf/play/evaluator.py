@@ -61,7 +61,7 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
         evaluation = _play(args, policies)
         for policy_id, (saved, directory) in enumerate(zip(policies, args.checkpoints, strict=True)):
             score = evaluation.score_of(policy_id)
-            if score > best[policy_id]:
+            if score is not None and score > best[policy_id]:
                 best[policy_id] = score
                 _save(reports, directory, saved, score)
         reports.send("evaluated", policies=_results(evaluation, policies), env_faults=evaluation.num_env_faults)

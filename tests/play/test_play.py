@@ -14,7 +14,7 @@ import envs
 from envs import EnvOptions
 from sf import checkpoint
 from sf.play import eval_command
-from sf.play.evaluation import EvaluationTask, evaluate
+from sf.play.evaluation import Evaluation, EvaluationTask, evaluate
 from sf.play.play import Play, make_lineups
 from sf.play.players import find_policies
 from sf.play.policy import Policy
@@ -170,6 +170,18 @@ def test_a_match_has_a_score_against_each_opponent():
 def test_an_environment_that_cannot_be_made_is_said_in_one_sentence():
     with pytest.raises(ValueError, match="env_kwargs"):
         evaluate(task("CartPole-v1", options=EnvOptions(env_kwargs='{"nonsense": 1}')))
+
+
+def test_a_match_whose_environment_failed_is_played_again():
+    kwargs = json.dumps({"faults": ["raise"], "probability": 0.02})
+    evaluation = evaluate(task("toy_faulty", options=EnvOptions(env_kwargs=kwargs), num_episodes=20))
+    assert evaluation.num_env_faults > 0
+    assert [episode.match_idx for episode in evaluation.episodes] == list(range(20))
+
+
+def test_a_policy_whose_agents_sat_their_matches_out_has_no_statistics():
+    evaluation = Evaluation("true_objective")
+    assert (evaluation.statistics(0), evaluation.score_of(0), evaluation.score_against(0, 1)) == ({}, None, None)
 
 
 def test_an_environment_that_always_fails_ends_the_evaluation():
