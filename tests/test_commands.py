@@ -1,7 +1,7 @@
 """Every command that README and docs show is run, as it stands there and with flags behind it that make it small.
 
-Not run are those that install something or take a machine for themselves: pip, make, and the comparison with peers.
-`test_docs` sees to it that all of them parse.
+Those of pip and make are run by `test_installation`, the comparison with Sample Factory, with a stand-in for it, by
+`test_bench_peers`. `test_docs` sees to it that all of them parse.
 """
 
 import importlib
@@ -224,6 +224,10 @@ def test_a_soak_comes_to_its_end():
     run(sys.executable, str(ROOT / "scripts" / "soak.py"), *command[2:], "--minutes", "0.1", "--restart_every_s", "2")
 
 
-def test_the_commands_that_are_not_run_are_these():
+def test_no_command_is_one_that_no_test_runs():
     programs = {Path(command[0]).name for command in COMMANDS.values()}
     assert programs - PROGRAMS.keys() == {"make", "pip", "python", "python3"}
+    targets = {command[1] for command in COMMANDS.values() if command[0] == "make"}
+    assert targets == {"train", "test"}
+    scripts = {command[1] for command in COMMANDS.values() if command[0] == "python" and command[1].endswith(".py")}
+    assert scripts == {f"scripts/{name}.py" for name in ("bench_peers", "fault_campaign", "soak")}

@@ -2,29 +2,22 @@
 
 import configparser
 import importlib
-import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
-from pathlib import Path
 
 import pytest
+from pages import ROOT
+from source import PACKAGES, copy_source
 
-ROOT = Path(__file__).parent.parent
-PACKAGES = ("sf", "envs", "configs")
 BUILD = "import sys; from setuptools import build_meta as b; out = sys.argv[1]; b.build_wheel(out); b.build_sdist(out)"
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """The folder with both files, built without network from a copy of what they are made of."""
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
-    for path in ROOT.iterdir():
-        if path.is_file():
-            shutil.copy(path, source)
-    for folder in (*PACKAGES, "tests", "docs", "scripts"):
-        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    source, out = copy_source(tmp_path_factory.mktemp("source")), tmp_path_factory.mktemp("dist")
     subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, check=True, capture_output=True, timeout=100)
     return out
 
