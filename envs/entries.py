@@ -16,6 +16,7 @@ from envs.gym_group import GymGroup
 from envs.options import EnvOptions
 from envs.parallel_group import ParallelGroup
 from envs.rendering import film_envs, film_matches, film_vector
+from envs.turns import as_parallel
 from envs.vector_group import VectorGroup
 
 
@@ -62,7 +63,7 @@ def entry_of_envs(factory: Callable[..., Any]) -> Entry:
 
 def entry_of_matches(factory: Callable[..., Any]) -> Entry:
     """Of environments of several agents that `factory(**options.kwargs)` makes one by one."""
-    return _entry_of_singles(ParallelGroup, film_matches, factory)
+    return _entry_of_singles(_group_of_matches, film_matches, factory)
 
 
 def entry_of_either(factory: Callable[..., Any]) -> Entry:
@@ -132,8 +133,13 @@ def _entry_of_singles(
 
 
 def _group_of_either_kind(env_id: str, envs: list[Any], seed: int, first_env_idx: int, frameskip: int) -> EnvGroup:
-    group_type = ParallelGroup if _is_match(envs[0]) else GymGroup
-    return group_type(env_id, envs, seed, first_env_idx, frameskip)
+    make = _group_of_matches if _is_match(envs[0]) else GymGroup
+    return make(env_id, envs, seed, first_env_idx, frameskip)
+
+
+def _group_of_matches(env_id: str, envs: list[Any], seed: int, first_env_idx: int, frameskip: int) -> EnvGroup:
+    matches = [as_parallel(env_id, env, frameskip) for env in envs]
+    return ParallelGroup(env_id, matches, seed, first_env_idx, frameskip)
 
 
 def _film_of_either_kind(

@@ -21,12 +21,12 @@ _Store = Callable[[Any, np.ndarray], None]
 class ObsWriter:
     """Writes the observations of one environment, checked against the space that it declares.
 
-    A bare Box is {"obs": Box}, a nested Dict has its keys joined by "/", a Discrete is one-hot, and a Box
-    without axes gets one. `space` is what the rows look like.
+    A bare Box is {"obs": Box}, a nested Dict has its keys joined by "/", a Discrete is one-hot, a MultiBinary is a
+    Box of int8, and a Box without axes gets one. `space` is what the rows look like.
     """
 
     def __init__(self, env_id: str, space: gym.Space) -> None:
-        """Raises ValueError for a space that is not a Box, a Discrete, or a Dict of supported spaces."""
+        """Raises ValueError for a space that is not a Box, Discrete, MultiBinary, or a Dict of supported spaces."""
         self._env_id = env_id
         self._leaves: list[tuple[str, tuple[str, ...], _Store]] = []
         boxes: dict[str, gym.Space] = {}
@@ -91,13 +91,15 @@ def _leaves(
     if isinstance(space, gym.spaces.Dict):
         for name, child in space.items():
             yield from _leaves(env_id, child, (*path, name))
+    elif isinstance(space, gym.spaces.MultiBinary):
+        yield path, gym.spaces.Box(0, 1, space.shape, np.int8)
     elif isinstance(space, gym.spaces.Box | gym.spaces.Discrete):
         yield path, space
     else:
         name = "/".join(path) or "obs"
         raise ValueError(
             f"{env_id}: observation {name!r} has the unsupported space {space}: wrap the environment with "
-            "gymnasium.wrappers.FlattenObservation (Tuple, MultiDiscrete, MultiBinary), FilterObservation "
+            "gymnasium.wrappers.FlattenObservation (Tuple, MultiDiscrete), FilterObservation "
             "(leave a key out) or TransformObservation (convert it to a Box)"
         )
 

@@ -68,7 +68,7 @@ class ParallelGroup:
         """frameskip: how often each action is repeated; the rewards of the repetitions are added up. A step has
             fewer, for the whole match, where an agent leaves or comes back: nobody has chosen how to go on then.
 
-        Raises ValueError for spaces that are not supported or not the same for all agents, and for action masks.
+        Raises ValueError for spaces that are not supported or not the same for all agents.
         """
         self._env_id = env_id
         self._envs = list(envs)
@@ -238,9 +238,4 @@ def _common_spaces(env_id: str, env: ParallelEnv, agents: Sequence[Any]) -> tupl
                 )
         spaces.append(space)
     obs_space, action_space = spaces
-    if isinstance(obs_space, gym.spaces.Dict) and "action_mask" in obs_space.spaces:
-        raise ValueError(
-            f"{env_id}: the observations have an 'action_mask', which no policy here obeys: leave it out with a "
-            "wrapper, and let the environment ignore or punish what is not allowed"
-        )
     return obs_space, action_space

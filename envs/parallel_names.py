@@ -1,4 +1,4 @@
-"""Names of environments with PettingZoo's ParallelEnv API that need no registration.
+"""Names of PettingZoo's environments, and of others with its ParallelEnv API, that need no registration.
 
 `pettingzoo:butterfly/knights_archers_zombies_v11` is an id of PettingZoo's own registry.
 `mpe2.simple_spread_v3:parallel_env` is the function `parallel_env(**kwargs)` of a module, as other packages have it.
@@ -37,7 +37,10 @@ def _from_pettingzoo(env_id: str, name: str, kwargs: dict[str, Any]) -> Parallel
     except ImportError as error:
         raise ValueError(f"env {env_id!r}: {error}: pip install 'pettingzoo>=1.27'") from error
     try:
-        return registry.make("parallel", name, **kwargs)
+        try:
+            return registry.make("parallel", name, **kwargs)
+        except exceptions.NameNotFound:
+            return registry.make("aec", name, **kwargs)  # its agents take turns: see envs.turns
     except (exceptions.PettingZooRegistryError, ImportError, TypeError) as error:
         raise ValueError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from error
 

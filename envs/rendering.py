@@ -18,6 +18,7 @@ from envs.gym_group import GymGroup
 from envs.obs_pictures import ObsPainter
 from envs.options import EnvOptions
 from envs.parallel_group import ParallelEnv, ParallelGroup
+from envs.turns import as_parallel
 from envs.vector_group import VectorGroup
 
 PICTURES_PER_S = 10.0  # of environments that do not say how fast they are
@@ -238,9 +239,10 @@ def film_matches(
     env_id: str, make_envs: Sequence[Callable[..., ParallelEnv]], options: EnvOptions, seed: int, first_env_idx: int
 ) -> RenderedGroup:
     """As `film_envs`."""
-    envs = [_make_drawing(make) for make in make_envs]
+    frameskip = options.env_frameskip or 1
+    envs = [as_parallel(env_id, _make_drawing(make), frameskip) for make in make_envs]
     cameras = [MatchCamera(env_id, env) for env in envs]
-    group = ParallelGroup(env_id, cameras, seed, first_env_idx, options.env_frameskip or 1)
+    group = ParallelGroup(env_id, cameras, seed, first_env_idx, frameskip)
     return FilmedGroup(group, cameras, _pictures_per_s(envs[0]))
 
 

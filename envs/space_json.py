@@ -9,7 +9,7 @@ import numpy as np
 
 
 def to_json(space: gym.Space) -> dict[str, Any]:
-    """Raises ValueError for a space that is not Box, Discrete, MultiDiscrete, Dict or Tuple."""
+    """Raises ValueError for a space that is not Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple."""
     if isinstance(space, gym.spaces.Box):
         return {
             "type": "Box",
@@ -27,11 +27,15 @@ def to_json(space: gym.Space) -> dict[str, Any]:
             "start": space.start.tolist(),
             "dtype": str(space.dtype),
         }
+    if isinstance(space, gym.spaces.MultiBinary):
+        return {"type": "MultiBinary", "n": np.asarray(space.n).tolist()}
     if isinstance(space, gym.spaces.Dict):
         return {"type": "Dict", "spaces": {str(name): to_json(child) for name, child in space.items()}}
     if isinstance(space, gym.spaces.Tuple):
         return {"type": "Tuple", "spaces": [to_json(child) for child in space.spaces]}
-    raise ValueError(f"the space {space} cannot be written down: use Box, Discrete, MultiDiscrete, Dict or Tuple")
+    raise ValueError(
+        f"the space {space} cannot be written down: use Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple"
+    )
 
 
 def from_json(data: dict[str, Any]) -> gym.Space:
@@ -45,6 +49,8 @@ def from_json(data: dict[str, Any]) -> gym.Space:
         return gym.spaces.Discrete(data["n"], start=data["start"])
     if kind == "MultiDiscrete":
         return gym.spaces.MultiDiscrete(data["nvec"], dtype=np.dtype(data["dtype"]).type, start=data["start"])
+    if kind == "MultiBinary":
+        return gym.spaces.MultiBinary(data["n"])
     if kind == "Dict":
         return gym.spaces.Dict({name: from_json(child) for name, child in data["spaces"].items()})
     if kind == "Tuple":

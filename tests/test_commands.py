@@ -7,6 +7,7 @@ Those of pip and make are run by `test_installation`, the comparison with Sample
 import importlib
 import json
 import math
+import re
 import shlex
 import shutil
 import subprocess
@@ -16,7 +17,9 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+import gymnasium as gym
 import make_flags_page
+import maps
 import pytest
 import yaml
 from pages import PAGES, ROOT, blocks, commands
@@ -32,6 +35,12 @@ OWN = {  # modules that pages speak of without showing them
     "my_envs": MY_ENV,
     "my_module": MY_ENV,
     "my_nets": "from sf.model.encoders import MlpEncoder as MyEncoder\n",
+}
+SHOWN = {  # modules that begin with their names
+    shown[1]: block
+    for page in PAGES
+    for block in blocks(page, "python")
+    if (shown := re.match(r"# (\w+)\.py\n", block))
 }
 
 
@@ -79,8 +88,8 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
     for name, code in OWN.items():
         (tmp_path / f"{name}.py").write_text(code)
-    walk = next(b for page in PAGES for b in blocks(page, "python") if "class Walk(" in b)
-    (tmp_path / "walk.py").write_text(walk)
+    for name, code in SHOWN.items():
+        (tmp_path / f"{name}.py").write_text(code)
     RunDir.at("train_dir", "first").prepare(cli.parse(["--env", "CartPole-v1"]))
     return tmp_path
 
@@ -119,13 +128,16 @@ def distinct(texts):
 
 @pytest.mark.parametrize("text", distinct(train_commands()))
 def test_a_training_command_trains(text, here):
+    maps.skip_without(text)
     if "--with_wandb" in text:
         pytest.importorskip("wandb")
+    if "masked_taxi" in text and "Taxi-v4" not in gym.registry:
+        pytest.skip("an older Gymnasium has no Taxi-v4")
     if "--init_from train_dir/doom_basic" in text:
         train_small("doom_basic", here)
     words = small(COMMANDS[text][1:], here / "train_dir")
     # Children look for one's own module where the program was started.
-    is_own = any(f" {name}:" in text for name in ("walk", *OWN))
+    is_own = any(f" {name}:" in text for name in (*SHOWN, *OWN))
     said = run(sys.executable, "-m", "sf", *words) if is_own else run_here("sf-train", *words)
     assert "score:  sf-eval" in said
     config = cli.parse(words)
@@ -208,6 +220,7 @@ def bench_commands():
 
 @pytest.mark.parametrize("text", bench_commands())
 def test_a_benchmark_measures(text, here):
+    maps.skip_without(text)
     flags = ["--num_workers", "1", "--num_envs_per_worker", "2", "--batch_size", "128", "--learner_threads", "1"]
     flags += ["--seconds", "0.5"] + (["--budget_s", "5"] if "--autotune" in text else ["--rounds", "1"])
     assert "frames/s" in run_here(*COMMANDS[text], *flags)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from masked_env import Masked
 
 from envs import EnvOptions, StepResult, make_group
 from envs.match_toys import CountingMatch
@@ -96,3 +97,20 @@ def test_a_match_that_fails_is_made_anew_for_all_its_agents():
     [fault] = group.pop_faults()
     assert fault.message == "RuntimeError: in a match"
     group.close()
+
+
+def test_a_board_game_of_pettingzoo_trains_by_its_id(tmp_path):
+    """One in which a forbidden move loses: none is made."""
+    summary = trained(tmp_path, "pettingzoo:classic/connect_four_v3", train_for_env_steps=6000, core="gru", rnn_size=8)
+    assert summary["env_steps"] >= 6000
+    assert (summary["env_faults"], summary["restarts"]) == (0, 0)
+    assert summary["mean_episode_steps"] >= 7  # the moves of both: the first player's fourth is the seventh
+    assert (summary["min_return"], summary["max_return"], summary["mean_return"]) == (-1.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("async_rl", [True, False])
+def test_what_a_mask_forbids_is_never_done_and_what_it_allows_is_learned(tmp_path, async_rl):
+    flags = {"learning_rate": 3e-3, "batch_size": 128, "num_epochs": 4, "async_rl": async_rl}
+    summary = trained(tmp_path, "masked_env:Masked", train_for_env_steps=20_000, **flags)
+    assert (summary["env_faults"], summary["restarts"]) == (0, 0)  # what is forbidden raises
+    assert summary["mean_return"] > 0.9 * Masked.BEST_RETURN

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from envs.actions import ActionSpec
 from envs.observations import is_image
 from sf.config import ModelConfig
+from sf.model.action_mask import ACTION_MASK, ActionMask
 from sf.model.encoders import SMALLEST_IMAGE
 from sf.model.gru import GRU
 from sf.model.images import ImageShape
@@ -50,12 +51,14 @@ class ActorCritic(nn.Module):
     def __init__(self, config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: ActionSpec) -> None:
         super().__init__()
         boxes = cast("dict[str, gym.spaces.Box]", dict(obs_space.items()))
+        self._action_mask = ActionMask(obs_space, action_spec)
+        boxes.pop(ACTION_MASK, None)  # what is allowed is no input: the rest of the observation says why
         self.obs_norm = ObsNormalizer(boxes if config.normalize_input else {})
         self.trunk = _Trunk(config, boxes)
         self.state_size = self.trunk.state_size
-        num_logits = sum(action_spec.discrete_sizes)
+        self._num_logits = sum(action_spec.discrete_sizes)
         self.policy_head = orthogonal(
-            nn.Linear(self.trunk.out_size, num_logits + action_spec.num_continuous), POLICY_GAIN
+            nn.Linear(self.trunk.out_size, self._num_logits + action_spec.num_continuous), POLICY_GAIN
         )
         self.log_stddev = nn.Parameter(torch.full((action_spec.num_continuous,), math.log(config.initial_stddev)))
         self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), 1.0)
@@ -67,7 +70,7 @@ class ActorCritic(nn.Module):
         obs: {key: [N, ...]}; state: [N, S] float32; first: [N] bool, where the state is zeroed before use.
         """
         actor, critic, next_state = self.trunk.step(self._normal(obs), state, first)
-        params, value = self._heads(actor, critic)
+        params, value = self._heads(actor, critic, obs)
         return StepOutput(params, self.value_norm.denormalize(value), next_state)
 
     def unroll(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> UnrollOutput:
@@ -78,7 +81,7 @@ class ActorCritic(nn.Module):
         """
         flat_obs = {key: value.flatten(0, 1) for key, value in obs.items()}  # [(T+1) x B, ...]
         actor, critic = self.trunk.unroll(self._normal(flat_obs), state, first)
-        params, value = self._heads(actor, critic)
+        params, value = self._heads(actor, critic, flat_obs)
         return UnrollOutput(params.unflatten(0, first.shape)[:-1], value.view(first.shape))
 
     def update_normalizers(self, obs: Mapping[str, Tensor], mask: Tensor) -> None:
@@ -93,14 +96,17 @@ class ActorCritic(nn.Module):
         weight = next(self.trunk.parameters(), self.policy_head.weight)
         return self.obs_norm(obs, compute_dtype(weight))
 
-    def _heads(self, actor: Tensor, critic: Tensor) -> tuple[Tensor, Tensor]:
-        """Features [M, F] of each -> params [M, P], value [M].
+    def _heads(self, actor: Tensor, critic: Tensor, obs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Features [M, F] of each, and what they were made from {key: [M, ...]} -> params [M, P], value [M].
 
         In the dtype of the heads, float32, also under autocast: log-probabilities need its digits.
         """
         with torch.autocast(actor.device.type, enabled=False):
             dtype = self.policy_head.weight.dtype
             params = self.policy_head(actor.to(dtype))
+            if self._action_mask.is_there:
+                logits = self._action_mask(params[:, : self._num_logits], obs)
+                params = torch.cat((logits, params[:, self._num_logits :]), dim=-1)
             if len(self.log_stddev):
                 params = torch.cat((params, self.log_stddev.expand(params.shape[0], -1)), dim=-1)
             return params, self.value_head(critic.to(dtype)).squeeze(-1)

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from envs.actions import ActionSpec
 
-# Stands for -infinity in the padding of short heads: its exponential is 0 and 0 times it is 0, not NaN.
-_PADDING = -1e9
+# The logit of what is never chosen. Stands for -infinity: its exponential is 0 and 0 times it is 0, not NaN.
+IMPOSSIBLE = -1e9
 
 
 class ActionDistribution:
@@ -37,7 +37,7 @@ class ActionDistribution:
         elif len(set(spec.discrete_sizes)) == 1:
             padded = logits.unflatten(-1, (num_heads, -1))
         else:
-            logits = F.pad(logits, (0, 1), value=_PADDING)
+            logits = F.pad(logits, (0, 1), value=IMPOSSIBLE)
             index = _padded_index(spec.discrete_sizes, params.device)
             padded = logits.index_select(-1, index).unflatten(-1, (num_heads, -1))
         self.log_probs = padded.log_softmax(dim=-1)  # [..., D, longest head]

@@ -1,4 +1,4 @@
-"""Plays a group of environments with random actions, and keeps what every step caused."""
+"""Plays a group of environments with random actions that masks allow, and keeps what every step caused."""
 
 from __future__ import annotations
 
@@ -22,9 +22,17 @@ class Step:
     episodes: list[Episode]
 
 
-def random_actions(group: EnvGroup, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def random_actions(
+    group: EnvGroup, rng: np.random.Generator, masks: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """masks: [N, L], of which choices are allowed; where none is, any is drawn."""
     spec = ActionSpec.of(group.spec.action_space)
-    heads = [rng.integers(0, size, group.num_actors) for size in spec.discrete_sizes]
+    if masks is None:
+        heads = [rng.integers(0, size, group.num_actors) for size in spec.discrete_sizes]
+    else:
+        shares = (masks > 0) + rng.random(masks.shape)
+        ends = np.cumsum(spec.discrete_sizes)
+        heads = [shares[:, end - size : end].argmax(1) for size, end in zip(spec.discrete_sizes, ends, strict=True)]
     discrete = np.array(heads, np.int32).reshape(len(heads), group.num_actors).T
     continuous = rng.normal(0, 1, (group.num_actors, spec.num_continuous)).astype(np.float32)
     return np.ascontiguousarray(discrete), continuous
@@ -54,14 +62,15 @@ def play(group: EnvGroup, num_steps: int, seed: int = 0) -> tuple[Obs, list[Step
     steps = []
     try:
         group.reset(memory.rows)
-        first_obs = memory.taken()
+        obs = first_obs = memory.taken()
         for _ in range(num_steps):
-            discrete, continuous = random_actions(group, rng)
+            discrete, continuous = random_actions(group, rng, obs.get("action_mask"))
             # Garbage, as the arrays of a rollout worker hold what an earlier step left there.
             result = StepResult(*(np.full(group.num_actors, 1, kind) for kind in ("f4", "?", "?", "?", "?")))
             memory = Memory(group)
             episodes = group.step(discrete, continuous, memory.rows, result)
-            steps.append(Step(discrete, continuous, memory.taken(), result, episodes))
+            obs = memory.taken()
+            steps.append(Step(discrete, continuous, obs, result, episodes))
     finally:
         group.close()
     return first_obs, steps

@@ -1,6 +1,6 @@
-import importlib.util
 from collections.abc import Iterator
 
+import maps
 import numpy as np
 import pytest
 
@@ -10,7 +10,6 @@ from envs.group import Episode, StepResult
 from envs.options import EnvOptions
 
 NOTHING, ATTACK = 0, 3  # options of doom_basic's head
-HAS_EXTRA = importlib.util.find_spec("envpool_assets") is not None
 
 
 class Stage:
@@ -111,7 +110,7 @@ def test_after_a_kill_the_next_episode_begins_at_once(stage):
 
 
 def test_the_true_objective_of_battle_is_kills_and_shaping_is_no_part_of_the_return(stage):
-    if not HAS_EXTRA:
+    if not maps.ARE_HERE:
         pytest.skip("the maps of the extra are not installed")
     shaped, raw = stage("doom_battle"), stage("doom_battle", options=EnvOptions(doom_shaping=False))
     assert shaped.obs["measurements"][0][2] == pytest.approx(100 / 30)  # health

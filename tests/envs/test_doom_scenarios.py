@@ -1,6 +1,7 @@
 import importlib.util
 
 import gymnasium as gym
+import maps
 import numpy as np
 import pytest
 import vizdoom
@@ -12,8 +13,7 @@ from envs.doom.matches import MATCHES
 from envs.doom.scenarios import SCENARIOS, config_path
 from envs.options import EnvOptions
 
-HAS_EXTRA = importlib.util.find_spec("envpool_assets") is not None
-INSTALLED = [env_id for env_id, scenario in SCENARIOS.items() if HAS_EXTRA or not scenario.needs_extra]
+INSTALLED = [env_id for env_id, scenario in SCENARIOS.items() if maps.ARE_HERE or not scenario.needs_extra]
 
 # Choices of each head, time limit in tics (0: none), skill, living reward, death penalty.
 EXPECTED = {
@@ -97,7 +97,7 @@ def test_an_image_alone_is_the_only_observation_of_basic():
     assert spec.frameskip == 4
 
 
-@pytest.mark.skipif(not HAS_EXTRA, reason="the maps of the extra are not installed")
+@pytest.mark.skipif(not maps.ARE_HERE, reason="the maps of the extra are not installed")
 def test_battle_has_23_measurements_beside_the_image():
     spaces = describe("doom_battle", EnvOptions()).obs_space.spaces
     assert set(spaces) == {"obs", "measurements"}

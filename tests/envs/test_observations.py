@@ -66,10 +66,19 @@ def test_a_batch_is_written_row_by_row() -> None:
     assert [row.tolist() for row in rows["b"]] == [[0, 1], [2, 3], [4, 5]]
 
 
+@pytest.mark.parametrize("came", [np.array([1, 0, 1], np.int8), np.array([True, False, True])])
+def test_a_multi_binary_is_a_row_of_small_integers(came: np.ndarray) -> None:
+    writer = ObsWriter("env", gym.spaces.MultiBinary(3))
+    rows = _rows(writer)
+    writer.write(came, rows, 0)
+    assert writer.space["obs"] == Box(0, 1, (3,), np.int8)
+    assert rows["obs"][0].tolist() == [1, 0, 1]
+
+
 @pytest.mark.parametrize(
     "space",
     [
-        gym.spaces.MultiBinary(3),
+        gym.spaces.MultiDiscrete([3, 2]),
         gym.spaces.Text(5),
         gym.spaces.Tuple((Discrete(2),)),
         Dict(a=Box(0, 1, (2,)), words=gym.spaces.Text(5)),

@@ -222,10 +222,6 @@ def _with(**members: Any) -> Script:
     return env
 
 
-def _masked(agent: str) -> gym.Space:
-    return gym.spaces.Dict(observation=gym.spaces.Box(0, 1, (3,)), action_mask=gym.spaces.Box(0, 1, (2,), np.int8))
-
-
 @pytest.mark.parametrize(
     ("members", "sentence"),
     [
@@ -237,7 +233,6 @@ def _masked(agent: str) -> gym.Space:
             {"action_space": lambda agent: gym.spaces.Discrete(3 if agent == "a" else 2)},
             r"bad: the action spaces of agents 'a' and 'b' differ .*pad_action_space",
         ),
-        ({"observation_space": _masked}, "bad: the observations have an 'action_mask'"),
         ({"action_space": lambda agent: gym.spaces.MultiBinary(3)}, r"action space MultiBinary\(3\) is not supported"),
         ({"possible_agents": []}, "bad: it has no `possible_agents`"),
     ],

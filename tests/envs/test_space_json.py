@@ -20,6 +20,8 @@ BOX = gym.spaces.Box
         gym.spaces.Discrete(5, start=-2),
         gym.spaces.MultiDiscrete([3, 2]),
         gym.spaces.MultiDiscrete([[3, 2], [4, 5]]),
+        gym.spaces.MultiBinary(3),
+        gym.spaces.MultiBinary([3, 2]),
         gym.spaces.Dict({"a": BOX(0, 1, (2,)), "b": gym.spaces.Dict({"c": gym.spaces.Discrete(2)})}),
         gym.spaces.Tuple([gym.spaces.Discrete(3), BOX(-2.5, 2.5, (1,))]),
     ],

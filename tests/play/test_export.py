@@ -65,6 +65,9 @@ EVERY_ACTION = gym.spaces.Tuple(
 IMAGE_FIRST = gym.spaces.Box(0, 255, (3, 36, 40), np.uint8)
 
 envs.register_env("several_inputs", lambda: Spaces(SEVERAL_INPUTS, EVERY_ACTION))
+MASKED = gym.spaces.Dict(numbers=gym.spaces.Box(-1.0, 1.0, (2,)), action_mask=gym.spaces.MultiBinary(5))
+
+envs.register_env("masked", lambda: Spaces(MASKED, gym.spaces.MultiDiscrete([3, 2])))
 envs.register_env("image_first", lambda: Spaces(IMAGE_FIRST, gym.spaces.Box(-2.0, 5.0, (2,))))
 
 
@@ -90,6 +93,7 @@ CASES = {
     "recurrent.onnx": ("CartPole-v1", {"core": "gru"}),
     "everything.onnx": ("several_inputs", {"core": "lstm", "normalize_returns": True}),
     "image.onnx": ("image_first", {"encoder": "atari", "normalize_input": False, "initial_stddev": 0.05}),
+    "masked.onnx": ("masked", {"core": "gru"}),
     "policy.pt2": ("CartPole-v1", {"encoder": "export_own", "core": "gru", "share_critic": False}),
 }
 
@@ -242,6 +246,17 @@ def test_actions_are_drawn_with_their_probabilities(exported):
     assert np.mean(actions) == pytest.approx(probability, abs=4 * np.sqrt(0.3 * 0.7 / 2000))
     again = load_policy(path, seed=1)
     assert [again.act(obs) for _ in range(50)] == actions[:50]
+
+
+def test_a_file_obeys_action_masks(exported):
+    _, path = exported("masked.onnx")
+    loaded = load_policy(path)
+    for allowed in ([2, 0], [1, 1], [0, 1]):
+        mask = np.zeros(5, np.int8)
+        mask[[allowed[0], 3 + allowed[1]]] = 1
+        obs = {"numbers": np.zeros(2, np.float32), "action_mask": mask}
+        for deterministic in (True, False):
+            assert loaded.act(obs, deterministic=deterministic).tolist() == allowed
 
 
 def test_continuous_actions_are_drawn_around_their_mean(exported):
