@@ -81,6 +81,19 @@ class Batch:
             **{name: getattr(self, name).index_select(1, index) for name in _STEP_FIELDS},
         )
 
+    def steps(self, index: Tensor) -> Batch:
+        """The steps at `index` [M] of all T x B, as one trajectory of M [M, 1]: for a network without memory.
+
+        To such a network a trajectory of unrelated steps is like any other. Its last observation is never used.
+        """
+        with_last = torch.cat((index, index[-1:]))
+        return Batch(
+            obs={key: value[:-1].flatten(0, 1).index_select(0, with_last)[:, None] for key, value in self.obs.items()},
+            first=torch.ones(len(with_last), 1, dtype=torch.bool, device=index.device),
+            state=self.state[:1],
+            **{name: getattr(self, name).flatten(0, 1).index_select(0, index)[:, None] for name in _STEP_FIELDS},
+        )
+
 
 class SlotCopier:
     """Copies slots into the columns of a batch."""

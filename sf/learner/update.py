@@ -24,9 +24,9 @@ from sf.config import Config
 from sf.learner import schedules
 from sf.learner.batch import Batch
 from sf.learner.divergence import SkippedUpdates
-from sf.learner.gae import gae
+from sf.learner.minibatches import Minibatch, shuffled
 from sf.learner.ppo import PPOLoss, ppo_loss
-from sf.learner.vtrace import vtrace
+from sf.learner.targets import Targets, make_targets
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import num_weights, write_flat
 from sf.model.registry import build_model
@@ -91,12 +91,10 @@ class Updater:
         if self._config.lr_schedule == "linear":
             self._set_learning_rate(schedules.linear(self._config.learning_rate, env_steps, self._total_env_steps))
         version_before = self.version
-        proximal_log_prob = self._proximal_log_prob(batch)
-        for _ in range(self._config.num_epochs):
-            for minibatch in self._minibatches(batch, proximal_log_prob, mask):
-                self._step(*minibatch)
-                self.version += 1
-                after_step()
+        for minibatch in self._minibatches(Minibatch(batch, mask, None)):
+            self._step(minibatch)
+            self.version += 1
+            after_step()
         if self._config.lr_schedule == "kl_adaptive":
             self._adapt_learning_rate()
         self._metrics[-1] |= {
@@ -210,37 +208,41 @@ class Updater:
         rate = schedules.kl_adaptive(self.learning_rate, float(kl), config.lr_schedule_kl_threshold, *bounds)
         self._set_learning_rate(rate)
 
-    def _proximal_log_prob(self, batch: Batch) -> Tensor:
-        """Log-probabilities [T, B] of the policy that the loss is to stay close to: see `decoupled_clip`."""
-        num_parts = self._config.num_batches_per_epoch
-        is_used = self._config.decoupled_clip and self._config.with_ppo_clip
-        if not is_used or num_parts * self._config.num_epochs == 1:
-            return batch.log_prob
-        columns = torch.arange(batch.num_trajectories, device=self._device)
-        with torch.no_grad(), torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
-            parts = [self._log_prob(batch.columns(part)) for part in columns.chunk(num_parts)]
-        return torch.cat(parts, dim=1)
-
-    def _log_prob(self, batch: Batch) -> Tensor:
-        params = self.model.unroll(batch.obs, batch.state, batch.first).params
-        with torch.autocast(self._device.type, enabled=False):
-            return ActionDistribution(self._action_spec, params).log_prob(batch.discrete, batch.continuous)
-
-    def _minibatches(self, batch: Batch, *of_steps: Tensor) -> Iterator[tuple[Any, ...]]:
-        """The batch, and tensors [T, B], cut into minibatches of whole trajectories, in random order."""
-        count = self._config.num_batches_per_epoch
-        if count == 1:
-            yield batch, *of_steps
+    def _minibatches(self, whole: Minibatch) -> Iterator[Minibatch]:
+        """Of all epochs."""
+        count, num_epochs = self._config.num_batches_per_epoch, self._config.num_epochs
+        if count * num_epochs == 1:
+            yield whole
             return
-        order = torch.randperm(batch.num_trajectories).to(self._device)
-        for columns in order.chunk(count):
-            yield batch.columns(columns), *(tensor.index_select(1, columns) for tensor in of_steps)
+        whole = whole._replace(targets=self._targets_before(whole.batch))
+        for _ in range(num_epochs):
+            yield from shuffled(whole, count, has_memory=self.model.state_size > 0)
 
-    def _step(self, batch: Batch, proximal_log_prob: Tensor, mask: Tensor) -> None:
-        """One optimiser step. mask: [T, B] bool, the samples to train on."""
-        self._optimizer.zero_grad()
+    def _targets_before(self, batch: Batch) -> Targets:
+        """By the network as it is before the first step of the iteration, in parts as large as a step's."""
+        columns = torch.arange(batch.num_trajectories, device=self._device)
+        log_probs, values = [], []
+        with torch.no_grad():
+            for some in columns.chunk(self._config.num_batches_per_epoch):
+                part = batch.columns(some)
+                policy, value = self._evaluate(part)
+                log_probs.append(policy.log_prob(part.discrete, part.continuous))
+                values.append(self.model.value_norm.denormalize(value))
+            log_prob = torch.cat(log_probs, dim=1)
+            is_decoupled = self._config.decoupled_clip and self._config.with_ppo_clip
+            proximal = log_prob if is_decoupled else batch.log_prob
+            return make_targets(self._config, batch, log_prob, torch.cat(values, dim=1), proximal)
+
+    def _evaluate(self, batch: Batch) -> tuple[ActionDistribution, Tensor]:
+        """The policy of [T, B] and the values [T+1, B] in the critic's scale, float32."""
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
-            result, target = self._loss(batch, proximal_log_prob, mask)
+            out = self.model.unroll(batch.obs, batch.state, batch.first)
+        return ActionDistribution(self._action_spec, out.params), out.value
+
+    def _step(self, minibatch: Minibatch) -> None:
+        """One optimiser step."""
+        self._optimizer.zero_grad()
+        result, target = self._loss(minibatch)
         result.loss.backward()
         max_norm = self._config.max_grad_norm or float("inf")
         grad_norm = torch.nn.utils.clip_grad_norm_(self._parameters, max_norm)
@@ -251,52 +253,38 @@ class Updater:
         self._optimizer.found_inf = is_skipped  # type: ignore[attr-defined]
         self._optimizer.step()
         self.skipped.count(is_skipped)
-        self.model.update_value_norm(target, mask & is_finite)
+        self.model.update_value_norm(target, minibatch.mask & is_finite)
         self._last_step = {**result.metrics._asdict(), "loss": loss, "grad_norm": grad_norm}
         self._metrics.append(self._last_step)
 
-    def _loss(self, batch: Batch, proximal_log_prob: Tensor, mask: Tensor) -> tuple[PPOLoss, Tensor]:
+    def _loss(self, minibatch: Minibatch) -> tuple[PPOLoss, Tensor]:
         """The loss, and the value targets [T, B] in the scale of returns."""
         config, value_norm = self._config, self.model.value_norm
-        out = self.model.unroll(batch.obs, batch.state, batch.first)
-        with torch.autocast(self._device.type, enabled=False):
-            policy = ActionDistribution(self._action_spec, out.params)
-            log_prob = policy.log_prob(batch.discrete, batch.continuous)  # [T, B]
-            reward = (batch.reward * config.reward_scale).clamp(-config.reward_clip, config.reward_clip)
-            discount = config.gamma * (~batch.terminated).float()
-            # Targets come from this forward pass: the newest values there are, and no second pass.
-            value = value_norm.denormalize(out.value.detach())  # [T+1, B]
-            if config.with_vtrace:
-                estimate = vtrace(
-                    (log_prob - batch.log_prob).detach(),
-                    reward,
-                    discount,
-                    value,
-                    batch.valid,
-                    rho_bar=config.vtrace_rho,
-                    c_bar=config.vtrace_c,
-                    lambda_=config.gae_lambda,
-                )
-                target = estimate.vs
-                advantage = estimate.advantage if config.with_ppo_clip else estimate.pg_advantage
-            else:
-                target, advantage = gae(reward, discount, value, batch.valid, lambda_=config.gae_lambda)
-            loss = ppo_loss(
-                log_prob,
-                proximal_log_prob,
-                batch.log_prob,
-                policy.entropy(),
-                advantage,
-                out.value[:-1],
-                value_norm.normalize(batch.value),
-                value_norm.normalize(target),
-                mask,
-                with_ppo_clip=config.with_ppo_clip,
-                clip_ratio=config.ppo_clip_ratio,
-                rho_bar=config.vtrace_rho,
-                clip_value=config.ppo_clip_value,
-                value_loss_coeff=config.value_loss_coeff,
-                entropy_coeff=config.exploration_loss_coeff,
-                normalize_advantages=config.normalize_advantages,
-            )
-            return loss, target
+        batch, mask, targets = minibatch
+        policy, value = self._evaluate(batch)
+        log_prob = policy.log_prob(batch.discrete, batch.continuous)  # [T, B]
+        if targets is None:  # the newest values there are, and no second pass
+            returns = value_norm.denormalize(value.detach())
+            targets = make_targets(config, batch, log_prob.detach(), returns, proximal_log_prob=batch.log_prob)
+        advantage = targets.advantage
+        if config.with_vtrace and not config.with_ppo_clip:
+            advantage = advantage * (log_prob.detach() - batch.log_prob).exp().clamp(max=config.vtrace_rho)
+        loss = ppo_loss(
+            log_prob,
+            targets.proximal_log_prob,
+            batch.log_prob,
+            policy.entropy(),
+            advantage,
+            value[:-1],
+            value_norm.normalize(batch.value),
+            value_norm.normalize(targets.value),
+            mask,
+            with_ppo_clip=config.with_ppo_clip,
+            clip_ratio=config.ppo_clip_ratio,
+            rho_bar=config.vtrace_rho,
+            clip_value=config.ppo_clip_value,
+            value_loss_coeff=config.value_loss_coeff,
+            entropy_coeff=config.exploration_loss_coeff,
+            normalize_advantages=config.normalize_advantages,
+        )
+        return loss, targets.value

@@ -10,8 +10,7 @@ from torch import Tensor
 
 class VTrace(NamedTuple):
     vs: Tensor  # [T, B] value targets
-    advantage: Tensor  # [T, B] not weighted: for a surrogate that has the ratio in it (PPO)
-    pg_advantage: Tensor  # [T, B] weighted by min(rho_bar, rho): for the plain policy gradient
+    advantage: Tensor  # [T, B], not weighted: PPO's surrogate has the ratio in it, the plain gradient is to weight it
 
 
 @torch.no_grad()
@@ -64,4 +63,4 @@ def vtrace(
 
     q = reward + discount * (next_value + lambda_ * error[1:])
     advantage = torch.where(valid, q - value[:-1], 0.0)
-    return VTrace(value[:-1] + error[:-1], advantage, clipped_rho * advantage)
+    return VTrace(value[:-1] + error[:-1], advantage)

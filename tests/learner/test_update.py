@@ -7,7 +7,9 @@ import torch
 
 from envs import ActionSpec
 from sf.config import Config
+from sf.learner import update
 from sf.learner.batch import Batch
+from sf.learner.ppo import ppo_loss
 from sf.learner.update import Updater
 
 T, B = 4, 6
@@ -182,3 +184,48 @@ def test_an_iteration_of_several_steps_depends_on_what_it_is_clipped_around():
         updater.train_iteration(make_batch(0), 0, lambda: None)
         results.append(updater.tensors())
     assert not same(*results)
+
+
+def test_single_steps_are_to_a_network_without_memory_what_trajectories_are():
+    updater = make_updater(core="none")
+    batch = make_batch(0)
+    whole, value = updater._evaluate(batch)
+    steps = torch.randperm(T * B)
+    policy, value_of_steps = updater._evaluate(batch.steps(steps))
+    torch.testing.assert_close(policy.log_probs, whole.log_probs.flatten(0, 1)[steps][:, None])
+    torch.testing.assert_close(policy.mean, whole.mean.flatten(0, 1)[steps][:, None])
+    torch.testing.assert_close(value_of_steps[:-1, 0], value[:-1].flatten()[steps])
+
+
+@pytest.mark.parametrize("core", ["none", "gru"])
+def test_all_steps_of_an_iteration_have_targets_of_its_beginning(core, monkeypatch):
+    seen = []
+
+    def spying_loss(*args, **kwargs):
+        seen.append(args[7])
+        return ppo_loss(*args, **kwargs)
+
+    monkeypatch.setattr(update, "ppo_loss", spying_loss)
+    updater = make_updater(core=core, normalize_returns=False, normalize_input=False)
+    batch = make_batch(0)
+    expected = updater._targets_before(batch).value.flatten().sort()[0]
+    updater.train_iteration(batch, 0, lambda: None)
+    assert len(seen) == 4
+    for first, second in (seen[:2], seen[2:]):
+        torch.testing.assert_close(torch.cat((first.flatten(), second.flatten())).sort()[0], expected)
+
+
+@pytest.mark.parametrize("with_vtrace", [True, False])
+def test_the_plain_gradient_is_weighted_by_the_truncated_ratio_where_there_is_one(with_vtrace):
+    flags = {"with_vtrace": with_vtrace, "num_batches_per_epoch": 1, "num_epochs": 1, "batch_size": T * B}
+    updater = make_updater(with_ppo_clip=False, normalize_advantages=False, normalize_input=False, **flags)
+    batch = make_batch(0)
+    policy, _ = updater._evaluate(batch)
+    log_prob = policy.log_prob(batch.discrete, batch.continuous).detach()
+    batch.log_prob.copy_(log_prob + torch.randn(T, B))
+    advantage = updater._targets_before(batch).advantage
+    weight = (log_prob - batch.log_prob).exp().clamp(max=1.0) if with_vtrace else 1.0
+    assert not with_vtrace or weight.min() < 0.5 < weight.max() == 1.0
+    expected = -(log_prob * weight * advantage)[batch.valid].mean()
+    updater.train_iteration(batch, 0, lambda: None)
+    assert updater.pop_metrics()["policy_loss"] == pytest.approx(expected.item(), rel=1e-4)

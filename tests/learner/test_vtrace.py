@@ -29,7 +29,7 @@ def random_case(shape: tuple[int, int], seed: int = 0) -> dict[str, torch.Tensor
 def slow_vtrace(log_rho, reward, discount, value, valid, rho_bar, c_bar, lambda_):
     """Remark 1's sum, one product of traces for each pair (s, t): no recursion in common with the code."""
     num_steps, batch = log_rho.shape
-    vs, advantage, pg_advantage = (np.zeros((num_steps, batch)) for _ in range(3))
+    vs, advantage = np.zeros((num_steps, batch)), np.zeros((num_steps, batch))
     for b in range(batch):
         rho = [min(rho_bar, np.exp(log_rho[t, b])) for t in range(num_steps)]
         c = [lambda_ * min(c_bar, np.exp(log_rho[t, b])) for t in range(num_steps)]
@@ -45,8 +45,7 @@ def slow_vtrace(log_rho, reward, discount, value, valid, rho_bar, c_bar, lambda_
             target = lambda_ * next_vs + (1 - lambda_) * value[s + 1, b]
             if valid[s, b]:
                 advantage[s, b] = reward[s, b] + discount[s, b] * target - value[s, b]
-                pg_advantage[s, b] = rho[s] * advantage[s, b]
-    return vs, advantage, pg_advantage
+    return vs, advantage
 
 
 def assert_same(result: tuple, expected: tuple) -> None:
@@ -71,8 +70,7 @@ def test_vtrace_on_policy_is_gae(lambda_):
     case["log_rho"] = torch.zeros_like(case["log_rho"])
     on_policy = vtrace(**case, lambda_=lambda_)
     del case["log_rho"]
-    returns, advantage = gae(**case, lambda_=lambda_)
-    assert_same(on_policy, (returns, advantage, advantage))
+    assert_same(on_policy, gae(**case, lambda_=lambda_))
 
 
 def test_with_discount_0_targets_are_rewards():

@@ -1,0 +1,41 @@
+"""What a batch is trained towards: value targets and advantages, by V-trace or GAE."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from sf.config import LearnerConfig
+from sf.learner.batch import Batch
+from sf.learner.gae import gae
+from sf.learner.vtrace import vtrace
+
+
+class Targets(NamedTuple):
+    """Each [T, B], without gradients."""
+
+    value: Tensor  # in the scale of returns
+    advantage: Tensor
+    proximal_log_prob: Tensor  # of the policy that the loss is to stay close to: see `decoupled_clip`
+
+
+def make_targets(
+    config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor, proximal_log_prob: Tensor
+) -> Targets:
+    """By a policy with these log-probabilities [T, B], and its values [T+1, B] in the scale of returns."""
+    reward = (batch.reward * config.reward_scale).clamp(-config.reward_clip, config.reward_clip)
+    discount = config.gamma * (~batch.terminated).float()
+    if not config.with_vtrace:
+        return Targets(*gae(reward, discount, value, batch.valid, lambda_=config.gae_lambda), proximal_log_prob)
+    estimate = vtrace(
+        log_prob - batch.log_prob,
+        reward,
+        discount,
+        value,
+        batch.valid,
+        rho_bar=config.vtrace_rho,
+        c_bar=config.vtrace_c,
+        lambda_=config.gae_lambda,
+    )
+    return Targets(*estimate, proximal_log_prob)
