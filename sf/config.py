@@ -233,10 +233,11 @@ class LearnerConfig:
     """Losses, optimiser and batches."""
 
     batch_size: int = 1024
-    """Samples of one minibatch: one step of the optimiser. A multiple of rollout (trajectories stay whole)."""
+    """Samples of one minibatch: one step of the optimiser. A multiple of rollout."""
 
     num_batches_per_epoch: int = 1
-    """Minibatches in the data that is taken at once; num_epochs passes are made over it."""
+    """Minibatches in the data that is taken at once; num_epochs passes are made over it. A network with memory sees whole
+    trajectories in random order, one without single steps."""
 
     num_epochs: int = 1
     """Passes over the data of one iteration."""
@@ -265,8 +266,8 @@ class LearnerConfig:
 
     decoupled_clip: bool = True
     """In an iteration of several optimiser steps, clip around the policy at its start, not around the older behaviour
-    policy, and weigh samples by the ratio of the two, at most vtrace_rho (Hilton et al. 2022, "decoupled PPO"). Costs
-    one forward pass."""
+    policy, and weigh samples by the ratio of the two, at most vtrace_rho (Hilton et al. 2022, "decoupled
+    PPO")."""
 
     ppo_clip_value: float = 1.0
     """The value may move this far from the behaviour value for free of the clipped loss; 0 turns the clip off."""
