@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from envs.observations import ObsWriter, is_image
+from envs.observations import ObsWriter, channels_trail, is_image
 
 _CELL = 24  # pixels
 _COLUMNS = 16
@@ -17,7 +17,7 @@ _WIDEST_BOUND = 1e3  # a wider range says little of the numbers to expect
 class ObsPainter:
     """Draws the observations of one environment: the image among them, or else a cell for each number.
 
-    An image is uint8 of rank 3, the smaller end of its shape are the channels. Of a stack of frames, the last is drawn.
+    An image is uint8 of rank 3. Of a stack of frames, the last is drawn.
     A number is black at the low end of its space and white at the high one; where that has no bounds, 0 is the middle.
     """
 
@@ -54,7 +54,7 @@ class ObsPainter:
 
 def _as_rgb(image: np.ndarray) -> np.ndarray:
     """image: [H, W, C] or [C, H, W]."""
-    if image.shape[2] > image.shape[0]:
+    if not channels_trail(image.shape):
         image = image.transpose(1, 2, 0)
     channels = image.shape[2]
     if channels % 3 == 0:

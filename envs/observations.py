@@ -80,6 +80,17 @@ def is_image(space: gym.Space) -> bool:
     return space.dtype == np.uint8 and len(space.shape or ()) == 3
 
 
+def channels_trail(shape: tuple[int, ...]) -> bool:
+    """Whether the channels of an image are its last axis, else they are its first.
+
+    They are the end that makes the rest a square, as in boards, which can have more channels than squares a side; where
+    neither or both do, the smaller end.
+    """
+    first, middle, last = shape
+    is_square_before, is_square_after = first == middle, middle == last
+    return is_square_before if is_square_before != is_square_after else last <= first
+
+
 def obs_arrays(space: gym.spaces.Dict, num_actors: int) -> dict[str, np.ndarray]:
     """Zeros in the layout of a Dict of Boxes: {key: [N, ...]}."""
     return {key: np.zeros((num_actors, *(box.shape or ())), box.dtype) for key, box in space.items()}

@@ -126,8 +126,8 @@ def register_parallel_env(
 ) -> Callable[[ParallelFactory], ParallelFactory]:
     """Make the environment of several agents that `factory(**options.kwargs)` returns known as `env_id`.
 
-    It has PettingZoo's ParallelEnv API, or what `envs.parallel_group.ParallelEnv` has of it. Without `factory` it
-    decorates one.
+    It has PettingZoo's ParallelEnv or AECEnv API, or what `envs.parallel_group.ParallelEnv` or `envs.turns.TurnEnv` has
+    of it. Without `factory` it decorates one.
     """
     return _registrar(env_id, factory, entry_of_matches)
 

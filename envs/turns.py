@@ -46,6 +46,10 @@ class TurnEnv(Protocol):
 
     def observe(self, agent: Any) -> Any: ...
 
+    def last(self) -> Any:
+        """Not called: by having it and `observe`, an environment is known as one whose agents take turns."""
+        ...
+
     def observation_space(self, agent: Any) -> gym.Space: ...
 
     def action_space(self, agent: Any) -> gym.Space: ...
@@ -70,12 +74,12 @@ class TurnsTogether:
 
     def __init__(self, env: TurnEnv) -> None:
         self._env = env
-        self.possible_agents = env.possible_agents
+        self.possible_agents = list(getattr(env, "possible_agents", ()))  # `ParallelGroup` says that it is missing
         self.agents: list[Any] = []
         self.render_mode = getattr(env, "render_mode", None)
         self.metadata = getattr(env, "metadata", {})
         self._num_choices = {
-            agent: sum(ActionSpec.of(env.action_space(agent)).discrete_sizes) for agent in env.possible_agents
+            agent: sum(ActionSpec.of(env.action_space(agent)).discrete_sizes) for agent in self.possible_agents
         }
 
     def observation_space(self, agent: Any) -> gym.Space:
@@ -97,17 +101,30 @@ class TurnsTogether:
     def step(
         self, actions: Mapping[Any, Any]
     ) -> tuple[dict[Any, Any], dict[Any, float], dict[Any, bool], dict[Any, bool], dict[Any, Any]]:
-        """One turn: the action of whoever is on turn."""
+        """One turn: the action of whoever is on turn, and the leaving of the ended until somebody's turn is who plays.
+
+        To leave is a step of its own, with None, which may pay the others and end their game.
+        """
         env, acted = self._env, self.agents
-        env.step(actions[env.agent_selection])
-        rewards = {agent: env.rewards.get(agent, 0.0) for agent in acted}
-        terminations = {agent: env.terminations.get(agent, False) for agent in acted}
-        truncations = {agent: env.truncations.get(agent, False) for agent in acted}
-        infos = {agent: env.infos.get(agent, {}) for agent in acted}
-        self.agents = [agent for agent in acted if not (terminations[agent] or truncations[agent])]
-        final = {agent: self._observe(agent, may_act=False) for agent in acted if agent not in self.agents}
-        self._let_the_ended_leave()
-        return {**final, **self._observations()}, rewards, terminations, truncations, infos
+        rewards = dict.fromkeys(acted, 0.0)
+        terminations, truncations = dict.fromkeys(acted, False), dict.fromkeys(acted, False)
+        infos: dict[Any, Any] = {}
+        final: dict[Any, Any] = {}
+        action = actions[env.agent_selection]
+        while True:
+            env.step(action)
+            ended = [agent for agent in env.agents if env.terminations[agent] or env.truncations[agent]]
+            self.agents = [agent for agent in env.agents if agent not in ended]
+            for agent in acted:
+                rewards[agent] += env.rewards.get(agent, 0.0)
+                terminations[agent] |= bool(env.terminations.get(agent, False))
+                truncations[agent] |= bool(env.truncations.get(agent, False))
+                infos[agent] = env.infos.get(agent, infos.get(agent, {}))
+                if agent in ended and agent not in final:
+                    final[agent] = self._observe(agent, may_act=False)
+            if not self.agents or env.agent_selection not in ended:
+                return {**final, **self._observations()}, rewards, terminations, truncations, infos
+            action = None
 
     def render(self) -> Any:
         return self._env.render()  # type: ignore[attr-defined]  # asked for only with a render_mode
@@ -115,17 +132,12 @@ class TurnsTogether:
     def close(self) -> None:
         self._env.close()
 
-    def _let_the_ended_leave(self) -> None:
-        """Whoever has ended steps with None, until it is somebody's turn who plays."""
-        while self.agents and self._env.agent_selection not in self.agents:
-            self._env.step(None)
-
     def _observations(self) -> dict[Any, Any]:
         on_turn = self._env.agent_selection
         return {agent: self._observe(agent, may_act=agent == on_turn) for agent in self.agents}
 
     def _observe(self, agent: Any, may_act: bool) -> Any:
-        obs, num_choices = self._env.observe(agent), self._num_choices[agent]
+        obs, num_choices = self._env.observe(agent), self._num_choices.get(agent)  # none of one that is refused
         if not num_choices:
             return obs
         parts = obs if isinstance(obs, Mapping) else {_OBSERVATION: obs}

@@ -39,7 +39,7 @@ FAMILIES = {
     "atari": "also ALE/Pong-v5 and so on (sticky actions), and PongNoFrameskip-v4 for atari_pong",
     "toy": "tiny, with a known optimum",
     "gymnasium": "its newest versions; older ones and module:Env-v0 can be named, too",
-    "pettingzoo": "several agents; module:parallel_env can be named, too",
+    "pettingzoo": "several agents; module:parallel_env and module:env can be named, too",
     "registered": "by installed packages, through the entry point sf.envs",
 }
 _PREFIXES = ("doom", "atari", "toy")
@@ -181,7 +181,8 @@ def _pettingzoo_ids() -> list[str]:
         registry = importlib.import_module("pettingzoo.env_registry.registration")
     except ImportError:
         return []
-    return [f"pettingzoo:{name}" for name in registry.parallel_registry]
+    # Most games are in both, and those whose agents take turns in the second only.
+    return [f"pettingzoo:{name}" for name in {**registry.parallel_registry, **registry.aec_registry}]
 
 
 def _listed(known: Sequence[str]) -> list[str]:

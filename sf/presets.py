@@ -15,6 +15,7 @@ import yaml
 
 from envs import ActionSpec, EnvSpec
 from envs.observations import is_image
+from envs.turns import ACTION_MASK
 
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
 _KINDS = ("image", "continuous", "vector")  # no environment gets these for its name
@@ -37,7 +38,7 @@ def name_for_env(env: str) -> str | None:
 
 def name_for_spec(spec: EnvSpec) -> str:
     """The preset of the kind of environment that has such spaces."""
-    if any(is_image(space) for space in spec.obs_space.values()):
+    if any(is_image(space) for key, space in spec.obs_space.items() if key != ACTION_MASK):
         return "image"
     return "continuous" if ActionSpec.of(spec.action_space).num_continuous else "vector"
 

@@ -73,6 +73,7 @@ CHOICE = gym.spaces.Discrete(2)
         ({"obs": VECTOR}, gym.spaces.Tuple((CHOICE, VECTOR)), "continuous"),
         ({"place": VECTOR, "camera": IMAGE}, VECTOR, "image"),
         ({"obs": IMAGE}, CHOICE, "image"),
+        ({"obs": VECTOR, "action_mask": IMAGE}, CHOICE, "vector"),  # of a board, with a plane for each kind of move
     ],
 )
 def test_the_spaces_say_which_kind_an_environment_is_of(obs, action_space, preset):

@@ -65,6 +65,13 @@ def test_a_name_that_is_known_to_nobody_is_answered_with_the_nearest():
         list_envs.find("CartPole", "toy")
 
 
+def test_games_of_pettingzoo_are_listed_once_whether_agents_take_turns_or_not():
+    pytest.importorskip("pettingzoo")
+    names = list_envs.find(None, "pettingzoo")
+    assert {"pettingzoo:classic/connect_four-v3", "pettingzoo:butterfly/knights_archers_zombies-v11"} <= set(names)
+    assert len(names) == len(set(names))
+
+
 def test_what_is_registered_is_listed(own_env):
     own_env(lambda: gym.make("CartPole-v1"))
     assert "own" in list_envs.find(None, "registered")

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from envs import ActionSpec
+from envs.turns import ACTION_MASK
 from sf.bench.simulation import random_actions
 from sf.learner.state import LearnerArgs
 from sf.learner.update import Updater
@@ -15,6 +16,7 @@ from sf.policy.worker import PolicyWorkerArgs
 from sf.policy_memory import PolicyMemory, Readers
 from sf.processes import Reports
 from sf.queues import StopRequested
+from sf.slots import OBS
 
 _REPORT_EVERY_S = 0.25
 
@@ -24,6 +26,7 @@ def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
     rng = np.random.default_rng(0)
     action = ActionSpec.of(args.spec.action_space)
     channel, rows, counters = args.channel, args.rows, args.counters
+    masks = rows[OBS + ACTION_MASK] if ACTION_MASK in args.spec.obs_space.spaces else None
     reports.send("ready")
     while True:
         waiting_since = time.perf_counter()
@@ -36,7 +39,8 @@ def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
         busy_since = time.perf_counter()
         numbers = channel.numbers(groups)
         slots, t, _ = channel.rows(groups, numbers)
-        rows["discrete"][slots, t], rows["continuous"][slots, t] = random_actions(rng, action, len(slots))
+        mask = None if masks is None else masks[slots, t]
+        rows["discrete"][slots, t], rows["continuous"][slots, t] = random_actions(rng, action, len(slots), mask)
         channel.answer(groups, numbers)
         now = time.perf_counter()
         counters.add(steps=len(slots), calls=1, wait_s=busy_since - waiting_since, busy_s=now - busy_since)

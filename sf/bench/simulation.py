@@ -20,6 +20,7 @@ import numpy as np
 import envs
 from envs import ActionSpec, StepResult
 from envs.observations import obs_arrays
+from envs.turns import ACTION_MASK
 from sf.plan import Plan
 from sf.processes import die_with_creator
 
@@ -94,7 +95,8 @@ def _frames_per_second(plan: Plan, worker_idx: int, seconds: float, barrier: Bar
     num_actors = group.num_actors
     rng = np.random.default_rng(worker_idx)
     action = ActionSpec.of(plan.spec.action_space)
-    obs = {key: list(rows) for key, rows in obs_arrays(plan.spec.obs_space, num_actors).items()}
+    arrays = obs_arrays(plan.spec.obs_space, num_actors)
+    obs, mask = {key: list(rows) for key, rows in arrays.items()}, arrays.get(ACTION_MASK)
     result = StepResult.empty(num_actors)
     group.reset(obs)
     barrier.wait()
@@ -103,13 +105,21 @@ def _frames_per_second(plan: Plan, worker_idx: int, seconds: float, barrier: Bar
     while (now := time.perf_counter() - start) < seconds + _WARMUP_S:
         if measured_from == 0.0 and now >= _WARMUP_S:
             measured_from, steps = now, 0
-        group.step(*random_actions(rng, action, num_actors), obs, result)
+        group.step(*random_actions(rng, action, num_actors, mask), obs, result)
         steps += num_actors
     group.close()
     return steps * plan.spec.frameskip / (now - measured_from)
 
 
-def random_actions(rng: np.random.Generator, action: ActionSpec, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Uniform: discrete [count, D] int32, continuous [count, C] float32."""
-    discrete = rng.integers(0, action.discrete_sizes, (count, len(action.discrete_sizes)), dtype=np.int32)
+def random_actions(
+    rng: np.random.Generator, action: ActionSpec, count: int, mask: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Uniform, discrete [count, D] int32 among what the mask [count, ...] allows, continuous [count, C] float32."""
+    sizes = action.discrete_sizes
+    if mask is None:
+        discrete = rng.integers(0, sizes, (count, len(sizes)), dtype=np.int32)
+    else:
+        drawn = rng.random((count, sum(sizes))) + (mask.reshape(count, sum(sizes)) > 0)
+        heads = np.split(drawn, np.cumsum(sizes)[:-1], axis=1)
+        discrete = np.stack([head.argmax(axis=1) for head in heads], axis=1).astype(np.int32)
     return discrete, rng.uniform(-1, 1, (count, action.num_continuous)).astype(np.float32)

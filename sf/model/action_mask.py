@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import cast
 
 import gymnasium as gym
 import torch
@@ -24,7 +25,7 @@ class ActionMask:
     """Forbids choices by the observation `action_mask`, where there is one."""
 
     def __init__(self, obs_space: gym.spaces.Dict, spec: ActionSpec) -> None:
-        """Raises ValueError for a mask that has not a number for each choice, or nothing beside it."""
+        """Raises ValueError for a mask that has not a number for each choice, none above 0, or nothing beside it."""
         self._sizes = list(spec.discrete_sizes)
         self.is_there = ACTION_MASK in obs_space.spaces
         if not self.is_there:
@@ -35,6 +36,11 @@ class ActionMask:
                 f"observation {ACTION_MASK!r} has {math.prod(shape)} numbers, but the action has {num_choices} "
                 "choices: give a number for each, those of several heads one after the other, or rename the key if it "
                 "is no mask"
+            )
+        if (cast("gym.spaces.Box", obs_space[ACTION_MASK]).high <= 0).all():
+            raise ValueError(
+                f"observation {ACTION_MASK!r} is at most 0 by its space, which would forbid every choice: give 1 for "
+                "what is allowed, and 0 for what is not"
             )
         if len(obs_space) == 1:
             raise ValueError(

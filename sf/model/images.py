@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from envs.observations import is_image
+from envs.observations import channels_trail, is_image
 from sf.model.layers import compute_dtype, orthogonal
 
 
@@ -24,13 +24,13 @@ class ImageShape:
 
     @classmethod
     def of(cls, space: gym.spaces.Box) -> ImageShape:
-        """The smaller end of the shape is the channels. Raises ValueError where `space` is not an image."""
+        """Raises ValueError where `space` is not an image."""
         if not is_image(space):
             raise ValueError(
                 f"observation {space} is not an image, which is uint8 of rank 3: take --encoder mlp or auto"
             )
         first, middle, last = space.shape
-        if last <= first:
+        if channels_trail(space.shape):
             return cls(channels=last, height=first, width=middle, channels_trail=True)
         return cls(channels=first, height=middle, width=last, channels_trail=False)
 

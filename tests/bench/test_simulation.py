@@ -5,6 +5,7 @@ import multiprocessing
 
 import pytest
 
+from sf.bench.layers import LAYERS
 from sf.bench.simulation import simulate
 from sf.config import Config
 from sf.plan import make_plan
@@ -21,3 +22,11 @@ def test_one_process_that_fails_ends_the_others_and_is_heard(fault, said, tmp_pa
     with pytest.raises(RuntimeError, match=said):
         simulate(plan, seconds=600.0)
     assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("layer", ["simulation", "sampler"])
+def test_random_actions_are_among_those_that_a_mask_allows(layer, tmp_path):
+    """What is forbidden raises, and ends the measurement."""
+    flags = {"num_workers": 1, "num_envs_per_worker": 4, "rollout": 8, "batch_size": 64, "train_dir": str(tmp_path)}
+    plan = make_plan(Config().replace(env="masked_env:Masked", device="cpu", **flags))
+    assert LAYERS[layer](plan, 0.2)["fps"] > 0

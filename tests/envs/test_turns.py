@@ -98,6 +98,87 @@ def test_who_has_ended_leaves_and_the_others_play_on():
     assert rosters == ["abc", "ac", "ac", "c", "c", ""]
 
 
+class Knockout(Nim):
+    """Whoever moves knocks out the next; with the second one who leaves, the last is paid, and the game is over."""
+
+    possible_agents = ("a", "b", "c")
+
+    def step(self, action):
+        agent = self.agent_selection
+        after = self.agents[(self.agents.index(agent) + 1) % len(self.agents)]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        if self.terminations[agent]:
+            assert action is None
+            for values in (self.terminations, self.truncations, self.rewards, self.infos):
+                del values[agent]
+            self.agents.remove(agent)
+            if len(self.agents) == 1:
+                self.rewards[after], self.terminations[after] = 5.0, True
+        else:
+            self.rewards[agent] = 1.0
+            self.terminations[after] = True
+        self.agent_selection = after
+
+
+def test_what_follows_from_leaving_counts():
+    """The rewards of such a step are part of what PettingZoo's `last` adds up."""
+    game = as_parallel("knockout", Knockout(), 1)
+    game.reset(seed=0)
+    _, rewards, terminations, _, _ = game.step(dict.fromkeys("abc", 0))
+    assert (game.agents, rewards) == (["a", "c"], {"a": 1.0, "b": 0.0, "c": 0.0})
+    assert terminations == {"a": False, "b": True, "c": False}
+    _, rewards, terminations, _, _ = game.step(dict.fromkeys("ac", 0))
+    assert (game.agents, rewards) == ([], {"a": 0.0, "c": 1.0 + 5.0})
+    assert terminations == {"a": True, "c": True}
+
+
+class Arrivals(Nim):
+    """The second player comes after the first move, and the first one is gone with its second."""
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed, options)
+        self.agents = ["first"]
+
+    def step(self, action):
+        assert action is not None
+        super().step(action)
+        if self.heap <= 5:
+            self.agents = ["second"]
+        elif "second" not in self.agents:
+            self.agents.append("second")
+
+
+def test_who_comes_later_plays_and_who_is_gone_without_a_word_is_named():
+    group = ParallelGroup("arrivals", [as_parallel("arrivals", Arrivals(), 1)], 0, 0)
+    with pytest.raises(ValueError, match="'first' was not terminated or truncated, and is no longer in `agents`"):
+        play(group, 10)
+    game = as_parallel("arrivals", Arrivals(), 1)
+    game.reset(seed=0)
+    obs, rewards, *_ = game.step({"first": 0})
+    assert (game.agents, list(rewards)) == (["first", "second"], ["first"])
+    assert obs["second"]["action_mask"].all()
+    assert not obs["first"]["action_mask"].any()
+
+
+class Renamed:
+    """A game that names its agents as it is told."""
+
+    def __init__(self, names):
+        self._game, self.possible_agents = Nim(), names
+
+    def __getattr__(self, name):
+        return getattr(self._game, name)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [((), "it has no `possible_agents`"), (("first",), "everybody in the former must be in the latter")],
+)
+def test_what_is_missing_of_the_names_of_agents_is_said(names, said):
+    with pytest.raises(ValueError, match=said):
+        play(ParallelGroup("nim", [as_parallel("nim", Renamed(names), 1)], 0, 0), 1)
+
+
 def test_a_seed_reaches_the_game_and_frames_are_not_skipped():
     game = Nim()
     group = ParallelGroup("nim", [as_parallel("nim", game, 1)], 3, 5)

@@ -114,6 +114,11 @@ def test_a_mask_of_another_size_is_refused(shape):
         build_model(ModelConfig(), space(gym.spaces.Box(0, 1, shape, np.int8)), SPEC)
 
 
+def test_a_mask_to_add_to_logits_is_refused():
+    with pytest.raises(ValueError, match="'action_mask' is at most 0 by its space, which would forbid every choice"):
+        build_model(ModelConfig(), space(gym.spaces.Box(-1e9, 0.0, (7,), np.float32)), SPEC)
+
+
 def test_a_mask_and_nothing_else_is_refused():
     with pytest.raises(ValueError, match="nothing but 'action_mask'"):
         build_model(ModelConfig(), gym.spaces.Dict(action_mask=SPACE["action_mask"]), SPEC)

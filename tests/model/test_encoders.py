@@ -50,9 +50,12 @@ def test_the_convolution_of_pixels_is_a_plain_convolution_of_pixels_over_255(sha
         ((4, 84, 84), ImageShape(4, 84, 84, channels_trail=False)),
         ((84, 84, 1), ImageShape(1, 84, 84, channels_trail=True)),
         ((12, 30, 40), ImageShape(12, 30, 40, channels_trail=False)),
+        ((9, 9, 17), ImageShape(17, 9, 9, channels_trail=True)),  # boards of go and chess
+        ((111, 8, 8), ImageShape(111, 8, 8, channels_trail=False)),
+        ((8, 8, 8), ImageShape(8, 8, 8, channels_trail=True)),
     ],
 )
-def test_the_channels_are_at_the_smaller_end(shape, expected):
+def test_the_channels_are_at_the_smaller_end_or_beside_a_square(shape, expected):
     assert ImageShape.of(gym.spaces.Box(0, 255, shape, np.uint8)) == expected
 
 

@@ -104,7 +104,8 @@ def random_obs(space, *shape, seed=0):
     obs = {}
     for key, box in space.items():
         low, high = np.where(np.isfinite(box.low), box.low, 90.0), np.where(np.isfinite(box.high), box.high, 110.0)
-        obs[key] = rng.uniform(low, high, (*shape, *box.shape)).astype(box.dtype)
+        numbers = rng.uniform(low, high, (*shape, *box.shape))
+        obs[key] = (numbers if box.dtype.kind == "f" else numbers.round()).astype(box.dtype)
     return obs
 
 
@@ -358,6 +359,17 @@ def test_the_check_sees_another_weight_and_a_nan(exported):
         policy.network.trunk.actor.core.bias_hh.add_(change)
         assert not largest_difference(policy, network) <= TOLERANCE
         policy.network.load_state_dict(weights)
+
+
+def test_the_check_sees_other_logits_beside_forbidden_ones(exported):
+    policy, path = exported("masked.onnx")
+    network = OnnxNetwork(path.read_bytes(), "test")
+    assert largest_difference(policy, network) <= TOLERANCE
+    bias = policy.network.policy_head.bias
+    before = bias.clone()
+    bias[0] += 1.0
+    assert largest_difference(policy, network) > TOLERANCE
+    bias.copy_(before)
 
 
 def test_what_differs_is_not_written(tmp_path, monkeypatch):
