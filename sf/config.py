@@ -236,8 +236,8 @@ class LearnerConfig:
     """Samples of one minibatch: one step of the optimiser. A multiple of rollout."""
 
     num_batches_per_epoch: int = 1
-    """Minibatches in the data that is taken at once; num_epochs passes are made over it. A network with memory sees whole
-    trajectories in random order, one without single steps."""
+    """Minibatches in the data that is taken at once; num_epochs passes are made over it. A network with memory sees
+    whole trajectories in random order, one without single steps."""
 
     num_epochs: int = 1
     """Passes over the data of one iteration."""

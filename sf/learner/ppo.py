@@ -12,7 +12,10 @@ _MAX_LOG_RATIO = 20.0
 
 
 class PPOMetrics(NamedTuple):
-    """0-dim, detached, on the device of the loss: means over the samples of the mask, 0 if there are none."""
+    """0-dim, detached, on the device of the loss: means over the samples of the mask, 0 if there are none.
+
+    What is of the policy is of those alone where there was a choice.
+    """
 
     policy_loss: Tensor
     value_loss: Tensor
@@ -43,6 +46,7 @@ def ppo_loss(
     behaviour_value: Tensor,
     value_target: Tensor,
     mask: Tensor,
+    has_choice: Tensor | None = None,
     *,
     with_ppo_clip: bool,
     clip_ratio: float,
@@ -63,7 +67,8 @@ def ppo_loss(
 
     The proximal policy is the one that the update stays close to. PPO's is the behaviour policy, and then the weight
     is 1. A newer one decouples the size of an update from the age of the data (Hilton et al. 2022, section 3). The
-    ratio's range is symmetric in its logarithm. A mask that holds nowhere gives loss and gradients of 0.
+    ratio's range is symmetric in its logarithm. Samples without a choice have a value loss alone. A mask that holds
+    nowhere gives loss and gradients of 0.
 
     Args:
         log_prob, entropy: [T, B], of the target policy; they carry gradients.
@@ -74,6 +79,7 @@ def ppo_loss(
         behaviour_value: [T, B], what the network that acted predicted.
         value_target: [T, B].
         mask: [T, B] bool: valid, and not too old.
+        has_choice: [T, B] bool, where more than one action was possible; None: everywhere.
         clip_value: 0 turns the clipping of the value loss off.
     """
     assert log_prob.ndim == 2, log_prob.shape
@@ -87,22 +93,27 @@ def ppo_loss(
     log_ratio = _log_ratio(log_prob, proximal_log_prob)
     ratio = log_ratio.exp()
     weight = _log_ratio(proximal_log_prob, behaviour_log_prob).exp().clamp(max=max(1.0, rho_bar))
+    chosen = mask if has_choice is None else mask & has_choice
     num_samples = mask.sum().to(log_prob.dtype)
+    num_chosen = chosen.sum().to(log_prob.dtype)
 
     def mean(x: Tensor) -> Tensor:
         return torch.where(mask, x, 0.0).sum() / num_samples.clamp(min=1)
 
+    def mean_of_chosen(x: Tensor) -> Tensor:
+        return torch.where(chosen, x, 0.0).sum() / num_chosen.clamp(min=1)
+
     advantage = advantage.detach()
-    advantage_mean = mean(advantage)
-    advantage_stddev = mean((advantage - advantage_mean).square()).sqrt()
+    advantage_mean = mean_of_chosen(advantage)
+    advantage_stddev = mean_of_chosen((advantage - advantage_mean).square()).sqrt()
     if normalize_advantages:
         advantage = (advantage - advantage_mean) / (advantage_stddev + 1e-5)
 
     low, high = 1 / (1 + clip_ratio), 1 + clip_ratio
     if with_ppo_clip:
-        policy_loss = -mean(weight * torch.minimum(ratio * advantage, ratio.clamp(low, high) * advantage))
+        policy_loss = -mean_of_chosen(weight * torch.minimum(ratio * advantage, ratio.clamp(low, high) * advantage))
     else:
-        policy_loss = -mean(log_prob * advantage)
+        policy_loss = -mean_of_chosen(log_prob * advantage)
 
     squared_error = (value - value_target).square()
     move = value - behaviour_value
@@ -111,7 +122,7 @@ def ppo_loss(
         squared_error = torch.maximum(squared_error, (clipped - value_target).square())
     value_loss = mean(squared_error)
 
-    entropy_mean = mean(entropy)
+    entropy_mean = mean_of_chosen(entropy)
     loss = policy_loss + value_loss_coeff * value_loss - entropy_coeff * entropy_mean
 
     with torch.no_grad():
@@ -119,15 +130,15 @@ def ppo_loss(
         residual_variance = mean((residual - mean(residual)).square())
         target_variance = mean((value_target - mean(value_target)).square())
         behaviour_ratio = _log_ratio(log_prob, behaviour_log_prob).exp()
-        ratio_mean = mean(behaviour_ratio)
+        ratio_mean = mean_of_chosen(behaviour_ratio)
         metrics = PPOMetrics(
             policy_loss=policy_loss,
             value_loss=value_loss,
             entropy=entropy_mean,
-            approx_kl=mean(ratio - 1 - log_ratio),
+            approx_kl=mean_of_chosen(ratio - 1 - log_ratio),
             ratio_mean=ratio_mean,
-            clip_fraction=mean(((ratio < low) | (ratio > high)).to(ratio.dtype)),
-            effective_sample_size=ratio_mean.square() / mean(behaviour_ratio.square()).clamp(min=1e-8),
+            clip_fraction=mean_of_chosen(((ratio < low) | (ratio > high)).to(ratio.dtype)),
+            effective_sample_size=ratio_mean.square() / mean_of_chosen(behaviour_ratio.square()).clamp(min=1e-8),
             value_clip_fraction=mean((move.abs() > clip_value).to(ratio.dtype)) if clip_value > 0 else mean(ratio * 0),
             explained_variance=torch.where(
                 target_variance > 0, 1 - residual_variance / target_variance.clamp(min=1e-8), 0.0

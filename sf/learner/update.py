@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from envs import ActionSpec
+from envs.turns import ACTION_MASK
 from sf.checkpoint import MODEL
 from sf.config import Config
 from sf.learner import schedules
@@ -279,6 +280,7 @@ class Updater:
             value_norm.normalize(batch.value),
             value_norm.normalize(targets.value),
             mask,
+            policy.has_choice() if ACTION_MASK in batch.obs else None,
             with_ppo_clip=config.with_ppo_clip,
             clip_ratio=config.ppo_clip_ratio,
             rho_bar=config.vtrace_rho,

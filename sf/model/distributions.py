@@ -64,6 +64,12 @@ class ActionDistribution:
         z = (continuous - self.mean) * (-self.log_stddev).exp()
         return chosen - (0.5 * z.square() + self.log_stddev + 0.5 * math.log(2 * math.pi)).sum(-1)
 
+    def has_choice(self) -> Tensor:
+        """[...] bool: whether more than one action is possible, which masks may prevent."""
+        if self.mean.shape[-1]:
+            return torch.ones_like(self.mean[..., 0], dtype=torch.bool)
+        return ((self.log_probs > IMPOSSIBLE / 2).sum(-1) > 1).any(-1)
+
     def entropy(self) -> Tensor:
         """The joint (differential) entropy [...], in nats."""
         categorical = -(self.log_probs.exp() * self.log_probs).flatten(-2).sum(-1)

@@ -189,3 +189,21 @@ def test_ratios_that_overflow_stay_finite():
     case = random_case((2, 2))
     case["log_prob"] = case["log_prob"].float() + 500.0
     assert all(np.isfinite(value) for value in named(ppo_loss(**case, **SETTINGS)).values())
+
+
+def test_samples_without_a_choice_teach_the_critic_alone():
+    case = random_case((6, 4))
+    has_choice = torch.from_numpy(np.random.default_rng(5).random((6, 4)) > 0.5)
+    chosen = case["mask"] & has_choice
+    assert 0 < chosen.sum() < case["mask"].sum()
+    found = named(ppo_loss(**case, has_choice=has_choice, **SETTINGS))
+    of_all, of_chosen = named(ppo_loss(**case, **SETTINGS)), named(ppo_loss(**(case | {"mask": chosen}), **SETTINGS))
+    of_critic = {"value_loss", "value_clip_fraction", "explained_variance", "num_samples"}
+    for name in found.keys() - {"loss"}:
+        assert found[name] == pytest.approx((of_all if name in of_critic else of_chosen)[name], rel=1e-9), name
+    of_value = SETTINGS["value_loss_coeff"] * (of_all["value_loss"] - of_chosen["value_loss"])
+    assert found["loss"] == pytest.approx(of_chosen["loss"] + of_value, rel=1e-9)
+    grads = gradients(case | {"has_choice": has_choice})
+    assert torch.equal(grads["log_prob"] != 0, grads["log_prob"].where(chosen, 0.0) != 0)
+    assert torch.equal(grads["entropy"] != 0, chosen)
+    assert (grads["value"][case["mask"] & ~has_choice] != 0).any()

@@ -76,6 +76,14 @@ def test_where_nothing_is_allowed_there_is_nothing_to_decide():
     assert (distribution.entropy() == 0).all()
 
 
+def test_where_one_choice_is_left_in_each_head_there_is_none():
+    rows = {(1, 0, 0, 0, 0, 0, 1): False, (0,) * 7: False, (1, 1, 0, 0, 0, 0, 1): True, (1,) * 7: True}
+    mask = torch.tensor([*rows], dtype=torch.int8)
+    params = network().step(observations(mask), torch.zeros(4, 0), torch.zeros(4, dtype=torch.bool)).params
+    assert ActionDistribution(ActionSpec((4, 3), 0), params[:, :7]).has_choice().tolist() == [*rows.values()]
+    assert ActionDistribution(SPEC, params).has_choice().all()  # a number is one
+
+
 def test_what_is_forbidden_gets_no_gradient():
     model = network()
     mask = torch.tensor([[1, 0, 1, 0, 0, 0, 0]], dtype=torch.int8)
