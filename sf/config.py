@@ -236,11 +236,15 @@ class LearnerConfig:
     """Samples of one minibatch: one step of the optimiser. A multiple of rollout."""
 
     num_batches_per_epoch: int = 1
-    """Minibatches in the data that is taken at once; num_epochs passes are made over it. A network with memory sees
-    whole trajectories in random order, one without single steps."""
+    """Minibatches in the data that is taken at once; num_epochs passes are made over it."""
 
     num_epochs: int = 1
     """Passes over the data of one iteration."""
+
+    shuffle_steps: bool = False
+    """Cut that data into single steps in random order, with value targets and advantages of one pass at the start, as
+    most implementations of PPO do. false: into whole trajectories, whose targets are new in each step of the optimiser.
+    A network with memory has those in any case."""
 
     gamma: float = 0.99
     """Discount of a step."""

@@ -1,4 +1,4 @@
-"""How the data of an iteration is cut into minibatches: those of one epoch."""
+"""How the data of an iteration is cut into minibatches: those of one epoch, in random order."""
 
 from __future__ import annotations
 
@@ -13,29 +13,34 @@ from sf.learner.targets import Targets
 
 
 class Minibatch(NamedTuple):
-    """T steps of B trajectories. mask: [T, B] bool, the samples to train on."""
+    """T steps of B trajectories.
+
+    mask: [T, B] bool, the samples to train on. proximal_log_prob: [T, B], of the policy that the loss is to stay close
+    to, see `decoupled_clip`. targets: None where the step is to make them from its own forward pass.
+    """
 
     batch: Batch
     mask: Tensor
-    targets: Targets | None  # None: the step makes them from its own forward pass, and is the only one
+    proximal_log_prob: Tensor
+    targets: Targets | None = None
 
 
-def shuffled(whole: Minibatch, count: int, has_memory: bool) -> Iterator[Minibatch]:
-    """All of it in random order, in `count` parts of one size.
-
-    Whole trajectories for a network with memory. One without it sees single steps, which are less alike than neighbours
-    in time: what T and B mean then, says `Batch.steps`.
-    """
-    batch, mask, targets = whole
-    assert targets is not None
-    device = mask.device
+def cut_into_trajectories(whole: Minibatch, count: int) -> Iterator[Minibatch]:
+    """Whole ones. Their steps make the targets: the newest values there are, and no second pass."""
     if count == 1:
         yield whole
-    elif has_memory:
-        for columns in torch.randperm(batch.num_trajectories).to(device).chunk(count):
-            parts = Targets(*(tensor.index_select(1, columns) for tensor in targets))
-            yield Minibatch(batch.columns(columns), mask.index_select(1, columns), parts)
-    else:
-        for steps in torch.randperm(batch.num_samples).to(device).chunk(count):
-            parts = Targets(*(tensor.flatten().index_select(0, steps)[:, None] for tensor in targets))
-            yield Minibatch(batch.steps(steps), mask.flatten().index_select(0, steps)[:, None], parts)
+        return
+    order = torch.randperm(whole.batch.num_trajectories).to(whole.mask.device)
+    for columns in order.chunk(count):
+        mask, proximal_log_prob = (x.index_select(1, columns) for x in (whole.mask, whole.proximal_log_prob))
+        yield Minibatch(whole.batch.columns(columns), mask, proximal_log_prob)
+
+
+def cut_into_steps(whole: Minibatch, targets: Targets, count: int) -> Iterator[Minibatch]:
+    """Single ones, for a network without memory: what T and B mean then, says `Batch.steps`."""
+    order = torch.randperm(whole.batch.num_samples).to(whole.mask.device)
+    for steps in order.chunk(count):
+        mask, proximal_log_prob, value, advantage = (
+            x.flatten().index_select(0, steps)[:, None] for x in (whole.mask, whole.proximal_log_prob, *targets)
+        )
+        yield Minibatch(whole.batch.steps(steps), mask, proximal_log_prob, Targets(value, advantage))

@@ -17,17 +17,14 @@ class Targets(NamedTuple):
 
     value: Tensor  # in the scale of returns
     advantage: Tensor
-    proximal_log_prob: Tensor  # of the policy that the loss is to stay close to: see `decoupled_clip`
 
 
-def make_targets(
-    config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor, proximal_log_prob: Tensor
-) -> Targets:
+def make_targets(config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor) -> Targets:
     """By a policy with these log-probabilities [T, B], and its values [T+1, B] in the scale of returns."""
     reward = (batch.reward * config.reward_scale).clamp(-config.reward_clip, config.reward_clip)
     discount = config.gamma * (~batch.terminated).float()
     if not config.with_vtrace:
-        return Targets(*gae(reward, discount, value, batch.valid, lambda_=config.gae_lambda), proximal_log_prob)
+        return Targets(*gae(reward, discount, value, batch.valid, lambda_=config.gae_lambda))
     estimate = vtrace(
         log_prob - batch.log_prob,
         reward,
@@ -38,4 +35,4 @@ def make_targets(
         c_bar=config.vtrace_c,
         lambda_=config.gae_lambda,
     )
-    return Targets(*estimate, proximal_log_prob)
+    return Targets(*estimate)

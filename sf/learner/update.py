@@ -25,9 +25,9 @@ from sf.config import Config
 from sf.learner import schedules
 from sf.learner.batch import Batch
 from sf.learner.divergence import SkippedUpdates
-from sf.learner.minibatches import Minibatch, shuffled
+from sf.learner.minibatches import Minibatch, cut_into_steps, cut_into_trajectories
 from sf.learner.ppo import PPOLoss, ppo_loss
-from sf.learner.targets import Targets, make_targets
+from sf.learner.targets import make_targets
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import num_weights, write_flat
 from sf.model.registry import build_model
@@ -92,7 +92,7 @@ class Updater:
         if self._config.lr_schedule == "linear":
             self._set_learning_rate(schedules.linear(self._config.learning_rate, env_steps, self._total_env_steps))
         version_before = self.version
-        for minibatch in self._minibatches(Minibatch(batch, mask, None)):
+        for minibatch in self._minibatches(batch, mask):
             self._step(minibatch)
             self.version += 1
             after_step()
@@ -209,18 +209,30 @@ class Updater:
         rate = schedules.kl_adaptive(self.learning_rate, float(kl), config.lr_schedule_kl_threshold, *bounds)
         self._set_learning_rate(rate)
 
-    def _minibatches(self, whole: Minibatch) -> Iterator[Minibatch]:
+    def _minibatches(self, batch: Batch, mask: Tensor) -> Iterator[Minibatch]:
         """Of all epochs."""
-        count, num_epochs = self._config.num_batches_per_epoch, self._config.num_epochs
+        config, whole = self._config, Minibatch(batch, mask, batch.log_prob)
+        count, num_epochs = config.num_batches_per_epoch, config.num_epochs
         if count * num_epochs == 1:
             yield whole
             return
-        whole = whole._replace(targets=self._targets_before(whole.batch))
+        is_decoupled = config.decoupled_clip and config.with_ppo_clip
+        with_steps = config.shuffle_steps and not self.model.state_size
+        targets = None
+        if is_decoupled or with_steps:
+            log_prob, value = self._evaluate_before(batch)
+            if is_decoupled:
+                whole = whole._replace(proximal_log_prob=log_prob)
+            if with_steps:
+                targets = make_targets(config, batch, log_prob, value)
         for _ in range(num_epochs):
-            yield from shuffled(whole, count, has_memory=self.model.state_size > 0)
+            yield from cut_into_steps(whole, targets, count) if targets else cut_into_trajectories(whole, count)
 
-    def _targets_before(self, batch: Batch) -> Targets:
-        """By the network as it is before the first step of the iteration, in parts as large as a step's."""
+    def _evaluate_before(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Log-probabilities [T, B] and values [T+1, B] in the scale of returns, before the first step of an iteration.
+
+        In parts as large as a step's.
+        """
         columns = torch.arange(batch.num_trajectories, device=self._device)
         log_probs, values = [], []
         with torch.no_grad():
@@ -229,10 +241,7 @@ class Updater:
                 policy, value = self._evaluate(part)
                 log_probs.append(policy.log_prob(part.discrete, part.continuous))
                 values.append(self.model.value_norm.denormalize(value))
-            log_prob = torch.cat(log_probs, dim=1)
-            is_decoupled = self._config.decoupled_clip and self._config.with_ppo_clip
-            proximal = log_prob if is_decoupled else batch.log_prob
-            return make_targets(self._config, batch, log_prob, torch.cat(values, dim=1), proximal)
+        return torch.cat(log_probs, dim=1), torch.cat(values, dim=1)
 
     def _evaluate(self, batch: Batch) -> tuple[ActionDistribution, Tensor]:
         """The policy of [T, B] and the values [T+1, B] in the critic's scale, float32."""
@@ -261,18 +270,17 @@ class Updater:
     def _loss(self, minibatch: Minibatch) -> tuple[PPOLoss, Tensor]:
         """The loss, and the value targets [T, B] in the scale of returns."""
         config, value_norm = self._config, self.model.value_norm
-        batch, mask, targets = minibatch
+        batch, mask, proximal_log_prob, targets = minibatch
         policy, value = self._evaluate(batch)
         log_prob = policy.log_prob(batch.discrete, batch.continuous)  # [T, B]
-        if targets is None:  # the newest values there are, and no second pass
-            returns = value_norm.denormalize(value.detach())
-            targets = make_targets(config, batch, log_prob.detach(), returns, proximal_log_prob=batch.log_prob)
+        if targets is None:
+            targets = make_targets(config, batch, log_prob.detach(), value_norm.denormalize(value.detach()))
         advantage = targets.advantage
         if config.with_vtrace and not config.with_ppo_clip:
             advantage = advantage * (log_prob.detach() - batch.log_prob).exp().clamp(max=config.vtrace_rho)
         loss = ppo_loss(
             log_prob,
-            targets.proximal_log_prob,
+            proximal_log_prob,
             batch.log_prob,
             policy.entropy(),
             advantage,

@@ -1,10 +1,12 @@
 """What an epoch is cut into: everything once, and what belongs together stays together."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
 from sf.learner.batch import Batch
-from sf.learner.minibatches import Minibatch, shuffled
+from sf.learner.minibatches import Minibatch, cut_into_steps, cut_into_trajectories
 from sf.learner.targets import Targets
 
 T, B = 6, 4
@@ -28,14 +30,20 @@ def numbered() -> Minibatch:
         terminated=some,
         valid=some,
     )
-    return Minibatch(batch, some, Targets(*(number.float() for _ in Targets._fields)))
+    return Minibatch(batch, some, number.float(), Targets(number.float(), number.float()))
+
+
+def cut(with_steps: bool, count: int) -> Iterator[Minibatch]:
+    whole = numbered()
+    assert whole.targets is not None
+    return cut_into_steps(whole, whole.targets, count) if with_steps else cut_into_trajectories(whole, count)
 
 
 def numbers_of(part: Minibatch) -> torch.Tensor:
     """[T, B] of all that is in it, which must be the same everywhere."""
     batch = part.batch
     number = batch.reward
-    numbered = (*part.targets, batch.log_prob, batch.value, batch.policy_version)
+    numbered = (*(part.targets or ()), part.proximal_log_prob, batch.log_prob, batch.value, batch.policy_version)
     with_axes = (batch.discrete, batch.continuous, batch.obs["number"][:-1], batch.obs["other"][:-1, ..., 0])
     for other in (*numbered, *(tensor.squeeze(-1) for tensor in with_axes)):
         assert torch.equal(other.float(), number)
@@ -44,29 +52,30 @@ def numbers_of(part: Minibatch) -> torch.Tensor:
     return number
 
 
-@pytest.mark.parametrize("has_memory", [True, False])
+@pytest.mark.parametrize("with_steps", [True, False])
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_every_step_comes_once_an_epoch_and_in_another_order_in_the_next(count, has_memory):
+def test_every_step_comes_once_an_epoch_and_in_another_order_in_the_next(count, with_steps):
     torch.manual_seed(0)
-    epochs = [[numbers_of(part) for part in shuffled(numbered(), count, has_memory)] for _ in range(2)]
+    epochs = [[numbers_of(part) for part in cut(with_steps, count)] for _ in range(2)]
     for parts in epochs:
         assert [part.numel() for part in parts] == [T * B // count] * count
         assert torch.cat([part.flatten() for part in parts]).sort()[0].tolist() == list(range(1, T * B + 1))
     first, second = (torch.cat(parts, dim=1) for parts in epochs)
-    assert (count == 1) == torch.equal(first, second)
+    assert (count == 1 and not with_steps) == torch.equal(first, second)
 
 
-def test_a_network_with_memory_sees_whole_trajectories():
-    for part in shuffled(numbered(), 2, has_memory=True):
+def test_trajectories_stay_whole_and_have_their_targets_made_anew():
+    for part in cut(with_steps=False, count=2):
         numbers = numbers_of(part)
         assert (numbers.diff(dim=0) == B).all()
         assert torch.equal(part.batch.obs["number"][-1, :, 0], -numbers[-1])
         assert torch.equal(part.batch.state[:, 0], numbers[0])
+        assert part.targets is None
         assert torch.equal(part.batch.first[:-1], part.mask)
 
 
-def test_one_without_sees_steps_of_all_trajectories_as_one():
-    for part in shuffled(numbered(), 2, has_memory=False):
+def test_steps_of_all_trajectories_are_as_one():
+    for part in cut(with_steps=True, count=2):
         numbers = numbers_of(part)
         assert numbers.shape == (T * B // 2, 1)
         assert len({int(number) % B for number in numbers}) > 1

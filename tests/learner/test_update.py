@@ -10,6 +10,7 @@ from sf.config import Config
 from sf.learner import update
 from sf.learner.batch import Batch
 from sf.learner.ppo import ppo_loss
+from sf.learner.targets import make_targets
 from sf.learner.update import Updater
 
 T, B = 4, 6
@@ -197,22 +198,31 @@ def test_single_steps_are_to_a_network_without_memory_what_trajectories_are():
     torch.testing.assert_close(value_of_steps[:-1, 0], value[:-1].flatten()[steps])
 
 
-@pytest.mark.parametrize("core", ["none", "gru"])
-def test_all_steps_of_an_iteration_have_targets_of_its_beginning(core, monkeypatch):
+@pytest.mark.parametrize(("core", "with_decoupled_clip"), [("none", True), ("none", False), ("gru", True)])
+def test_shuffled_steps_have_targets_of_the_beginning_of_their_iteration(core, with_decoupled_clip, monkeypatch):
     seen = []
 
     def spying_loss(*args, **kwargs):
-        seen.append(args[7])
+        seen.append((args[1], args[7]))
         return ppo_loss(*args, **kwargs)
 
     monkeypatch.setattr(update, "ppo_loss", spying_loss)
-    updater = make_updater(core=core, normalize_returns=False, normalize_input=False)
+    flags = {"normalize_returns": False, "normalize_input": False, "decoupled_clip": with_decoupled_clip}
+    updater = make_updater(core=core, shuffle_steps=True, **flags)
     batch = make_batch(0)
-    expected = updater._targets_before(batch).value.flatten().sort()[0]
+    log_prob, value = updater._evaluate_before(batch)
+    expected = make_targets(updater._config, batch, log_prob, value).value.flatten().sort()[0]
     updater.train_iteration(batch, 0, lambda: None)
     assert len(seen) == 4
-    for first, second in (seen[:2], seen[2:]):
-        torch.testing.assert_close(torch.cat((first.flatten(), second.flatten())).sort()[0], expected)
+    targets = [torch.cat([target.flatten() for _, target in epoch]).sort()[0] for epoch in (seen[:2], seen[2:])]
+    if core == "none":
+        assert all(proximal.shape == (T * B // 2, 1) for proximal, _ in seen)
+        torch.testing.assert_close(targets, [expected, expected])
+    else:  # whole trajectories, and newer values
+        assert all(proximal.shape == (T, B // 2) for proximal, _ in seen)
+        assert not torch.allclose(targets[1], expected)
+    proximal = torch.cat([proximal.flatten() for proximal, _ in seen[2:]]).sort()[0]
+    torch.testing.assert_close(proximal, (log_prob if with_decoupled_clip else batch.log_prob).flatten().sort()[0])
 
 
 @pytest.mark.parametrize("with_vtrace", [True, False])
@@ -223,7 +233,7 @@ def test_the_plain_gradient_is_weighted_by_the_truncated_ratio_where_there_is_on
     policy, _ = updater._evaluate(batch)
     log_prob = policy.log_prob(batch.discrete, batch.continuous).detach()
     batch.log_prob.copy_(log_prob + torch.randn(T, B))
-    advantage = updater._targets_before(batch).advantage
+    advantage = make_targets(updater._config, batch, *updater._evaluate_before(batch)).advantage
     weight = (log_prob - batch.log_prob).exp().clamp(max=1.0) if with_vtrace else 1.0
     assert not with_vtrace or weight.min() < 0.5 < weight.max() == 1.0
     expected = -(log_prob * weight * advantage)[batch.valid].mean()
