@@ -12,6 +12,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+ACTION_MASK = "action_mask"
+"""The key of an observation that says which choices are allowed: see `sf.model.action_mask`."""
+
 
 @dataclass(frozen=True)
 class ActionSpec:

@@ -16,10 +16,9 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 
-from envs.actions import ActionSpec
+from envs.actions import ACTION_MASK, ActionSpec
 from envs.parallel_group import ParallelEnv
 
-ACTION_MASK = "action_mask"
 _OBSERVATION = "observation"  # beside the mask, where the environment's own observation is no Dict
 
 

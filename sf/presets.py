@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from envs import ActionSpec, EnvSpec
+from envs.actions import ACTION_MASK
 from envs.observations import is_image
-from envs.turns import ACTION_MASK
 
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
 _KINDS = ("image", "continuous", "vector")  # no environment gets these for its name

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from envs import ActionSpec
-from envs.turns import ACTION_MASK
+from envs.actions import ACTION_MASK
 from sf.bench.simulation import random_actions
 from sf.learner.state import LearnerArgs
 from sf.learner.update import Updater

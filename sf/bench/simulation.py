@@ -19,8 +19,8 @@ import numpy as np
 
 import envs
 from envs import ActionSpec, StepResult
+from envs.actions import ACTION_MASK
 from envs.observations import obs_arrays
-from envs.turns import ACTION_MASK
 from sf.plan import Plan
 from sf.processes import die_with_creator
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from envs import ActionSpec
-from envs.turns import ACTION_MASK
+from envs.actions import ACTION_MASK
 from sf.checkpoint import MODEL
 from sf.config import Config
 from sf.learner import schedules

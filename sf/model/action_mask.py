@@ -16,8 +16,7 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
-from envs.actions import ActionSpec
-from envs.turns import ACTION_MASK
+from envs.actions import ACTION_MASK, ActionSpec
 from sf.model.distributions import IMPOSSIBLE
 
 
