@@ -1,5 +1,11 @@
-"""One thread for torch, here and in every process that a test starts: the networks are tiny, and tests share cores."""
+"""What holds for all tests, which share a machine with each other and with others."""
 
 import os
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported
+from hypothesis import settings
+
+# One thread for torch, here and in every process that a test starts: the networks are tiny. Read when torch is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+settings.register_profile("shared_machine", deadline=None)  # no test is timed
+settings.load_profile("shared_machine")
