@@ -4,7 +4,7 @@ import os
 
 from hypothesis import settings
 
-# One thread for torch, here and in every process that a test starts: the networks are tiny. Read when torch is imported.
+# For torch, here and in every process that a test starts: the networks are tiny. It is read when torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile("shared_machine", deadline=None)  # no test is timed
