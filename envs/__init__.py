@@ -1,12 +1,15 @@
 """Environments in groups, ready to be stepped by a rollout worker. Nothing here knows of the trainer.
 
-`envs.group` says what a group is, `envs.registry` finds one by the name of its environment.
+`sf.envs.group` says what a group is, `sf.envs.registry` finds one by the name of its environment.
 """
 
-from envs.actions import ActionSpec
-from envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, ShapedGroup, StepResult
-from envs.options import EnvOptions
-from envs.registry import (
+if __name__ == "envs":  # from the root of a clone: its classes would be others than those of sf.envs
+    raise ImportError("the package is called sf.envs: use `from sf import envs` or `from sf.envs import ...`")
+
+from sf.envs.actions import ActionSpec
+from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, ShapedGroup, StepResult
+from sf.envs.options import EnvOptions
+from sf.envs.registry import (
     describe,
     env_ids,
     make_group,

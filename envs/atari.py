@@ -20,11 +20,11 @@ import gymnasium as gym
 import numpy as np
 from ale_py.vector_env import AtariVectorEnv  # registers the games with Gymnasium
 
-from envs.atari_camera import FRAMES_PER_S, AtariCamera
-from envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
-from envs.options import EnvOptions
-from envs.rendering import FilmedGroup
-from envs.seeding import env_seed
+from sf.envs.atari_camera import FRAMES_PER_S, AtariCamera
+from sf.envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
+from sf.envs.options import EnvOptions
+from sf.envs.rendering import FilmedGroup
+from sf.envs.seeding import env_seed
 
 _FRAMESKIP = 4
 _KWARGS = {

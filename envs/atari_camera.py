@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from ale_py.vector_env import AtariVectorEnv
 
-from envs.rendering import Film
+from sf.envs.rendering import Film
 
 FRAMES_PER_S = 60.0
 _SCREEN = {"stack_num": 1, "grayscale": False, "img_height": 210, "img_width": 160, "maxpool": False, "frameskip": 1}

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
-from envs.group import EnvGroup, EnvSpec, RenderedGroup
-from envs.gym_group import GymGroup
-from envs.options import EnvOptions
-from envs.parallel_group import ParallelGroup
-from envs.rendering import film_envs, film_matches, film_vector
-from envs.turns import as_parallel
-from envs.vector_group import VectorGroup
+from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
+from sf.envs.gym_group import GymGroup
+from sf.envs.options import EnvOptions
+from sf.envs.parallel_group import ParallelGroup
+from sf.envs.rendering import film_envs, film_matches, film_vector
+from sf.envs.turns import as_parallel
+from sf.envs.vector_group import VectorGroup
 
 
 class MakeGroup(Protocol):
@@ -44,7 +44,7 @@ Describe = Callable[[str, EnvOptions], EnvSpec]
 
 @dataclass(frozen=True)
 class Entry:
-    """What `envs.registry` knows of an environment."""
+    """What `sf.envs.registry` knows of an environment."""
 
     describe: Describe
     make_group: MakeGroup

@@ -16,11 +16,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
 
-from envs.group import EnvGroup, EnvSpec, RenderedGroup
-from envs.options import EnvOptions
-from envs.rendering import film_vector
-from envs.seeding import env_seed
-from envs.vector_group import VectorGroup
+from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
+from sf.envs.options import EnvOptions
+from sf.envs.rendering import film_vector
+from sf.envs.seeding import env_seed
+from sf.envs.vector_group import VectorGroup
 
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from envs.group import Episode
+from sf.envs.group import Episode
 
 RAW_RETURN = "raw_return"
 

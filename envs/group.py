@@ -47,7 +47,7 @@ class EnvSpec:
 
     @property
     def native_obs_space(self) -> gym.Space:
-        """Of the observations that the environment itself returns, before `envs.observations` lays them out."""
+        """Of the observations that the environment itself returns, before `sf.envs.observations` lays them out."""
         return self.obs_space if self.env_obs_space is None else self.env_obs_space
 
 
@@ -96,7 +96,7 @@ class EnvGroup(Protocol):
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         """Apply one action per actor, write what it caused, and return the episodes that ended with it.
 
-        discrete: [N, D] int32, continuous: [N, C] float32, as `envs.actions.ActionSpec` lays an action out.
+        discrete: [N, D] int32, continuous: [N, C] float32, as `sf.envs.actions.ActionSpec` lays an action out.
         """
         ...
 
@@ -117,7 +117,7 @@ class ShapedGroup(EnvGroup, Protocol):
 
 
 class RenderedGroup(EnvGroup, Protocol):
-    """A group that can be looked at: what `envs.make_rendered_group` makes.
+    """A group that can be looked at: what `sf.envs.make_rendered_group` makes.
 
     An environment has one view, or one for each of its agents: view v belongs to environment v // num_views.
     """

@@ -8,21 +8,21 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from envs.actions import ActionSpec, decoder
-from envs.finished_episode import finished_episode
-from envs.group import EnvSpec, Episode, ObsRows, StepResult
-from envs.observations import ObsWriter
-from envs.seeding import env_seed
+from sf.envs.actions import ActionSpec, decoder
+from sf.envs.finished_episode import finished_episode
+from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
+from sf.envs.observations import ObsWriter
+from sf.envs.seeding import env_seed
 
 
 class GymGroup:
     """E environments with one agent each; actor n is `envs[n]`.
 
     An environment may give numbers about a finished episode: the mapping `info["episode_stats"]` of its last
-    step becomes `Episode.stats`, see `envs.finished_episode`.
+    step becomes `Episode.stats`, see `sf.envs.finished_episode`.
 
     One with a method `set_shaping(weights)`, itself or a wrapper of it, has shaped rewards: its attribute `shaping`, a
-    mapping, names their weights. Then this is an `envs.group.ShapedGroup`.
+    mapping, names their weights. Then this is an `sf.envs.group.ShapedGroup`.
     """
 
     def __init__(self, env_id: str, envs: Sequence[gym.Env], seed: int, first_env_idx: int, frameskip: int = 1) -> None:

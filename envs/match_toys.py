@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
-from envs.group import EnvSpec, RenderedGroup
-from envs.options import EnvOptions
-from envs.parallel_group import ParallelEnv, ParallelGroup
-from envs.rendering import film_matches
+from sf.envs.group import EnvSpec, RenderedGroup
+from sf.envs.options import EnvOptions
+from sf.envs.parallel_group import ParallelEnv, ParallelGroup
+from sf.envs.rendering import film_matches
 
 _ByAgent = dict[str, Any]
 _Step = tuple[_ByAgent, _ByAgent, _ByAgent, _ByAgent, _ByAgent]

@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from envs.group import ObsRows
+from sf.envs.group import ObsRows
 
 _Store = Callable[[Any, np.ndarray], None]
 

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 
-from envs.actions import ActionSpec, decoder
-from envs.finished_episode import finished_episode
-from envs.group import EnvSpec, Episode, ObsRows, StepResult
-from envs.observations import ObsWriter
-from envs.seeding import env_seed
+from sf.envs.actions import ActionSpec, decoder
+from sf.envs.finished_episode import finished_episode
+from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
+from sf.envs.observations import ObsWriter
+from sf.envs.seeding import env_seed
 
 _ByAgent = Mapping[Any, Any]
 
@@ -59,7 +59,7 @@ class ParallelGroup:
     observation to show has a row of zeros meanwhile, as agents have that left earlier.
 
     An agent may give numbers about its finished episode: the mapping `infos[agent]["episode_stats"]` of its last
-    step becomes `Episode.stats`, see `envs.finished_episode`.
+    step becomes `Episode.stats`, see `sf.envs.finished_episode`.
     """
 
     def __init__(

@@ -10,8 +10,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from envs.named_objects import import_module
-from envs.parallel_group import ParallelEnv
+from sf.envs.named_objects import import_module
+from sf.envs.parallel_group import ParallelEnv
 
 _FUNCTION = "parallel_env"
 

@@ -1,8 +1,8 @@
 """Find an environment by its name, and make groups of it.
 
 A name is looked up in this order: what was registered here; the families that come with the package
-(`doom_*`, `atari_*` and the other spellings of `envs.atari`, `toy_*`; `doom:my.cfg`; `envpool:NAME`); the spellings of
-`envs.parallel_names` for environments of several agents; Gymnasium's registry (`CartPole-v1`); `module:Name`, which
+(`doom_*`, `atari_*` and the other spellings of `sf.envs.atari`, `toy_*`; `doom:my.cfg`; `envpool:NAME`); those of
+`sf.envs.parallel_names` for environments of several agents; Gymnasium's registry (`CartPole-v1`); `module:Name`, which
 imports the module and takes what it registers under that name, here or with Gymnasium, or its class or function of
 that name; at last the packages with an entry point in the group `sf.envs`, each of which registers its own when it is
 loaded. Nothing is imported that the environment does not need.
@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
-from envs.entries import (
+from sf.envs.entries import (
     Describe,
     Entry,
     MakeGroup,
@@ -38,22 +38,22 @@ from envs.entries import (
     entry_of_vector,
     gymnasium_entry,
 )
-from envs.group import EnvGroup, EnvSpec, RenderedGroup
-from envs.named_objects import attribute, import_module
-from envs.options import EnvOptions
-from envs.parallel_group import ParallelEnv
-from envs.parallel_names import find_factory
+from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
+from sf.envs.named_objects import attribute, import_module
+from sf.envs.options import EnvOptions
+from sf.envs.parallel_group import ParallelEnv
+from sf.envs.parallel_names import find_factory
 
 # Modules with ENV_IDS, describe, make_group and make_rendered_group, imported (with their emulators) only when they
 # are asked for.
 _FAMILIES = (
-    (r"doom_", "envs.doom"),
-    (r"atari_|ALE/|\w+NoFrameskip-v4$", "envs.atari"),
-    (r"toy_match_", "envs.match_toys"),
-    (r"toy_", "envs.toys"),
+    (r"doom_", "sf.envs.doom"),
+    (r"atari_|ALE/|\w+NoFrameskip-v4$", "sf.envs.atari"),
+    (r"toy_match_", "sf.envs.match_toys"),
+    (r"toy_", "sf.envs.toys"),
 )
 # The same without ENV_IDS: what follows the prefix is not for us to look up.
-_PREFIXES = {"doom:": "envs.doom", "envpool:": "envs.envpool_group"}
+_PREFIXES = {"doom:": "sf.envs.doom", "envpool:": "sf.envs.envpool_group"}
 
 GymFactory = TypeVar("GymFactory", bound=Callable[..., gym.Env])
 ParallelFactory = TypeVar("ParallelFactory", bound=Callable[..., ParallelEnv])
@@ -126,8 +126,8 @@ def register_parallel_env(
 ) -> Callable[[ParallelFactory], ParallelFactory]:
     """Make the environment of several agents that `factory(**options.kwargs)` returns known as `env_id`.
 
-    It has PettingZoo's ParallelEnv or AECEnv API, or what `envs.parallel_group.ParallelEnv` or `envs.turns.TurnEnv` has
-    of it. Without `factory` it decorates one.
+    It has PettingZoo's ParallelEnv or AECEnv API, or the members of
+    `sf.envs.parallel_group.ParallelEnv` or `sf.envs.turns.TurnEnv`. Without `factory` it decorates one.
     """
     return _registrar(env_id, factory, entry_of_matches)
 

@@ -13,13 +13,13 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
-from envs.group import EnvGroup, Episode, ObsRows, RenderedGroup, StepResult
-from envs.gym_group import GymGroup
-from envs.obs_pictures import ObsPainter
-from envs.options import EnvOptions
-from envs.parallel_group import ParallelEnv, ParallelGroup
-from envs.turns import as_parallel
-from envs.vector_group import VectorGroup
+from sf.envs.group import EnvGroup, Episode, ObsRows, RenderedGroup, StepResult
+from sf.envs.gym_group import GymGroup
+from sf.envs.obs_pictures import ObsPainter
+from sf.envs.options import EnvOptions
+from sf.envs.parallel_group import ParallelEnv, ParallelGroup
+from sf.envs.turns import as_parallel
+from sf.envs.vector_group import VectorGroup
 
 PICTURES_PER_S = 10.0  # of environments that do not say how fast they are
 

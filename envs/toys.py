@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
-from envs.faulty_toy import Faulty
-from envs.group import EnvSpec, RenderedGroup
-from envs.gym_group import GymGroup
-from envs.options import EnvOptions
-from envs.rendering import film_envs
+from sf.envs.faulty_toy import Faulty
+from sf.envs.group import EnvSpec, RenderedGroup
+from sf.envs.gym_group import GymGroup
+from sf.envs.options import EnvOptions
+from sf.envs.rendering import film_envs
 
 _Start = tuple[Any, dict[str, Any]]
 _Step = tuple[Any, float, bool, bool, dict[str, Any]]

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 
-from envs.actions import ACTION_MASK, ActionSpec
-from envs.parallel_group import ParallelEnv
+from sf.envs.actions import ACTION_MASK, ActionSpec
+from sf.envs.parallel_group import ParallelEnv
 
 _OBSERVATION = "observation"  # beside the mask, where the environment's own observation is no Dict
 

@@ -22,11 +22,11 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from envs.actions import ActionSpec, decoder
-from envs.finished_episode import finished_episode
-from envs.group import EnvSpec, Episode, ObsRows, StepResult
-from envs.observations import ObsWriter
-from envs.seeding import env_seed
+from sf.envs.actions import ActionSpec, decoder
+from sf.envs.finished_episode import finished_episode
+from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
+from sf.envs.observations import ObsWriter
+from sf.envs.seeding import env_seed
 
 
 class VectorGroup:
@@ -34,7 +34,7 @@ class VectorGroup:
 
     They may give numbers about finished episodes: `infos["episode_stats"]` is a mapping of names to arrays [E] (in the
     mode SAME_STEP in `infos["final_info"]`), as Gymnasium's vector environments make it of the infos of single ones. An
-    array of bools `_name` says whose entries of `name` count. See `envs.finished_episode`.
+    array of bools `_name` says whose entries of `name` count. See `sf.envs.finished_episode`.
     """
 
     def __init__(self, env_id: str, env: VectorEnv, seed: int, first_env_idx: int, frameskip: int = 1) -> None:

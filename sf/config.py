@@ -12,7 +12,7 @@ import difflib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from envs.options import EnvOptions
+from sf.envs.options import EnvOptions
 from sf.play.config import EvaluationConfig
 from sf.population.config import PopulationConfig
 from sf.watch_config import WatchConfig

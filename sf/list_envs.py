@@ -28,8 +28,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-import envs
-from sf import cli, presets
+from sf import cli, envs, presets
 
 MAX_DESCRIBED = 60
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import torch
 
-import envs
-from envs import ActionSpec, EnvSpec
+from sf import envs
 from sf.config import Config
+from sf.envs import ActionSpec, EnvSpec
 from sf.memory import available_memory
 from sf.model.inference import num_weights
 from sf.model.registry import build_model

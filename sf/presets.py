@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from envs import ActionSpec, EnvSpec
-from envs.actions import ACTION_MASK
-from envs.observations import is_image
+from sf.envs import ActionSpec, EnvSpec
+from sf.envs.actions import ACTION_MASK
+from sf.envs.observations import is_image
 
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
 _KINDS = ("image", "continuous", "vector")  # no environment gets these for its name
@@ -71,4 +71,4 @@ def parse(text: str, source: str) -> dict[str, Any]:
 
 
 def _directory() -> Any:
-    return importlib.resources.files("configs")
+    return importlib.resources.files("sf.configs")

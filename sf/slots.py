@@ -1,6 +1,6 @@
 """Trajectory slots: the shared rows that rollout workers, policy workers and the learner write and read.
 
-A slot is one actor for T steps with one policy. What a row means is said in `envs.group`; beside what the environment
+A slot is one actor for T steps with one policy. `sf.envs.group` says what a row means; beside what the environment
 gives, row t holds what the policy did at t. Row T of the observations is row 0 of the actor's next slot.
 
 Life of a slot: FREE -> FILLING -> FULL -> TRAINING -> FREE. Every slot belongs to one group of environments, whose
@@ -19,7 +19,7 @@ from typing import cast
 import gymnasium as gym
 import numpy as np
 
-from envs import ActionSpec, EnvSpec
+from sf.envs import ActionSpec, EnvSpec
 from sf.memory import Field, SharedArrays
 from sf.queues import IndexQueue
 

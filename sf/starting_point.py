@@ -7,10 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import envs
-from envs import EnvOptions
-from sf import presets
+from sf import envs, presets
 from sf.config import Config
+from sf.envs import EnvOptions
 from sf.run_dir import RunDir
 
 

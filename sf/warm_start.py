@@ -13,11 +13,11 @@ from pathlib import Path
 import gymnasium as gym
 import torch
 
-from envs import ActionSpec, space_json
-from envs.observations import ObsWriter
 from sf import checkpoint
 from sf.checkpoint import MODEL, Checkpoint
 from sf.config import Config
+from sf.envs import ActionSpec, space_json
+from sf.envs.observations import ObsWriter
 from sf.learner.state import make_checkpoint
 from sf.learner.update import Updater
 from sf.plan import Plan

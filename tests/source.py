@@ -13,5 +13,5 @@ def copy_source(folder: Path) -> Path:
         if path.is_file():
             shutil.copy(path, folder)
     for name in (*PACKAGES, "tests", "docs", "scripts"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     return folder

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import yaml
 
-from envs import EnvSpec
 from sf import presets
 from sf.cli import parse
 from sf.config import Config
+from sf.envs import EnvSpec
 from sf.plan import make_plan
 from sf.run_dir import RunDir
 

@@ -23,10 +23,10 @@ from pages import PAGES, ROOT, anchors, blocks, commands, inline_code, links, na
 from untrained import untrained
 
 import sf.api
-from envs import describe
 from sf import checkpoint, make_config
 from sf.bench.command import BenchFlags
 from sf.config import Config
+from sf.envs import describe
 from sf.plan import make_plan
 from sf.run_dir import RunDir
 from sf.trainer import train

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from runs import FAST
 
-import envs
 import sf
-from envs import StepResult
-from sf import cli
+from sf import cli, envs
 from sf.config import Config
+from sf.envs import StepResult
 from sf.plan import make_plan
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
@@ -146,8 +145,9 @@ def test_an_installed_package_is_found_by_its_entry_points(tmp_path):
     ]
     (info / "entry_points.txt").write_text("\n".join(lines))
     code = (
-        "import sys, envs\n"
-        "from envs import EnvOptions\n"
+        "import sys\n"
+        "from sf import envs\n"
+        "from sf.envs import EnvOptions\n"
         "print(envs.describe('my_bandit', EnvOptions()).action_space, 'torch' in sys.modules)\n"
         "from sf.config import ModelConfig\n"
         "from sf.model.registry import build_encoder\n"

@@ -8,9 +8,9 @@ import signal
 
 import pytest
 
-from envs import toys
 from sf import presets, trainer
 from sf.config import Config
+from sf.envs import toys
 from sf.metrics import MetricsWriter
 
 COMMON = {

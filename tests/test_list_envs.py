@@ -8,9 +8,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import envs
-from envs.registry import _registered
-from sf import list_envs
+from sf import envs, list_envs
+from sf.envs.registry import _registered
 
 
 @pytest.fixture

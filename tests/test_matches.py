@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from masked_env import Masked
 
-from envs import EnvOptions, StepResult, make_group
-from envs.match_toys import CountingMatch
-from envs.parallel_group import ParallelGroup
 from sf.config import Config
+from sf.envs import EnvOptions, StepResult, make_group
+from sf.envs.match_toys import CountingMatch
+from sf.envs.parallel_group import ParallelGroup
 from sf.rollout.guard import GuardedGroup
 from sf.trainer import train
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
 from pages import ROOT
@@ -29,15 +30,16 @@ def wheel(built):
 
 
 def test_the_wheel_holds_the_packages_with_their_data_and_nothing_else(wheel):
+    installed_as = {"sf": Path("sf"), "envs": Path("sf/envs"), "configs": Path("sf/configs")}
     expected = {
-        str(path.relative_to(ROOT))
+        str(installed_as[package] / path.relative_to(ROOT / package))
         for package in PACKAGES
         for pattern in ("*.py", "*.yaml", "py.typed", "report.*")
         for path in (ROOT / package).rglob(pattern)
     }
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert held == expected
-    assert {"sf/py.typed", "envs/py.typed", "configs/doom_basic.yaml", "envs/doom/launcher.py"} <= held
+    assert {"sf/py.typed", "sf/envs/py.typed", "sf/configs/doom_basic.yaml", "sf/envs/doom/launcher.py"} <= held
 
 
 def test_the_wheel_says_what_it_is(wheel):

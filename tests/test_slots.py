@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from envs import EnvSpec
+from sf.envs import EnvSpec
 from sf.queues import STOP, StopRequested
 from sf.slots import FILLING, FREE, FULL, TRAINING, SlotPool, bytes_per_slot
 

@@ -2,10 +2,10 @@
 
 import torch
 
-import envs
-from envs import ActionSpec, space_json
+from sf import envs
 from sf.checkpoint import MODEL, Checkpoint
 from sf.config import Config
+from sf.envs import ActionSpec, space_json
 from sf.model.registry import build_model
 
 

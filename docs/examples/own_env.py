@@ -7,8 +7,8 @@ sf-train --env own_env:Reach --train_for_env_steps 100000         # the same, wi
 import gymnasium as gym
 import numpy as np
 
-from envs import register_env
 from sf import main
+from sf.envs import register_env
 
 
 @register_env("reach")

@@ -7,8 +7,8 @@ sf-train --env own_match:Tag
 import gymnasium as gym
 import numpy as np
 
-from envs import register_parallel_env
 from sf import main
+from sf.envs import register_parallel_env
 
 
 @register_parallel_env("tag")

@@ -7,8 +7,8 @@ sf-train --env own_metrics:measured
 import gymnasium as gym
 import numpy as np
 
-from envs import register_env
 from sf import main
+from sf.envs import register_env
 
 
 class Measured(gym.Wrapper):

@@ -6,8 +6,8 @@ python own_reward_shaping.py --num_policies 4 --with_pbt true
 
 import gymnasium as gym
 
-from envs import register_env
 from sf import main
+from sf.envs import register_env
 
 
 class ShapedMountainCar(gym.Wrapper):

@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from envs import register_vector_env
 from sf import main
+from sf.envs import register_vector_env
 
 
 @register_vector_env("many_carts")

@@ -1,8 +1,8 @@
 """Doom tasks, played by ViZDoom."""
 
-from envs.doom.group import DoomGroup, describe, make_group, make_rendered_group
-from envs.doom.matches import MATCHES
-from envs.doom.scenarios import SCENARIOS
+from sf.envs.doom.group import DoomGroup, describe, make_group, make_rendered_group
+from sf.envs.doom.matches import MATCHES
+from sf.envs.doom.scenarios import SCENARIOS
 
 ENV_IDS = (*SCENARIOS, *MATCHES)
 

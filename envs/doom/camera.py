@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple, SupportsInt
 import numpy as np
 import vizdoom
 
-from envs.group import Episode
-from envs.rendering import Film
+from sf.envs.group import Episode
+from sf.envs.rendering import Film
 
 if TYPE_CHECKING:
-    from envs.doom.group import Game
+    from sf.envs.doom.group import Game
 
 _Rows = Sequence[Mapping[str, np.ndarray]]
 

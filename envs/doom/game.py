@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import vizdoom
 
-from envs.doom.engine import start_engine
-from envs.doom.scenarios import Scenario
-from envs.doom.shaping import NO_SHAPING, Shaper
-from envs.doom.view import View
-from envs.group import Episode
+from sf.envs.doom.engine import start_engine
+from sf.envs.doom.scenarios import Scenario
+from sf.envs.doom.shaping import NO_SHAPING, Shaper
+from sf.envs.doom.view import View
+from sf.envs.group import Episode
 
 
 class DoomEnv:

@@ -11,16 +11,16 @@ from typing import Protocol
 
 import numpy as np
 
-from envs.doom.camera import FilmedGame
-from envs.doom.controls import FULL_HEADS, MEASUREMENTS
-from envs.doom.game import DoomEnv
-from envs.doom.match import Match
-from envs.doom.matches import FRAMESKIP, MATCHES, TICS_PER_S, match_setup
-from envs.doom.scenarios import config_path, find_scenario
-from envs.doom.view import spaces
-from envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
-from envs.options import EnvOptions
-from envs.rendering import FilmedGroup
+from sf.envs.doom.camera import FilmedGame
+from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS
+from sf.envs.doom.game import DoomEnv
+from sf.envs.doom.match import Match
+from sf.envs.doom.matches import FRAMESKIP, MATCHES, TICS_PER_S, match_setup
+from sf.envs.doom.scenarios import config_path, find_scenario
+from sf.envs.doom.view import spaces
+from sf.envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
+from sf.envs.options import EnvOptions
+from sf.envs.rendering import FilmedGroup
 
 _Rows = Sequence[Mapping[str, np.ndarray]]  # of one game, an agent each
 
@@ -109,7 +109,7 @@ def _seeds(num_envs: int, seed: int, first_env_idx: int) -> list[int]:
 
 
 class DoomGroup:
-    """An `envs.group.ShapedGroup` of one game per seed. The games take turns: they share a core."""
+    """An `sf.envs.group.ShapedGroup` of one game per seed. The games take turns: they share a core."""
 
     def __init__(self, spec: EnvSpec, start: Callable[[int], Game], seeds: list[int]) -> None:
         """start: starts a game, from its seed of 32 bits."""

@@ -1,7 +1,7 @@
 """Becomes the ViZDoom engine, after making sure that neither it nor its shared memory can outlive its owner.
 
 ViZDoom forks and executes its engine, and forgets about it when its own process is killed: the engine runs
-on, and its files, /dev/shm/ViZDoom*, stay. So `envs.doom.engine` has ViZDoom execute this script in the
+on, and its files, /dev/shm/ViZDoom*, stay. So `sf.envs.doom.engine` has ViZDoom execute this script in the
 engine's place, with a bare interpreter (standard library only, `-I -S`), as
 
     launcher.py OWNER_PID OUR_FD OWNER_FD JOIN_LIMIT_S NAMESPACES ENGINE_PATH [arguments that ViZDoom gives its engine]
@@ -16,7 +16,7 @@ engine's place, with a bare interpreter (standard library only, `-I -S`), as
 - The owner reads the process id, with which it can end an engine that hangs, from the socket pair.
 
 NAMESPACES are file numbers, joined by commas, of a user namespace and its network that the engine enters: none, or
-those of `envs.doom.network`.
+those of `sf.envs.doom.network`.
 
 With a JOIN_LIMIT_S above 0 the engine is to join a network game. Where that fails, it ends before it has opened
 its shared memory, which ViZDoom 1.3 answers with a null pointer: its whole process, the owner, would crash. So

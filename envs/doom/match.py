@@ -10,14 +10,14 @@ from contextlib import ExitStack, nullcontext, suppress
 import numpy as np
 import vizdoom
 
-from envs.doom.bots import BotsFile
-from envs.doom.engine import MAX_ATTEMPTS, start_engine, start_joined_engines
-from envs.doom.matches import MatchSetup
-from envs.doom.network import PrivateNetwork
-from envs.doom.player import Player
-from envs.doom.ports import ReservedPort
-from envs.doom.watchdog import Watchdog
-from envs.group import Episode
+from sf.envs.doom.bots import BotsFile
+from sf.envs.doom.engine import MAX_ATTEMPTS, start_engine, start_joined_engines
+from sf.envs.doom.matches import MatchSetup
+from sf.envs.doom.network import PrivateNetwork
+from sf.envs.doom.player import Player
+from sf.envs.doom.ports import ReservedPort
+from sf.envs.doom.watchdog import Watchdog
+from sf.envs.group import Episode
 
 JOIN_LIMIT_S = 40.0  # a second where nothing else runs
 MAX_TICS_FOR_BOTS = 70  # two or three, if the map is large enough
@@ -42,7 +42,7 @@ class Match:
     a tic ahead. So they are stepped in turn, from one thread and with none of them ever waiting for another, at nearly
     twice the speed that they have side by side on one core.
 
-    The time limit is kept here and not in the engine, for the sake of the final observation: see `envs.doom.game`.
+    The time limit is kept here and not in the engine, for the sake of the final observation: see `sf.envs.doom.game`.
     """
 
     def __init__(

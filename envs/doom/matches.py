@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from envs.doom.shaping import AGAINST_BOTS, SELF_PLAY, Shaping
-from envs.doom.wads import deathmatch_starts, find_wad, is_complete_game
-from envs.options import EnvOptions
+from sf.envs.doom.shaping import AGAINST_BOTS, SELF_PLAY, Shaping
+from sf.envs.doom.wads import deathmatch_starts, find_wad, is_complete_game
+from sf.envs.options import EnvOptions
 
 FRAMESKIP = 2
 TICS_PER_S = 35

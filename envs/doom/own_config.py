@@ -13,7 +13,7 @@ from pathlib import Path
 
 import vizdoom
 
-from envs.doom.controls import Head, Measurement, one_of, turn_by
+from sf.envs.doom.controls import Head, Measurement, one_of, turn_by
 
 _EXCLUDE_EACH_OTHER = (
     {"TURN_LEFT", "TURN_RIGHT"},

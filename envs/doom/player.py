@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import vizdoom
 
-from envs.doom.controls import FULL_HEADS, MEASUREMENTS
-from envs.doom.matches import MatchSetup
-from envs.doom.shaping import NO_SHAPING, Shaper
-from envs.doom.view import View
-from envs.group import Episode
+from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS
+from sf.envs.doom.matches import MatchSetup
+from sf.envs.doom.shaping import NO_SHAPING, Shaper
+from sf.envs.doom.view import View
+from sf.envs.group import Episode
 
 # What becomes of it counts for the score. All but the frags go on from episode to episode.
 COUNTERS = ("FRAGCOUNT", "DEATHCOUNT", "HITCOUNT", "DAMAGECOUNT")

@@ -12,7 +12,7 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from envs.doom.controls import (
+from sf.envs.doom.controls import (
     ATTACK,
     BATTLE_HEADS,
     DEATHMATCH_HEADS,
@@ -26,8 +26,8 @@ from envs.doom.controls import (
     Head,
     Measurement,
 )
-from envs.doom.own_config import find_config, read_config
-from envs.doom.shaping import HEALTH_AND_AMMO, MEDIKITS, NO_SHAPING, Shaping
+from sf.envs.doom.own_config import find_config, read_config
+from sf.envs.doom.shaping import HEALTH_AND_AMMO, MEDIKITS, NO_SHAPING, Shaping
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import gymnasium as gym
 import numpy as np
 import vizdoom
 
-from envs.doom.controls import Head, Measurement
-from envs.doom.frames import FRAME_SHAPE, shrink
+from sf.envs.doom.controls import Head, Measurement
+from sf.envs.doom.frames import FRAME_SHAPE, shrink
 
 
 def spaces(heads: Sequence[Head], measurements: Sequence[Measurement]) -> tuple[gym.spaces.Dict, gym.Space]:

@@ -7,9 +7,9 @@ import time
 import numpy as np
 import torch
 
-from envs import ActionSpec
-from envs.actions import ACTION_MASK
 from sf.bench.simulation import random_actions
+from sf.envs import ActionSpec
+from sf.envs.actions import ACTION_MASK
 from sf.learner.state import LearnerArgs
 from sf.learner.update import Updater
 from sf.policy.worker import PolicyWorkerArgs

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-import envs
-from envs import ActionSpec, StepResult
-from envs.actions import ACTION_MASK
-from envs.observations import obs_arrays
+from sf import envs
+from sf.envs import ActionSpec, StepResult
+from sf.envs.actions import ACTION_MASK
+from sf.envs.observations import obs_arrays
 from sf.plan import Plan
 from sf.processes import die_with_creator
 

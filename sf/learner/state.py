@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from envs import ActionSpec, EnvSpec, space_json
 from sf import checkpoint
 from sf.checkpoint import Checkpoint
 from sf.config import Config
 from sf.counters import CounterRow
+from sf.envs import ActionSpec, EnvSpec, space_json
 from sf.learner.divergence import RollbackBudget
 from sf.learner.milestones import Milestones
 from sf.learner.update import Updater

@@ -18,10 +18,10 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
-from envs import ActionSpec
-from envs.actions import ACTION_MASK
 from sf.checkpoint import MODEL
 from sf.config import Config
+from sf.envs import ActionSpec
+from sf.envs.actions import ACTION_MASK
 from sf.learner import schedules
 from sf.learner.batch import Batch
 from sf.learner.divergence import SkippedUpdates

@@ -16,7 +16,7 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
-from envs.actions import ACTION_MASK, ActionSpec
+from sf.envs.actions import ACTION_MASK, ActionSpec
 from sf.model.distributions import IMPOSSIBLE
 
 

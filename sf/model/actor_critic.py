@@ -14,9 +14,9 @@ import gymnasium as gym
 import torch
 from torch import Tensor, nn
 
-from envs.actions import ActionSpec
-from envs.observations import is_image
 from sf.config import ModelConfig
+from sf.envs.actions import ActionSpec
+from sf.envs.observations import is_image
 from sf.model.action_mask import ACTION_MASK, ActionMask
 from sf.model.encoders import SMALLEST_IMAGE
 from sf.model.gru import GRU

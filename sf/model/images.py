@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from envs.observations import channels_trail, is_image
+from sf.envs.observations import channels_trail, is_image
 from sf.model.layers import compute_dtype, orthogonal
 
 

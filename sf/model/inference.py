@@ -11,8 +11,8 @@ import gymnasium as gym
 import torch
 from torch import Tensor, nn
 
-from envs.actions import ActionSpec
 from sf.config import ModelConfig
+from sf.envs.actions import ActionSpec
 from sf.model.registry import build_model
 
 

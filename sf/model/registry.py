@@ -27,9 +27,9 @@ from typing import Any, TypeVar
 import gymnasium as gym
 from torch import nn
 
-from envs.actions import ActionSpec
-from envs.named_objects import attribute, import_module
 from sf.config import ModelConfig
+from sf.envs.actions import ActionSpec
+from sf.envs.named_objects import attribute, import_module
 
 Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
 

@@ -17,7 +17,7 @@ from sf import cli
 from sf.play.overlay import Grid, Panel
 
 if TYPE_CHECKING:
-    from envs import RenderedGroup
+    from sf.envs import RenderedGroup
     from sf.play.play import Played
     from sf.play.policy import Policy
 
@@ -134,7 +134,7 @@ class _Interrupt:
 
 def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
     with closing(_screen(flags, interrupt)) as screen:  # what is wrong with it is said before torch is imported
-        import envs  # noqa: PLC0415
+        from sf import envs  # noqa: PLC0415
         from sf.config import Config  # noqa: PLC0415
         from sf.play.players import find_policies, overridden  # noqa: PLC0415
         from sf.play.policy import Policy  # noqa: PLC0415

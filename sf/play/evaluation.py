@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-import envs
-from envs import EnvOptions
-from sf import checkpoint, processes
+from sf import checkpoint, envs, processes
 from sf.checkpoint import Checkpoint
+from sf.envs import EnvOptions
 from sf.fork_servers import PLAYERS
 from sf.memory import Field, SharedArrays
 from sf.play.play import Played, make_lineups

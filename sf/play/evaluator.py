@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envs.seeding import env_seed, seed_process
 from sf import checkpoint
 from sf.checkpoint import Checkpoint
 from sf.config import Config
 from sf.counters import CounterRow
+from sf.envs.seeding import env_seed, seed_process
 from sf.play.evaluation import Evaluation
 from sf.play.play import Play, make_lineups
 from sf.play.policy import Policy

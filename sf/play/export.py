@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from envs import space_json
+from sf.envs import space_json
 from sf.extras import how_to_install
 from sf.play.export_check import TOLERANCE, Run, largest_difference
 from sf.play.export_graph import Graph, action_layout, first_line, trace

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from envs.actions import decoder
+from sf.envs.actions import decoder
 from sf.model.distributions import IMPOSSIBLE
 from sf.play.policy import Policy
 

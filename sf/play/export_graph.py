@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from envs import ActionSpec
-from envs.observations import obs_arrays
+from sf.envs import ActionSpec
+from sf.envs.observations import obs_arrays
 from sf.play.exported import input_name
 from sf.play.policy import Policy
 
@@ -114,7 +114,7 @@ def _traced(network: ActingNetwork, inputs: dict[str, Any]) -> ExportedProgram:
 
 
 def action_layout(space: gym.Space) -> dict[str, list[Any]]:
-    """How the flat action of the network becomes the environment's, as `envs.actions.decoder` does it.
+    """How the flat action of the network becomes the environment's, as `sf.envs.actions.decoder` does it.
 
     The choice of head i counts from start; a continuous number x is clip(centre + scale * x, low, high).
     """

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from envs import space_json
+from sf.envs import space_json
 from sf.play.loaded import LoadedPolicy
 
 FORMAT = 1  # of the metadata: a reader refuses a higher one

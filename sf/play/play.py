@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from envs import EnvGroup, Episode, StepResult
-from envs.observations import obs_arrays
+from sf.envs import EnvGroup, Episode, StepResult
+from sf.envs.observations import obs_arrays
 from sf.play.policy import Actors, Policy
 
 

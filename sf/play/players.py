@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from envs import EnvOptions
 from sf.checkpoint import Checkpoint
+from sf.envs import EnvOptions
 from sf.play.policy import find_checkpoint
 from sf.run_dir import RunDir
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from envs import space_json
 from sf import checkpoint
 from sf.checkpoint import MODEL, Checkpoint
 from sf.config import Config
+from sf.envs import space_json
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.play.loaded import LoadedPolicy
@@ -20,7 +20,7 @@ from sf.run_dir import RunDir
 
 
 class Actions(NamedTuple):
-    """What M actors do, as `envs.actions.ActionSpec` lays it out, and what they expect."""
+    """What M actors do, as `sf.envs.actions.ActionSpec` lays it out, and what they expect."""
 
     discrete: np.ndarray  # [M, D] int32
     continuous: np.ndarray  # [M, C] float32

@@ -40,7 +40,7 @@ class Stage:
     ) -> Iterator[list[Panel]]:
         """The panels of each moment of a step. To be read to its end.
 
-        pictures, returns: as `envs.RenderedGroup` has them after the step. values: [N]. played: what ended with it.
+        pictures, returns: as `sf.envs.RenderedGroup` has them after the step. values: [N]. played: what ended with it.
         match_idx: [E] of the matches that are played after it.
         """
         num_agents = self._lineups.shape[1]

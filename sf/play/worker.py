@@ -12,10 +12,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-import envs
-from envs import EnvGroup, EnvOptions
-from envs.seeding import env_seed, seed_process
-from sf import checkpoint
+from sf import checkpoint, envs
+from sf.envs import EnvGroup, EnvOptions
+from sf.envs.seeding import env_seed, seed_process
 from sf.memory import SharedArrays
 from sf.play.play import Play
 from sf.play.policy import Policy

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from envs import ActionSpec, EnvSpec
 from sf.channels import PolicyChannel
 from sf.config import ModelConfig
 from sf.counters import CounterRow
+from sf.envs import ActionSpec, EnvSpec
 from sf.memory import SharedArrays
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model, load_flat

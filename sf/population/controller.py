@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from envs import EnvSpec
 from sf.config import Config
+from sf.envs import EnvSpec
 from sf.memory import SharedArrays
 from sf.population.evolution import RANGES, SHAPING, Member, evolve
 from sf.population.record import PopulationRecord

@@ -2,7 +2,7 @@
 
 `GuardedGroup` stands between the worker and its group. Where `step` or the start of an episode raises, or a reward or
 an observation is NaN or infinite, it closes the group, makes a new one, and cuts the episodes that were running: they
-are truncated at the observation before. In terms of `envs.group`, with the fault in the step of row t: the action of
+are truncated at the observation before. In terms of `sf.envs.group`, with the fault in the step of row t: the action of
 row t counts as ignored (not valid, reward 0), and row t+1 has the first observations of new episodes. So the value of
 the observation of row t is the bootstrap of row t-1, as after any truncation, and nothing half-written is trained on.
 Episodes that ended in that very step are dropped.
@@ -22,7 +22,7 @@ from typing import cast
 
 import numpy as np
 
-from envs import EnvGroup, Episode, ObsRows, ShapedGroup, StepResult
+from sf.envs import EnvGroup, Episode, ObsRows, ShapedGroup, StepResult
 
 MAX_FAULTS_IN_A_ROW = 5
 CLEAN_STEPS = 200
@@ -96,7 +96,7 @@ class GuardedGroup:
         return []
 
     def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
-        """See `envs.ShapedGroup`. To be repeated after a fault: all actors have a `first` observation then."""
+        """See `sf.envs.ShapedGroup`. To be repeated after a fault: all actors have a `first` observation then."""
         cast("ShapedGroup", self._group).set_shaping(actor_idx, weights)
 
     def close(self) -> None:

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import envs
-from envs import EnvGroup, EnvOptions, Episode, StepResult
-from envs.seeding import env_seed, seed_process
+from sf import envs
 from sf.channels import WorkerChannel
 from sf.counters import CounterRow
+from sf.envs import EnvGroup, EnvOptions, Episode, StepResult
+from sf.envs.seeding import env_seed, seed_process
 from sf.memory import SharedArrays
 from sf.processes import Reports
 from sf.queues import StopRequested, wait

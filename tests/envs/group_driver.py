@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from envs import ActionSpec, EnvGroup, Episode, StepResult
+from sf.envs import ActionSpec, EnvGroup, Episode, StepResult
 
 Obs = dict[str, np.ndarray]  # [N, ...]
 

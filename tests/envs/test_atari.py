@@ -7,8 +7,8 @@ import pytest
 from ale_py.vector_env import AtariVectorEnv
 from group_driver import Step, play
 
-from envs import EnvOptions, describe, make_group
-from envs.atari import ENV_IDS
+from sf.envs import EnvOptions, describe, make_group
+from sf.envs.atari import ENV_IDS
 
 
 def _play(env_id: str, num_steps: int, num_envs: int = 2, **options: object) -> list[Step]:
@@ -67,7 +67,7 @@ def test_actions_are_sticky_by_default_for_v5_ids_alone(monkeypatch: pytest.Monk
         seen.append(kwargs["repeat_action_probability"])
         return AtariVectorEnv(*args, **kwargs)
 
-    monkeypatch.setattr("envs.atari.AtariVectorEnv", spy)
+    monkeypatch.setattr("sf.envs.atari.AtariVectorEnv", spy)
     for env_id in ("atari_pong", "PongNoFrameskip-v4", "ALE/Pong-v5"):
         describe(env_id, EnvOptions())
         describe(env_id, EnvOptions(atari_sticky=0.1))
@@ -94,7 +94,7 @@ def test_the_thread_is_pinned_to_the_core_that_is_asked_for(monkeypatch: pytest.
         seen.append((kwargs["num_threads"], kwargs["thread_affinity_offset"]))
         return AtariVectorEnv(*args, **kwargs)
 
-    monkeypatch.setattr("envs.atari.AtariVectorEnv", spy)
+    monkeypatch.setattr("sf.envs.atari.AtariVectorEnv", spy)
     for core in (None, 0):
         make_group("atari_pong", 1, EnvOptions(), seed=0, first_env_idx=0, core=core).close()
     assert seen == [(1, -1), (1, 0)]

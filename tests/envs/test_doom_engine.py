@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 import vizdoom
 
-import envs.doom.game
-from envs.doom import engine, make_group
-from envs.group import StepResult
-from envs.options import EnvOptions
+import sf.envs.doom.game
+from sf.envs.doom import engine, make_group
+from sf.envs.group import StepResult
+from sf.envs.options import EnvOptions
 
 TIMEOUT_S = 20.0
 
 # Pins itself to a core, starts two games there, says so, and waits to be killed.
 OWNER = """
 import os, sys
-from envs.doom import make_group
-from envs.options import EnvOptions
+from sf.envs.doom import make_group
+from sf.envs.options import EnvOptions
 
 core = max(os.sched_getaffinity(0))
 os.sched_setaffinity(0, {core})
@@ -151,7 +151,7 @@ def test_when_an_engine_does_not_start_those_beside_it_are_ended(monkeypatch):
         engine.start_engine(game)
         started.append(game)
 
-    monkeypatch.setattr(envs.doom.game, "start_engine", start_one)
+    monkeypatch.setattr(sf.envs.doom.game, "start_engine", start_one)
     with pytest.raises(RuntimeError, match="no more than one"):
         make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0)
     assert not started[0].is_running()

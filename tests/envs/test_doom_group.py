@@ -4,10 +4,10 @@ import maps
 import numpy as np
 import pytest
 
-from envs.actions import ActionSpec
-from envs.doom import DoomGroup, make_group
-from envs.group import Episode, StepResult
-from envs.options import EnvOptions
+from sf.envs.actions import ActionSpec
+from sf.envs.doom import DoomGroup, make_group
+from sf.envs.group import Episode, StepResult
+from sf.envs.options import EnvOptions
 
 NOTHING, ATTACK = 0, 3  # options of doom_basic's head
 

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from envs.actions import ActionSpec
-from envs.doom import describe
-from envs.doom.matches import MATCHES, match_setup
-from envs.doom.shaping import AGAINST_BOTS, SELF_PLAY
-from envs.options import EnvOptions
+from sf.envs.actions import ActionSpec
+from sf.envs.doom import describe
+from sf.envs.doom.matches import MATCHES, match_setup
+from sf.envs.doom.shaping import AGAINST_BOTS, SELF_PLAY
+from sf.envs.options import EnvOptions
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 import vizdoom
 from group_driver import play
 
-import envs
-from envs import ActionSpec, EnvOptions
+from sf import envs
+from sf.envs import ActionSpec, EnvOptions
 
 CONFIG = """
 doom_scenario_path = my_map.wad

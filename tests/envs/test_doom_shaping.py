@@ -1,6 +1,6 @@
 import pytest
 
-from envs.doom.shaping import (
+from sf.envs.doom.shaping import (
     AGAINST_BOTS,
     HEALTH_AND_AMMO,
     HELD_WEAPON,

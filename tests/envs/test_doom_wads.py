@@ -3,7 +3,7 @@ import struct
 import pytest
 import vizdoom
 
-from envs.doom.wads import deathmatch_starts, find_wad, is_complete_game
+from sf.envs.doom.wads import deathmatch_starts, find_wad, is_complete_game
 
 
 def write_wad(path, lumps, magic=b"PWAD"):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from group_driver import play
 
-import envs
-from envs import EnvOptions
+from sf import envs
+from sf.envs import EnvOptions
 
 
 def _make(name: str, num_envs: int = 3, seed: int = 0, **options: object) -> envs.EnvGroup:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from group_driver import play
 
-from envs import EnvOptions, make_group
-from envs.faulty_toy import Faulty
+from sf.envs import EnvOptions, make_group
+from sf.envs.faulty_toy import Faulty
 
 
 def _first_fault(*faults: str, seed: int = 0) -> tuple[int, Any]:
@@ -73,7 +73,7 @@ def test_a_trigger_makes_one_step_of_one_environment_fail(tmp_path: Path) -> Non
 
 
 def test_kill_ends_the_process() -> None:
-    code = "from envs.faulty_toy import Faulty\nenv = Faulty(['kill'], 1.0)\nenv.reset(seed=0)\nenv.step(0)"
+    code = "from sf.envs.faulty_toy import Faulty\nenv = Faulty(['kill'], 1.0)\nenv.reset(seed=0)\nenv.step(0)"
     killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL
 

@@ -1,4 +1,4 @@
-"""What `envs.group` promises, for every kind of group."""
+"""What `sf.envs.group` promises, for every kind of group."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from group_driver import play
 
-from envs import EnvGroup, EnvOptions, make_group
-from envs.gym_group import GymGroup
-from envs.match_toys import ENV_IDS as MATCH_IDS
-from envs.toys import ENV_IDS as TOY_IDS
-from envs.vector_group import VectorGroup
+from sf.envs import EnvGroup, EnvOptions, make_group
+from sf.envs.gym_group import GymGroup
+from sf.envs.match_toys import ENV_IDS as MATCH_IDS
+from sf.envs.toys import ENV_IDS as TOY_IDS
+from sf.envs.vector_group import VectorGroup
 
 NUM_ENVS = 3
 

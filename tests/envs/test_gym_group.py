@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from group_driver import Memory, play
 
-from envs import EnvOptions, StepResult, make_group
-from envs.gym_group import GymGroup
-from envs.toys import Counting
+from sf.envs import EnvOptions, StepResult, make_group
+from sf.envs.gym_group import GymGroup
+from sf.envs.toys import Counting
 
 
 class Both(gym.Env):

@@ -11,8 +11,8 @@ import pytest
 from group_driver import play
 from pettingzoo.test import parallel_api_test
 
-from envs import EnvOptions, describe, make_group
-from envs.match_toys import ENV_IDS, TOYS, CountingMatch, Pennies, RockPaperScissors
+from sf.envs import EnvOptions, describe, make_group
+from sf.envs.match_toys import ENV_IDS, TOYS, CountingMatch, Pennies, RockPaperScissors
 
 GAMES = (Pennies, RockPaperScissors)
 

@@ -12,21 +12,21 @@ import pytest
 from group_driver import Memory, play
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-import envs
-from envs import EnvOptions, StepResult, registry
-from envs.finished_episode import finished_episode
-from envs.gym_group import GymGroup
-from envs.match_toys import Pennies
-from envs.parallel_group import ParallelGroup
-from envs.toys import Bandit, Counting, Identity
-from envs.vector_group import VectorGroup
+from sf import envs
+from sf.envs import EnvOptions, StepResult, registry
+from sf.envs.finished_episode import finished_episode
+from sf.envs.gym_group import GymGroup
+from sf.envs.match_toys import Pennies
+from sf.envs.parallel_group import ParallelGroup
+from sf.envs.toys import Bandit, Counting, Identity
+from sf.envs.vector_group import VectorGroup
 
 SOURCE = """
 import gymnasium
 from gymnasium.vector import SyncVectorEnv
-from envs import register_env
-from envs.match_toys import Pennies
-from envs.toys import Bandit, Memory
+from sf.envs import register_env
+from sf.envs.match_toys import Pennies
+from sf.envs.toys import Bandit, Memory
 
 class Vector(SyncVectorEnv):
     def __init__(self, num_envs, delay=4):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from group_driver import Memory, Step, play
 
-from envs import EnvOptions, StepResult, make_group
-from envs.match_toys import CountingMatch
-from envs.parallel_group import ParallelGroup
+from sf.envs import EnvOptions, StepResult, make_group
+from sf.envs.match_toys import CountingMatch
+from sf.envs.parallel_group import ParallelGroup
 
 AGENTS = "abc"
 

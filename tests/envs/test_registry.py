@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from group_driver import play
 
-import envs
-from envs import EnvOptions, registry
-from envs.gym_group import GymGroup
-from envs.match_toys import Pennies
-from envs.parallel_group import ParallelGroup
-from envs.toys import Bandit, Identity
-from envs.vector_group import VectorGroup
+from sf import envs
+from sf.envs import EnvOptions, registry
+from sf.envs.gym_group import GymGroup
+from sf.envs.match_toys import Pennies
+from sf.envs.parallel_group import ParallelGroup
+from sf.envs.toys import Bandit, Identity
+from sf.envs.vector_group import VectorGroup
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def _make(env_id: str, num_envs: int = 2, **options: object) -> envs.EnvGroup:
 
 def test_importing_envs_imports_no_emulator_and_no_torch() -> None:
     code = (
-        "import sys, envs;"
+        "import sys; from sf import envs;"
         "envs.make_group('MountainCar-v0', 1, envs.EnvOptions(), seed=0, first_env_idx=0).close();"
         "envs.make_group('toy_match_rps', 1, envs.EnvOptions(), seed=0, first_env_idx=0).close();"
         "print([name for name in ('torch', 'vizdoom', 'ale_py', 'pettingzoo') if name in sys.modules])"
@@ -43,7 +43,7 @@ def test_importing_envs_imports_no_emulator_and_no_torch() -> None:
 
 
 def test_listing_all_names_does_not_import_pettingzoo() -> None:
-    code = "import sys, envs; envs.env_ids(); print('pettingzoo' in sys.modules)"
+    code = "import sys; from sf import envs; envs.env_ids(); print('pettingzoo' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -90,7 +90,7 @@ def test_ids_of_pettingzoo_work_as_they_are() -> None:
 
 def test_a_module_that_has_a_parallel_env_needs_no_registration(tmp_path, monkeypatch) -> None:
     (tmp_path / "my_matches").mkdir()
-    (tmp_path / "my_matches" / "tag_v0.py").write_text("from envs.match_toys import CountingMatch as parallel_env\n")
+    (tmp_path / "my_matches" / "tag_v0.py").write_text("from sf.envs.match_toys import CountingMatch as parallel_env\n")
     monkeypatch.syspath_prepend(tmp_path)
     group = _make("my_matches.tag_v0:parallel_env", 2, env_kwargs='{"num_agents": 3}')
     assert group.num_actors == 6
@@ -119,7 +119,7 @@ def test_env_kwargs_reach_gymnasium_make() -> None:
 
 def test_a_module_before_a_colon_is_imported_to_register_its_envs(tmp_path, monkeypatch) -> None:
     (tmp_path / "my_package.py").write_text(
-        "import gymnasium\nfrom envs.toys import Bandit\ngymnasium.register('FromModule-v0', entry_point=Bandit)\n"
+        "import gymnasium\nfrom sf.envs.toys import Bandit\ngymnasium.register('FromModule-v0', entry_point=Bandit)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     try:
@@ -132,7 +132,8 @@ def test_a_module_before_a_colon_is_imported_to_register_its_envs(tmp_path, monk
 
 def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tmp_path, monkeypatch) -> None:
     (tmp_path / "my_plugin.py").write_text(
-        "import envs\nfrom envs.toys import Bandit\ndef register():\n    envs.register_env('plugged', Bandit)\n"
+        "from sf import envs\nfrom sf.envs.toys import Bandit\n"
+        "def register():\n    envs.register_env('plugged', Bandit)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     asked = []

@@ -7,11 +7,11 @@ from group_driver import Memory, random_actions
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from PIL import Image
 
-import envs
-from envs import EnvOptions, StepResult, make_group, make_rendered_group
-from envs.match_toys import CountingMatch
-from envs.obs_pictures import ObsPainter
-from envs.rendering import Film
+from sf import envs
+from sf.envs import EnvOptions, StepResult, make_group, make_rendered_group
+from sf.envs.match_toys import CountingMatch
+from sf.envs.obs_pictures import ObsPainter
+from sf.envs.rendering import Film
 
 
 class Drawn(gym.Env):

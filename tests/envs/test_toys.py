@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from group_driver import play
 
-from envs import EnvOptions, describe, make_group
-from envs.toys import ENV_IDS, TOYS, Bandit, Counting, Memory
+from sf.envs import EnvOptions, describe, make_group
+from sf.envs.toys import ENV_IDS, TOYS, Bandit, Counting, Memory
 
 _TASKS = [toy for toy in ENV_IDS if toy != "toy_counting"]
 

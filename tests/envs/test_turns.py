@@ -10,9 +10,9 @@ import pytest
 from group_driver import Step, play
 from masked_env import Nim
 
-from envs import EnvOptions, make_group, make_rendered_group
-from envs.parallel_group import ParallelGroup
-from envs.turns import TurnsTogether, as_parallel
+from sf.envs import EnvOptions, make_group, make_rendered_group
+from sf.envs.parallel_group import ParallelGroup
+from sf.envs.turns import TurnsTogether, as_parallel
 
 
 def played(num_steps: int, **kwargs: Any) -> tuple[dict[str, np.ndarray], list[Step]]:

@@ -6,10 +6,10 @@ import pytest
 from group_driver import play
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from envs import EnvOptions, make_group, register_vector_env
-from envs.actions import ActionSpec
-from envs.toys import TOYS, Counting
-from envs.vector_group import VectorGroup, _batch_decoder
+from sf.envs import EnvOptions, make_group, register_vector_env
+from sf.envs.actions import ActionSpec
+from sf.envs.toys import TOYS, Counting
+from sf.envs.vector_group import VectorGroup, _batch_decoder
 
 
 def _counting(mode: AutoresetMode, num_envs: int = 5) -> VectorGroup:

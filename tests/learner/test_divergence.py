@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from envs import ActionSpec
 from sf.config import Config
+from sf.envs import ActionSpec
 from sf.learner.batch import Batch
 from sf.learner.divergence import MAX_ROLLBACKS, RollbackBudget, SkippedUpdates
 from sf.learner.update import Updater

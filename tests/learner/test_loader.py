@@ -12,7 +12,7 @@ import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from envs import EnvSpec
+from sf.envs import EnvSpec
 from sf.learner.batch import AsyncLoader, Batch, SlotCopier, SyncLoader
 from sf.policy_memory import PolicyMemory, PolicyMemorySpec
 from sf.queues import STOP, StopRequested, wait

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from envs import ActionSpec
 from sf.config import Config
+from sf.envs import ActionSpec
 from sf.learner import update
 from sf.learner.batch import Batch
 from sf.learner.ppo import ppo_loss

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.distributions import Categorical
 
-from envs.actions import ActionSpec
 from sf.config import ModelConfig
+from sf.envs.actions import ActionSpec
 from sf.model import ActionDistribution, build_model
 from sf.model.distributions import IMPOSSIBLE
 

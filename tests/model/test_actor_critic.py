@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 import torch
 
-from envs.actions import ActionSpec
 from sf.config import ModelConfig
+from sf.envs.actions import ActionSpec
 from sf.model import build_model
 
 SPACE = gym.spaces.Dict(

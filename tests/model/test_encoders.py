@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from envs.actions import ActionSpec
 from sf.config import ModelConfig
+from sf.envs.actions import ActionSpec
 from sf.model import build_model, register_encoder, register_model
 from sf.model.images import ImageShape, PixelConv2d
 from sf.model.registry import build_encoder

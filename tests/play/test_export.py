@@ -15,10 +15,9 @@ import torch
 from torch import nn
 from untrained import untrained
 
-import envs
-from envs import space_json
-from envs.actions import decoder
-from sf import checkpoint
+from sf import checkpoint, envs
+from sf.envs import space_json
+from sf.envs.actions import decoder
 from sf.model import ActionDistribution, register_encoder
 from sf.play import export, export_command
 from sf.play.export import export_policy

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from untrained import untrained
 
-import envs
-from envs import EnvOptions
-from sf import checkpoint
+from sf import checkpoint, envs
+from sf.envs import EnvOptions
 from sf.play import eval_command
 from sf.play.evaluation import Evaluation, EvaluationTask, evaluate
 from sf.play.play import Play, make_lineups

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from envs import EnvGroup, EnvOptions, EnvSpec, Episode, ObsRows, StepResult, make_group
-from envs.gym_group import GymGroup
+from sf.envs import EnvGroup, EnvOptions, EnvSpec, Episode, ObsRows, StepResult, make_group
+from sf.envs.gym_group import GymGroup
 from sf.learner.vtrace import vtrace
 from sf.rollout import guard
 from sf.rollout.guard import EnvFaultError, GuardedGroup

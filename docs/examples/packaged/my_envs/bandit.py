@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 
-from envs import register_env
+from sf.envs import register_env
 
 
 @register_env("my_bandit")
