@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
+# What is run once more on a stand-in for a GPU that does everything as late as a real one may (tests/late_gpu).
+ON_LATE_GPU := tests/test_alignment.py tests/test_policies.py tests/test_supervision.py tests/test_run_lifetime.py \
+	--deselect tests/test_run_lifetime.py::test_an_environment_that_always_raises_ends_the_run_with_its_traceback
+
 .PHONY: train test lint bench completion docs clean
 
 train: $(INSTALLED)
@@ -12,6 +16,7 @@ train: $(INSTALLED)
 
 test: lint $(VENV)/.docs
 	$(BIN)/python -m pytest tests --numprocesses auto --maxprocesses 4 --dist worksteal
+	PYTHONPATH=tests/late_gpu SF_TEST_DEVICE=cuda $(BIN)/python -m pytest $(ON_LATE_GPU) --numprocesses auto --maxprocesses 4 --dist worksteal
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

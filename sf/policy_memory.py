@@ -1,91 +1,113 @@
 """What learner and policy workers of one policy share: the weights, and the recurrent state of every actor.
 
-On CPU it lies in shared RAM that the parent allocates. With a GPU the large tensors lie in GPU memory that the learner
-allocates and shares with the policy workers, so neither weights nor recurrent states cross the bus; only the
-version numbers stay in shared RAM.
+The recurrent states are in shared RAM, so the death of no process takes them along. So are the weights on CPU. With a
+GPU they are in its memory, which the learner allocates and the policy workers map: they never cross the bus.
 """
 
 from __future__ import annotations
 
-import os
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, reduction
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import numpy as np
 import torch
-import torch.multiprocessing  # registers how a tensor in GPU memory is passed to another process
 from torch import Tensor
 
+from sf import gpu
 from sf.memory import Field, SharedArrays
+from sf.processes import FinalError, Reports, end_with_error
+
+_TRIES = 3  # a torn read may be repeated; memory that is not the learner's stays wrong
 
 
 @dataclass(frozen=True)
 class PolicyMemorySpec:
-    """Sizes of the memory, and its part in shared RAM; an argument of learner and policy workers."""
+    """Sizes of the memory, and its part in shared RAM; an argument of learner and policy workers.
+
+    num_weights: W, of all parameters and buffers.
+    """
 
     device: str
-    shapes: dict[str, tuple[int, ...]]
+    num_weights: int
     host: SharedArrays
 
     @classmethod
     def allocate(
         cls, device: str, num_weights: int, state_size: int, num_actors: int, num_slots: int
     ) -> PolicyMemorySpec:
-        shapes: dict[str, tuple[int, ...]] = {
-            "weights": (2, num_weights),
-            "actor_state": (2, num_actors, state_size),
-            "slot_state": (num_slots, state_size),
-        }
-        fields = [Field("version", (2,), np.int64), Field("latest", (1,), np.int64)]
-        if device == "cpu":
-            fields += [Field(name, shape, np.float32) for name, shape in shapes.items()]
-        return cls(device, shapes, SharedArrays(fields))
+        fields = [
+            Field("version", (2,), np.int64),
+            Field("latest", (1,), np.int64),
+            Field("actor_state", (2, num_actors, state_size), np.float32),
+            Field("slot_state", (num_slots, state_size), np.float32),
+        ]
+        if device == gpu.HOST:
+            fields.append(Field("weights", (2, num_weights + 1), np.float32))
+        return cls(device, num_weights, SharedArrays(fields))
 
 
 class PolicyMemory:
     """The mapped memory.
 
-    weights: two copies [2, W] float32 of all parameters and buffers, in the order of `sf.model`: the learner writes the
-        one that is not the latest, then flips, so readers seldom wait and never see half an update.
+    weights: two copies [2, W + 1] float32 of all parameters and buffers, in the order of `sf.model`, each followed by
+        its version as the bits of an int32: the learner writes the copy that is not the latest, then flips, so readers
+        seldom wait and never see half an update. The version that a reader copies along proves whose weights it has.
     actor_state: [2, num_actors, S] float32, the running recurrent state of each actor. Request k of an actor reads copy
         (k - 1) % 2 and writes copy k % 2, so that a request can be answered again where a policy worker died over it.
     slot_state: [num_slots, S] float32, the recurrent state before row 0 of each slot.
     """
 
-    def __init__(self, spec: PolicyMemorySpec, tensors: dict[str, Tensor]) -> None:
+    def __init__(self, spec: PolicyMemorySpec, weights: Tensor) -> None:
+        self._device = spec.device
         self._version = spec.host["version"]
         self._latest = spec.host["latest"]
-        self._tensors = tensors
-        self._weights = tensors["weights"]
-        self.actor_state = tensors["actor_state"]
-        self.slot_state = tensors["slot_state"]
+        self._weights = weights
+        self._stamps = weights.view(torch.int32)[:, -1]  # [2]
+        self._unnamed: tuple[int, int, gpu.Event] | None = None  # what is queued: its copy, its version, its end
+        self.actor_state = torch.from_numpy(spec.host["actor_state"])
+        self.slot_state = torch.from_numpy(spec.host["slot_state"])
 
     @classmethod
     def create(cls, spec: PolicyMemorySpec) -> PolicyMemory:
-        """In the learner: map the shared RAM, or allocate GPU memory."""
-        if spec.device == "cpu":
-            return cls(spec, _host_tensors(spec))
-        return cls(spec, {name: torch.zeros(shape, device=spec.device) for name, shape in spec.shapes.items()})
+        """In the learner: map the shared RAM, or allocate GPU memory.
+
+        Raises FinalError where GPU memory cannot be shared.
+        """
+        if spec.device == gpu.HOST:
+            return cls(spec, torch.from_numpy(spec.host["weights"]))
+        with _final():
+            return cls(spec, gpu.shared_zeros((2, spec.num_weights + 1), spec.device))
 
     def share(self, policy_worker: Connection) -> None:
-        """In the learner, after the first publication: let a policy worker begin."""
-        is_cuda = self._tensors["weights"].is_cuda
-        policy_worker.send(self._tensors if is_cuda else {})
-        if is_cuda:
-            _forget_names_of_counters()
+        """In the learner, after the first publication: let a policy worker begin.
+
+        Raises OSError where it has died, FinalError where GPU memory cannot be shared.
+        """
+        if self._device == gpu.HOST:
+            policy_worker.send(None)
+            return
+        with _final():
+            gpu.send(self._weights, policy_worker)
 
     @classmethod
     def attach(cls, spec: PolicyMemorySpec, learner: Connection) -> PolicyMemory:
         """In a policy worker: wait until the learner shares the memory, and map it.
 
-        Raises EOFError where the learner ends before that.
+        Raises EOFError where the learner ends before that, FinalError where GPU memory cannot be shared.
         """
-        tensors = learner.recv()
-        return cls(spec, tensors or _host_tensors(spec))
+        if spec.device == gpu.HOST:
+            learner.recv()
+            return cls(spec, torch.from_numpy(spec.host["weights"]))
+        with _final():
+            return cls(spec, gpu.receive(learner))
+
+    @property
+    def device(self) -> str:
+        return self._device
 
     @property
     def latest_version(self) -> int:
@@ -93,25 +115,58 @@ class PolicyMemory:
         return int(self._version[self._latest[0]])
 
     def publish(self, flat: Tensor, version: int) -> None:
-        """Make `flat` [W] the latest weights. Versions start at 1 and grow."""
+        """Queue `flat` [W] to become the latest weights. Versions start at 1 and grow.
+
+        On a GPU they become so at the next `publish` or `flush`: the host, which queues the next optimiser step
+        meanwhile, never stands still for a copy that is not done.
+        """
+        self.flush()
         target = 1 - int(self._latest[0])
         self._version[target] = 0  # a reader that is still at this copy notices
-        self._weights[target].copy_(flat)
-        if self._weights.is_cuda:
-            torch.cuda.current_stream().synchronize()
-        self._version[target] = version
-        self._latest[0] = target
+        gpu.copy(self._weights[target, :-1], flat, self._device)
+        self._stamps[target].fill_(version)
+        self._unnamed = target, version, gpu.now(self._device)
+        if self._device == gpu.HOST:
+            self.flush()
+
+    def flush(self) -> None:
+        """Wait until what was published last is written, and name it the latest."""
+        if self._unnamed is not None:
+            target, version, written = self._unnamed
+            written.wait()
+            self._version[target] = version
+            self._latest[0] = target
+            self._unnamed = None
 
     def read(self, out: Tensor) -> int:
-        """Copy the latest weights into `out` [W]; returns their version."""
-        while True:
+        """Copy the latest weights into `out` [W + 1], the last of which is their version as it travels; returns it.
+
+        Raises FinalError where what is read is not what the learner published.
+        """
+        stamps: list[int] = []
+        while len(stamps) < _TRIES:
             source = int(self._latest[0])
             version = int(self._version[source])
-            out.copy_(self._weights[source])
-            if out.is_cuda:
-                torch.cuda.current_stream().synchronize()
-            if version > 0 and int(self._version[source]) == version:
-                return version  # else the learner has written this copy meanwhile: it may be mixed
+            gpu.copy(out, self._weights[source], self._device).wait()
+            if version == 0 or int(self._version[source]) != version:
+                continue  # the learner has written this copy meanwhile: it may be mixed
+            stamps.append(int(out.view(torch.int32)[-1]))
+            if stamps[-1] == version:
+                return version
+        raise FinalError(
+            f"a policy worker read weights of version {stamps[-1]} where the learner had published version {version}: "
+            f"the memory of {self._device} that they share is not the same for both. `sf-train --check` tests it; "
+            "--device cpu trains without"
+        )
+
+
+@contextmanager
+def _final() -> Iterator[None]:
+    """What the GPU cannot do, it cannot do in a new process either."""
+    try:
+        yield
+    except gpu.SharingError as error:
+        raise FinalError(str(error)) from error
 
 
 class Readers:
@@ -120,36 +175,29 @@ class Readers:
     announcements: where the parent sends a pipe for each policy worker.
     """
 
-    def __init__(self, memory: PolicyMemory, announcements: Connection) -> None:
+    def __init__(self, memory: PolicyMemory, announcements: Connection, reports: Reports) -> None:
+        memory.flush()
         self._memory = memory
         self._announcements = announcements
+        self._reports = reports
         self._pipes: list[Connection] = []
         threading.Thread(target=self._serve, name="readers", daemon=True).start()
 
     def wait_until_gone(self) -> None:
         """GPU memory goes with the process that allocated it: wait until no policy worker uses it any more."""
-        living = list(self._pipes)
+        living = [] if self._memory.device == gpu.HOST else list(self._pipes)
         while living:  # nothing is ever sent this way: it is the ends of the pipes that are waited for
             for pipe in connection.wait(living):
                 living.remove(pipe)  # type: ignore[arg-type]  # they are what was passed in
 
     def _serve(self) -> None:
-        with suppress(EOFError, OSError):  # the parent has gone
-            while True:
-                pipe = Connection(reduction.recv_handle(self._announcements))
-                self._pipes = [*(old for old in self._pipes if not old.poll()), pipe]  # without those at their end
-                with suppress(OSError):  # that policy worker has died
-                    self._memory.share(pipe)
-
-
-def _forget_names_of_counters() -> None:
-    """torch counts the readers of GPU memory in files that it would remove at an orderly end of this process alone.
-
-    They stay where they are mapped; a reader that finds no file when it lets go counts nothing, which is no error.
-    """
-    for path in Path("/dev/shm").glob(f"torch_{os.getpid()}_*"):
-        path.unlink(missing_ok=True)
-
-
-def _host_tensors(spec: PolicyMemorySpec) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(spec.host[name]) for name in spec.shapes}
+        try:
+            gpu.take(self._memory.device)
+            with suppress(EOFError, OSError):  # the parent has gone
+                while True:
+                    pipe = Connection(reduction.recv_handle(self._announcements))
+                    self._pipes = [*(old for old in self._pipes if not old.poll()), pipe]  # without those at their end
+                    with suppress(OSError):  # that policy worker has died
+                        self._memory.share(pipe)
+        except Exception as error:  # nobody would act: the learner, which waits for samples, cannot go on
+            end_with_error(self._reports, error)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, NoReturn
 
 from sf.fork_servers import GONE_WITHIN_S, ForkServer
 from sf.queues import IndexQueue
@@ -131,14 +131,24 @@ def _run(name: str, environ: Mapping[str, str], connection: Connection, body: Ca
     try:
         body(reports, *args)
     except Exception as error:
-        reports.send(
-            "error",
-            message=str(error),
-            is_value_error=isinstance(error, ValueError),
-            is_final=isinstance(error, FinalError),
-            traceback=traceback.format_exc(),
-        )
+        _send_error(reports, error)
         raise SystemExit(1) from None
+
+
+def end_with_error(reports: Reports, error: Exception) -> NoReturn:
+    """End this process from a thread of it, as if its body had raised `error`."""
+    _send_error(reports, error)
+    os._exit(1)
+
+
+def _send_error(reports: Reports, error: Exception) -> None:
+    reports.send(
+        "error",
+        message=str(error),
+        is_value_error=isinstance(error, ValueError),
+        is_final=isinstance(error, FinalError),
+        traceback="".join(traceback.format_exception(error)),
+    )
 
 
 def die_with_creator() -> None:

@@ -201,6 +201,11 @@ class Supervisor:
         cause = child.cause_of_death()
         if self._is_stopping or self.is_finished or self.failure:
             return []
+        if child.error and child.error["is_final"]:
+            self.failure = ChildError(f"{child.name}: {child.error['message']}")
+            if child.role == "learner":
+                self._diverged.add(child.idx)
+            return []
         if child.error and not child.is_ready and self.starter.num_starts(child) == 1:
             # A wrong setting shows while a child sets itself up, and takes one sentence; the rest are faults.
             text = child.error["message"] if child.error["is_value_error"] else f"{child.name} failed: {cause}"
@@ -208,11 +213,6 @@ class Supervisor:
             return []
         if child.process.exitcode == UNGUARDED:
             self.failure = ValueError(UNGUARDED_MESSAGE)
-            return []
-        if child.error and child.error["is_final"]:
-            self.failure = ChildError(f"{child.name}: {child.error['message']}")
-            if child.role == "learner":
-                self._diverged.add(child.idx)
             return []
         if not self._budget.spend(child.name, time.monotonic()):
             return self._give_up(child, cause)

@@ -95,8 +95,9 @@ def _cpu_model() -> str:
 def _gpus() -> dict[str, Any]:
     import torch  # noqa: PLC0415  slow, and who only reads a record needs none
 
-    names = [torch.cuda.get_device_name(idx) for idx in range(torch.cuda.device_count())]
-    return {"gpus": names, "cuda": torch.version.cuda}
+    from sf import gpu  # noqa: PLC0415
+
+    return {"gpus": gpu.names(), "cuda": torch.version.cuda}
 
 
 def _version(package: str) -> str | None:

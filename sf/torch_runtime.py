@@ -7,20 +7,23 @@ import os
 
 import torch
 
+from sf import gpu
+
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
 
-def configure(device: str, num_threads: int, deterministic: bool) -> None:
+def configure(device: str, num_threads: int, deterministic: bool, has_fixed_shapes: bool = False) -> None:
     """Take the GPU, set the CPU threads, keep freed memory, and make results reproducible where asked.
 
-    device: "cpu", "cuda", or "cuda:N", which becomes the current one.
+    device: "cpu", "cuda", or "cuda:N", which becomes the current one. has_fixed_shapes: batches have few sizes, so
+    cuDNN may try its algorithms for each. Where sizes change from call to call it would try them again and again.
     """
-    index = torch.device(device).index
-    if index is not None:
-        torch.cuda.set_device(index)
+    gpu.take(device)
     torch.set_num_threads(num_threads)
-    torch.set_float32_matmul_precision("highest" if deterministic else "high")
-    torch.backends.cudnn.benchmark = not deterministic
+    # What is float32 keeps all of its digits: log-probabilities and values need them. The trunk has bfloat16 for speed.
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = has_fixed_shapes and not deterministic
     if deterministic:
         torch.use_deterministic_algorithms(True, warn_only=True)
     _keep_freed_memory()
@@ -29,8 +32,8 @@ def configure(device: str, num_threads: int, deterministic: bool) -> None:
 def resolve_device(device: str) -> str:
     """ "auto" to "cuda" where there is a GPU, else "cpu". Raises ValueError for a GPU that is not there."""
     if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cuda" and not torch.cuda.is_available():
+        return "cuda" if gpu.is_available() else "cpu"
+    if device == "cuda" and not gpu.is_available():
         raise ValueError("device is cuda, but torch sees no GPU: use --device cpu, or install a CUDA build of torch")
     return device
 
@@ -38,7 +41,7 @@ def resolve_device(device: str) -> str:
 def resolve_bfloat16(precision: str, device: str) -> bool:
     """Whether matrix products run in bfloat16."""
     if precision == "auto":
-        return torch.cuda.is_bf16_supported(including_emulation=False) if device == "cuda" else _cpu_has_bfloat16()
+        return gpu.has_bfloat16() if device == "cuda" else _cpu_has_bfloat16()
     return precision == "bfloat16"
 
 

@@ -1,10 +1,13 @@
 """Small runs, as a user starts them."""
 
+import os
 import signal
 import subprocess
 import sys
 
 from sf import cli, trainer
+
+DEVICE = os.environ.get("SF_TEST_DEVICE", "cpu")
 
 FAST = [
     "--num_workers",
@@ -16,7 +19,7 @@ FAST = [
     "--rollout",
     "8",
     "--device",
-    "cpu",
+    DEVICE,
 ]
 FAST += ["--encoder_mlp_layers", "16", "--summaries_every_sec", "0.3", "--learner_threads", "1"]
 

@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 import torch
 from counting import counting_policy_worker
+from runs import DEVICE
 
 from sf.config import Config
-from sf.learner.batch import AsyncLoader, Batch, SlotCopier, SyncLoader
+from sf.learner.worker import make_loader
 from sf.plan import make_plan
 from sf.policy_memory import PolicyMemory, Readers
 from sf.run_dir import RunDir
+from sf.torch_runtime import configure
 from sf.trainer import Run
 
 NUM_BATCHES = 12
@@ -67,24 +69,16 @@ def dying_policy_worker(reports, args):
 
 def recording_learner(reports, args):
     """Takes batches as the learner does, and writes them to a file instead of training on them."""
-    device = torch.device("cpu")
+    configure(args.memory.device, num_threads=1, deterministic=True)
     memory = PolicyMemory.create(args.memory)
     memory.publish(torch.ones(1), version=1)
-    Readers(memory, args.readers)
-    copier = SlotCopier(args.slots.arrays, memory, device)
-
-    def empty():
-        return Batch.empty(args.slots.arrays, args.config.slots_per_iteration, 1, device)
-
-    if args.config.sampler.async_rl:
-        loader = AsyncLoader(args.slots, copier, (empty(), empty()))
-    else:
-        loader = SyncLoader(args.slots, copier, empty(), args.num_actors)
+    Readers(memory, args.readers, reports)
+    loader = make_loader(args, memory)
     seen = set()
     while len(seen) < args.num_actors:  # one rollout worker may start long before the other
         batch = loader.next()
         seen |= set(batch.obs["obs"][0, :, ENV_IDX].tolist())
-        loader.release(batch)
+        loader.release()
     records = {name: [] for name in (*FIELDS, "obs")}
     for version in range(2, NUM_BATCHES + 2):
         batch = loader.next()
@@ -92,7 +86,8 @@ def recording_learner(reports, args):
             records[name].append(getattr(batch, name).numpy().copy())
         records["obs"].append(batch.obs["obs"].numpy().copy())
         memory.publish(torch.ones(1), version)
-        loader.release(batch)
+        memory.flush()
+        loader.release()
     axis = {name: 0 if name == "state" else 1 for name in records}
     np.savez(args.checkpoints / "batches.npz", **{k: np.concatenate(v, axis[k]) for k, v in records.items()})
     reports.send("finished", env_steps=0)
@@ -111,7 +106,7 @@ def trajectories(request, tmp_path_factory):
         batch_size=20,
         async_rl=request.param != "sync",
         policy_workers_per_policy=2 if request.param == "async" else 1,
-        device="cpu",
+        device=DEVICE,
     )
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     run_dir.prepare(config)

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 import torch
 from counting import counting_policy_worker
+from runs import DEVICE
 
 from sf.config import Config
-from sf.learner.batch import AsyncLoader, Batch, SlotCopier
+from sf.learner.worker import make_loader
 from sf.plan import make_plan
 from sf.policy_memory import PolicyMemory, Readers
 from sf.run_dir import RunDir
+from sf.torch_runtime import configure
 from sf.trainer import Run
 
 NUM_POLICIES, NUM_BATCHES = 2, 100
@@ -25,13 +27,11 @@ ENV_IDX, AGENT, EPISODE, STEP, ACTION = range(5)  # of an observation
 
 def recording_learner(reports, args):
     """Takes batches as the learner does, and writes them to a file instead of training on them."""
-    device = torch.device("cpu")
+    configure(args.memory.device, num_threads=1, deterministic=True)
     memory = PolicyMemory.create(args.memory)
     memory.publish(torch.full((1,), 1.0 + args.policy_id), version=1)
-    Readers(memory, args.readers)
-    copier = SlotCopier(args.slots.arrays, memory, device)
-    batches = [Batch.empty(args.slots.arrays, args.config.slots_per_iteration, 1, device) for _ in range(2)]
-    loader = AsyncLoader(args.slots, copier, batches)
+    Readers(memory, args.readers, reports)
+    loader = make_loader(args, memory)
     reports.send("ready", env_steps=0, seconds_before=0.0, lost_steps=0, weights_event=0)
     records = {name: [] for name in (*FIELDS, "obs")}
     for _ in range(NUM_BATCHES):
@@ -39,13 +39,13 @@ def recording_learner(reports, args):
         for name in FIELDS:
             records[name].append(getattr(batch, name).numpy().copy())
         records["obs"].append(batch.obs["obs"].numpy().copy())
-        loader.release(batch)
+        loader.release()
     axis = {name: 0 if name == "state" else 1 for name in records}
     args.checkpoints.mkdir(parents=True, exist_ok=True)
     np.savez(args.checkpoints / "batches.npz", **{k: np.concatenate(v, axis[k]) for k, v in records.items()})
     reports.send("finished", env_steps=0)
-    while (batch := loader.next()) is not None:  # the others shall get theirs
-        loader.release(batch)
+    while loader.next() is not None:  # the others shall get theirs
+        loader.release()
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["mixed", "one policy a match"])
@@ -63,7 +63,7 @@ def trajectories(request, tmp_path_factory):
         num_envs_per_worker=4,
         rollout=5,
         batch_size=20,
-        device="cpu",
+        device=DEVICE,
     )
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     run_dir.prepare(config)

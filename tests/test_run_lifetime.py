@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from leftovers import in_shared_memory, left_in_shared_memory
 from runs import command, flags_of_run, start, train, train_here
 from safetensors.numpy import load_file
 
+from sf import gpu
 from sf.__main__ import main
 from sf.checkpoint import load
 from sf.cli import report
@@ -359,7 +359,7 @@ def test_a_run_that_the_flags_do_not_fit_is_left_as_it_is(finished, refusal, fla
     ],
 )
 def test_what_cannot_work_is_said_before_anything_starts_or_is_touched(tmp_path, refusal, flags, env, sentence):
-    if "cuda" in flags and torch.cuda.is_available():
+    if "cuda" in flags and gpu.is_available():
         pytest.skip("there is a GPU")
     assert sentence in refusal(flags_of_run(tmp_path, *flags, env=env))
     assert list(tmp_path.iterdir()) == []

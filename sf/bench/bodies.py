@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import torch
 
+from sf import gpu
 from sf.bench.simulation import random_actions
 from sf.envs import ActionSpec
 from sf.envs.actions import ACTION_MASK
@@ -17,6 +17,7 @@ from sf.policy_memory import PolicyMemory, Readers
 from sf.processes import Reports
 from sf.queues import StopRequested
 from sf.slots import OBS
+from sf.torch_runtime import configure
 
 _REPORT_EVERY_S = 0.25
 
@@ -53,13 +54,15 @@ def draining_learner(reports: Reports, args: LearnerArgs) -> None:
 
 def publishing_learner(reports: Reports, args: LearnerArgs) -> None:
     """The same, after publishing weights once, so that policy workers can act."""
-    device = torch.device(args.memory.device)
+    device = gpu.torch_device(args.memory.device)
+    configure(args.memory.device, args.num_threads, deterministic=False)
     memory = PolicyMemory.create(args.memory)
     action = ActionSpec.of(args.spec.action_space)
     updater = Updater(args.config, args.spec.obs_space, action, args.bfloat16, device)
     memory.publish(updater.flat_weights(), updater.version)
-    Readers(memory, args.readers)
+    readers = Readers(memory, args.readers, reports)
     _drain(reports, args)
+    readers.wait_until_gone()
 
 
 def _drain(reports: Reports, args: LearnerArgs) -> None:

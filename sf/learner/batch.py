@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sf import gpu
 from sf.memory import SharedArrays
 from sf.policy_memory import PolicyMemory
 from sf.queues import StopRequested
@@ -52,17 +53,30 @@ class Batch:
     valid: Tensor
 
     @classmethod
-    def empty(cls, rows: SharedArrays, num_trajectories: int, state_size: int, device: torch.device) -> Batch:
+    def empty(
+        cls, rows: SharedArrays, num_trajectories: int, state_size: int, device: str, on_host: bool = False
+    ) -> Batch:
+        """on_host: in host memory, from which `device` copies."""
+
+        def new(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+            if on_host:
+                return gpu.page_locked(shape, dtype, device)
+            return torch.empty(shape, dtype=dtype, device=gpu.torch_device(device))
+
         def like(array: np.ndarray) -> Tensor:
             time_major = (array.shape[1], num_trajectories, *array.shape[2:])
-            return torch.empty(time_major, dtype=torch.from_numpy(array[:0]).dtype, device=device)
+            return new(time_major, torch.from_numpy(array[:0]).dtype)
 
         return cls(
             obs={key: like(array) for key, array in rows.named(OBS).items()},
             first=like(rows["first"]),
-            state=torch.empty(num_trajectories, state_size, device=device),
+            state=new((num_trajectories, state_size), torch.float32),
             **{name: like(rows[name]) for name in _STEP_FIELDS},
         )
+
+    def tensors(self) -> list[Tensor]:
+        """All of them, in one order."""
+        return [*self.obs.values(), self.first, self.state, *(getattr(self, name) for name in _STEP_FIELDS)]
 
     @property
     def num_trajectories(self) -> int:
@@ -95,38 +109,60 @@ class Batch:
         )
 
 
-class SlotCopier:
-    """Copies slots into the columns of a batch."""
+class BatchBuffer:
+    """A batch that is filled in host memory and trained on where the network is. On CPU the two are one.
 
-    def __init__(self, rows: SharedArrays, memory: PolicyMemory, device: torch.device) -> None:
-        self._memory = memory
+    With a GPU it is filled in page-locked memory, time-major already, and then sent by one transfer a field, beside the
+    training on the batch before.
+    """
+
+    def __init__(self, rows: SharedArrays, num_trajectories: int, state_size: int, device: str) -> None:
+        """In the thread that trains."""
+        self._device = device
+        self._stream = gpu.CopyStream(device)
+        self.host = Batch.empty(rows, num_trajectories, state_size, device, on_host=True)
+        self.batch = self.host
+        if device != gpu.HOST:
+            self.batch = Batch.empty(rows, num_trajectories, state_size, device)
+        self._sent = gpu.now(device)
+        self._trained = gpu.now(device)
+
+    def send(self) -> None:
+        """The host's part is full. In any thread that has taken the device."""
+        if self.batch is not self.host:
+            pairs = zip(self.batch.tensors(), self.host.tensors(), strict=True)
+            self._sent = self._stream.copy(pairs, after=self._trained)
+
+    def receive(self) -> Batch:
+        """The batch on the device, for what the calling thread queues from now on."""
+        self._sent.hold_back()
+        return self.batch
+
+    def release(self) -> None:
+        """What the calling thread has queued so far is all that reads the batch."""
+        self._trained = gpu.now(self._device)
+
+    def wait_until_sent(self) -> None:
+        """The host's part may be filled anew then."""
+        self._sent.wait()
+
+
+class SlotCopier:
+    """Copies slots into the columns of a batch in host memory."""
+
+    def __init__(self, rows: SharedArrays, memory: PolicyMemory) -> None:
         self._obs = {key: torch.from_numpy(array) for key, array in rows.named(OBS).items()}
         self._steps = {name: torch.from_numpy(rows[name]) for name in ("first", *_STEP_FIELDS)}
-        self._stream = torch.cuda.Stream() if device.type == "cuda" else None
-        if device.type == "cuda":
-            _pin(rows.buffer)
-
-    def note_last_use(self) -> None:
-        """Later copies wait, on the device, for the work that is queued there now."""
-        if self._stream is not None:
-            self._stream.wait_stream(torch.cuda.current_stream())
+        self._slot_state = memory.slot_state
 
     def copy(self, slots: list[int], batch: Batch, first_column: int) -> None:
         """Fill columns first_column, first_column + 1, ... The slots may be reused when this returns."""
-        if self._stream is None:
-            self._copy(slots, batch, first_column)
-            return
-        with torch.cuda.stream(self._stream):
-            self._copy(slots, batch, first_column)
-        self._stream.synchronize()
-
-    def _copy(self, slots: list[int], batch: Batch, first_column: int) -> None:
         for column, slot in enumerate(slots, start=first_column):
             for key, source in self._obs.items():
-                batch.obs[key][:, column].copy_(source[slot], non_blocking=True)
+                batch.obs[key][:, column] = source[slot]
             for name, source in self._steps.items():
-                getattr(batch, name)[:, column].copy_(source[slot], non_blocking=True)
-            batch.state[column].copy_(self._memory.slot_state[slot], non_blocking=True)
+                getattr(batch, name)[:, column] = source[slot]
+            batch.state[column] = self._slot_state[slot]
 
 
 class AsyncLoader:
@@ -136,14 +172,18 @@ class AsyncLoader:
     learner wants that batch. Else the sampler would run on while the learner is busy, and data lie here and age.
     """
 
-    def __init__(self, slots: LearnerSlots, copier: SlotCopier, batches: tuple[Batch, Batch]) -> None:
+    def __init__(
+        self, slots: LearnerSlots, copier: SlotCopier, buffers: tuple[BatchBuffer, BatchBuffer], device: str
+    ) -> None:
         self._slots = slots
         self._copier = copier
-        self._empty: SimpleQueue[Batch] = SimpleQueue()
-        self._filled: SimpleQueue[Batch | Exception | None] = SimpleQueue()
+        self._device = device
+        self._empty: SimpleQueue[BatchBuffer] = SimpleQueue()
+        self._filled: SimpleQueue[BatchBuffer | Exception | None] = SimpleQueue()
         self._wanted: SimpleQueue[None] = SimpleQueue()
-        for batch in batches:
-            self._empty.put(batch)
+        self._trained_on: BatchBuffer | None = None
+        for buffer in buffers:
+            self._empty.put(buffer)
         self._thread = threading.Thread(target=self._fill_batches, name="loader", daemon=True)
         self._thread.start()
 
@@ -156,19 +196,24 @@ class AsyncLoader:
         filled = self._filled.get()
         if isinstance(filled, Exception):
             raise filled
-        return filled
+        self._trained_on = filled
+        return None if filled is None else filled.receive()
 
-    def release(self, batch: Batch) -> None:
+    def release(self) -> None:
         """The batch may be overwritten, once the training that was queued on the device has read it."""
-        self._copier.note_last_use()
-        self._empty.put(batch)
+        assert self._trained_on is not None
+        self._trained_on.release()
+        self._empty.put(self._trained_on)
 
     def _fill_batches(self) -> None:
         try:
+            gpu.take(self._device)
             while True:
-                batch = self._empty.get()
-                held = self._fill(batch)
-                self._filled.put(batch)
+                buffer = self._empty.get()
+                buffer.wait_until_sent()
+                held = self._fill(buffer.host)
+                buffer.send()
+                self._filled.put(buffer)
                 self._wanted.get()
                 self._slots.give_back(held)
         except StopRequested:
@@ -198,32 +243,35 @@ class SyncLoader:
     at once where the batch wants more rounds, else when the learner has trained on the last batch cut from the round.
     """
 
-    def __init__(self, slots: LearnerSlots, copier: SlotCopier, batch: Batch, num_actors: int) -> None:
+    def __init__(self, slots: LearnerSlots, copier: SlotCopier, buffer: BatchBuffer, num_actors: int) -> None:
         self._slots = slots
         self._copier = copier
-        self._batch = batch
+        self._buffer = buffer
         self._num_actors = num_actors
         self._round: list[int] = []  # collected slots, not copied yet
         self._held: list[int] = []  # copied slots whose return lets the sampler go on
 
     def next(self) -> Batch | None:
         """The next filled batch; None after STOP."""
-        column = 0
-        while column < self._batch.num_trajectories:
+        self._buffer.wait_until_sent()
+        column, batch = 0, self._buffer.host
+        while column < batch.num_trajectories:
             if not self._round:
                 try:
                     self._collect_round()
                 except StopRequested:
                     return None
-            take = min(len(self._round), self._batch.num_trajectories - column)
+            take = min(len(self._round), batch.num_trajectories - column)
             slots, self._round = self._round[:take], self._round[take:]
-            self._copier.copy(slots, self._batch, column)
+            self._copier.copy(slots, batch, column)
             self._held += slots
             column += take
-        return self._batch
+        self._buffer.send()
+        return self._buffer.receive()
 
-    def release(self, batch: Batch) -> None:
+    def release(self) -> None:
         """The learner has trained on the batch and published."""
+        self._buffer.release()
         if not self._round:
             self._give_back()
 
@@ -237,9 +285,3 @@ class SyncLoader:
         if self._held:
             self._slots.give_back(self._held)
             self._held = []
-
-
-def _pin(buffer: np.ndarray) -> None:
-    """Page-lock shared memory in place, so that the GPU copies from it directly."""
-    memory = torch.from_numpy(buffer)
-    torch.cuda.check_error(int(torch.cuda.cudart().cudaHostRegister(memory.data_ptr(), memory.numel(), 0)))

@@ -10,9 +10,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from sf import checkpoint
+from sf import checkpoint, gpu
 from sf.checkpoint import Checkpoint
 from sf.config import Config
 from sf.counters import CounterRow
@@ -219,7 +217,7 @@ class LearnerState:
     def _new_updater(self) -> Updater:
         args = self._args
         action_spec = ActionSpec.of(args.spec.action_space)
-        device = torch.device(args.memory.device)
+        device = gpu.torch_device(args.memory.device)
         updater = Updater(args.config, args.spec.obs_space, action_spec, args.bfloat16, device)
         updater.set_hyperparameters(self._hyperparameters)
         return updater

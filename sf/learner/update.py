@@ -1,7 +1,8 @@
 """Training on a batch: forward pass, targets, loss, backward pass, Adam.
 
 Nothing here waits for the device: metrics stay tensors until they are asked for (the KL-adaptive schedule, which has to
-know a number after each iteration, is the exception). Publishing the weights, which follows each step, does wait.
+know a number after each iteration, is the exception). Publishing the weights, which follows each step, waits for the
+publication before: the host is one step ahead of the GPU at most.
 
 A step whose loss or gradients are not finite changes nothing: weights, moments and statistics stay as they were, and so
 finite. It makes a version of its own all the same, since the host does not know of it.

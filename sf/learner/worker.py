@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from sf.learner.batch import AsyncLoader, Batch, SlotCopier, SyncLoader
+from sf.learner.batch import AsyncLoader, BatchBuffer, SlotCopier, SyncLoader
 from sf.learner.state import LearnerArgs, LearnerState
 from sf.policy_memory import PolicyMemory, Readers
 from sf.processes import Reports
@@ -24,13 +24,13 @@ _REPORT_EVERY_S = 1.0
 def learner(reports: Reports, args: LearnerArgs) -> None:
     """Body of the process. Ends by itself when the run has as many env steps as it shall have."""
     args.counters.working()
-    configure(args.memory.device, args.num_threads, deterministic=not args.config.sampler.async_rl)
+    configure(args.memory.device, args.num_threads, not args.config.sampler.async_rl, has_fixed_shapes=True)
     torch.manual_seed(args.config.run.seed + args.policy_id)
     memory = PolicyMemory.create(args.memory)
     state = LearnerState(args, reports, memory.latest_version)
     state.publish(memory)
-    readers = Readers(memory, args.readers)
-    loader = _make_loader(args, memory)
+    readers = Readers(memory, args.readers, reports)
+    loader = make_loader(args, memory)
     reports.send(
         "ready",
         env_steps=state.env_steps,
@@ -59,7 +59,8 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         if state.obey():
             state.publish(memory)
         steps = state.updater.train_iteration(batch, state.env_steps, after_step)
-        loader.release(batch)
+        loader.release()
+        memory.flush()
         state.count(batch.num_samples)
         now = time.perf_counter()
         counters.add(steps=batch.num_samples, calls=steps, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
@@ -69,6 +70,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         if state.has_diverged:
             state.roll_back()
             state.publish(memory)
+            memory.flush()
         if state.is_save_due:
             state.save()
         state.keep_milestone_if_due()
@@ -77,17 +79,18 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     if not state.save():
         raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
     reports.send("finished", env_steps=state.env_steps)
-    if args.memory.device != "cpu":
-        readers.wait_until_gone()
+    readers.wait_until_gone()
 
 
-def _make_loader(args: LearnerArgs, memory: PolicyMemory) -> AsyncLoader | SyncLoader:
-    device = torch.device(args.memory.device)
-    copier = SlotCopier(args.slots.arrays, memory, device)
+def make_loader(args: LearnerArgs, memory: PolicyMemory) -> AsyncLoader | SyncLoader:
+    """As the run is asynchronous or synchronous."""
+    device = args.memory.device
+    copier = SlotCopier(args.slots.arrays, memory)
 
-    def batch() -> Batch:
-        return Batch.empty(args.slots.arrays, args.config.slots_per_iteration, memory.slot_state.shape[1], device)
+    def buffer() -> BatchBuffer:
+        state_size = memory.slot_state.shape[1]
+        return BatchBuffer(args.slots.arrays, args.config.slots_per_iteration, state_size, device)
 
     if args.config.sampler.async_rl:
-        return AsyncLoader(args.slots, copier, (batch(), batch()))
-    return SyncLoader(args.slots, copier, batch(), args.num_actors)
+        return AsyncLoader(args.slots, copier, (buffer(), buffer()), device)
+    return SyncLoader(args.slots, copier, buffer(), args.num_actors)

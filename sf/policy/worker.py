@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sf import gpu
 from sf.channels import PolicyChannel
 from sf.config import ModelConfig
 from sf.counters import CounterRow
@@ -86,41 +87,43 @@ class _Policy:
     """The network with the rows it reads and writes."""
 
     def __init__(self, args: PolicyWorkerArgs) -> None:
-        device = args.memory.device
-        self._device = torch.device(device)
+        self._memory = PolicyMemory.attach(args.memory, args.learner)
+        self._device = gpu.torch_device(args.memory.device)
         self._action_spec = ActionSpec.of(args.spec.action_space)
         self._model = inference_model(
             args.model,
             args.spec.obs_space,
             self._action_spec,
             "bfloat16" if args.bfloat16 else "float32",
-            device,
+            self._device,
         )
-        self._memory = PolicyMemory.attach(args.memory, args.learner)
-        self._weights = torch.empty(args.memory.shapes["weights"][1], device=device)
+        self._weights = torch.empty(args.memory.num_weights + 1, device=self._device)
         self._version = 0
-        self._generator = torch.Generator(device)
+        self._generator = torch.Generator(self._device)
         self._seed = (args.seed, args.idx)
         self._rows = args.rows
         self._rows_per_slot = args.rollout + 1
-        self._has_state = args.memory.shapes["actor_state"][-1] > 0
-        self._obs = _ObsGather(args.rows, args.channel.num_groups * args.channel.actors_per_group, self._device)
+        max_actors = args.channel.num_groups * args.channel.actors_per_group
+        self._obs = _ObsGather(args.rows, max_actors, args.memory.device)
+        self._states = _States(self._memory, max_actors)
+        self._answers = _Answers(self._action_spec, max_actors, args.memory.device)
 
     def act(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
         """Write the actions of N actors into their `rows` [N] of `slots` [N]. numbers: [N] of the requests."""
-        actors = self._index(self._rows["actor"][slots])  # [N]
+        actors = self._rows["actor"][slots]  # [N]
+        first = self._rows["first"][slots, rows]  # [N]
         self._refresh_weights()
         with torch.inference_mode():
             obs = self._obs.gather(slots.astype(np.int64) * self._rows_per_slot + rows)
-            first = torch.from_numpy(self._rows["first"][slots, rows]).to(self._device)
-            state = self._state_before(actors, numbers, slots, rows, first)
-            out = self._model.step(obs, state, first)
+            state = self._states.before(actors, numbers, first)
+            self._states.keep(slots, rows)
+            out = self._model.step(obs, state, torch.from_numpy(first).to(self._device))
             distribution = ActionDistribution(self._action_spec, out.params)
             discrete, continuous = distribution.sample(self._generator)
             log_prob = distribution.log_prob(discrete, continuous)
-            if self._has_state:
-                self._memory.actor_state[self._index(numbers % 2), actors] = out.state
-            answers = _to_host(discrete, continuous, log_prob, out.value)
+            self._states.send(out.state)
+            answers = self._answers.receive(discrete, continuous, log_prob, out.value)
+        self._states.write(actors, numbers)
         for name, answer in zip(("discrete", "continuous", "log_prob", "value"), answers, strict=True):
             self._rows[name][slots, rows] = answer
         self._rows["policy_version"][slots, rows] = self._version
@@ -128,52 +131,89 @@ class _Policy:
     def _refresh_weights(self) -> None:
         if self._memory.latest_version != self._version:
             self._version = self._memory.read(self._weights)
-            load_flat(self._model, self._weights)
+            load_flat(self._model, self._weights[:-1])
             # By version, so that a resumed synchronous run draws what it would have drawn without the stop.
             self._generator.manual_seed(_one_number((*self._seed, self._version)))
-
-    def _state_before(
-        self, actors: Tensor, numbers: np.ndarray, slots: np.ndarray, rows: np.ndarray, first: Tensor
-    ) -> Tensor:
-        """The recurrent state before this row [N, S]; kept beside the slot where the slot begins here."""
-        if not self._has_state:
-            return self._memory.actor_state.new_empty(len(actors), 0)
-        state = self._memory.actor_state[self._index((numbers - 1) % 2), actors]
-        state = torch.where(first.unsqueeze(1), 0.0, state)
-        begins = np.flatnonzero(rows == 0)
-        if len(begins) > 0:
-            self._memory.slot_state[self._index(slots[begins])] = state[self._index(begins)]
-        return state
-
-    def _index(self, positions: np.ndarray) -> Tensor:
-        return torch.from_numpy(positions.astype(np.int64)).to(self._device)
 
 
 def _one_number(seed: tuple[int, ...]) -> int:
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))  # torch takes 63 bits
 
 
-def _to_host(discrete: Tensor, continuous: Tensor, log_prob: Tensor, value: Tensor) -> tuple[np.ndarray, ...]:
-    """The four answers [N, D] int32, [N, C], [N], [N] float32 in one transfer: floats travel as their bits."""
-    floats = torch.cat((continuous, log_prob.unsqueeze(1), value.unsqueeze(1)), dim=1)
-    packed = torch.cat((discrete, floats.view(torch.int32)), dim=1).cpu().numpy()
-    num_discrete = discrete.shape[1]
-    host_floats = packed[:, num_discrete:].view(np.float32)
-    return packed[:, :num_discrete], host_floats[:, :-2], host_floats[:, -2], host_floats[:, -1]
+class _Answers:
+    """Brings the answers of a batch to the host in one transfer: floats travel as their bits.
+
+    The thread sleeps until they are there, and with them all that was queued before.
+    """
+
+    def __init__(self, action_spec: ActionSpec, max_actors: int, device: str) -> None:
+        self._device = device
+        self._num_discrete = len(action_spec.discrete_sizes)
+        width = self._num_discrete + action_spec.num_continuous + 2
+        self._host = gpu.page_locked((max_actors, width), torch.int32, device)
+
+    def receive(self, discrete: Tensor, continuous: Tensor, log_prob: Tensor, value: Tensor) -> tuple[np.ndarray, ...]:
+        """[N, D] int32, [N, C], [N], [N] float32: the same on the host, overwritten by the next call."""
+        floats = torch.cat((continuous, log_prob.unsqueeze(1), value.unsqueeze(1)), dim=1)
+        packed = torch.cat((discrete, floats.view(torch.int32)), dim=1)
+        host = self._host[: len(packed)]
+        gpu.copy(host, packed, self._device).wait()
+        numbers = host.numpy()
+        host_floats = numbers[:, self._num_discrete :].view(np.float32)
+        return numbers[:, : self._num_discrete], host_floats[:, :-2], host_floats[:, -2], host_floats[:, -1]
+
+
+class _States:
+    """The recurrent states of a batch, between shared RAM and the device. See `PolicyMemory` for the two copies."""
+
+    def __init__(self, memory: PolicyMemory, max_actors: int) -> None:
+        self._memory = memory
+        self._device = memory.device
+        num_copies, num_actors, state_size = memory.actor_state.shape
+        self._all = memory.actor_state.view(num_copies * num_actors, state_size)
+        self._num_actors = num_actors
+        self._before = gpu.page_locked((max_actors, state_size), torch.float32, memory.device)
+        self._after = gpu.page_locked((max_actors, state_size), torch.float32, memory.device)
+
+    def before(self, actors: np.ndarray, numbers: np.ndarray, first: np.ndarray) -> Tensor:
+        """The states [N, S] that requests `numbers` of `actors` begin with, on the device; zero where `first` [N]."""
+        state = self._before[: len(actors)]
+        if state.shape[1]:
+            torch.index_select(self._all, 0, self._positions(actors, numbers - 1), out=state)
+            state.numpy()[first] = 0.0
+        return state.to(gpu.torch_device(self._device), non_blocking=True)
+
+    def keep(self, slots: np.ndarray, rows: np.ndarray) -> None:
+        """Beside each of `slots` [N] that begins with this row, the state that `before` has just given."""
+        begins = np.flatnonzero(rows == 0)
+        if self._all.shape[1] and len(begins):
+            self._memory.slot_state.numpy()[slots[begins]] = self._before.numpy()[begins]
+
+    def send(self, state: Tensor) -> None:
+        """Queue the transfer of the new states [N, S] to the host."""
+        gpu.copy(self._after[: len(state)], state, self._device)
+
+    def write(self, actors: np.ndarray, numbers: np.ndarray) -> None:
+        """What was sent has arrived: it is where the next requests of `actors` look for it."""
+        if self._all.shape[1]:
+            self._all.index_copy_(0, self._positions(actors, numbers), self._after[: len(actors)])
+
+    def _positions(self, actors: np.ndarray, numbers: np.ndarray) -> Tensor:
+        """Rows of the copy that `numbers` write."""
+        return torch.from_numpy(numbers % 2 * self._num_actors + actors)
 
 
 class _ObsGather:
     """Collects the observations of a batch into one tensor on the device, through pinned memory with a GPU."""
 
-    def __init__(self, rows: SharedArrays, max_actors: int, device: torch.device) -> None:
-        self._device = device
+    def __init__(self, rows: SharedArrays, max_actors: int, device: str) -> None:
+        self._device = gpu.torch_device(device)
         self._all = {
             key: torch.from_numpy(array).flatten(0, 1)  # [num_slots * (T+1), ...]
             for key, array in rows.named(OBS).items()
         }
         self._staging = {
-            key: torch.empty((max_actors, *rows.shape[1:]), dtype=rows.dtype, pin_memory=device.type == "cuda")
-            for key, rows in self._all.items()
+            key: gpu.page_locked((max_actors, *rows.shape[1:]), rows.dtype, device) for key, rows in self._all.items()
         }
 
     def gather(self, positions: np.ndarray) -> dict[str, Tensor]:

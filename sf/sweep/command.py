@@ -119,10 +119,10 @@ def _shared_out(
 
 def _gpus(configs: Sequence[Config]) -> Sequence[str]:
     """Names of the GPUs, where the runs use any and have one policy each: several spread over them by themselves."""
-    import torch  # noqa: PLC0415
+    from sf import gpu  # noqa: PLC0415
 
     uses_one = all(config.run.device != "cpu" and config.population.num_policies == 1 for config in configs)
-    return gpu_names(torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES")) if uses_one else ()
+    return gpu_names(gpu.count(), os.environ.get("CUDA_VISIBLE_DEVICES")) if uses_one else ()
 
 
 def gpu_names(num_gpus: int, visible: str | None) -> list[str]:

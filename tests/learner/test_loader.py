@@ -8,12 +8,11 @@ from functools import cache
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from sf.envs import EnvSpec
-from sf.learner.batch import AsyncLoader, Batch, SlotCopier, SyncLoader
+from sf.learner.batch import AsyncLoader, BatchBuffer, SlotCopier, SyncLoader
 from sf.policy_memory import PolicyMemory, PolicyMemorySpec
 from sf.queues import STOP, StopRequested, wait
 from sf.slots import SlotPool
@@ -33,7 +32,6 @@ STEP_FIELDS = (
     "reward",
 )
 WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # every attempt would hang once more
-CPU = torch.device("cpu")
 
 
 @cache
@@ -57,18 +55,18 @@ class System:
         self.num_actors = num_workers * groups_per_worker * actors_per_group
         spec = PolicyMemorySpec.allocate("cpu", 1, 3, self.num_actors, self.pool.num_slots)
         self.memory = PolicyMemory.create(spec)
-        self.copier = SlotCopier(self.pool.arrays, self.memory, CPU)
+        self.copier = SlotCopier(self.pool.arrays, self.memory)
         self.sampler = Sampler(self.pool, self.memory)
 
-    def batch(self, num_trajectories):
-        return Batch.empty(self.pool.arrays, num_trajectories, 3, CPU)
+    def buffer(self, num_trajectories):
+        return BatchBuffer(self.pool.arrays, num_trajectories, 3, "cpu")
 
     def async_loader(self, num_trajectories, slots=None, copier=None):
-        batches = (self.batch(num_trajectories), self.batch(num_trajectories))
-        return AsyncLoader(slots or self.pool.of_learner(), copier or self.copier, batches)
+        buffers = (self.buffer(num_trajectories), self.buffer(num_trajectories))
+        return AsyncLoader(slots or self.pool.of_learner(), copier or self.copier, buffers, "cpu")
 
     def sync_loader(self, num_trajectories):
-        return SyncLoader(self.pool.of_learner(), self.copier, self.batch(num_trajectories), self.num_actors)
+        return SyncLoader(self.pool.of_learner(), self.copier, self.buffer(num_trajectories), self.num_actors)
 
 
 class Sampler:
@@ -158,7 +156,7 @@ def train(system, loader, num_batches):
     for _ in range(num_batches):
         batch = in_time(loader.next)
         numbers.append(numbers_in(batch))
-        loader.release(batch)
+        loader.release()
     system.pool.free[0].put(STOP)
     sampler.join()
     stop(system, loader)
@@ -167,8 +165,8 @@ def train(system, loader, num_batches):
 
 def stop(system, loader):
     system.pool.full[0].put(STOP)
-    while (batch := in_time(loader.next)) is not None:
-        loader.release(batch)
+    while in_time(loader.next) is not None:
+        loader.release()
 
 
 @given(
@@ -253,12 +251,13 @@ def test_the_last_slots_of_a_batch_stay_with_the_loader_until_the_batch_is_wante
     assert held
     assert system.sampler.num_filled - num_taken <= system.pool.num_slots - len(held)
 
-    loader.release(first.result(PATIENCE_S))
-    second = in_time(loader.next)
+    first.result(PATIENCE_S)
+    loader.release()
+    in_time(loader.next)
     event, slots = watched.events.get(timeout=PATIENCE_S)
     assert event == "given back"
     assert set(slots) == held
-    loader.release(second)
+    loader.release()
     stop(system, loader)
 
 
@@ -267,11 +266,12 @@ def test_the_synchronous_sampler_stands_still_until_the_last_batch_of_its_round_
     loader = system.sync_loader(num_trajectories=2)
     system.sampler.fill_what_is_free()
     for num_filled in (4, 8):
-        loader.release(in_time(loader.next))
-        last = in_time(loader.next)
+        in_time(loader.next)
+        loader.release()
+        in_time(loader.next)
         system.sampler.fill_what_is_free()
         assert system.sampler.num_filled == num_filled
-        loader.release(last)
+        loader.release()
         system.sampler.fill_what_is_free()
         assert system.sampler.num_filled == num_filled + 4
 

@@ -1,0 +1,98 @@
+"""On a real GPU, where there is one: what `sf.gpu` promises, and that the numbers are what they are on CPU."""
+
+import multiprocessing
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from runs import train
+
+from sf import gpu
+from sf.config import ModelConfig
+from sf.envs import ActionSpec
+from sf.model.inference import inference_model
+from sf.policy_memory import PolicyMemory, PolicyMemorySpec
+from sf.torch_runtime import configure
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"),
+    pytest.mark.timeout(300),
+]
+
+DEVICE = "cuda:0"
+NUM_WEIGHTS = 1_000_000
+
+
+def read_weights(spec, learner, versions):
+    """In another process: what a policy worker reads, until it has read the last version."""
+    gpu.take(DEVICE)
+    memory = PolicyMemory.attach(spec, learner)
+    out = torch.empty(NUM_WEIGHTS + 1, device=DEVICE)
+    version = 0
+    while version < 1_000:
+        version = memory.read(out)
+        versions.send((version, float(out[:-1].min()), float(out[:-1].max())))
+
+
+def test_another_process_reads_what_was_published_and_nothing_mixed():
+    gpu.take(DEVICE)
+    spec = PolicyMemorySpec.allocate(DEVICE, NUM_WEIGHTS, 0, 1, 1)
+    memory = PolicyMemory.create(spec)
+    memory.publish(torch.ones(NUM_WEIGHTS, device=DEVICE), 1)
+    memory.flush()
+    context = multiprocessing.get_context("spawn")
+    theirs, ours = context.Pipe()
+    versions, sends = context.Pipe(duplex=False)
+    reader = context.Process(target=read_weights, args=(spec, ours, sends))
+    reader.start()
+    memory.share(theirs)
+    sends.close()
+    read = [versions.recv()]
+    for version in range(2, 1_001):
+        memory.publish(torch.full((NUM_WEIGHTS,), float(version), device=DEVICE), version)
+        while versions.poll():
+            read.append(versions.recv())
+    memory.flush()
+    while read[-1][0] < 1_000:
+        read.append(versions.recv())
+    reader.join()
+    assert reader.exitcode == 0
+    assert all(low == version == high for version, low, high in read)
+
+
+def test_copies_beside_the_work_have_come_after_their_event():
+    gpu.take(DEVICE)
+    stream = gpu.CopyStream(DEVICE)
+    host = gpu.page_locked((4_000_000,), torch.float32, DEVICE)
+    there = torch.zeros(4_000_000, device=DEVICE)
+    back = gpu.page_locked((4_000_000,), torch.float32, DEVICE)
+    for number in range(20):
+        host.fill_(float(number))
+        sent = stream.copy([(there, host)], after=gpu.now(DEVICE))
+        sent.hold_back()
+        gpu.copy(back, there + 1, DEVICE).wait()
+        assert (back == number + 1).all()
+
+
+@pytest.mark.parametrize("core", ["none", "gru", "lstm"])
+def test_a_float32_network_gives_what_it_gives_on_cpu(core):
+    configure(DEVICE, num_threads=1, deterministic=False)
+    space = gym.spaces.Dict({"obs": gym.spaces.Box(0, 255, (72, 128, 3), np.uint8)})
+    spec = ActionSpec.of(gym.spaces.Discrete(5))
+    torch.manual_seed(0)
+    model = inference_model(ModelConfig(core=core), space, spec, "float32", "cpu").double()
+    obs = {"obs": torch.randint(0, 256, (64, 72, 128, 3), dtype=torch.uint8)}
+    first = torch.zeros(64, dtype=torch.bool)
+    state = torch.randn(64, model.state_size)
+    expected = model.step(obs, state.double(), first)
+    there = model.float().to(DEVICE)
+    found = there.step({"obs": obs["obs"].to(DEVICE)}, state.to(DEVICE), first.to(DEVICE))
+    for name in ("params", "value", "state"):
+        torch.testing.assert_close(getattr(found, name).cpu().double(), getattr(expected, name), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("flags", [(), ("--core", "lstm"), ("--async_rl", "false")], ids=["async", "lstm", "sync"])
+def test_a_run_trains(flags, tmp_path):
+    assert "frames" in train(tmp_path, "--device", "cuda", "--train_for_env_steps", "20000", *flags)
