@@ -29,6 +29,8 @@ else:
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "flags.md"
 
+CHECK = "sf-train --check"
+
 _HEAD = """# Every flag
 
 Made by `python scripts/make_flags_page.py` from where the commands define them; `COMMAND --help` says the same.
@@ -60,15 +62,20 @@ def entry_points() -> dict[str, str]:
     return project()["scripts"]
 
 
+def commands() -> list[str]:
+    """Those that have flags of their own."""
+    return [command for name in entry_points() for command in ([name, CHECK] if name == "sf-train" else [name])]
+
+
 def flags_of(command: str) -> tuple[type, str]:
     """The dataclass of a command's flags, which it hands to `sf.cli.parse_flags`, and its description."""
-    module, function = entry_points()[command].split(":")
+    module, function = entry_points()[command.split()[0]].split(":")
 
     def found(kind: type, prog: str, description: str, *_: object, **__: object) -> None:
         raise _Found(kind, description)
 
     try:
-        with mock.patch("sf.cli.parse_flags", found), mock.patch("sys.argv", [command]):
+        with mock.patch("sf.cli.parse_flags", found), mock.patch("sys.argv", command.split()):
             getattr(importlib.import_module(module), function)()
     except _Found as carrier:
         return carrier.args
@@ -78,7 +85,7 @@ def flags_of(command: str) -> tuple[type, str]:
 def page() -> str:
     """The text of docs/flags.md."""
     parts = [_HEAD]
-    for command in entry_points():
+    for command in commands():
         flags, description = flags_of(command)
         is_drawn = "\n" in description
         parts += [

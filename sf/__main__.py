@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 
 def main(**defaults: Any) -> None:
     """Parse flags, train, and end with 0, 130 or 143 after a signal, 1 after a failure, 2 after a user's mistake.
 
+    With `--check` the machine is tested instead, and the end is 1 where something fails.
     defaults: flags that the command line need not name, for a script that trains an environment of its own.
     """
     from sf.main_module import end_if_imported_again  # noqa: PLC0415
 
     end_if_imported_again()
+    if "--check" in sys.argv:
+        from sf.check.command import main as check  # noqa: PLC0415
+
+        check(defaults)
 
     from sf import cli  # noqa: PLC0415
 

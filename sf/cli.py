@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import tyro
 from rich.console import Console
@@ -36,7 +36,10 @@ def parse(
     defaults: flags that go before those of the command line.
     """
     args = list(sys.argv[1:] if argv is None else argv)
-    description = "Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8"
+    description = (
+        "Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8. Whether this "
+        "machine can: sf-train --check"
+    )
     return parse_flags(Config, prog, description, args, starting_config(args, defaults))
 
 
@@ -81,6 +84,19 @@ def parse_bool(text: str) -> bool:
     if text.lower() not in values:
         raise ValueError(f"{text!r} is neither true nor false")
     return values[text.lower()]
+
+
+Switch = Annotated[
+    bool,
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs=(0, 1),
+        metavar="[{true,false}]",
+        instance_from_str=lambda args: parse_bool(args[0]) if args else True,
+        is_instance=lambda value: isinstance(value, bool),
+        str_from_instance=lambda value: [str(value).lower()],
+    ),
+]
+"""A flag that is true where it is named without a value."""
 
 
 def arguments(flags: Mapping[str, Any]) -> list[str]:

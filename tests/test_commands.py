@@ -30,6 +30,7 @@ from sf.run_dir import RunDir
 COMMANDS = {shlex.join(command): command for page in PAGES for command in commands(page)}
 PROGRAMS = make_flags_page.entry_points()
 ROLLOUT = 8
+NO_RUN = {"--help", "--check"}  # flags of sf-train with which it trains nothing
 MY_ENV = "import gymnasium as gym\n\n\ndef MyEnv():\n    return gym.make('CartPole-v1')\n"
 OWN = {  # modules that pages speak of without showing them
     "my_envs": MY_ENV,
@@ -45,7 +46,7 @@ SHOWN = {  # modules that begin with their names
 
 
 def train_commands():
-    return [text for text, (program, *_) in COMMANDS.items() if program == "sf-train" and "--help" not in text]
+    return [text for text, (program, *_) in COMMANDS.items() if program == "sf-train" and not NO_RUN & {*text.split()}]
 
 
 def parsed(words, train_dir):

@@ -14,9 +14,8 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import tyro
 from rich.console import Console
 from rich.table import Table
 
@@ -45,18 +44,6 @@ Any flag of sf-train may be given as well; what is given so is not tuned.
 """
 _WIDTH = 120
 
-_Switch = Annotated[
-    bool,
-    tyro.constructors.PrimitiveConstructorSpec(
-        nargs=(0, 1),
-        metavar="[{true,false}]",
-        instance_from_str=lambda args: cli.parse_bool(args[0]) if args else True,
-        is_instance=lambda value: isinstance(value, bool),
-        str_from_instance=lambda value: [str(value).lower()],
-    ),
-]
-"""True where it is named without a value."""
-
 
 @dataclass(frozen=True)
 class BenchFlags:
@@ -71,7 +58,7 @@ class BenchFlags:
     layers: tuple[Layer, ...] = ("simulation", "sampler", "inference", "training")
     """Those that are measured."""
 
-    autotune: _Switch = False
+    autotune: cli.Switch = False
     """Look for the fastest settings."""
 
     budget_s: float = 120.0

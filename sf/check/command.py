@@ -1,0 +1,113 @@
+"""`sf-train --check`: tries every probe, says a line of each, and ends with 1 where something that matters fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sf import cli, fork_servers, output_file
+from sf.check import isolated
+from sf.check.probe import Needs, Outcome, Probe
+from sf.check.table import PROBES
+from sf.config import Config
+
+_DESCRIPTION = """\
+Test, within a minute, what training relies on here: versions, shared memory, pipes, disk, Doom, Atari, and each GPU.
+Each line begins with ok, FAILS, note (worth knowing, and no obstacle) or skipped. Ends with 1 where something FAILS.
+
+  sf-train --check
+  sf-train --check --num_workers 36 --train_dir /scratch/me
+"""
+_COUNT = Probe("GPUs", "sf.check.gpu:count", "", with_torch=True, limit_s=90.0)
+
+
+@dataclass(frozen=True)
+class CheckFlags:
+    """What is tested, and where the result goes."""
+
+    check: cli.Switch = False
+    """Test this machine instead of training on it."""
+
+    json: Path | None = None
+    """Also write everything to this file."""
+
+    config: Config = field(default_factory=Config)
+
+
+def main(defaults: Mapping[str, Any] | None = None) -> None:
+    args = sys.argv[1:]
+    start = CheckFlags(config=cli.starting_config(args, defaults))
+    flags = cli.parse_flags(CheckFlags, "sf-train --check", _DESCRIPTION, args, start)
+    with cli.exit_status():
+        if not flags.check:
+            raise ValueError("check is false: leave it out to train")
+        if flags.json is not None:
+            output_file.require_writable("json", flags.json)
+        fork_servers.start_for_training()
+        outcomes = []
+        for outcome in check(PROBES, needs_of(flags.config)):
+            outcomes.append(outcome)
+            print(line(outcome), flush=True)
+        failed = [outcome.name for outcome in outcomes if outcome.status == "FAILS"]
+        print(f"\n{len(failed)} of {len(outcomes)} fail: {', '.join(failed)}" if failed else "\nReady to train.")
+        if flags.json is not None:
+            record = {"command": shlex.join(["sf-train", *args]), "probes": [asdict(outcome) for outcome in outcomes]}
+            output_file.write("json", flags.json, (json.dumps(record, indent=2) + "\n").encode())
+    sys.stdout.flush()
+    # At an orderly end Python would wait for a child that a broken driver never lets go.
+    os._exit(1 if failed else 0)
+
+
+def needs_of(config: Config) -> Needs:
+    sampler = config.sampler
+    num_workers = len(os.sched_getaffinity(0)) if sampler.num_workers == "auto" else sampler.num_workers
+    num_policies = config.population.num_policies
+    return Needs(
+        train_dir=config.run.train_dir,
+        device=config.run.device,
+        num_workers=num_workers,
+        num_policies=num_policies,
+        num_policy_workers=num_policies * sampler.policy_workers_per_policy,
+        num_slots=num_workers * sampler.num_envs_per_worker + sampler.extra_slots,
+    )
+
+
+def check(probes: Sequence[Probe], needs: Needs) -> Iterator[Outcome]:
+    """The outcomes, each as soon as it is known; of several GPUs one each, which are tried at once."""
+    devices = _gpus(needs)
+    for probe in probes:
+        if not probe.on_gpu:
+            yield from _outcomes(probe, {probe.name: needs})
+        elif not devices:
+            yield Outcome(probe.name, "skipped", "no GPU")
+        else:
+            names = {probe.name if len(devices) == 1 else f"{probe.name} ({device})": device for device in devices}
+            yield from _outcomes(probe, names)
+
+
+def line(outcome: Outcome) -> str:
+    advice = f"\n{'':9}-> {outcome.advice}" if outcome.advice else ""
+    return f"{outcome.status:9}{outcome.name}: {outcome.text}{advice}"
+
+
+def _gpus(needs: Needs) -> list[str]:
+    (counted,) = _outcomes(_COUNT, {_COUNT.name: needs})
+    return [f"cuda:{idx}" for idx in range(int(counted.text))] if counted.status == "ok" else []
+
+
+def _outcomes(probe: Probe, arguments: Mapping[str, Needs | str]) -> Iterator[Outcome]:
+    """By name: what the probe is called with."""
+    try:
+        calls = [isolated.call(name, probe, argument) for name, argument in arguments.items()]
+    except (OSError, EOFError) as error:
+        said = f"no process can be started for it ({type(error).__name__}: {error})"
+        yield Outcome(probe.name, "FAILS" if probe.matters else "note", said, probe.advice)
+        return
+    for call in calls:
+        yield call.outcome()

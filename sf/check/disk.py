@@ -1,0 +1,69 @@
+"""Where a run is written, and where ViZDoom keeps its shared memory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sf.check.probe import Needs, ProbeError
+from sf.run_dir import write_atomically
+
+_SHM = Path("/dev/shm")
+_ENOUGH_ON_DISK = 1 << 30
+_ENGINE_BYTES = 128 << 10  # of /dev/shm, a Doom engine
+
+
+def writing(needs: Needs) -> str:
+    """A file is replaced at once, as checkpoints and summaries are."""
+    with _folder(needs.train_dir) as folder:
+        path = folder / "checkpoint"
+        for text in (b"old", b"new"):
+            write_atomically(path, text)
+            if path.read_bytes() != text:
+                raise ProbeError(f"{folder.parent} gives back other bytes than were written")
+        free = shutil.disk_usage(folder).free
+        if free < _ENOUGH_ON_DISK:
+            raise ProbeError(f"{folder.parent} has {free / 2**30:.1f} GiB left")
+        return f"{folder.parent}: files are replaced whole, {free / 2**30:.0f} GiB are free"
+
+
+def locking(needs: Needs) -> str:
+    """Whoever asks second for the lock of a file is refused (flock)."""
+    with _folder(needs.train_dir) as folder:
+        path = folder / "lock"
+        with path.open("w") as first, path.open("w") as second:
+            fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return "the second who asks for a lock is refused"
+            raise ProbeError(f"two had the lock of one file in {folder.parent}")
+
+
+def shm(needs: Needs) -> str:
+    """Of ViZDoom alone: the trainer's own memory has no name."""
+    usage = shutil.disk_usage(_SHM)
+    wanted = _ENGINE_BYTES * needs.num_workers
+    if usage.free < wanted:
+        raise ProbeError(f"{usage.free >> 10} KiB are free, a Doom engine in each worker takes {wanted >> 10}")
+    with tempfile.TemporaryFile(dir=_SHM) as file:
+        file.write(bytes(min(wanted, 1 << 20)))
+        file.flush()
+    return f"{usage.free / 2**20:,.0f} of {usage.total / 2**20:,.0f} MiB are free"
+
+
+@contextmanager
+def _folder(train_dir: str) -> Iterator[Path]:
+    """A folder for a moment: in train_dir, or where that would be made."""
+    place = Path(train_dir).absolute()
+    while not place.exists():
+        place = place.parent
+    if not os.access(place, os.W_OK):
+        raise ProbeError(f"{place} cannot be written")
+    with tempfile.TemporaryDirectory(prefix=".sf-check-", dir=place) as folder:
+        yield Path(folder)

@@ -1,0 +1,87 @@
+"""GPU memory that two processes see, as the learner shares weights with its policy workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.multiprocessing  # registers how a tensor in GPU memory is passed to another process
+
+from sf.check.probe import ProbeError
+
+_NUMBERS = 1 << 20
+_ANSWER_WITHIN_S = 15.0
+
+
+def shared(device: str, first: Connection, second: Connection) -> str:
+    """Two others map memory of this process, one after the death of the other; both see what is written later.
+
+    [2, N] float32: row 0 is written here, row 1 by whoever has mapped it.
+    """
+    torch.cuda.set_device(device)
+    memory = torch.zeros(2, _NUMBERS, device=device)
+    victim = _share(memory, first)
+    _exchange(memory, first, 1.0)
+    _exchange(memory, first, 2.0)
+    os.kill(victim, signal.SIGKILL)
+    _require_end(first)
+    _share(memory, second)
+    _exchange(memory, second, 3.0)
+    return "another process maps it, both see what is written later, and it outlives a reader that is killed"
+
+
+def map_and_answer(owner: Connection) -> str:
+    """A partner: maps what it is sent; for each message, tells what it reads, and writes the negative of it."""
+    with suppress(EOFError, OSError):
+        memory = owner.recv()
+        owner.send(os.getpid())
+        while True:
+            owner.recv()
+            lowest, highest = memory[0].min(), memory[0].max()
+            memory[1].copy_(-memory[0])
+            memory[1, :1].cpu()  # waits for the device
+            owner.send((float(lowest), float(highest)))
+    return ""
+
+
+def _share(memory: torch.Tensor, reader: Connection) -> int:
+    """The process id of the reader."""
+    reader.send(memory)
+    for path in Path("/dev/shm").glob(f"torch_{os.getpid()}_*"):  # counters, as the learner forgets them
+        path.unlink(missing_ok=True)
+    return _answer(reader)
+
+
+def _exchange(memory: torch.Tensor, reader: Connection, number: float) -> None:
+    memory[0].fill_(number)
+    memory[0, :1].cpu()  # waits for the device
+    reader.send("look")
+    seen = _answer(reader)
+    if seen != (number, number):
+        raise ProbeError(f"the owner wrote {number:g}, and the other process read from {seen[0]:g} to {seen[1]:g}")
+    written = (float(memory[1].min()), float(memory[1].max()))
+    if written != (-number, -number):
+        raise ProbeError(f"the other process wrote {-number:g}, and the owner read from {written[0]:g}, {written[1]:g}")
+
+
+def _answer(reader: Connection) -> Any:
+    if not reader.poll(_ANSWER_WITHIN_S):
+        raise ProbeError(f"the process that maps it gave no answer within {_ANSWER_WITHIN_S:g} s")
+    try:
+        return reader.recv()
+    except (EOFError, OSError):
+        raise ProbeError("the process that maps it died") from None
+
+
+def _require_end(reader: Connection) -> None:
+    if reader.poll(_ANSWER_WITHIN_S):
+        with suppress(EOFError, OSError):
+            reader.recv()
+            raise ProbeError("a process that was killed still answers")
+        return
+    raise ProbeError(f"a process that was killed was not gone within {_ANSWER_WITHIN_S:g} s")

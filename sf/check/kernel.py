@@ -1,0 +1,148 @@
+"""What the trainer asks of Linux and of the C library: shared memory, descriptors, pipes, signals, cores."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import resource
+import select
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from sf.check.probe import Needs, ProbeError
+from sf.memory import Field, SharedArrays, available_memory
+from sf.processes import die_with_creator
+from sf.queues import IndexQueue
+
+_SHARED_BYTES = 64 << 20
+_ENOUGH_MEMORY = 2 << 30
+_DEATH_WITHIN_MS = 5000.0
+_CGROUP = Path("/sys/fs/cgroup")
+_PIPE_LIMITS = Path("/proc/sys/fs")
+
+
+def shared_memory(needs: Needs) -> str:
+    """A memfd of some size: another process that maps it anew sees what is written, and the other way round."""
+    arrays = SharedArrays([Field("bytes", (_SHARED_BYTES,), np.uint8)])
+    ours = arrays["bytes"]
+    ours[-1] = 1
+    child = os.fork()
+    if child == 0:
+        theirs = SharedArrays([Field("bytes", (_SHARED_BYTES,), np.uint8)], os.dup(arrays._fd))["bytes"]
+        seen = int(theirs[-1])
+        theirs[0] = 2
+        os._exit(seen)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if (status, int(ours[0])) != (1, 2):
+        raise ProbeError(f"a child saw {status} instead of 1, its parent {ours[0]} instead of 2")
+    return f"{_SHARED_BYTES >> 20} MiB without a name, the same in two processes"
+
+
+def free_memory(needs: Needs) -> str:
+    free = available_memory()
+    if free < _ENOUGH_MEMORY:
+        raise ProbeError(f"{free / 2**30:.1f} GiB are free")
+    return f"{free / 2**30:.1f} GiB are free"
+
+
+def descriptors(needs: Needs) -> str:
+    wanted = 64 + 8 * needs.num_workers + 16 * needs.num_policy_workers  # as sf.plan asks for
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        raise ProbeError(f"{needs.num_workers} workers need about {wanted}, and the hard limit is {hard}")
+    limits = " and ".join("endless" if limit == resource.RLIM_INFINITY else str(limit) for limit in (soft, hard))
+    return f"{needs.num_workers} workers need about {wanted}; soft and hard limit are {limits}"
+
+
+def pipes(needs: Needs) -> str:
+    """The queues of a run, with the room that they ask for."""
+    capacities = [2 * needs.num_slots] * needs.num_policies
+    capacities += [2 * math.ceil(needs.num_slots / needs.num_workers)] * needs.num_workers
+    capacities += [1024] * (needs.num_workers + needs.num_policy_workers)
+    limits = ", ".join(f"{name} {_number(_PIPE_LIMITS / name)}" for name in ("pipe-max-size", "pipe-user-pages-soft"))
+    try:
+        queues = [IndexQueue(capacity) for capacity in capacities]
+    except (OSError, ValueError) as error:
+        raise ProbeError(
+            f"{len(capacities)} pipes for a run of {needs.num_workers} workers: {error} ({limits})"
+        ) from None
+    for queue, capacity in zip(queues, capacities, strict=True):
+        queue.put_many(range(capacity))
+        if queue.get_many(1) != [0]:
+            raise ProbeError("a pipe gave back what was not put in first")
+    return f"{len(capacities)}, the largest for {max(capacities)} messages ({limits})"
+
+
+def death_signal(needs: Needs) -> str:
+    """A process that asks for it is killed with its parent (PR_SET_PDEATHSIG): nothing outlives a run."""
+    alive, grandchild_end = os.pipe()
+    ready, ready_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        if os.fork() == 0:
+            os.close(alive)
+            die_with_creator()
+            os.write(ready_end, str(os.getpid()).encode())
+            signal.pause()
+            os._exit(0)
+        signal.pause()
+        os._exit(0)
+    os.close(grandchild_end)  # now only the two hold it: it ends when both are gone
+    grandchild = int(os.read(ready, 20))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    poll = select.poll()
+    poll.register(alive, select.POLLIN)
+    if not poll.poll(_DEATH_WITHIN_MS):
+        with suppress(ProcessLookupError):
+            os.kill(grandchild, signal.SIGKILL)
+        raise ProbeError("a process outlived its parent, though it had asked the kernel to be killed with it")
+    return "a process dies with its parent"
+
+
+def pinning(needs: Needs) -> str:
+    cores = sorted(os.sched_getaffinity(0))
+    for core in (cores[0], cores[-1]):
+        os.sched_setaffinity(0, {core})
+        if os.sched_getaffinity(0) != {core}:
+            raise ProbeError(f"a process that asked for core {core} may run on {sorted(os.sched_getaffinity(0))}")
+    return f"a process can be bound to each of {len(cores)} cores"
+
+
+def cpu_quota(needs: Needs) -> str:
+    """A cgroup may grant less time than it shows cores."""
+    cores = len(os.sched_getaffinity(0))
+    granted = _cores_granted()
+    if granted is not None and granted < cores:
+        raise ProbeError(f"{cores} cores are there, and the time of {granted:g} is granted")
+    return f"all the time of {cores} cores"
+
+
+def kept_memory(needs: Needs) -> str:
+    """mallopt: freed memory is used again instead of being given back (sf/torch_runtime.py)."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None or not mallopt(-3, 1 << 30):
+        raise ProbeError("the C library has no mallopt that obeys")
+    return "the C library keeps what is freed"
+
+
+def _cores_granted() -> float | None:
+    """By the cgroup, of version 2 or 1; None where it sets no bound."""
+    with suppress(OSError, ValueError):
+        quota, period = (_CGROUP / "cpu.max").read_text().split()
+        return int(quota) / int(period)
+    with suppress(OSError, ValueError):
+        quota_us = int((_CGROUP / "cpu" / "cpu.cfs_quota_us").read_text())
+        return quota_us / int((_CGROUP / "cpu" / "cpu.cfs_period_us").read_text()) if quota_us > 0 else None
+    return None
+
+
+def _number(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return "unknown"

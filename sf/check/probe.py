@@ -1,0 +1,55 @@
+"""What a probe is, what it is told, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["ok", "FAILS", "note", "skipped"]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a run with the flags of the command line would ask of the machine."""
+
+    train_dir: str
+    device: str  # auto, cpu or cuda
+    num_workers: int
+    num_policies: int
+    num_policy_workers: int  # of all policies
+    num_slots: int  # of one agent an environment
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A row of the table.
+
+    function: "module:function", imported only in the process of its own that calls it: whoever reads the table imports
+        no torch. It takes `Needs`, or with `on_gpu` the device and a pipe to each
+        partner; it returns what is to be said, and raises ProbeError, or anything else, where something is wrong.
+    advice: what to do then; one sentence, or a few.
+    matters: training depends on it. Else a failure is only worth a note.
+    partners: "module:function" of processes beside it, each of which gets its end of the pipe.
+    """
+
+    name: str
+    function: str
+    advice: str
+    matters: bool = True
+    on_gpu: bool = False
+    with_torch: bool = False
+    partners: tuple[str, ...] = ()
+    limit_s: float = 30.0
+
+
+class ProbeError(Exception):
+    """Says what was expected and what came instead."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    name: str
+    status: Status
+    text: str  # what was found
+    advice: str = ""  # what to do about it, where something is wrong
+    seconds: float = 0.0

@@ -1,0 +1,82 @@
+"""Versions, and programs that are worth having."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from sf.check.probe import Needs, ProbeError
+
+_SHOWN = ("torch", "numpy", "gymnasium", "vizdoom", "ale-py")
+_DRIVER = Path("/proc/driver/nvidia/version")
+
+
+def versions(needs: Needs) -> str:
+    """Whether what is installed is what this package asks for, and can be imported."""
+    torch = importlib.import_module("torch")
+    wrong = [line for requirement in _requirements() if (line := _complaint(requirement))]
+    if wrong:
+        raise ProbeError("; ".join(wrong))
+    for module in ("gymnasium", "vizdoom", "ale_py"):
+        importlib.import_module(module)
+    build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "a build without CUDA"
+    shown = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _SHOWN)
+    return f"Python {platform.python_version()}, {shown}; torch is for {build}; {_driver()}"
+
+
+def compiler(needs: Needs) -> str:
+    """torch.compile writes C++ for the CPU, and Triton's code for a GPU, which needs a C compiler as well."""
+    found = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    has_triton = importlib.util.find_spec("triton") is not None
+    if found is None:
+        raise ProbeError("there is no C compiler (cc, gcc or clang)")
+    return f"{found}, {'with' if has_triton else 'without'} Triton"
+
+
+def mps(device: str) -> str:
+    """CUDA's Multi-Process Service: whether its daemon runs."""
+    names = [_text(path) for path in Path("/proc").glob("[0-9]*/comm")]
+    pipe = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control"  # of a container, the host's
+    if not pipe.exists() and not any(name.startswith("nvidia-cuda-mps") for name in names):
+        raise ProbeError("not running: the processes of a run share the GPU by time slices")
+    return "running: kernels of several processes run side by side"
+
+
+def _requirements() -> list[Requirement]:
+    """Of the package without extras, none where it is not installed."""
+    try:
+        lines = importlib.metadata.requires("sf-appo") or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    requirements = [Requirement(line) for line in lines]
+    return [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
+
+
+def _complaint(requirement: Requirement) -> str | None:
+    try:
+        found = importlib.metadata.version(requirement.name)
+    except importlib.metadata.PackageNotFoundError:
+        return f"{requirement.name} is missing"
+    if requirement.specifier.contains(found, prereleases=True):
+        return None
+    return f"{requirement.name} is {found}, and {requirement.specifier} is asked for"
+
+
+def _driver() -> str:
+    words = _text(_DRIVER).partition("\n")[0].split()
+    version = next((word for word in words if word[0].isdigit() and "." in word), None)
+    return f"NVIDIA driver {version}" if version else "no NVIDIA driver"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,173 @@
+"""The probes of the machine: each passes here, and notices what may be missing elsewhere."""
+
+import errno
+import fcntl
+import os
+import shutil
+from collections import namedtuple
+from types import SimpleNamespace
+
+import pytest
+from packaging.requirements import Requirement
+
+from sf.check import disk, gpu, kernel, simulators, software
+from sf.check.command import needs_of
+from sf.check.probe import ProbeError
+from sf.config import Config
+
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def needs(tmp_path):
+    return needs_of(Config().replace(train_dir=str(tmp_path / "runs"), num_workers=2))
+
+
+@pytest.mark.parametrize(
+    "probe",
+    [
+        kernel.shared_memory,
+        kernel.descriptors,
+        kernel.pipes,
+        kernel.death_signal,
+        disk.writing,
+        disk.locking,
+        disk.shm,
+    ],
+    ids=lambda probe: probe.__name__,
+)
+def test_it_passes_here_and_leaves_nothing(probe, needs, tmp_path):
+    descriptors = len(os.listdir("/proc/self/fd"))
+    assert probe(needs)
+    assert not list(tmp_path.iterdir())
+    assert len(os.listdir("/proc/self/fd")) <= descriptors + 4  # of the probe of the death signal, whose process ends
+
+
+def test_too_few_descriptors_are_noticed(needs, monkeypatch):
+    monkeypatch.setattr(kernel.resource, "getrlimit", lambda which: (64, 64))
+    with pytest.raises(ProbeError, match="2 workers need about 96, and the hard limit is 64"):
+        kernel.descriptors(needs)
+
+
+def test_pipes_that_are_not_granted_are_noticed(needs, monkeypatch):
+    def refuse(capacity):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(kernel, "IndexQueue", refuse)
+    with pytest.raises(ProbeError, match=r"Operation not permitted.*pipe-user-pages-soft"):
+        kernel.pipes(needs)
+
+
+def test_a_kernel_that_lets_children_outlive_their_parent_is_noticed(needs, monkeypatch):
+    monkeypatch.setattr(kernel, "die_with_creator", lambda: None)
+    monkeypatch.setattr(kernel, "_DEATH_WITHIN_MS", 50.0)
+    with pytest.raises(ProbeError, match="outlived its parent"):
+        kernel.death_signal(needs)
+
+
+@pytest.mark.parametrize(
+    ("files", "granted"),
+    [
+        ({"cpu.max": "150000 100000"}, 1.5),
+        ({"cpu.max": "max 100000"}, None),
+        ({"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000"}, 0.5),
+        ({"cpu/cpu.cfs_quota_us": "-1"}, None),
+        ({}, None),
+    ],
+)
+def test_the_time_that_a_cgroup_grants_is_read_from_either_version(files, granted, tmp_path, needs, monkeypatch):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(kernel, "_CGROUP", tmp_path)
+    monkeypatch.setattr(kernel.os, "sched_getaffinity", lambda pid: {0, 1, 2})
+    if granted is None:
+        assert kernel.cpu_quota(needs) == "all the time of 3 cores"
+    else:
+        with pytest.raises(ProbeError, match=f"3 cores are there, and the time of {granted:g} is granted"):
+            kernel.cpu_quota(needs)
+
+
+def test_a_core_that_is_not_granted_is_noticed(needs, monkeypatch):
+    monkeypatch.setattr(kernel.os, "sched_setaffinity", lambda pid, cores: None)
+    monkeypatch.setattr(kernel.os, "sched_getaffinity", lambda pid: {0, 1})
+    with pytest.raises(ProbeError, match=r"asked for core 0 may run on \[0, 1\]"):
+        kernel.pinning(needs)
+
+
+def test_too_little_memory_is_noticed(needs, monkeypatch):
+    monkeypatch.setattr(kernel, "available_memory", lambda: 1 << 30)
+    with pytest.raises(ProbeError, match=r"1\.0 GiB are free"):
+        kernel.free_memory(needs)
+
+
+def test_a_c_library_without_mallopt_is_noticed(needs, monkeypatch):
+    monkeypatch.setattr(kernel.ctypes, "CDLL", lambda name: SimpleNamespace())
+    with pytest.raises(ProbeError, match="no mallopt"):
+        kernel.kept_memory(needs)
+
+
+def test_a_full_disk_and_a_full_shm_are_noticed(needs, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(1 << 40, 1 << 40, 1000))
+    with pytest.raises(ProbeError, match="GiB left"):
+        disk.writing(needs)
+    with pytest.raises(ProbeError, match="0 KiB are free, a Doom engine in each worker takes 256"):
+        disk.shm(needs)
+
+
+def test_a_file_system_on_which_two_get_one_lock_is_noticed(needs, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", lambda file, how: None)
+    with pytest.raises(ProbeError, match="two had the lock"):
+        disk.locking(needs)
+
+
+def test_a_folder_that_cannot_be_written_is_noticed(needs, tmp_path, monkeypatch):
+    monkeypatch.setattr(disk.os, "access", lambda path, how: False)
+    with pytest.raises(ProbeError, match=f"{tmp_path} cannot be written"):
+        disk.writing(needs)
+
+
+def test_a_frame_of_one_colour_is_noticed(monkeypatch):
+    group = simulators.envs.make_group("toy_identity", 1, simulators.envs.EnvOptions(), seed=0, first_env_idx=0)
+    group.close()
+    black = simulators.np.zeros((1, 4, 4, 3), simulators.np.uint8)
+    monkeypatch.setattr(simulators, "obs_arrays", lambda space, num: {"obs": black})
+    monkeypatch.setattr(type(group), "reset", lambda self, obs: None)
+    monkeypatch.setattr(type(group), "step", lambda self, discrete, continuous, obs, result: [])
+    with pytest.raises(ProbeError, match="a frame of one colour"):
+        simulators._play("toy_identity")
+
+
+def test_versions_that_are_not_asked_for_are_named():
+    assert software._complaint(Requirement("numpy>=1")) is None
+    assert "numpy is " in software._complaint(Requirement("numpy<1"))
+    assert software._complaint(Requirement("no-such-package>=1")) == "no-such-package is missing"
+    names = {requirement.name for requirement in software._requirements()}
+    assert {"torch", "vizdoom"} <= names
+    assert "pytest" not in names
+
+
+def test_a_driver_and_mps_are_recognised(tmp_path, needs, monkeypatch):
+    path = tmp_path / "version"
+    path.write_text(
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\nGCC version: 13\n"
+    )
+    monkeypatch.setattr(software, "_DRIVER", path)
+    assert software._driver() == "NVIDIA driver 580.65.06"
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    with pytest.raises(ProbeError, match="time slices"):
+        software.mps("cuda:0")
+    (tmp_path / "control").touch()
+    assert "running" in software.mps("cuda:0")
+
+
+def test_a_machine_without_a_compiler_is_noticed(needs, monkeypatch):
+    monkeypatch.setattr(software.shutil, "which", lambda name: None)
+    with pytest.raises(ProbeError, match="no C compiler"):
+        software.compiler(needs)
+
+
+def test_a_cpu_without_bfloat16_is_noticed(needs, monkeypatch):
+    monkeypatch.setattr(gpu, "resolve_bfloat16", lambda precision, device: False)
+    with pytest.raises(ProbeError, match="float32"):
+        gpu.bfloat16_on_cpu(needs)
