@@ -69,7 +69,7 @@ def commands() -> list[str]:
 
 def flags_of(command: str) -> tuple[type, str]:
     """The dataclass of a command's flags, which it hands to `sf.cli.parse_flags`, and its description."""
-    module, function = entry_points()[command.split()[0]].split(":")
+    module, function = entry_points()[command.partition(" ")[0]].split(":")
 
     def found(kind: type, prog: str, description: str, *_: object, **__: object) -> None:
         raise _Found(kind, description)

@@ -1,0 +1,59 @@
+"""Does it run? The check, the tests for a GPU, and a run of each kind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from gpu.step import Context, Findings, Lines
+from gpu.training import train
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+_MARK = "mark.gpu"  # in the source of a test
+
+_KINDS: dict[str, tuple[float, dict[str, Any]]] = {  # seconds, flags; those that should rise are named below
+    "CartPole": (45, {"env": "CartPole-v1"}),
+    "doom_basic": (90, {"env": "doom_basic"}),
+    "lstm": (45, {"env": "toy_memory", "core": "lstm"}),
+    "two_policies": (45, {"env": "CartPole-v1", "num_policies": 2}),
+    "self_play": (45, {"env": "toy_match_pennies"}),
+    "synchronous": (45, {"env": "CartPole-v1", "async_rl": False, "num_workers": 4}),
+}
+_SHOULD_RISE = ("CartPole", "doom_basic", "lstm", "two_policies", "synchronous")
+
+
+def check(context: Context) -> Findings:
+    """sf-train --check."""
+    path = context.folder / "check.json"
+    words = ["--check", "--json", str(path), "--train_dir", str(context.folder), "--device", context.device]
+    done = subprocess.run([sys.executable, "-m", "sf", *words], capture_output=True, text=True, check=False)
+    data = json.loads(path.read_text()) if path.exists() else None
+    lines = [line for line in done.stdout.splitlines() if line and not line.startswith("ok ")]  # what is worth reading
+    return Findings(done.returncode == 0, [*lines, *done.stderr.splitlines()[-3:]], data)
+
+
+def tests(context: Context) -> Findings:
+    """The tests marked `gpu`."""
+    files = [str(path) for path in sorted((REPOSITORY / "tests").rglob("test_*.py")) if _MARK in path.read_text()]
+    if not files:
+        return Findings(False, ["no test is marked gpu"])
+    command = [sys.executable, "-m", "pytest", "-m", "gpu", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    return Findings(done.returncode == 0, (done.stdout + done.stderr).strip().splitlines()[-5:], done.stdout)
+
+
+def runs(context: Context) -> Findings:
+    """A run of each kind: it ends well, and returns rise."""
+    lines, data, is_ok = Lines(), {}, True
+    for name, (seconds, flags) in _KINDS.items():
+        run = train(context, name, seconds, {"summaries_every_sec": 2, "restart_behavior": "overwrite", **flags})
+        data[name] = run.as_data()
+        has_risen = len(run.returns) > 1 and max(run.returns[1:]) > run.returns[0]
+        should_rise = name in _SHOULD_RISE and not context.is_rehearsal
+        is_ok &= run.is_ok and (has_risen or not should_rise)
+        wrong = " RETURNS DO NOT RISE:" if run.is_ok and should_rise and not has_risen else ""
+        lines.add(f"{name}:{wrong} {run.as_text()}")
+    return Findings(is_ok, lines.lines, data)

@@ -1,0 +1,55 @@
+"""What a step of the campaign is told, and what it finds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Context:
+    """folder: of the step, for its runs and logs; what an unfinished step left there is still in it."""
+
+    folder: Path
+    device: str  # cuda, or cpu in a rehearsal
+    is_rehearsal: bool  # as small as it can be
+
+    def seconds(self, seconds: float) -> float:
+        """How long to do something."""
+        return 2.0 if self.is_rehearsal else seconds
+
+    @property
+    def num_cores(self) -> int:
+        return 2 if self.is_rehearsal else len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True)
+class Findings:
+    """lines: what a reader should know, one sentence or row each. is_finished: false where the step wants to go on."""
+
+    is_ok: bool
+    lines: Sequence[str]
+    data: Any = None  # for JSON
+    is_finished: bool = True
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    run: Callable[[Context], Findings]
+    what: str
+    limit_s: float = 570.0
+
+
+@dataclass
+class Lines:
+    """Collects what a step says, and prints it as it goes."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, line: str) -> None:
+        print(line, flush=True)
+        self.lines.append(line)

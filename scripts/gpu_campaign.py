@@ -1,0 +1,139 @@
+"""The first hour on a machine with a GPU: does it run, does it survive, how fast is it, does it learn?
+
+    python scripts/gpu_campaign.py --out gpu_results
+    python scripts/gpu_campaign.py --out gpu_results --steps check runs survival
+    python scripts/gpu_campaign.py --out gpu_results --summary
+    python scripts/gpu_campaign.py --rehearse
+
+Each step runs unattended in a process of its own, in under ten minutes, and writes STEP.json and STEP.txt; one that
+fails, or hangs and is killed, does not stop the next. A step that is there already is skipped, unless --again names it
+anew; one that did not come to its end goes on. At the end there is a table of what was learned. --rehearse does all of
+it on the CPU, as small as it can be, in about three minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from gpu.step import Context, Findings, Step
+from gpu.steps import STEPS
+from process_session import run_bounded
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from sf.system_info import system_info
+
+
+def main() -> None:
+    names = [step.name for step in STEPS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="folder of the results")
+    parser.add_argument("--steps", nargs="+", default=names, choices=names, metavar="STEP", help=", ".join(names))
+    parser.add_argument("--again", action="store_true", help="do steps anew whose results are there")
+    parser.add_argument("--summary", action="store_true", help="only print the table of what is there")
+    parser.add_argument("--rehearse", action="store_true", help="on the CPU, as small as it can be")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin no step after so many")
+    parser.add_argument("--in_process", choices=names, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.out is None and not args.rehearse:
+        parser.error("--out: name a folder for the results")
+    with tempfile.TemporaryDirectory() as temporary:
+        out = (args.out or Path(temporary)).resolve()
+        device = "cpu" if args.rehearse else args.device
+        steps = [step for step in STEPS if step.name in args.steps]
+        if args.in_process:
+            (step,) = (step for step in STEPS if step.name == args.in_process)
+            perform(step, out, device, args.rehearse)
+        elif not args.summary:
+            out.mkdir(parents=True, exist_ok=True)
+            (out / "machine.json").write_text(json.dumps(system_info(), indent=2) + "\n")
+            words = ["--device", device, *(["--rehearse"] if args.rehearse else [])]
+            begin_until = time.monotonic() + 60 * args.minutes
+            for step in steps:
+                if time.monotonic() < begin_until and (args.again or not is_finished(out, step)):
+                    supervise(step, out, words, anew=args.again)
+        if not args.in_process:
+            print_summary(out)
+            sys.exit(any(not result["is_ok"] for result in results(out).values()))
+
+
+def supervise(step: Step, out: Path, words: list[str], anew: bool) -> None:
+    """Perform a step in a process of its own, and end that with all that it started when its time is up."""
+    folder = out / step.name
+    if anew:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(exist_ok=True)
+    _result(out, step).unlink(missing_ok=True)
+    print(f"{step.name}: {step.what} ...", flush=True)
+    log = folder / "log.txt"
+    command = [sys.executable, str(Path(__file__).resolve()), "--in_process", step.name, "--out", str(out), *words]
+    started, stopped, left = run_bounded(command, log, step.limit_s)
+    if not _result(out, step).exists():
+        tail = log.read_text(errors="replace").strip().splitlines()[-12:]
+        why = "its time was up" if stopped - started >= step.limit_s else "its process died"
+        write(out, step, Findings(False, [f"no result: {why}", *tail], is_finished=False), stopped - started)
+    if left:
+        print(f"{step.name}: {left} processes were left, and killed", flush=True)
+    print(_result(out, step).with_suffix(".txt").read_text(), flush=True)
+
+
+def perform(step: Step, out: Path, device: str, is_rehearsal: bool) -> None:
+    began = time.monotonic()
+    try:
+        findings = step.run(Context(out / step.name, device, is_rehearsal))
+    except Exception as error:
+        traceback.print_exc()
+        findings = Findings(False, [f"{type(error).__name__}: {error}"], traceback.format_exc())
+    write(out, step, findings, time.monotonic() - began)
+
+
+def write(out: Path, step: Step, findings: Findings, seconds: float) -> None:
+    record = {"step": step.name, "seconds": round(seconds, 1), **dataclasses.asdict(findings)}
+    path = _result(out, step)
+    path.with_suffix(".txt").write_text("".join(f"  {line}\n" for line in findings.lines))
+    path.write_text(json.dumps(record, indent=1, default=str) + "\n")
+
+
+def is_finished(out: Path, step: Step) -> bool:
+    return results(out).get(step.name, {"is_finished": False})["is_finished"]
+
+
+def results(out: Path) -> dict[str, dict[str, Any]]:
+    """By step, of those that are there."""
+    paths = {step.name: _result(out, step) for step in STEPS}
+    return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
+
+
+def print_summary(out: Path) -> None:
+    table = Table("step", "", "s", "what was found", box=box.MARKDOWN, show_lines=True)
+    for name, result in results(out).items():
+        state = "ok" if result["is_ok"] else "FAILS" if result["is_finished"] else "goes on"
+        table.add_row(name, state, f"{result['seconds']:.0f}", "\n".join(result["lines"]))
+    console = Console(width=160, soft_wrap=False)
+    machine = out / "machine.json"
+    if machine.exists():
+        facts = json.loads(machine.read_text())
+        console.print(
+            f"{facts['gpus'] or 'no GPU'}, {facts['usable_cores']} cores of {facts['cpu']}, {facts['versions']}"
+        )
+        console.print(f"commit {facts['commit']}")
+    console.print(table, highlight=False, markup=False)
+
+
+def _result(out: Path, step: Step) -> Path:
+    return out / f"{step.name}.json"
+
+
+if __name__ == "__main__":
+    main()

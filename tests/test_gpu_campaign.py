@@ -1,0 +1,177 @@
+"""The campaign for a machine with a GPU: a step of it, as small as it can be, and what leads through them all."""
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import gpu_campaign
+import pytest
+from gpu import learning, monitor, running, speed
+from gpu.monitor import GpuMonitor, used_mib
+from gpu.step import Context, Findings, Step
+from gpu.steps import STEPS
+from gpu.training import Trained
+from pages import ROOT
+
+CAMPAIGN = ROOT / "scripts" / "gpu_campaign.py"
+
+
+def campaign(*words):
+    return subprocess.run([sys.executable, CAMPAIGN, *words], capture_output=True, text=True, timeout=110, check=False)
+
+
+def test_a_step_writes_what_it_found_and_is_not_done_twice(tmp_path):
+    words = ["--rehearse", "--out", str(tmp_path / "out"), "--steps", "weights"]
+    first = campaign(*words)
+    assert first.returncode == 0, first.stdout + first.stderr
+    result = json.loads((tmp_path / "out" / "weights.json").read_text())
+    assert (result["is_ok"], result["is_finished"], result["data"]["wrong"]) == (True, True, [])
+    assert 50 in result["data"]["compared"]
+    assert "0 wrong" in (tmp_path / "out" / "weights.txt").read_text()
+    second = campaign(*words)
+    assert "weights read are the weights published ..." in first.stdout
+    assert "weights read are the weights published ..." not in second.stdout
+    assert "| weights" in second.stdout
+    assert second.returncode == 0
+
+
+@pytest.fixture
+def context(tmp_path):
+    return Context(tmp_path, "cpu", is_rehearsal=False)
+
+
+def raises(context):
+    raise RuntimeError("the GPU is gone")
+
+
+def test_a_step_that_raises_has_that_for_its_result(tmp_path):
+    step = Step("broken", raises, "breaks")
+    gpu_campaign.perform(step, tmp_path, "cpu", is_rehearsal=True)
+    result = json.loads((tmp_path / "broken.json").read_text())
+    assert (result["is_ok"], result["lines"]) == (False, ["RuntimeError: the GPU is gone"])
+
+
+def test_a_step_whose_process_dies_is_told_and_the_next_one_is_done(tmp_path, monkeypatch, capsys):
+    def die(command, log, seconds):
+        log.write_text("...\nSegmentation fault\n")
+        return 0.0, 1.0, 0
+
+    monkeypatch.setattr(gpu_campaign, "run_bounded", die)
+    monkeypatch.setattr(sys, "argv", ["gpu_campaign.py", "--out", str(tmp_path), "--steps", "check", "runs"])
+    with pytest.raises(SystemExit) as end:
+        gpu_campaign.main()
+    assert end.value.code == 1
+    done = gpu_campaign.results(tmp_path)
+    assert list(done) == ["check", "runs"]
+    assert done["check"]["lines"][0] == "no result: its process died"
+    assert "Segmentation fault" in capsys.readouterr().out
+    assert not gpu_campaign.is_finished(tmp_path, STEPS[0])  # the next call tries again
+
+
+def test_names_of_steps_are_files_and_all_different():
+    names = [step.name for step in STEPS]
+    assert len(set(names)) == len(names)
+    assert all(name.isidentifier() and step.limit_s < 600 for name, step in zip(names, STEPS, strict=True))
+
+
+def trained(records, status=0, seconds=100.0):
+    summary = {
+        "env_frames": 400, "env_steps": 100, "seconds": seconds, "steady_env_frames_per_second": 4.0,
+        "rollout/busy_share": 0.9, "policy/busy_share": 0.5, "learner/busy_share": 0.25,
+    }  # fmt: skip
+    gpu = {"gpu_busy": None, "gpu_mib": None, "gpu_mib_by_role": {}}
+    return Trained(status, summary, [{"env_frames": 4, **record} for record in records], gpu, "")
+
+
+def test_microseconds_a_sample_are_busy_time_over_samples():
+    run = trained([])
+    assert run.microseconds("learner") == pytest.approx(0.25 * 100.0 / 100 * 1e6)
+    assert "250000.0 us training a sample" in run.as_text()
+
+
+@pytest.mark.parametrize(
+    ("returns", "seconds", "is_ok", "is_finished", "said"),
+    [
+        ([-20.0, 18.5], 100.0, True, True, "18 after 20 s"),
+        ([-20.0, 3.0], 100.0, False, False, "not 18 yet"),
+        ([-20.0, 3.0], 900.0, False, True, "18 not reached"),
+    ],
+)
+def test_a_score_is_reached_or_goes_on_or_is_given_up(returns, seconds, is_ok, is_finished, said, context, monkeypatch):
+    records = [{"seconds": 10.0 * (i + 1), "mean_return": value} for i, value in enumerate(returns)]
+    told = []
+    monkeypatch.setattr(
+        learning, "train", lambda context, name, end, flags: told.append(end) or trained(records, seconds=seconds)
+    )
+    (context.folder / "run").mkdir()
+    (context.folder / "run" / "metrics.jsonl").write_text('{"seconds": 300.0}\n')
+    findings = learning.pong(context)
+    assert (findings.is_ok, findings.is_finished) == (is_ok, is_finished)
+    assert said in findings.lines[0]
+    assert told == [750.0]  # of the run, with the piece before
+
+
+def test_runs_whose_returns_do_not_rise_are_named(context, monkeypatch):
+    run = trained([{"mean_return": 5.0}, {"mean_return": 4.0}])
+    monkeypatch.setattr(running, "train", lambda *_: run)
+    findings = running.runs(context)
+    assert not findings.is_ok
+    assert [line.split(":")[0] for line in findings.lines if "DO NOT RISE" in line] == list(running._SHOULD_RISE)
+
+
+def test_sizes_are_doubled_as_long_as_that_gains(context, monkeypatch):
+    monkeypatch.setattr(speed, "_flags", lambda env, context: {})
+    monkeypatch.setattr(Context, "num_cores", 4)
+
+    def run(context, name, seconds, flags):
+        fps = min(flags["num_envs_per_worker"], 32) * min(flags["num_workers"], 4)
+        return SimpleNamespace(is_ok=True, frames_per_second=fps, as_text=lambda: "", as_data=dict)
+
+    monkeypatch.setattr(speed, "train", run)
+    findings = speed.limits(context)
+    assert findings.data["best"] == {"num_workers": 4, "num_envs_per_worker": 32}
+    tried = [(each["num_workers"], each["num_envs_per_worker"]) for each in findings.data["runs"]]
+    assert tried == [(4, 8), (4, 16), (4, 32), (4, 64), (8, 32)]
+
+
+def test_sample_factory_is_compared_with_only_where_it_is_installed(context, tmp_path, monkeypatch):
+    monkeypatch.setattr(speed, "REPOSITORY", tmp_path)
+    assert "not installed" in speed.peers(context).lines[0]
+
+
+NVIDIA_SMI = """#!/bin/sh
+case "$1" in
+*utilization*) echo "50, 1000"; echo "100, 500";;
+*compute-apps*) echo "PID, 300"; echo "[N/A], [N/A]"; echo "1, 200";;
+*) echo 1500;;
+esac
+"""
+
+
+def test_the_gpu_is_watched_through_nvidia_smi(tmp_path, monkeypatch):
+    fake = tmp_path / "nvidia-smi"
+    fake.write_text(NVIDIA_SMI)
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(monitor, "_role", lambda pid: f"role {pid}")
+    with GpuMonitor() as watching:
+        watching._look()
+    result = watching.result()
+    assert result == {"gpu_busy": 0.75, "gpu_mib": 1500.0, "gpu_mib_by_role": {"role 1": 200.0}}
+    assert monitor.as_text(result) == "GPU busy 75 %, 1,500 MiB at most (role 1 200)"
+    assert used_mib() == 1500.0
+
+
+def test_without_nvidia_smi_nothing_is_said_of_the_gpu(monkeypatch):
+    monkeypatch.setattr(monitor.shutil, "which", lambda name: None)
+    with GpuMonitor() as watching:
+        pass
+    assert monitor.as_text(watching.result()) == "GPU not watched (no nvidia-smi)"
+    assert used_mib() is None
+
+
+def test_a_findings_table_can_be_printed_of_results_that_are_there(tmp_path, capsys):
+    gpu_campaign.write(tmp_path, STEPS[0], Findings(False, ["one [bold]line"], is_finished=False), 3.0)
+    gpu_campaign.print_summary(tmp_path)
+    assert "| check | goes on | 3 | one [bold]line |" in " ".join(capsys.readouterr().out.split())
