@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="do steps anew whose results are there")
     parser.add_argument("--summary", action="store_true", help="only print the table of what is there")
     parser.add_argument("--rehearse", action="store_true", help="on the CPU, as small as it can be")
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--device", choices=["cuda", "cpu"], help="cuda, and cpu in a rehearsal")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no step after so many")
     parser.add_argument("--in_process", choices=names, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -50,14 +50,13 @@ def main() -> None:
         parser.error("--out: name a folder for the results")
     with tempfile.TemporaryDirectory() as temporary:
         out = (args.out or Path(temporary)).resolve()
-        device = "cpu" if args.rehearse else args.device
+        device = args.device or ("cpu" if args.rehearse else "cuda")
         steps = [step for step in STEPS if step.name in args.steps]
         if args.in_process:
             (step,) = (step for step in STEPS if step.name == args.in_process)
             perform(step, out, device, args.rehearse)
         elif not args.summary:
             out.mkdir(parents=True, exist_ok=True)
-            (out / "machine.json").write_text(json.dumps(system_info(), indent=2) + "\n")
             words = ["--device", device, *(["--rehearse"] if args.rehearse else [])]
             begin_until = time.monotonic() + 60 * args.minutes
             for step in steps:
@@ -90,6 +89,7 @@ def supervise(step: Step, out: Path, words: list[str], anew: bool) -> None:
 
 def perform(step: Step, out: Path, device: str, is_rehearsal: bool) -> None:
     began = time.monotonic()
+    (out / "machine.json").write_text(json.dumps(system_info(), indent=2) + "\n")
     try:
         findings = step.run(Context(out / step.name, device, is_rehearsal))
     except Exception as error:

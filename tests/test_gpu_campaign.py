@@ -1,5 +1,6 @@
 """The campaign for a machine with a GPU: a step of it, as small as it can be, and what leads through them all."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -27,7 +28,7 @@ def test_a_step_writes_what_it_found_and_is_not_done_twice(tmp_path):
     assert first.returncode == 0, first.stdout + first.stderr
     result = json.loads((tmp_path / "out" / "weights.json").read_text())
     assert (result["is_ok"], result["is_finished"], result["data"]["wrong"]) == (True, True, [])
-    assert 50 in result["data"]["compared"]
+    assert max(result["data"]["compared"]) >= 50
     assert "0 wrong" in (tmp_path / "out" / "weights.txt").read_text()
     second = campaign(*words)
     assert "weights read are the weights published ..." in first.stdout
@@ -41,15 +42,12 @@ def context(tmp_path):
     return Context(tmp_path, "cpu", is_rehearsal=False)
 
 
-def raises(context):
-    raise RuntimeError("the GPU is gone")
-
-
-def test_a_step_that_raises_has_that_for_its_result(tmp_path):
-    step = Step("broken", raises, "breaks")
+def test_a_step_that_raises_has_that_for_its_result(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "broken", SimpleNamespace(step=lambda context: 1 / 0))
+    step = Step("broken", "broken:step", "breaks")
     gpu_campaign.perform(step, tmp_path, "cpu", is_rehearsal=True)
     result = json.loads((tmp_path / "broken.json").read_text())
-    assert (result["is_ok"], result["lines"]) == (False, ["RuntimeError: the GPU is gone"])
+    assert (result["is_ok"], result["lines"]) == (False, ["ZeroDivisionError: division by zero"])
 
 
 def test_a_step_whose_process_dies_is_told_and_the_next_one_is_done(tmp_path, monkeypatch, capsys):
@@ -73,6 +71,9 @@ def test_names_of_steps_are_files_and_all_different():
     names = [step.name for step in STEPS]
     assert len(set(names)) == len(names)
     assert all(name.isidentifier() and step.limit_s < 600 for name, step in zip(names, STEPS, strict=True))
+    for step in STEPS:
+        module, _, function = step.function.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
 
 
 def trained(records, status=0, seconds=100.0):

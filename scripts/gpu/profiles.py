@@ -54,7 +54,7 @@ def run(context: Context) -> Findings:
 def _iteration(config: Config, spec: EnvSpec, precision: str, context: Context) -> Callable[[], Any]:
     device = torch.device(context.device)
     updater = Updater(config, spec.obs_space, ActionSpec.of(spec.action_space), precision == "bfloat16", device)
-    batch = synthetic_batch(config, spec, updater.model.state_size, device)
+    batch = synthetic_batch(config, spec, updater.model.state_size, context.device)
     return partial(updater.train_iteration, batch, 0, lambda: None)
 
 
@@ -85,7 +85,7 @@ def _policy_step(
     return step
 
 
-def synthetic_batch(config: Config, spec: EnvSpec, state_size: int, device: torch.device) -> Batch:
+def synthetic_batch(config: Config, spec: EnvSpec, state_size: int, device: str) -> Batch:
     """Of one iteration: random images, actions that exist, rewards of 0 or 1, no end of an episode."""
     rows = SharedArrays(slot_fields(spec, 1, config.sampler.rollout))
     batch = Batch.empty(rows, config.slots_per_iteration, state_size, device)

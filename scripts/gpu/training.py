@@ -15,19 +15,21 @@ from gpu.step import Context
 
 from sf import cli
 
-_START_UP_AND_END_S = 90.0
+_START_UP_AND_END_S = 180.0
 _TINY = {
-    "num_workers": 2,
+    "num_workers": 1,
     "num_envs_per_worker": 2,
     "rollout": 8,
-    "batch_size": 64,
+    "batch_size": 32,
+    "num_batches_per_epoch": 1,
+    "num_epochs": 1,
     "encoder_mlp_layers": [16],
     "encoder_conv_mlp_layers": [16],
     "rnn_size": 16,
     "learner_threads": 1,
     "summaries_every_sec": 0.5,
-    "train_for_env_steps": 1024,
-    "train_for_seconds": 60,
+    "train_for_env_steps": 256,
+    "train_for_seconds": 120,
 }
 
 

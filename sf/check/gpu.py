@@ -1,6 +1,6 @@
 """One GPU as a learner and a policy worker use it: its facts, copies, streams, other GPUs beside it.
 
-With `gpu_memory` and `gpu_numbers` these are all the calls of CUDA here.
+All calls of `torch.cuda` for probes are in this module.
 """
 
 from __future__ import annotations
@@ -20,6 +20,16 @@ from sf.torch_runtime import resolve_bfloat16
 _ENOUGH_MEMORY = 2 << 30
 _NUMBERS = 4 << 20  # int32: a copy that takes long enough to be overtaken
 _COPIES = 20
+
+
+def take(device: str) -> None:
+    """Make it the current device."""
+    torch.cuda.set_device(device)
+
+
+def has_bfloat16() -> bool:
+    """Of the current device, in hardware."""
+    return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def count(needs: Needs) -> str:
@@ -63,16 +73,15 @@ def after_fork(device: str) -> str:
 
 def facts(device: str) -> str:
     """Raises where a kernel does not run: this torch may have none for this GPU."""
-    torch.cuda.set_device(device)
+    take(device)
     free, total = torch.cuda.mem_get_info(device)
     major, minor = torch.cuda.get_device_capability(device)
     total_of_1000 = int(torch.arange(1000, device=device).sum())
     if total_of_1000 != 499_500:
         raise ProbeError(f"0 + 1 + ... + 999 is {total_of_1000} on it")
-    has_bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
     said = (
         f"{torch.cuda.get_device_name(device)}, {free / 2**30:.1f} of {total / 2**30:.1f} GiB free, compute capability "
-        f"{major}.{minor}, {'bfloat16' if has_bfloat16 else 'no bfloat16: float32 instead'}"
+        f"{major}.{minor}, {'bfloat16' if has_bfloat16() else 'no bfloat16: float32 instead'}"
     )
     if free < _ENOUGH_MEMORY:
         raise ProbeError(said)
@@ -81,7 +90,7 @@ def facts(device: str) -> str:
 
 def page_locking(device: str) -> str:
     """Shared memory is page-locked in place, and a copy from it has its content."""
-    torch.cuda.set_device(device)
+    take(device)
     arrays = SharedArrays([Field("rows", (_NUMBERS,), np.int32)])
     arrays["rows"][:] = np.arange(_NUMBERS)
     rows, buffer = torch.from_numpy(arrays["rows"]), torch.from_numpy(arrays.buffer)
@@ -100,10 +109,10 @@ def page_locking(device: str) -> str:
 
 def streams(device: str) -> str:
     """A copy on a stream beside is there for whoever has waited for the event behind it."""
-    torch.cuda.set_device(device)
+    take(device)
     host = torch.arange(_NUMBERS, dtype=torch.int32).pin_memory()
     target = torch.zeros_like(host, device=device)
-    side, event = torch.cuda.Stream(), torch.cuda.Event()
+    side, event = torch.cuda.Stream(), torch.cuda.Event(blocking=True)
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(_COPIES):
@@ -121,7 +130,7 @@ def streams(device: str) -> str:
 
 def peers(device: str) -> str:
     """Between this GPU and each other one."""
-    torch.cuda.set_device(device)
+    take(device)
     own = torch.device(device).index
     numbers = torch.arange(_NUMBERS, dtype=torch.int32, device=device)
     ways = []

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.multiprocessing  # registers how a tensor in GPU memory is passed to another process
 
+from sf.check.gpu import take
 from sf.check.probe import ProbeError
 
 _NUMBERS = 1 << 20
@@ -23,7 +24,7 @@ def shared(device: str, first: Connection, second: Connection) -> str:
 
     [2, N] float32: row 0 is written here, row 1 by whoever has mapped it.
     """
-    torch.cuda.set_device(device)
+    take(device)
     memory = torch.zeros(2, _NUMBERS, device=device)
     victim = _share(memory, first)
     _exchange(memory, first, 1.0)

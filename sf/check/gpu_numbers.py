@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from sf.check.gpu import has_bfloat16, take
 from sf.check.probe import ProbeError
 
 # Of the root mean square. float32 is right to some 1e-6, TF32 (10 bits) to some 3e-4, bfloat16 (7 bits) to some 3e-3.
@@ -14,9 +15,9 @@ _FLOAT32, _TF32, _BFLOAT16 = 3e-5, 3e-3, 3e-2
 
 def convolution(device: str) -> str:
     """Forward and backward, channels_last, in the precisions that networks use."""
-    torch.cuda.set_device(device)
+    take(device)
     dtypes = {torch.float32: _TF32}
-    if torch.cuda.is_bf16_supported(including_emulation=False):
+    if has_bfloat16():
         dtypes[torch.bfloat16] = _BFLOAT16
     expected = _convolve("cpu", torch.float64)
     said = []
@@ -28,7 +29,7 @@ def convolution(device: str) -> str:
 
 def float32(device: str) -> str:
     """TF32 is off where it is turned off."""
-    torch.cuda.set_device(device)
+    take(device)
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
     generator = torch.Generator().manual_seed(0)

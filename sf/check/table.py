@@ -104,10 +104,11 @@ PROBES = (
         limit_s=90.0,
     ),
     Probe(
-        "page-locked memory",
+        "page-locked shared memory",
         "sf.check.gpu:page_locking",
         "raise the limit of locked memory (ulimit -l unlimited; docker run --ulimit memlock=-1), or leave sandboxes "
-        f"such as gVisor; {_ON_CPU}",
+        "such as gVisor; without it, what the GPU gets is copied once more",
+        matters=False,
         on_gpu=True,
         limit_s=60.0,
     ),

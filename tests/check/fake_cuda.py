@@ -20,6 +20,9 @@ class Stream:
 class Event:
     is_recorded = False
 
+    def __init__(self, blocking):
+        assert blocking  # whoever waits sleeps
+
     def record(self, stream):
         self.is_recorded = True
 

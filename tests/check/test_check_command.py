@@ -95,7 +95,7 @@ def test_the_command_tries_all_and_ends_with_1_where_something_that_matters_fail
     assert "1 of 26 fail: train_dir" in done.stdout
     on_gpu = {probe.name for probe in PROBES if probe.on_gpu}
     assert {name for name, probe in found.items() if probe["status"] == "skipped"} == on_gpu
-    assert "skipped  page-locked memory: no GPU" in done.stdout
+    assert "skipped  page-locked shared memory: no GPU" in done.stdout
     assert "name another --train_dir" in found["train_dir"]["advice"]
 
 

@@ -119,7 +119,7 @@ def test_a_gpu_that_was_asked_for_and_is_not_seen_fails_and_nothing_else_does(mo
 
 def test_memory_of_two_processes_is_tried_in_both_directions_and_over_the_death_of_a_reader(monkeypatch):
     """With memory of the CPU, which torch shares as well; the processes and the death are real."""
-    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(gpu_memory, "take", lambda device: None)
     context = multiprocessing.get_context("spawn")
     ours, theirs = zip(context.Pipe(), context.Pipe(), strict=True)
     readers = [context.Process(target=gpu_memory.map_and_answer, args=(end,)) for end in theirs]
