@@ -28,7 +28,7 @@ def test_a_step_writes_what_it_found_and_is_not_done_twice(tmp_path):
     assert first.returncode == 0, first.stdout + first.stderr
     result = json.loads((tmp_path / "out" / "weights.json").read_text())
     assert (result["is_ok"], result["is_finished"], result["data"]["wrong"]) == (True, True, [])
-    assert max(result["data"]["compared"]) >= 50
+    assert 50 in result["data"]["compared"]
     assert "0 wrong" in (tmp_path / "out" / "weights.txt").read_text()
     second = campaign(*words)
     assert "weights read are the weights published ..." in first.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -89,10 +88,8 @@ def synthetic_batch(config: Config, spec: EnvSpec, state_size: int, device: str)
     """Of one iteration: random images, actions that exist, rewards of 0 or 1, no end of an episode."""
     rows = SharedArrays(slot_fields(spec, 1, config.sampler.rollout))
     batch = Batch.empty(rows, config.slots_per_iteration, state_size, device)
-    for each in fields(batch):
-        value = getattr(batch, each.name)
-        for tensor in value.values() if isinstance(value, dict) else [value]:
-            tensor.zero_()
+    for tensor in batch.tensors():
+        tensor.zero_()
     for tensor in batch.obs.values():
         if tensor.dtype == torch.uint8:
             tensor.random_(0, 256)

@@ -1,6 +1,6 @@
 """One GPU as a learner and a policy worker use it: its facts, copies, streams, other GPUs beside it.
 
-All calls of `torch.cuda` for probes are in this module.
+What `sf.gpu` has is taken from there; whatever else probes ask of `torch.cuda`, they ask in this module.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sf import gpu
 from sf.check.probe import Needs, ProbeError
 from sf.memory import Field, SharedArrays
 from sf.torch_runtime import resolve_bfloat16
@@ -22,27 +23,17 @@ _NUMBERS = 4 << 20  # int32: a copy that takes long enough to be overtaken
 _COPIES = 20
 
 
-def take(device: str) -> None:
-    """Make it the current device."""
-    torch.cuda.set_device(device)
-
-
-def has_bfloat16() -> bool:
-    """Of the current device, in hardware."""
-    return torch.cuda.is_bf16_supported(including_emulation=False)
-
-
 def count(needs: Needs) -> str:
     """How many GPUs a run would use, as a number."""
-    return str(torch.cuda.device_count() if needs.device != "cpu" and torch.cuda.is_available() else 0)
+    return str(gpu.count() if needs.device != "cpu" and gpu.is_available() else 0)
 
 
 def seen(needs: Needs) -> str:
     """Whether torch sees the GPUs that are there, or asked for."""
     if needs.device == "cpu":
         return "none is wanted (--device cpu)"
-    if torch.cuda.is_available():
-        return f"torch sees {torch.cuda.device_count()}"
+    if gpu.is_available():
+        return f"torch sees {', '.join(gpu.names())}"
     build = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "a build without CUDA"
     has_driver = any(Path("/dev").glob("nvidia[0-9]*"))
     if needs.device == "cuda" or has_driver:
@@ -73,7 +64,7 @@ def after_fork(device: str) -> str:
 
 def facts(device: str) -> str:
     """Raises where a kernel does not run: this torch may have none for this GPU."""
-    take(device)
+    gpu.take(device)
     free, total = torch.cuda.mem_get_info(device)
     major, minor = torch.cuda.get_device_capability(device)
     total_of_1000 = int(torch.arange(1000, device=device).sum())
@@ -81,7 +72,7 @@ def facts(device: str) -> str:
         raise ProbeError(f"0 + 1 + ... + 999 is {total_of_1000} on it")
     said = (
         f"{torch.cuda.get_device_name(device)}, {free / 2**30:.1f} of {total / 2**30:.1f} GiB free, compute capability "
-        f"{major}.{minor}, {'bfloat16' if has_bfloat16() else 'no bfloat16: float32 instead'}"
+        f"{major}.{minor}, {'bfloat16' if gpu.has_bfloat16() else 'no bfloat16: float32 instead'}"
     )
     if free < _ENOUGH_MEMORY:
         raise ProbeError(said)
@@ -90,7 +81,7 @@ def facts(device: str) -> str:
 
 def page_locking(device: str) -> str:
     """Shared memory is page-locked in place, and a copy from it has its content."""
-    take(device)
+    gpu.take(device)
     arrays = SharedArrays([Field("rows", (_NUMBERS,), np.int32)])
     arrays["rows"][:] = np.arange(_NUMBERS)
     rows, buffer = torch.from_numpy(arrays["rows"]), torch.from_numpy(arrays.buffer)
@@ -108,33 +99,27 @@ def page_locking(device: str) -> str:
 
 
 def streams(device: str) -> str:
-    """A copy on a stream beside is there for whoever has waited for the event behind it."""
-    take(device)
-    host = torch.arange(_NUMBERS, dtype=torch.int32).pin_memory()
-    target = torch.zeros_like(host, device=device)
-    side, event = torch.cuda.Stream(), torch.cuda.Event(blocking=True)
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(_COPIES):
-            target.zero_()
-            target.copy_(host, non_blocking=True)
-        event.record(side)
-    torch.cuda.current_stream().wait_event(event)
-    copied = target.clone()
-    event.synchronize()
-    if not event.query():
-        raise ProbeError("an event that was waited for is not over")
-    _require_same(copied, host, "a copy that was waited for by its event")
-    return f"{_COPIES} copies of {host.nbytes >> 20} MiB on a stream beside, each seen after its event"
+    """A copy on a stream beside is there for whoever has waited for the event behind it, on the GPU or on the host."""
+    gpu.take(device)
+    host, back = (gpu.page_locked((_NUMBERS,), torch.int32, device) for _ in range(2))
+    host.copy_(torch.arange(_NUMBERS, dtype=torch.int32))
+    target = torch.zeros(_NUMBERS, dtype=torch.int32, device=device)
+    sent = gpu.CopyStream(device).copy([(target, host)] * _COPIES, after=gpu.now(device))
+    sent.hold_back()
+    copied = target + 1
+    gpu.copy(back, copied, device).wait()
+    sent.wait()
+    _require_same(back, host + 1, "a copy that was waited for by its event")
+    return f"{_COPIES} copies of {host.nbytes >> 20} MiB on a stream beside, seen after their event"
 
 
 def peers(device: str) -> str:
     """Between this GPU and each other one."""
-    take(device)
+    gpu.take(device)
     own = torch.device(device).index
     numbers = torch.arange(_NUMBERS, dtype=torch.int32, device=device)
     ways = []
-    for other in range(torch.cuda.device_count()):
+    for other in range(gpu.count()):
         if other != own:
             _require_same(numbers.to(f"cuda:{other}"), numbers.cpu(), f"a copy to cuda:{other}")
             ways.append(f"to {other} {'directly' if torch.cuda.can_device_access_peer(own, other) else 'by the host'}")

@@ -6,13 +6,11 @@ import os
 import signal
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
-import torch
-import torch.multiprocessing  # registers how a tensor in GPU memory is passed to another process
+from torch import Tensor
 
-from sf.check.gpu import take
+from sf import gpu
 from sf.check.probe import ProbeError
 
 _NUMBERS = 1 << 20
@@ -24,14 +22,14 @@ def shared(device: str, first: Connection, second: Connection) -> str:
 
     [2, N] float32: row 0 is written here, row 1 by whoever has mapped it.
     """
-    take(device)
-    memory = torch.zeros(2, _NUMBERS, device=device)
-    victim = _share(memory, first)
+    gpu.take(device)
+    memory = gpu.shared_zeros((2, _NUMBERS), device)
+    victim = _share(memory, device, first)
     _exchange(memory, first, 1.0)
     _exchange(memory, first, 2.0)
     os.kill(victim, signal.SIGKILL)
     _require_end(first)
-    _share(memory, second)
+    _share(memory, device, second)
     _exchange(memory, second, 3.0)
     return "another process maps it, both see what is written later, and it outlives a reader that is killed"
 
@@ -39,7 +37,8 @@ def shared(device: str, first: Connection, second: Connection) -> str:
 def map_and_answer(owner: Connection) -> str:
     """A partner: maps what it is sent; for each message, tells what it reads, and writes the negative of it."""
     with suppress(EOFError, OSError):
-        memory = owner.recv()
+        gpu.take(owner.recv())
+        memory = gpu.receive(owner)
         owner.send(os.getpid())
         while True:
             owner.recv()
@@ -50,15 +49,14 @@ def map_and_answer(owner: Connection) -> str:
     return ""
 
 
-def _share(memory: torch.Tensor, reader: Connection) -> int:
+def _share(memory: Tensor, device: str, reader: Connection) -> int:
     """The process id of the reader."""
-    reader.send(memory)
-    for path in Path("/dev/shm").glob(f"torch_{os.getpid()}_*"):  # counters, as the learner forgets them
-        path.unlink(missing_ok=True)
+    reader.send(device)
+    gpu.send(memory, reader)
     return _answer(reader)
 
 
-def _exchange(memory: torch.Tensor, reader: Connection, number: float) -> None:
+def _exchange(memory: Tensor, reader: Connection, number: float) -> None:
     memory[0].fill_(number)
     memory[0, :1].cpu()  # waits for the device
     reader.send("look")

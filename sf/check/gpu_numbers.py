@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from sf.check.gpu import has_bfloat16, take
+from sf import gpu
 from sf.check.probe import ProbeError
+from sf.torch_runtime import configure
 
 # Of the root mean square. float32 is right to some 1e-6, TF32 (10 bits) to some 3e-4, bfloat16 (7 bits) to some 3e-3.
 _FLOAT32, _TF32, _BFLOAT16 = 3e-5, 3e-3, 3e-2
@@ -15,9 +16,9 @@ _FLOAT32, _TF32, _BFLOAT16 = 3e-5, 3e-3, 3e-2
 
 def convolution(device: str) -> str:
     """Forward and backward, channels_last, in the precisions that networks use."""
-    take(device)
+    gpu.take(device)
     dtypes = {torch.float32: _TF32}
-    if has_bfloat16():
+    if gpu.has_bfloat16():
         dtypes[torch.bfloat16] = _BFLOAT16
     expected = _convolve("cpu", torch.float64)
     said = []
@@ -28,10 +29,8 @@ def convolution(device: str) -> str:
 
 
 def float32(device: str) -> str:
-    """TF32 is off where it is turned off."""
-    take(device)
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cudnn.allow_tf32 = False
+    """With the settings of a learner, TF32 is off."""
+    configure(device, num_threads=1, deterministic=False)
     generator = torch.Generator().manual_seed(0)
     left, right = (torch.randn(512, 1024, generator=generator, dtype=torch.float64) for _ in range(2))
     product = left.to(device, torch.float32) @ right.to(device, torch.float32).T

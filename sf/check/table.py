@@ -106,13 +106,19 @@ PROBES = (
     Probe(
         "page-locked shared memory",
         "sf.check.gpu:page_locking",
-        "raise the limit of locked memory (ulimit -l unlimited; docker run --ulimit memlock=-1), or leave sandboxes "
-        "such as gVisor; without it, what the GPU gets is copied once more",
+        "nothing: a run copies from page-locked memory of its own instead (streams and events)",
         matters=False,
         on_gpu=True,
         limit_s=60.0,
     ),
-    Probe("streams and events", "sf.check.gpu:streams", f"update the driver; {_ON_CPU}", on_gpu=True, limit_s=60.0),
+    Probe(
+        "streams and events",
+        "sf.check.gpu:streams",
+        "raise the limit of locked memory (ulimit -l unlimited; docker run --ulimit memlock=-1), or update the driver; "
+        f"{_ON_CPU}",
+        on_gpu=True,
+        limit_s=60.0,
+    ),
     Probe(
         "other GPUs",
         "sf.check.gpu:peers",

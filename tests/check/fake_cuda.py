@@ -23,7 +23,7 @@ class Event:
     def __init__(self, blocking):
         assert blocking  # whoever waits sleeps
 
-    def record(self, stream):
+    def record(self):
         self.is_recorded = True
 
     def synchronize(self):
@@ -43,8 +43,6 @@ class FakeGpu(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
-        if name == "pin_memory":
-            return args[0].clone()
         if name == "is_pinned":
             return bool(self.pinned)
         is_on_gpu = any(
@@ -52,6 +50,7 @@ class FakeGpu(TorchFunctionMode):
         )
         args = [on_cpu(value) for value in args]
         kwargs = {key: on_cpu(value) for key, value in (kwargs or {}).items()}
+        kwargs.pop("pin_memory", None)
         result = func(*args, **kwargs)
         return self.spoil(result) if is_on_gpu and name == "to" else result
 

@@ -54,7 +54,7 @@ def test_a_copy_with_another_content_is_noticed(probe, monkeypatch):
 def test_a_copy_that_is_overtaken_by_who_waits_for_its_event_is_noticed(monkeypatch):
     mode = FakeGpu()
     fake_cuda.install(monkeypatch, mode)
-    monkeypatch.setattr(torch.Tensor, "copy_", lambda self, source, non_blocking: self)  # not done yet
+    monkeypatch.setattr(gpu.gpu.CopyStream, "copy", lambda self, pairs, after: after)  # not done yet
     with mode, pytest.raises(ProbeError, match="waited for by its event has"):
         gpu.streams("cuda:0")
 
@@ -119,7 +119,6 @@ def test_a_gpu_that_was_asked_for_and_is_not_seen_fails_and_nothing_else_does(mo
 
 def test_memory_of_two_processes_is_tried_in_both_directions_and_over_the_death_of_a_reader(monkeypatch):
     """With memory of the CPU, which torch shares as well; the processes and the death are real."""
-    monkeypatch.setattr(gpu_memory, "take", lambda device: None)
     context = multiprocessing.get_context("spawn")
     ours, theirs = zip(context.Pipe(), context.Pipe(), strict=True)
     readers = [context.Process(target=gpu_memory.map_and_answer, args=(end,)) for end in theirs]
