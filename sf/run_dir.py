@@ -15,7 +15,6 @@ population.jsonl, population.log     of a run with population-based training, se
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from typing import Any
 
 import yaml
 
-from sf import presets, run_lock
+from sf import finite_json, presets, run_lock
 from sf.config import Config
 
 # They say where a run is and how this start treats it, not what is trained.
@@ -118,7 +117,7 @@ class RunDir:
             raise ValueError(f"{self.path} cannot hold a run ({error}): name another --train_dir") from None
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        write_atomically(self.summary, (json.dumps(summary, indent=2) + "\n").encode())
+        write_atomically(self.summary, (finite_json.dumps(summary, indent=2) + "\n").encode())
 
     def _treat_earlier_run(self, restart_behavior: str) -> None:
         if self.config.is_file():
