@@ -76,7 +76,7 @@ def points(results: Sequence[Result]) -> list[tuple[Mapping[str, Any], list[Resu
     """The results by the combination of the grid, all seeds of one together."""
     found: dict[str, tuple[Mapping[str, Any], list[Result]]] = {}
     for result in results:
-        found.setdefault(json.dumps(result.run.point, default=str), (result.run.point, []))[1].append(result)
+        found.setdefault(result.run.point_name, (result.run.point, []))[1].append(result)
     return list(found.values())
 
 

@@ -181,7 +181,7 @@ def test_a_setting_that_the_commands_cannot_read_is_named_with_its_file(tmp_path
         b"env: a\nmine: &a [*a]",
         b"1: 2\nenv: a",
         b"env: !!python/object:os.system x",
-        b"[" * 400 + b"]" * 400,
+        b"[" * 600 + b"]" * 600,
         b"env: a\nextends: nothing",
         b"env: a\nmine: 0x" + b"f" * 10_000,
     ],
