@@ -9,7 +9,6 @@ from __future__ import annotations
 import fnmatch
 import importlib
 import io
-import json
 import os
 import re
 import sys
@@ -28,7 +27,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from sf import cli, envs, presets
+from sf import cli, envs, finite_json, presets
 
 MAX_DESCRIBED = 60
 
@@ -85,7 +84,7 @@ def _list(flags: ListEnvsFlags) -> None:
     matches = find(flags.pattern, flags.family)
     if flags.json:
         described = [as_json(each) for each in describe_all(matches)]
-        print(json.dumps(described, indent=2))
+        print(finite_json.dumps(described, indent=2))
     elif len(matches) > MAX_DESCRIBED or (flags.pattern is None and flags.family is None):
         _print_names(matches)
     else:

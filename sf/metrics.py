@@ -6,12 +6,12 @@ removed, costs the records of that time and not the run.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from sf import finite_json
 from sf.run_dir import RunDir, write_atomically
 
 
@@ -42,14 +42,14 @@ class MetricsWriter:
         with self._failure_said_once():
             if not self._run_dir.config.exists():  # without it, what is saved from now on could not be resumed
                 write_atomically(self._run_dir.config, self._config)
-            append(self._run_dir.metrics, json.dumps(record).encode() + b"\n")
+            append(self._run_dir.metrics, finite_json.dumps(record).encode() + b"\n")
             for sink in self._sinks:
                 sink.write(record)
 
     def write_evaluation(self, record: dict[str, Any]) -> None:
         """A line of evaluations.jsonl."""
         with self._failure_said_once():
-            append(self._run_dir.evaluations, json.dumps(record).encode() + b"\n")
+            append(self._run_dir.evaluations, finite_json.dumps(record).encode() + b"\n")
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Of the whole run, when it has ended."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -17,7 +18,7 @@ def require_writable(flag: str, path: Path) -> None:
     """Look before the work, not after it. Makes missing directories. Raises ValueError where it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
+        if _is_directory(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not _is_special(path):
             tempfile.TemporaryFile(dir=path.parent).close()
@@ -34,6 +35,14 @@ def write(flag: str, path: Path, data: bytes) -> None:
             write_atomically(path, data)
     except OSError as error:
         raise _refusal(flag, path, error) from None
+
+
+def _is_directory(path: Path) -> bool:
+    """Raises OSError for a name that no file can have."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _is_special(path: Path) -> bool:

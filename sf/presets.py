@@ -62,9 +62,9 @@ def parse(text: str, source: str) -> dict[str, Any]:
     """Flags from YAML. Raises ValueError where it is not a mapping of names to values."""
     try:
         flags = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise ValueError(f"{source} is not YAML: {error}") from None
-    if not isinstance(flags, dict):
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date with a month 13, a thousand brackets
+        raise ValueError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(flags, dict) or not all(isinstance(name, str) for name in flags):
         raise ValueError(f"{source} must be a YAML mapping of flag names to values")
     parent = flags.pop(_EXTENDS, None)
     return {**load(parent), **flags} if parent else flags

@@ -35,6 +35,11 @@ def rounded(value: int) -> str:
     return f"{value / 1e3:.0f}k" if value >= 1_000 else str(value)
 
 
+def printable(text: str) -> str:
+    """What cannot be encoded, such as Python's stand-ins for bytes of a file name that are not UTF-8, as \\udcff."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def outcome(summary: Mapping[str, Any]) -> str:
     """How a run went, in a sentence: of its summary."""
     returns = summary["mean_return"]

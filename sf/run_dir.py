@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import json
 import os
+import reprlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +27,24 @@ from typing import Any
 
 import yaml
 
-from sf import presets, run_lock
+from sf import finite_json, presets, run_lock
 from sf.config import Config
 
 # They say where a run is and how this start treats it, not what is trained.
 _NOT_SAVED = ("train_dir", "restart_behavior", "experiment")
+
+_COUNT = ((int,), lambda value: value >= 1, "a whole number, at least 1")
+_LIMIT = ((int, float, type(None)), lambda value: True, "a number")
+# Settings that are read without the others, and so without the rules of `Config`: kinds, a test, and both in words.
+_READ_ALONE: dict[str, tuple[tuple[type, ...], Callable[[Any], bool], str]] = {
+    "env": ((str,), lambda value: True, "the name of an environment"),
+    "num_policies": _COUNT,
+    "stats_avg": _COUNT,
+    "summaries_every_sec": ((int, float), lambda value: value > 0, "a number above 0"),
+    "train_for_env_steps": _LIMIT,
+    "train_for_env_frames": _LIMIT,
+    "train_for_seconds": _LIMIT,
+}
 
 
 @dataclass(frozen=True)
@@ -94,6 +108,7 @@ class RunDir:
             raise ValueError(f"{self.config} cannot be read ({error})") from None
         if "env" not in flags:
             raise ValueError(f"{self.config} names no env, so it is not the configuration of a run")
+        _require_readable(flags, self.config)
         return flags
 
     def locked(self, say: Callable[[str], None] = print) -> AbstractContextManager[None]:
@@ -118,7 +133,7 @@ class RunDir:
             raise ValueError(f"{self.path} cannot hold a run ({error}): name another --train_dir") from None
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        write_atomically(self.summary, (json.dumps(summary, indent=2) + "\n").encode())
+        write_atomically(self.summary, (finite_json.dumps(summary, indent=2) + "\n").encode())
 
     def _treat_earlier_run(self, restart_behavior: str) -> None:
         if self.config.is_file():
@@ -138,13 +153,29 @@ class RunDir:
         return candidate
 
 
+def _require_readable(flags: Mapping[str, Any], source: Path) -> None:
+    """Raises ValueError for a setting that its readers cannot take: most of them need no whole `Config`."""
+    try:
+        json.dumps(flags, default=str, skipkeys=True)
+    except (ValueError, RecursionError) as error:  # a list inside itself, a number of ten thousand digits
+        raise ValueError(f"{source} has a setting that is none ({error})") from None
+    for name, (kinds, is_right, rule) in _READ_ALONE.items():
+        if name in flags and not (type(flags[name]) in kinds and is_right(flags[name])):
+            raise ValueError(f"{source}: {name} is {reprlib.repr(flags[name])}: it must be {rule}")
+
+
+def temporary_beside(path: Path) -> Path:
+    """Where a file is written before it gets its name, which may be as long as the file system takes."""
+    return path.with_name(f".{path.name[:40]}.{os.getpid()}.tmp")
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Write so that a reader, or a crash, sees the old file or the new one, whole. Makes missing directories.
 
     Raises OSError, having removed what it wrote, where that is possible.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_beside(path)
     try:
         with temporary.open("wb") as file:
             file.write(data)

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from sf import finite_json
 from sf.run_dir import RunDir, write_atomically
 
 _PACKAGES = ("sf-appo", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "pettingzoo")
@@ -24,7 +25,7 @@ def record_start(run_dir: RunDir) -> None:
     """Add an entry for this start. Raises ValueError where the directory cannot be written."""
     entries = [*read_starts(run_dir), system_info()]
     try:
-        write_atomically(run_dir.system, (json.dumps(entries, indent=2) + "\n").encode())
+        write_atomically(run_dir.system, (finite_json.dumps(entries, indent=2) + "\n").encode())
     except OSError as error:
         raise ValueError(f"{run_dir.path} cannot hold a run ({error}): name another --train_dir") from None
 
@@ -33,7 +34,7 @@ def read_starts(run_dir: RunDir) -> list[dict[str, Any]]:
     """The entries of all starts, the latest last; none where the file is missing or damaged."""
     try:
         entries = json.loads(run_dir.system.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return []
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 

@@ -19,6 +19,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from torch.utils.tensorboard import summary as summaries
 
 from sf.metrics import append
+from sf.readable import printable
 from sf.run_dir import RunDir
 from sf.tensorboard_tags import tag
 
@@ -74,7 +75,7 @@ class TensorBoard:
     def write(self, record: dict[str, Any]) -> None:
         """Raises OSError where it cannot be written; then nothing is."""
         values = [
-            Summary.Value(tag=tag(name), simple_value=value)
+            Summary.Value(tag=printable(tag(name)), simple_value=value)
             for name, value in record.items()
             if isinstance(value, int | float)
         ]
@@ -100,7 +101,7 @@ class TensorBoard:
 
 def _word(value: Any) -> Any:
     """As the hyperparameters of TensorBoard take it: a number or a text."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else printable(str(value))
 
 
 def _framed(**fields: Any) -> bytes:

@@ -120,6 +120,17 @@ def test_a_run_with_evaluations_has_their_chart_first(tmp_path):
     assert next(iter(charts(events).values())) == ["eval/mean_return", "eval/mean_return_low", "eval/mean_return_high"]
 
 
+def test_names_that_are_not_utf_8_are_written_with_their_bytes_spelled_out(tmp_path):
+    run_dir = RunDir.at(str(tmp_path), "run")
+    flags = Config().replace(train_dir="a\udcffb", env_kwargs='{"map": "\udcfe"}').flat()
+    TensorBoard(run_dir, flags).write({"env_frames": 4, "stats/k\udcffills": 2.0})
+    events = EventAccumulator(str(run_dir.tensorboard))
+    events.Reload()
+    assert [event.value for event in events.Scalars("stats/k\\udcffills")] == [2.0]
+    text = events.Tensors("config/text_summary")[0].tensor_proto.string_val[0].decode()
+    assert "train_dir: a\\udcffb" in text
+
+
 def test_the_documentation_has_the_curve_of_every_metric():
     rows = dict(re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", DOCS.read_text(), re.MULTILINE))
     assert {name: rows.get(name) for name in TAGS if name != "true_objective"} == {

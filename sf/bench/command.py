@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shlex
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.console import Console
 from rich.table import Table
 
-from sf import cli, output_file
+from sf import cli, finite_json, output_file
 from sf.config import Config
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def main() -> None:
             result = _measure_layers(config, flags.layers, flags.seconds or 20.0, flags.rounds)
         if flags.json is not None:
             result = {"flags": cli.arguments(given), "cores": os.cpu_count(), **result}
-            output_file.write("json", flags.json, f"{json.dumps(result, indent=2)}\n".encode())
+            output_file.write("json", flags.json, f"{finite_json.dumps(result, indent=2)}\n".encode())
 
 
 def _measure_layers(config: Config, layers: Sequence[str], seconds: float, rounds: int) -> dict[str, Any]:

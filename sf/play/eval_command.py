@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
-from sf import cli, output_file
+from sf import cli, finite_json, output_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -116,7 +115,7 @@ def _run(flags: EvalFlags) -> None:
     _print(evaluation, list(policies))
     if flags.json is not None:
         settings = {name: _plain(value) for name, value in dataclasses.asdict(flags).items()}
-        text = json.dumps({**settings, **_result(evaluation, policies)}, indent=2) + "\n"
+        text = finite_json.dumps({**settings, **_result(evaluation, policies)}, indent=2) + "\n"
         output_file.write("json", flags.json, text.encode())
     if flags.csv is not None:
         output_file.write("csv", flags.csv, _csv(evaluation, list(policies)).encode())

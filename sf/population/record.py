@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -97,17 +97,41 @@ def read_events(run_dir: Path) -> list[Event]:
     """All whole events. Raises ValueError where one of them is damaged, FileNotFoundError where there is no record."""
     path = run_dir / EVENTS
     events: list[Event] = []
+    known: set[int] = set()  # policies that have started
     for line in path.read_bytes().split(b"\n")[:-1]:  # what follows the last line end is half written, or nothing
         try:
             event = Event(**json.loads(line))
-        except (ValueError, TypeError) as error:
+            _require_kinds(event, known)
+        except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{path}, line {len(events) + 1}, is no event ({error}): restore the file") from None
         if event.number != len(events):
             raise ValueError(
                 f"{path}, line {len(events) + 1}, is event {event.number} instead of {len(events)}: restore the file"
             )
         events.append(event)
+        known.add(event.policy_id)
     return events
+
+
+def _require_kinds(event: Event, known: Collection[int]) -> None:
+    """Raises ValueError for what no population has written. known: the policies that have started."""
+    counts = (event.number, event.policy_id, event.env_steps)
+    numbers = list(event.hyperparameters.values()) if isinstance(event.hyperparameters, dict) else [None]
+    if event.kind != "start":
+        numbers.append(event.objective)
+    if event.kind == "replacement":
+        numbers.append(event.copied_objective)
+    if not all(type(value) is int and value >= 0 for value in counts):
+        raise ValueError("number, policy_id and env_steps must be whole numbers")
+    if not all(type(value) in (int, float) for value in numbers):
+        raise ValueError("hyperparameters and objectives must be numbers")
+    of_others = {
+        "start": True,
+        "mutation": event.policy_id in known,
+        "replacement": {event.policy_id, event.copies} <= {*known},
+    }
+    if not of_others.get(event.kind, False):
+        raise ValueError("it is of a policy that has not started")
 
 
 def _append(path: Path, lines: Sequence[str], num_old: int) -> None:

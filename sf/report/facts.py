@@ -14,7 +14,8 @@ from typing import Any, Literal
 from sf.config import Config
 from sf.readable import clock, count
 from sf.report.groups import shown
-from sf.report.runs import Run, is_number, settled
+from sf.report.records import is_number, numbers, settled
+from sf.report.runs import Run
 
 _SILENT_RECORDS = 5  # a run that has written nothing for the time of so many records is no longer running
 _SILENT_AT_LEAST_S = 60.0
@@ -44,12 +45,15 @@ class Setting:
 def read_summary(run: Run) -> dict[str, Any] | None:
     """summary.json, where it is of the end of these records; not that of an earlier part of a run that was resumed."""
     try:
-        summary = json.loads(run.directory.summary.read_bytes())
-    except (OSError, ValueError):
+        found = json.loads(run.directory.summary.read_bytes())
+    except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(summary, dict) or not is_number(summary.get("seconds")):
+    if not isinstance(found, dict) or not is_number(found.get("seconds")):
         return None
-    return summary if summary["seconds"] >= run.records[-1].get("seconds", 0.0) else None
+    if found["seconds"] < run.records[-1].get("seconds", 0.0):
+        return None
+    stopped_by = found.get("stopped_by")
+    return {**numbers(found), "stopped_by": stopped_by if isinstance(stopped_by, int | str) else None}
 
 
 def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
@@ -114,12 +118,12 @@ def settings(run: Run) -> dict[str, list[Setting]]:
 
 def system_rows(start: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Of one entry of system.json; what it lacks is left out."""
-    versions = start.get("versions")
+    versions, gpus = start.get("versions"), start.get("gpus")
     rows = {
         "CPU": start.get("cpu"),
         "cores": start.get("cores") and f"{start['cores']}, of which the run may use {start.get('usable_cores')}",
         "memory": start.get("memory_gib") and f"{start['memory_gib']} GiB",
-        "GPU": ", ".join(start.get("gpus") or []) or "none",
+        "GPU": ", ".join(map(str, gpus)) if isinstance(gpus, list) and gpus else "none",
         "CUDA": start.get("cuda"),
         "system": start.get("os"),
         "host": start.get("host"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sf.config import Config
+from sf.readable import printable
 from sf.report.runs import Run
 
 NOT_THE_EXPERIMENT = frozenset(
@@ -58,7 +59,9 @@ def _key(run: Run, name: str, is_named: bool) -> str:
     if name == "train_for_env_steps" and run.flags.get("lr_schedule") == "linear":
         counts = True
     value = run.flags.get(name)
-    return json.dumps(float(value) if type(value) is int else value, default=str) if counts else ""  # 1 in YAML is 1.0
+    if type(value) is int and abs(value) < 2**53:
+        value = float(value)  # 1 in YAML is 1.0
+    return json.dumps(value, default=str, skipkeys=True) if counts else ""
 
 
 def _label(run: Run, names: Sequence[str]) -> str:
@@ -75,4 +78,4 @@ def shown(value: Any) -> str:
         return f"{value:g}"
     if isinstance(value, list | tuple):
         return " ".join(shown(item) for item in value)
-    return "none" if value is None else str(value)
+    return "none" if value is None else printable(str(value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from sf.report import extra
 from sf.report.runs import load
 
 _MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
+_SUFFIXES = (".html", ".htm", "")  # not .yaml or .jsonl: to name a file of the run would cost the run
 _LARGEST_VIDEO = 64 * 2**20  # bytes: a third more in the page, and browsers get slow beyond
 
 
@@ -48,11 +50,14 @@ def report(flags: ReportFlags) -> Path:
     """Write the page and return where. Raises ValueError for what the user can mend."""
     from sf.report.render import render  # noqa: PLC0415  it needs the extra
 
-    run = load(flags.run)
+    run = load(flags.run, _say)
+    out = flags.out or run.directory.path / "report.html"
+    if out.suffix not in _SUFFIXES:
+        raise ValueError(f"out is {out}: its name must end with .html")
+    output_file.require_writable("out", out)
     video = flags.video or newest_video(run.directory.path)
     page = render(run, flags.x, data_uri(video) if video else None, time.time())
-    out = flags.out or run.directory.path / "report.html"
-    output_file.write("out", out, page.encode())
+    output_file.write("out", out, page.encode(errors="backslashreplace"))
     return out
 
 
@@ -74,6 +79,10 @@ def data_uri(path: Path) -> str:
     if len(content) > _LARGEST_VIDEO:
         raise ValueError(f"video is {path}, which has {len(content) >> 20} MB: a page takes {_LARGEST_VIDEO >> 20} MB")
     return f"data:{_MEDIA[path.suffix]};base64,{base64.b64encode(content).decode()}"
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 if __name__ == "__main__":

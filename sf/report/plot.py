@@ -9,7 +9,7 @@ from typing import Literal
 
 import tyro
 
-from sf import cli
+from sf import cli, output_file
 from sf.report import extra
 from sf.report.runs import load_all
 
@@ -62,6 +62,7 @@ def plot(flags: PlotFlags) -> None:
     style.require_format(flags.out)
     if not flags.runs:
         raise ValueError("no run is named: for example sf-plot train_dir/doom_basic")
+    output_file.require_writable("out", flags.out)
     drawn = figure.panels(
         load_all(flags.runs, _say),
         flags.x,

@@ -7,7 +7,7 @@ of the policy that is the best at the end.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from sf.population.lineage import Event, histories
 from sf.population.record import EVENTS, read_events
 from sf.report.curves import curve
-from sf.report.runs import read_records
+from sf.report.records import read_records
 from sf.report.style import GOLD, PALETTE, house_style
 
 _COLUMNS = 3
@@ -53,14 +53,19 @@ def load(directory: Path, objective: str) -> Evolution:
             "run that was started with --with_pbt true"
         )
     events = read_events(directory)
-    records = read_records(directory / "metrics.jsonl")
-    scale = max((r["env_frames"] / r["env_steps"] for r in records if r["env_steps"]), default=1.0) / _MILLION
+    records, _ = read_records(directory / "metrics.jsonl")
+    ratios = [record["env_frames"] / record["env_steps"] for record in records if _has_steps(record)]
+    scale = max(ratios, default=1.0) / _MILLION
     policy_ids = sorted({event.policy_id for event in events})
     curves = {}
     for policy_id in policy_ids:
         own = curve(records, f"policy_{policy_id:02d}/env_steps", f"policy_{policy_id:02d}/{objective}")
         curves[policy_id] = np.stack([own.x * scale, own.y], axis=1)
     return Evolution(events, scale, curves)
+
+
+def _has_steps(record: Mapping[str, float]) -> bool:
+    return record.get("env_steps", 0) > 0 and record.get("env_frames", 0) > 0
 
 
 def draw(run: Evolution, objective: str, hyperparameters: Sequence[str] = ()) -> Figure:

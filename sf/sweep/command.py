@@ -21,7 +21,7 @@ from sf.readable import number
 from sf.report.groups import shown
 from sf.run_dir import RunDir
 from sf.stopping import caught_signals
-from sf.sweep.grid import SweepRun, read_sweep
+from sf.sweep.grid import SweepRun, read_sweep, require_known_flags
 from sf.sweep.results import Result, over_seeds, points, require_same_settings, write_csv
 from sf.sweep.runner import SweepRunner
 
@@ -66,8 +66,8 @@ def main() -> None:
 def _sweep(flags: SweepFlags) -> int:
     directory = flags.train_dir / flags.sweep.stem
     runs = read_sweep(flags.sweep)
-    anew = ("--restart_behavior", "overwrite")  # what the file says, whatever is there already
-    configs = [cli.parse([*run.arguments(directory), *anew], prog=f"sf-sweep, {run.name}:") for run in runs]
+    require_known_flags(flags.sweep, runs)
+    configs = _parsed(runs, directory)
     for run, config in zip(runs, configs, strict=True):
         require_same_settings(run, config, RunDir(directory / run.name))
     places, runs = _shared_out(runs, configs, flags.parallel)
@@ -79,11 +79,17 @@ def _sweep(flags: SweepFlags) -> int:
     if not console.is_terminal:
         console.width = _WIDTH_OF_FILES
     with run_lock.held(directory, console.print), caught_signals() as signals:
-        directory.mkdir(parents=True, exist_ok=True)
+        _make(directory)
         with Live(console=console, auto_refresh=False, transient=True) as live:
+            csv_errors: set[str] = set()
 
             def show(results: Sequence[Result]) -> None:
-                write_csv(directory / "results.csv", results)
+                try:
+                    write_csv(directory / "results.csv", results)
+                except OSError as error:  # the runs go on, and the next attempt may succeed
+                    if str(error) not in csv_errors:
+                        console.print(f"results.csv cannot be written ({error})", highlight=False, markup=False)
+                    csv_errors.add(str(error))
                 if console.is_terminal:
                     live.update(_progress(results), refresh=True)
 
@@ -97,6 +103,24 @@ def _sweep(flags: SweepFlags) -> int:
             console.print(f"the same command goes on: sf-sweep {flags.sweep}", highlight=False)
             return 128 + signals.first
         return int(any(result.state == "failed" for result in results))
+
+
+def _parsed(runs: Sequence[SweepRun], directory: Path) -> list[Config]:
+    """The configuration of each run. The seeds of a combination share the parser's work, which takes a moment each."""
+    anew = ("--restart_behavior", "overwrite")  # what the file says, whatever is there already
+    of_points: dict[str, Config] = {}
+    for run in runs:
+        if run.point_name not in of_points:
+            words = [*run.arguments(directory), *anew]
+            of_points[run.point_name] = cli.parse(words, prog=f"sf-sweep, {run.name}:")
+    return [of_points[run.point_name].replace(seed=run.seed, experiment=run.name) for run in runs]
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{directory} cannot hold a sweep ({error.strerror}): name another --train_dir") from None
 
 
 def _shared_out(

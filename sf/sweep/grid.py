@@ -12,7 +12,12 @@ seeds: [0, 1, 2]            # of every combination; or a number of them
 
 from __future__ import annotations
 
+import difflib
+import hashlib
 import itertools
+import json
+import math
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +26,13 @@ from typing import Any
 import yaml
 
 from sf import cli
+from sf.config import Config
 
 _KEYS = ("flags", "grid", "seeds")
 _OF_THE_SWEEP = ("experiment", "train_dir", "restart_behavior")  # flags that say where a run is
 _FORBIDDEN = "<>:\"/\\|?* '"  # in the name of a directory
+_LONGEST_NAME = 200  # bytes: file systems take 255, and beside the directory of a run are files with longer names
+MAX_RUNS = 10_000
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,11 @@ class SweepRun:
     seed: int
     flags: Mapping[str, Any]  # all that are given to it
 
+    @property
+    def point_name(self) -> str:
+        """The same for all seeds of a combination."""
+        return json.dumps(self.point, default=str)
+
     def arguments(self, directory: Path) -> list[str]:
         """Of sf-train, for a run directory inside that of the sweep."""
         flags = {**self.flags, "train_dir": str(directory), "experiment": self.name}
@@ -45,29 +58,29 @@ class SweepRun:
 def read_sweep(path: Path) -> list[SweepRun]:
     """The runs of a sweep, all seeds of the first combination first. Raises ValueError for what is not a sweep.
 
-    Whether its flags are right is for the parser of sf-train to say.
+    Whether the values of its flags are right is for the parser of sf-train to say.
     """
-    try:
-        sweep = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read ({error})") from None
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not YAML: {error}") from None
-    if not isinstance(sweep, dict) or not set(sweep) <= set(_KEYS):
-        raise ValueError(f"{path} must be a YAML mapping with the keys {', '.join(_KEYS)} and no other")
+    sweep = _read(path)
     flags, grid = (_mapping(path, sweep, key) for key in ("flags", "grid"))
     for name in (*flags, *grid):
         if name in _OF_THE_SWEEP or name == "seed":
             raise ValueError(f"{path}: {name} is chosen by the sweep itself: leave it out" + _hint(name))
-    if "env" not in {**flags, **grid}:
-        raise ValueError(f"{path}: name an environment under flags, for example env: CartPole-v1")
+        if name in flags and name in grid:
+            raise ValueError(f"{path}: {name} is under flags and under grid: leave it out of one of them")
     for name, values in grid.items():
         if not isinstance(values, list) or not values:
-            raise ValueError(f"{path}: {name} under grid is {values!r}: it must be a list of values")
+            raise ValueError(f"{path}: {name} under grid is {reprlib.repr(values)}: it must be a list of values")
+    envs = grid.get("env", [flags.get("env")])
+    if not all(isinstance(env, str) for env in envs):
+        raise ValueError(f"{path}: name an environment under flags, for example env: CartPole-v1")
+    seeds = _seeds(path, sweep.get("seeds", 1))
+    num_runs = math.prod(map(len, grid.values())) * len(seeds)
+    if num_runs > MAX_RUNS:
+        raise ValueError(f"{path} has {num_runs:,} runs: at most {MAX_RUNS:,} in one sweep, so shorten grid or seeds")
     runs = []
     for values in itertools.product(*grid.values()):
         point = dict(zip(grid, values, strict=True))
-        for seed in _seeds(path, sweep.get("seeds", 1)):
+        for seed in seeds:
             all_flags = {**flags, **point, "seed": seed}
             runs.append(SweepRun(_name(point, seed), point, seed, all_flags))
     if len({run.name for run in runs}) < len(runs):
@@ -75,18 +88,45 @@ def read_sweep(path: Path) -> list[SweepRun]:
     return runs
 
 
+def require_known_flags(path: Path, runs: Sequence[SweepRun]) -> None:
+    """Raises ValueError for a name that is no flag of sf-train."""
+    known = Config().flat()
+    for name in dict.fromkeys(name for run in runs for name in run.flags):
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "sf-train --help has the names"
+            raise ValueError(f"{path}: {name} is no flag of sf-train: {hint}")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        sweep = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read ({error})") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date with a month 13, a thousand brackets
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(sweep, dict) or not set(sweep) <= set(_KEYS):
+        raise ValueError(f"{path} must be a YAML mapping with the keys {', '.join(_KEYS)} and no other")
+    return sweep
+
+
 def _mapping(path: Path, sweep: Mapping[str, Any], key: str) -> dict[str, Any]:
-    found = sweep.get(key) or {}
-    if not isinstance(found, dict):
+    found = {} if sweep.get(key) is None else sweep[key]
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
         raise ValueError(f"{path}: {key} must be a mapping of flag names to values")
     return found
 
 
 def _seeds(path: Path, seeds: Any) -> Sequence[int]:
-    found = list(range(seeds)) if isinstance(seeds, int) else seeds
-    if not isinstance(found, list) or not found or not all(isinstance(seed, int) for seed in found):
-        raise ValueError(f"{path}: seeds is {seeds!r}: a list of numbers, or how many")
-    return found
+    """A number of seeds stands for those from 0 on."""
+    if type(seeds) is int and 1 <= seeds <= MAX_RUNS:
+        return range(seeds)
+    if not isinstance(seeds, list) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
+        raise ValueError(
+            f"{path}: seeds is {reprlib.repr(seeds)}: it must be how many, from 1 to {MAX_RUNS}, or a list of whole "
+            "numbers from 0 on"
+        )
+    return seeds
 
 
 def _hint(name: str) -> str:
@@ -94,5 +134,11 @@ def _hint(name: str) -> str:
 
 
 def _name(point: Mapping[str, Any], seed: int) -> str:
+    """Of a directory. Where it would be too long, a digest stands for its end."""
     parts = [f"{name}={'x'.join(cli.words(value))}" for name, value in point.items()]
-    return "".join("-" if c in _FORBIDDEN else c for c in "_".join([*parts, f"seed={seed}"]))
+    name = "".join(c if c.isprintable() and c not in _FORBIDDEN else "-" for c in "_".join([*parts, f"seed={seed}"]))
+    encoded = name.encode()
+    if len(encoded) <= _LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(encoded).hexdigest()[:12]
+    return f"{encoded[: _LONGEST_NAME - 40].decode(errors='ignore')}-{digest}_seed={seed}"

@@ -7,7 +7,6 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +16,7 @@ import numpy as np
 from sf.config import Config
 from sf.policy_progress import enough_episodes
 from sf.report.groups import NOT_THE_EXPERIMENT, shown
-from sf.report.runs import read_records, settled_means
+from sf.report.records import numbers, parsed, read_records, settled_means
 from sf.run_dir import RunDir, write_atomically
 from sf.sweep.grid import SweepRun
 
@@ -47,7 +46,7 @@ def read_result(run: SweepRun, run_dir: RunDir, state: State) -> Result:
     summary = _object(run_dir.summary)
     flags = {**Config().flat(), **(run_dir.saved_flags() or {})}
     if summary.get("episodes_in_mean", math.inf) < enough_episodes(flags["stats_avg"]) and run_dir.metrics.is_file():
-        summary |= settled_means([*read_records(run_dir.metrics), summary], flags)
+        summary |= settled_means([*read_records(run_dir.metrics)[0], summary], flags)
     return Result(run, state, summary)
 
 
@@ -77,7 +76,7 @@ def points(results: Sequence[Result]) -> list[tuple[Mapping[str, Any], list[Resu
     """The results by the combination of the grid, all seeds of one together."""
     found: dict[str, tuple[Mapping[str, Any], list[Result]]] = {}
     for result in results:
-        found.setdefault(json.dumps(result.run.point), (result.run.point, []))[1].append(result)
+        found.setdefault(result.run.point_name, (result.run.point, []))[1].append(result)
     return list(found.values())
 
 
@@ -104,18 +103,18 @@ def write_csv(path: Path, results: Sequence[Result]) -> None:
 
 def _object(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    return {**numbers(found), **({"stopped_by": found["stopped_by"]} if "stopped_by" in found else {})}
 
 
 def _last_line(path: Path) -> dict[str, Any]:
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_bytes().split(b"\n")
     except OSError:
         return {}
-    for line in reversed(lines[-2:]):  # the last may be half written
-        with suppress(ValueError):
-            return json.loads(line)
-    return {}
+    whole = (record for line in reversed(lines[-3:]) if (record := parsed(line)))  # the last is empty, or half written
+    return next(whole, {})

@@ -127,6 +127,13 @@ def test_a_run_may_go_on_with_more_policies_but_not_with_fewer(tmp_path):
         (lambda text: text.replace("learning", 'lear"ning', 1), "line 1, is no event"),
         (lambda text: text.replace('"kind"', '"knid"', 1), "line 1, is no event"),
         (lambda text: "".join(text.splitlines(keepends=True)[1:]), "line 1, is event 1 instead of 0"),
+        (lambda text: "[" * 100_000 + text, "line 1, is no event"),
+        (lambda text: text.replace('"env_steps": 0', '"env_steps": "0"', 1), "line 1, .* whole numbers"),
+        (lambda text: text.replace("0.0001", "null", 1), "line 1, .* must be numbers"),
+        (lambda text: text.replace('{"learning_rate": 0.0001}', "[]", 1), "line 1, .* must be numbers"),
+        (lambda text: text.replace('"start"', '"mutation"', 1).replace("null", "0.5", 1), "line 1, .* not started"),
+        (lambda text: text.replace('"copies": 0', '"copies": 7', 1), "line 5, .* not started"),
+        (lambda text: text.replace('"start"', "[]", 1).replace("null", "0.5", 1), "line 1, is no event"),
     ],
 )
 def test_a_damaged_record_is_said_and_left_alone(tmp_path, damage, sentence):

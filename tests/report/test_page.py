@@ -270,10 +270,14 @@ def test_the_command_writes_the_page_into_the_run_and_says_where(tmp_path, monke
         (["{run}", "--video", "{run}/config.yaml"], "it must be one of .mp4, .webm, .gif"),
         (["{run}", "--video", "{run}/none.mp4"], "cannot be read"),
         (["{run}", "--out", "{run}/config.yaml/a.html"], "cannot be written"),
+        (["{run}", "--out", "{run}"], "cannot be written (Is a directory)"),
+        (["{run}", "--out", "{run}/" + 300 * "a"], "cannot be written (File name too long)"),
+        (["{run}", "--out", "{run}/config.yaml"], "its name must end with .html"),
     ],
 )
 def test_what_cannot_be_reported_is_said_in_one_sentence(tmp_path, arguments, sentence, monkeypatch, capsys):
     path = write_run(tmp_path / "a")
+    monkeypatch.setattr(charts, "sections", None)  # it is said before anything is drawn
     monkeypatch.setattr("sys.argv", ["sf-report", *(argument.format(run=path) for argument in arguments)])
     with pytest.raises(SystemExit) as end:
         page.main()

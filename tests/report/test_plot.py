@@ -155,6 +155,20 @@ def test_what_cannot_be_drawn_is_said_in_one_sentence(train_dir, arguments, sent
     assert sentence in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.parametrize(
+    ("name", "why"), [("picture.png", "Is a directory"), (f"{300 * 'a'}.png", "File name too long")]
+)
+def test_a_picture_that_cannot_be_written_is_said_before_it_is_drawn(
+    name, why, train_dir, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "picture.png").mkdir()
+    monkeypatch.setattr(figure, "panels", None)
+    with pytest.raises(SystemExit) as end:
+        run_command(monkeypatch, train_dir, "--out", tmp_path / name)
+    assert end.value.code == 2
+    assert f"cannot be written ({why}): name another --out" in " ".join(capsys.readouterr().err.split())
+
+
 def test_ctrl_c_ends_the_command_without_a_traceback(train_dir, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -5,7 +5,8 @@ import json
 import pytest
 from written_runs import record, write_run
 
-from sf.report.runs import find, load, load_all, settled, settled_means
+from sf.report.records import settled, settled_means
+from sf.report.runs import find, load, load_all
 
 
 def test_a_run_has_its_settings_the_defaults_and_its_place(tmp_path):

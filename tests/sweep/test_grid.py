@@ -1,7 +1,7 @@
 import pytest
 
 from sf import cli
-from sf.sweep.grid import read_sweep
+from sf.sweep.grid import read_sweep, require_known_flags
 
 
 def sweep(tmp_path, text):
@@ -40,6 +40,40 @@ def test_options_of_the_environment_may_be_a_mapping(tmp_path):
     assert run.name == "env_kwargs={-map----a-b-}_seed=0"
 
 
+def test_a_long_value_has_a_name_that_file_systems_take(tmp_path):
+    values = ["x" * 3000 + end for end in "ab"] + ["ä" * 300]
+    runs = sweep(tmp_path, f"flags: {{env: a}}\ngrid: {{encoder: {values}}}\nseeds: 2\n")
+    names = [run.name for run in runs]
+    assert len(set(names)) == 6
+    assert max(len(name.encode()) for name in names) <= 200
+    assert names[0].startswith("encoder=xxx")
+    assert names[0].endswith("_seed=0")
+    for name in names:
+        (tmp_path / f".{name}.lock").touch()
+
+
+def test_a_name_has_nothing_that_a_terminal_obeys(tmp_path):
+    (run,) = sweep(tmp_path, 'flags: {env: a}\ngrid: {encoder: ["a\\e[2J\\n\\0\\ud800"]}\n')
+    assert run.name == "encoder=a-[2J---_seed=0"
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"\x00\x01", None])
+def test_a_file_that_is_no_text_is_said(tmp_path, content):
+    path = tmp_path / "sweep.yaml"
+    path.mkdir() if content is None else path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"sweep.yaml (cannot be read|is not YAML)"):
+        read_sweep(path)
+
+
+def test_a_name_that_is_no_flag_is_said_with_the_nearest_one(tmp_path):
+    runs = sweep(tmp_path, "flags: {env: a, train-dir: b}\ngrid: {gama: [0.9]}\n")
+    with pytest.raises(ValueError, match=r"sweep.yaml: train-dir is no flag of sf-train: did you mean train_dir"):
+        require_known_flags(tmp_path / "sweep.yaml", runs)
+    runs = sweep(tmp_path, "flags: {env: a}\ngrid: {gama: [0.9]}\n")
+    with pytest.raises(ValueError, match="gama is no flag of sf-train: did you mean gamma"):
+        require_known_flags(tmp_path / "sweep.yaml", runs)
+
+
 def test_a_name_of_a_directory_has_no_slash(tmp_path):
     (run,) = sweep(tmp_path, "grid: {env: [ALE/Pong-v5]}\n")
     assert run.name == "env=ALE-Pong-v5_seed=0"
@@ -57,6 +91,36 @@ def test_a_name_of_a_directory_has_no_slash(tmp_path):
         ("flags: {env: a}\ngrid: {gamma: 0.9}", "gamma under grid is 0.9: it must be a list"),
         ("flags: {env: a}\nseeds: all", "seeds is 'all'"),
         ("flags: {env: a}\nseeds: [1, 1]", "each seed, once"),
+        ("flags: {env: a}\ngrid: {gamma: [0.9, 0.9]}", "each value of a list"),
+        ("flags: {env: a}\nseeds: true", "seeds is True"),
+        ("flags: {env: a}\nseeds: 0", "seeds is 0: it must be how many, from 1"),
+        ("flags: {env: a}\nseeds: -1", "seeds is -1"),
+        ("flags: {env: a}\nseeds: '3'", "seeds is '3'"),
+        ("flags: {env: a}\nseeds: 1.0e+9", "seeds is 1000000000.0"),
+        ("flags: {env: a}\nseeds: 1000000000", "seeds is 1000000000"),
+        ("flags: {env: a}\nseeds: []", r"seeds is \[\]"),
+        ("flags: {env: a}\nseeds: [0, true]", "seeds is"),
+        ("flags: {env: a}\nseeds: [-1]", "seeds is"),
+        ("flags: {env: a}\nseeds: {a: 1}", "seeds is"),
+        ("flags: {env: a}\nseeds:", "seeds is None"),
+        ("flags: {env: a}\ngrid: {gamma: []}", "it must be a list"),
+        ("flags: {env: a}\ngrid: {gamma: {from: 0, to: 1}}", "it must be a list"),
+        ("flags: {env: a}\ngrid: [gamma]", "grid must be a mapping"),
+        ("flags: {env: a}\ngrid: 0", "grid must be a mapping"),
+        ("flags: {env: a, 1: 2}", "flags must be a mapping of flag names"),
+        ("flags: {env: a, gamma: 0.9}\ngrid: {gamma: [0.8]}", "leave it out of one"),
+        ("flags: {env: }", "name an environment"),
+        ("grid: {env: [a, 3]}", "name an environment"),
+        ("", "mapping with the keys"),
+        ("just text", "mapping with the keys"),
+        ("[[3", "is not YAML"),
+        (f"{600 * '['}{600 * ']'}", "is not YAML"),
+        ("a: 2001-13-45", "is not YAML"),
+        ("1: 2\nflags: 3", "mapping with the keys"),
+        (
+            f"flags: {{env: a}}\ngrid: {{{', '.join(f'x{idx}: [0,1,2,3,4,5,6,7,8,9]' for idx in range(9))}}}",
+            "1,000,000,000",
+        ),
         ("flags: {env: a", "is not YAML"),
     ],
 )

@@ -1,0 +1,87 @@
+"""The records of a run, as metrics.jsonl has them, also while it is written and after a crash."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from sf.policy_progress import enough_episodes
+from sf.readable import printable
+
+_EPISODE_MEAN = re.compile(r"(policy_\d+/)?(?:(?:mean|std|min|max)_return|mean_episode_\w+|episodes_in_mean|stats/.+)")
+_LARGEST = 1e100  # squares and sums of what is drawn must be finite; nothing that a run measures is larger
+
+
+def read_records(path: Path) -> tuple[list[dict[str, float]], list[int]]:
+    """All whole records, and the numbers of the lines that are none, from 1 on. Raises OSError.
+
+    A last line without an end is being written, or was when the run was killed: it does not count among those.
+    """
+    records, damaged = [], []
+    *lines, last = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        record = parsed(line)
+        if record:
+            records.append(record)
+        elif line.strip():
+            damaged.append(number)
+    whole = parsed(last)
+    return ([*records, whole] if whole else records), damaged
+
+
+def parsed(text: bytes) -> dict[str, float]:
+    """The numbers of one JSON object by name; none where the text is no such object, or has none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return numbers(found) if isinstance(found, dict) else {}
+
+
+def numbers(record: Mapping[str, Any]) -> dict[str, float]:
+    """What can be drawn and compared: metrics that are not known yet are null, a loss that diverged is null or NaN."""
+    return {printable(name): value for name, value in record.items() if is_number(value)}
+
+
+def settled(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) -> list[Mapping[str, float]]:
+    """The records without means over too few episodes, such as those after each resume; unless there are no others.
+
+    flags: of the run. A record that does not say of how many its means are was written before records did: it is kept.
+    """
+    enough = enough_episodes(flags["stats_avg"])
+
+    def has_enough(record: Mapping[str, float], prefix: str) -> bool:
+        needed = enough if prefix else enough * flags["num_policies"]
+        return record.get(f"{prefix}episodes_in_mean", math.inf) >= needed
+
+    prefix_of = {name: _prefix_of_mean(name) for record in records for name in record}
+    prefixes = {prefix for prefix in prefix_of.values() if prefix is not None}
+    judged = [prefix for prefix in prefixes if any(has_enough(record, prefix) for record in records)]
+    kept: list[Mapping[str, float]] = []
+    for record in records:
+        hasty = {prefix for prefix in judged if not has_enough(record, prefix)}
+        kept.append({name: record[name] for name in record if prefix_of[name] not in hasty} if hasty else record)
+    return kept
+
+
+def settled_means(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) -> dict[str, float]:
+    """The latest mean of each kind over enough episodes."""
+    means: dict[str, float] = {}
+    for record in settled(records, flags):
+        means.update({name: value for name, value in record.items() if _prefix_of_mean(name) is not None})
+    return means
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a recorded value can be drawn."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
+
+
+def _prefix_of_mean(name: str) -> str | None:
+    """Of a metric that is a mean over episodes: empty, or policy_00/ and so on; None for any other."""
+    match = _EPISODE_MEAN.fullmatch(name)
+    return match and (match[1] or "")
