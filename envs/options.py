@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from sf.envs.field_types import AS_JSON, check_fields
 
 
 @dataclass(frozen=True)
@@ -13,8 +15,9 @@ class EnvOptions:
     env_frameskip: int | None = None
     """Frames the simulator advances for one decision. Default: what the environment is usually trained with."""
 
-    env_kwargs: str = "{}"
-    """JSON object of keyword arguments for the environment, for example '{"continuous": true}'."""
+    env_kwargs: str = field(default="{}", metadata=AS_JSON)
+    """JSON object of keyword arguments for the environment, for example '{"continuous": true}'. A file and Python may
+    have a mapping instead."""
 
     atari_episodic_life: bool = False
     """Atari: the loss of a life ends the episode for the learner (the score is still that of the whole game)."""
@@ -48,6 +51,7 @@ class EnvOptions:
     """Doom matches: time limit, in seconds of the game (35 tics each)."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.env_frameskip is not None and self.env_frameskip < 1:
             raise ValueError(f"env_frameskip is {self.env_frameskip}: it must be at least 1 frame a step")
         if self.atari_sticky is not None and not 0.0 <= self.atari_sticky < 1.0:

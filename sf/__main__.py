@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
+
+from sf import commands
 
 
 def main(**defaults: Any) -> None:
@@ -12,6 +15,11 @@ def main(**defaults: Any) -> None:
     With `--check` the machine is tested instead, and the end is 1 where something fails.
     defaults: flags that the command line need not name, for a script that trains an environment of its own.
     """
+    with commands.quiet_end():
+        _train(defaults)
+
+
+def _train(defaults: Mapping[str, Any]) -> None:
     from sf.main_module import end_if_imported_again  # noqa: PLC0415
 
     end_if_imported_again()
@@ -34,9 +42,9 @@ def main(**defaults: Any) -> None:
     try:
         summary = train(config)
     except ValueError as error:
-        cli.fail(str(error))
+        commands.fail(str(error))
     except ChildError as error:
-        raise SystemExit(f"error: {error}") from None
+        commands.end(str(error), commands.FAILURE)
     cli.report(config, summary)
 
 

@@ -33,6 +33,8 @@ def train(
     end_if_imported_again()
     if isinstance(flags.get("config"), Config):
         config = flags.pop("config")
+    if config is not None and not isinstance(config, Config):
+        raise ValueError(f"config is {config!r}: it must be a Config; name flags instead, as env={config!r}")
     if config is not None and flags:
         raise ValueError("train takes a config or flags: change a config with config.replace(name=value)")
     if on_record is not None and not callable(on_record):

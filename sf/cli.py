@@ -10,20 +10,17 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import tyro
-from rich.console import Console
 
+from sf.commands import exit_status, fail, quiet_end  # noqa: F401  commands use all three as cli.exit_status ...
 from sf.config import Config, RunConfig
 from sf.readable import outcome
 from sf.run_dir import RunDir
 from sf.starting_point import make_config
-
-USER_ERROR = 2  # exit status of everything that the user can mend
 
 Flags = TypeVar("Flags")
 
@@ -64,16 +61,17 @@ def parse_flags(
     registry = tyro.constructors.ConstructorRegistry()
     registry.primitive_rule(_lowercase_booleans)
     try:
-        return tyro.cli(
-            kind,
-            prog=prog,
-            args=list(sys.argv[1:] if argv is None else argv),
-            default=tyro.MISSING_NONPROP if defaults is None else defaults,
-            description=description,
-            config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
-            use_underscores=True,
-            registry=registry,
-        )
+        with quiet_end():
+            return tyro.cli(
+                kind,
+                prog=prog,
+                args=list(sys.argv[1:] if argv is None else argv),
+                default=tyro.MISSING_NONPROP if defaults is None else defaults,
+                description=description,
+                config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
+                use_underscores=True,
+                registry=registry,
+            )
     except ValueError as error:  # tyro before 1.0.16 reports a rule of a part of `kind`, but not one of `kind` itself
         fail(str(error))
 
@@ -111,26 +109,6 @@ def words(value: Any) -> list[str]:
     if isinstance(value, list | tuple):
         return [word for item in value for word in words(item)]
     return [str(value).lower() if isinstance(value, bool) else str(value)]
-
-
-def fail(message: str) -> NoReturn:
-    """Print one sentence and end with status 2."""
-    Console(stderr=True, soft_wrap=True).print(f"[bold red]error:[/] {_escape(message)}", highlight=False)
-    raise SystemExit(USER_ERROR)
-
-
-@contextmanager
-def exit_status() -> Iterator[None]:
-    """What is raised inside ends the process: a ValueError, which the user can mend, with its sentence and status 2, a
-    RuntimeError with 1, Ctrl-C with 130."""
-    try:
-        yield
-    except ValueError as error:
-        fail(str(error))
-    except RuntimeError as error:
-        raise SystemExit(f"error: {error}") from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
 
 
 def report(config: Config, summary: dict[str, Any]) -> NoReturn:
@@ -202,7 +180,3 @@ def _lowercase_booleans(
         is_instance=lambda value: isinstance(value, bool),
         str_from_instance=lambda value: [str(value).lower()],
     )
-
-
-def _escape(text: str) -> str:
-    return text.replace("[", "\\[")

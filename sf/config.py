@@ -1,17 +1,17 @@
 """The configuration: frozen dataclasses, one a component. Every field is a command-line flag of the same name.
 
-Rules that concern one field or one component are checked where the fields live (`__post_init__`); rules across
-components, in `Config`. Derived numbers are properties. A broken rule is a ValueError that names the flag, its value
-and what to change.
+The types of the fields are checked by `sf.envs.field_types`, whichever way a value came; rules that concern one field
+or one component where the fields live (`__post_init__`); rules across components in `Config`. Derived numbers are
+properties. A broken rule is a ValueError that begins with the flag and its value, and says what to change.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sf.envs.field_types import check_fields, checked
 from sf.envs.options import EnvOptions
 from sf.play.config import EvaluationConfig
 from sf.population.config import PopulationConfig
@@ -84,13 +84,14 @@ class RunConfig:
     """The reported mean return is the mean of so many latest episodes."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _require(self.env != "", "env is empty: name an environment, for example --env doom_basic")
         _require(
             self.experiment is None or ("/" not in self.experiment and self.experiment not in ("", ".", "..")),
             f"experiment is {self.experiment!r}: it is the name of one folder in train_dir, so without '/'",
         )
         _require(self.init_from != "", "init_from is empty: name a checkpoint or a run, such as train_dir/doom_basic")
-        _require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
+        _require(0 <= self.seed < 2**32, f"seed is {self.seed}: from 0 to {2**32 - 1}, as libraries take it")
         _require(self.train_for_env_steps > 0, f"train_for_env_steps is {self.train_for_env_steps}: at least 1")
         _require(self.train_for_seconds > 0, f"train_for_seconds is {self.train_for_seconds}: it must be above 0")
         _require(
@@ -147,8 +148,9 @@ class SamplerConfig:
     """Pin rollout worker i, and the simulators it starts, to one core, round robin."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _require(
-            self.num_workers == "auto" or (isinstance(self.num_workers, int) and self.num_workers >= 1),
+            self.num_workers == "auto" or self.num_workers >= 1,
             f"num_workers is {self.num_workers}: at least 1, or auto",
         )
         _require(self.num_envs_per_worker >= 1, f"num_envs_per_worker is {self.num_envs_per_worker}: at least 1")
@@ -168,10 +170,7 @@ class SamplerConfig:
         )
         _require(self.rollout >= 1, f"rollout is {self.rollout}: at least 1 step")
         _require(self.max_policy_lag >= 0, f"max_policy_lag is {self.max_policy_lag}: 0 or greater")
-        _require(
-            self.extra_slots >= 0,
-            f"extra_slots is {self.extra_slots}: 0 or greater",
-        )
+        _require(self.extra_slots >= 0, f"extra_slots is {self.extra_slots}: 0 or greater")
 
     @property
     def num_envs_per_group(self) -> int:
@@ -221,6 +220,7 @@ class ModelConfig:
     """auto: bfloat16 matrix products with float32 weights where the hardware has them."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("encoder_mlp_layers", "encoder_conv_mlp_layers"):
             widths = getattr(self, name)
             _require(all(w >= 1 for w in widths), f"{name} is {widths}: every width must be at least 1")
@@ -324,6 +324,7 @@ class LearnerConfig:
     other on cores that the sampler uses, too, lose more than they gain); 4 with a GPU."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _require(self.batch_size >= 1, f"batch_size is {self.batch_size}: at least 1")
         _require(
             self.num_batches_per_epoch >= 1,
@@ -387,6 +388,7 @@ class SupervisionConfig:
     """rollback: the learning rate is multiplied by this, and no schedule raises it above that again."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _require(self.worker_timeout_s > 0, f"worker_timeout_s is {self.worker_timeout_s}: it must be above 0")
         _require(self.max_restarts >= 0, f"max_restarts is {self.max_restarts}: 0 or greater")
         _require(self.restart_window_s > 0, f"restart_window_s is {self.restart_window_s}: it must be above 0")
@@ -412,6 +414,7 @@ class Config:
     watch: WatchConfig = field(default_factory=WatchConfig)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         batch, rollout = self.learner.batch_size, self.sampler.rollout
         _require(
             batch % rollout == 0,
@@ -461,16 +464,12 @@ class Config:
         return out
 
     def replace(self, **flags: Any) -> Config:
-        """A copy with some flags changed, by flag name. Raises ValueError for an unknown name or a broken rule."""
+        """A copy with some flags changed, by flag name. Raises ValueError for an unknown name, or a value that cannot
+        be."""
+        flags = checked(Config, flags)
         parts: dict[str, Any] = {}
         for part in dataclasses.fields(self):
             component = getattr(self, part.name)
-            own = {f.name: flags.pop(f.name) for f in dataclasses.fields(component) if f.name in flags}
-            own = {name: tuple(value) if isinstance(value, list) else value for name, value in own.items()}
-            parts[part.name] = dataclasses.replace(component, **own)
-        if flags:
-            name = min(flags)
-            nearest = difflib.get_close_matches(name, self.flat(), n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else "see sf-train --help for the names"
-            raise ValueError(f"unknown setting {name}: {hint}")
+            own = {f.name: flags[f.name] for f in dataclasses.fields(component) if f.name in flags}
+            parts[part.name] = dataclasses.replace(component, **own) if own else component
         return Config(**parts)

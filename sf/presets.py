@@ -13,8 +13,10 @@ from typing import Any
 
 import yaml
 
+from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.actions import ACTION_MASK
+from sf.envs.field_types import checked
 from sf.envs.observations import is_image
 
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
@@ -43,31 +45,49 @@ def name_for_spec(spec: EnvSpec) -> str:
     return "continuous" if ActionSpec.of(spec.action_space).num_continuous else "vector"
 
 
-def load(name_or_path: str) -> dict[str, Any]:
-    """The flags of one preset. Raises ValueError where it is missing or is not a YAML mapping."""
+def load(name_or_path: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The flags of one preset. Raises ValueError where it is missing, is no YAML mapping, or has a wrong value.
+
+    extended_by: those that start from it, so far.
+    """
+    if name_or_path in extended_by:
+        raise ValueError(f"{name_or_path} extends itself: {' extends '.join((*extended_by, name_or_path))}")
     if name_or_path in preset_names():
         text = _directory().joinpath(f"{name_or_path}.yaml").read_text()
     elif Path(name_or_path).is_file():
-        text = Path(name_or_path).read_text()
+        text = read(Path(name_or_path))
     else:
         near = difflib.get_close_matches(name_or_path, preset_names(), n=1)
         raise ValueError(
-            f"config is {name_or_path!r}: there is no such preset and no such file"
+            (f"{extended_by[-1]}: {_EXTENDS}" if extended_by else "config")
+            + f" is {name_or_path!r}: there is no such preset and no such file"
             + (f"; did you mean {near[0]!r}?" if near else f". Presets: {', '.join(preset_names())}")
         )
-    return parse(text, name_or_path)
+    return checked(Config, parse(text, name_or_path, extended_by), name_or_path)
 
 
-def parse(text: str, source: str) -> dict[str, Any]:
-    """Flags from YAML. Raises ValueError where it is not a mapping of names to values."""
+def read(path: Path) -> str:
+    """Raises ValueError where a file of flags cannot be read."""
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read ({error})") from None
+
+
+def parse(text: str, source: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Flags from YAML, of any names and values. Raises ValueError where it is not a mapping of names to values."""
     try:
         flags = yaml.safe_load(text) or {}
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date with a month 13, a thousand brackets
         raise ValueError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(flags, dict) or not all(isinstance(name, str) for name in flags):
         raise ValueError(f"{source} must be a YAML mapping of flag names to values")
-    parent = flags.pop(_EXTENDS, None)
-    return {**load(parent), **flags} if parent else flags
+    if _EXTENDS not in flags:
+        return flags
+    parent = flags.pop(_EXTENDS)
+    if not isinstance(parent, str):
+        raise ValueError(f"{source}: {_EXTENDS} is {parent!r}: it must be the name of a preset or the path of a file")
+    return {**load(parent, (*extended_by, source)), **flags}
 
 
 def _directory() -> Any:

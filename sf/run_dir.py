@@ -102,10 +102,7 @@ class RunDir:
         """The flags of the run that is here, or None where there is none. Raises ValueError for a broken file."""
         if not self.config.is_file():
             return None
-        try:
-            flags = presets.parse(self.config.read_text(), str(self.config))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{self.config} cannot be read ({error})") from None
+        flags = presets.parse(presets.read(self.config), str(self.config))
         if "env" not in flags:
             raise ValueError(f"{self.config} names no env, so it is not the configuration of a run")
         _require_readable(flags, self.config)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sf.envs.field_types import check_fields
+
 
 @dataclass(frozen=True)
 class WatchConfig:
@@ -26,5 +28,6 @@ class WatchConfig:
     """Tags of the run."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.wandb_project:
             raise ValueError("wandb_project is empty: name a project, for example --wandb_project sf-appo")

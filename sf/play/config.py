@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sf.envs.field_types import check_fields
+
 
 @dataclass(frozen=True)
 class EvaluationConfig:
@@ -26,6 +28,7 @@ class EvaluationConfig:
     them by the latest stats_avg episodes, as pbt_target_objective counts them."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("eval_every_env_steps", "eval_episodes", "eval_num_envs"):
             value = getattr(self, name)
             if value is not None and value < 1:

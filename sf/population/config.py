@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sf.envs.field_types import check_fields
+
 
 @dataclass(frozen=True)
 class PopulationConfig:
@@ -62,6 +64,7 @@ class PopulationConfig:
     """The statistic of finished episodes by whose mean the policies are ranked; the greater the better."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.num_policies < 1:
             raise ValueError(f"num_policies is {self.num_policies}: at least 1")
         if self.pbt_rollouts_per_draw < 0:

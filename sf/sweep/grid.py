@@ -27,6 +27,7 @@ import yaml
 
 from sf import cli
 from sf.config import Config
+from sf.envs.field_types import checked
 
 _KEYS = ("flags", "grid", "seeds")
 _OF_THE_SWEEP = ("experiment", "train_dir", "restart_behavior")  # flags that say where a run is
@@ -56,9 +57,10 @@ class SweepRun:
 
 
 def read_sweep(path: Path) -> list[SweepRun]:
-    """The runs of a sweep, all seeds of the first combination first. Raises ValueError for what is not a sweep.
+    """The runs of a sweep, all seeds of the first combination first. Raises ValueError for what is not a sweep, and for
+    an unknown flag or a value that it cannot have.
 
-    Whether the values of its flags are right is for the parser of sf-train to say.
+    Whether the flags go together is for the parser of sf-train to say.
     """
     sweep = _read(path)
     flags, grid = (_mapping(path, sweep, key) for key in ("flags", "grid"))
@@ -81,7 +83,7 @@ def read_sweep(path: Path) -> list[SweepRun]:
     for values in itertools.product(*grid.values()):
         point = dict(zip(grid, values, strict=True))
         for seed in seeds:
-            all_flags = {**flags, **point, "seed": seed}
+            all_flags = checked(Config, {**flags, **point, "seed": seed}, str(path))
             runs.append(SweepRun(_name(point, seed), point, seed, all_flags))
     if len({run.name for run in runs}) < len(runs):
         raise ValueError(f"{path}: two runs have the same values: each value of a list, and each seed, once")

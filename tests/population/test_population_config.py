@@ -18,7 +18,7 @@ from sf.population.config import PopulationConfig
         ({"pbt_mutation_rate": 1.5}, "pbt_mutation_rate is 1.5: a probability"),
         ({"pbt_perturb_min": 0.9}, "pbt_perturb_min is 0.9"),
         ({"pbt_perturb_min": 1.3}, "the first not above the second"),
-        ({"pbt_perturb_max": float("inf")}, "pbt_perturb_max inf"),
+        ({"pbt_perturb_max": float("inf")}, "pbt_perturb_max is inf"),
         ({"pbt_target_objective": ""}, "pbt_target_objective is empty"),
     ],
 )

@@ -1,0 +1,58 @@
+"""Ctrl-C at any moment of a command, also while it imports its libraries."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Interrupt:
+    """Within it, Ctrl-C raises KeyboardInterrupt, and goes on doing so at each import until the command is left.
+
+    Python drops what is raised in a callback, and an import has some: the first KeyboardInterrupt may be lost there,
+    with a traceback on standard error. Some libraries turn it into another error.
+
+    came: whether there was one.
+    """
+
+    def __init__(self) -> None:
+        self.came = False
+        self._is_outermost = False
+
+    def __enter__(self) -> Interrupt:
+        # Whoever has a handler of its own, or ignores the signal as nohup does, keeps it.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            try:
+                signal.signal(signal.SIGINT, self._raise)
+            except ValueError:  # only the main thread may
+                return self
+            self._is_outermost = True
+            self._report_dropped = sys.unraisablehook
+            sys.unraisablehook = self._on_dropped
+            sys.meta_path.insert(0, self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._is_outermost:
+            return
+        sys.meta_path.remove(self)
+        sys.unraisablehook = self._report_dropped
+        # A second Ctrl-C while Python ends has no traceback either.
+        signal.signal(signal.SIGINT, signal.SIG_DFL if self.came else signal.default_int_handler)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Python asks for it at each import of a new module."""
+        if self.came:
+            raise KeyboardInterrupt
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
+        raise KeyboardInterrupt
+
+    def _on_dropped(self, dropped: Any) -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            self._report_dropped(dropped)
