@@ -144,7 +144,7 @@ class SamplerConfig:
     up to the same number for each group of environments. More smooth an uneven flow, and raise the lag."""
 
     set_workers_cpu_affinity: bool = True
-    """Pin rollout worker i, and the simulators it starts, to one core, round robin."""
+    """Pin each rollout worker, and the simulators it starts, to one core: of those that other runs use least."""
 
     def __post_init__(self) -> None:
         _require(

@@ -12,12 +12,14 @@ import torch
 
 from sf import envs
 from sf.config import Config
+from sf.cores import num_usable_cores, usable_cores
 from sf.envs import ActionSpec, EnvSpec
 from sf.memory import available_memory
 from sf.model.inference import num_weights
 from sf.model.registry import build_model
+from sf.pinned_cores import PinnedCores
 from sf.slots import bytes_per_slot
-from sf.torch_runtime import resolve_bfloat16, resolve_device, usable_cores
+from sf.torch_runtime import resolve_bfloat16, resolve_device
 
 _DESCRIPTORS = 64  # of the parent, beside those for its children
 
@@ -30,7 +32,8 @@ class Plan:
     spec: EnvSpec
     device: str  # "cpu" or "cuda"
     bfloat16: bool
-    cores: tuple[int, ...]  # that this process may use
+    cores: tuple[int, ...]  # that this process may run on
+    num_cores: int  # that it can keep busy: fewer where a container has a CPU quota
     num_workers: int
     actors_per_group: int
     slots_per_group: int
@@ -54,7 +57,7 @@ class Plan:
     def learner_threads(self) -> int:
         chosen = self.config.learner.learner_threads
         share = 2 * self.num_policies
-        return chosen or (max(1, len(self.cores) // share) if self.device == "cpu" else min(4, len(self.cores)))
+        return chosen or (max(1, self.num_cores // share) if self.device == "cpu" else min(4, self.num_cores))
 
     @property
     def policy_threads(self) -> int:
@@ -82,11 +85,14 @@ class Plan:
         """ "cpu", or "cuda:N": policies are spread over the GPUs, each with its learner and its policy workers."""
         return self.device if self.device == "cpu" else f"cuda:{policy_id % torch.cuda.device_count()}"
 
-    def core_of(self, worker_idx: int) -> int | None:
-        """The core that a rollout worker is pinned to."""
-        if not self.config.sampler.set_workers_cpu_affinity:
-            return None
-        return self.cores[worker_idx % len(self.cores)]
+    def pin_workers(self) -> PinnedCores:
+        """Choose the cores of the rollout workers; for as long as the result lives, other runs spread around them.
+
+        With a quota it is the number of cores that is limited: the kernel chooses them, since others have theirs, too.
+        """
+        if not self.config.sampler.set_workers_cpu_affinity or self.num_cores < len(self.cores):
+            return PinnedCores.nowhere(self.num_workers)
+        return PinnedCores(self.cores, self.num_workers)
 
 
 def make_plan(config: Config) -> Plan:
@@ -96,8 +102,8 @@ def make_plan(config: Config) -> Plan:
     spec = envs.describe(config.run.env, config.environment)
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
-    cores = usable_cores()
-    num_workers = len(cores) if sampler.num_workers == "auto" else sampler.num_workers
+    num_cores = num_usable_cores()
+    num_workers = num_cores if sampler.num_workers == "auto" else sampler.num_workers
     actors_per_group = sampler.num_envs_per_group * spec.num_agents
     extra_slots = sampler.extra_slots if sampler.async_rl else 0
     plan = Plan(
@@ -105,7 +111,8 @@ def make_plan(config: Config) -> Plan:
         spec=spec,
         device=device,
         bfloat16=resolve_bfloat16(config.model.precision, device),
-        cores=cores,
+        cores=usable_cores(),
+        num_cores=num_cores,
         num_workers=num_workers,
         actors_per_group=actors_per_group,
         slots_per_group=actors_per_group + -(-extra_slots // (num_workers * sampler.worker_num_splits)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 
 import torch
 
@@ -40,11 +39,6 @@ def resolve_bfloat16(precision: str, device: str) -> bool:
     if precision == "auto":
         return torch.cuda.is_bf16_supported(including_emulation=False) if device == "cuda" else _cpu_has_bfloat16()
     return precision == "bfloat16"
-
-
-def usable_cores() -> tuple[int, ...]:
-    """The cores that this process may run on."""
-    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def _keep_freed_memory() -> None:

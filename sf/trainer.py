@@ -107,6 +107,7 @@ class Run:
             plan.num_policies,
             plan.config.population.pbt_target_objective,
             cores=plan.cores,
+            num_cores=plan.num_cores,
             num_epochs=plan.config.learner.num_epochs,
             is_on_gpu=plan.device != "cpu",
             is_synchronous=not plan.config.sampler.async_rl,
@@ -147,6 +148,7 @@ class Run:
                 for child, report in self._supervisor.stop(signals):
                     events.handle(child, report)
                 evaluations.end()
+                self._memory.pinned.release()
         summary = {**self._progress.summary(), "stopped_by": signals.first or asked_by}
         writer.write_summary(summary)
         if self._supervisor.failure is not None:
