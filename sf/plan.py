@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import torch
 
-from sf import envs
+from sf import envs, memory_needed
 from sf.config import Config
 from sf.cores import num_usable_cores, usable_cores
 from sf.envs import ActionSpec, EnvSpec
+from sf.fork_servers import allow_many_descriptors
 from sf.memory import available_memory
 from sf.model.inference import num_weights
 from sf.model.registry import build_model
 from sf.pinned_cores import PinnedCores
-from sf.slots import bytes_per_slot
 from sf.torch_runtime import resolve_bfloat16, resolve_device
 
 _DESCRIPTORS = 64  # of the parent, beside those for its children
@@ -122,7 +122,8 @@ def make_plan(config: Config) -> Plan:
     )
     if not sampler.async_rl:
         _check_rounds(plan)
-    _check_memory(plan)
+    memory_needed.require(available_memory(), plan)
+    allow_many_descriptors()
     _check_descriptors(plan)
     return plan
 
@@ -138,20 +139,8 @@ def _check_rounds(plan: Plan) -> None:
         )
 
 
-def _check_memory(plan: Plan) -> None:
-    slot = bytes_per_slot(plan.spec, plan.config.sampler.rollout)
-    batches = 2 * plan.config.slots_per_iteration * plan.num_policies if plan.device == "cpu" else 0
-    needed = slot * (plan.num_slots + batches)
-    available = available_memory()
-    if needed > available:
-        raise ValueError(
-            f"trajectories and batches need {needed / 2**30:.1f} GiB of memory and {available / 2**30:.1f} GiB are "
-            "free: lower --num_workers, --num_envs_per_worker, --rollout, --batch_size or --num_batches_per_epoch"
-        )
-
-
 def _check_descriptors(plan: Plan) -> None:
-    needed = _DESCRIPTORS + 8 * plan.num_workers + 16 * plan.num_policy_workers
+    needed = _DESCRIPTORS + 9 * plan.num_workers + 16 * plan.num_policy_workers
     _, granted = resource.getrlimit(resource.RLIMIT_NOFILE)
     if granted != resource.RLIM_INFINITY and needed > granted:
         raise ValueError(
