@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 
 def main(**defaults: Any) -> None:
@@ -14,19 +14,31 @@ def main(**defaults: Any) -> None:
 
     end_if_imported_again()
 
+    from sf.leaving import leaves_threads_behind  # noqa: PLC0415
+
+    with leaves_threads_behind():
+        _train(defaults)
+
+
+def _train(defaults: dict[str, Any]) -> NoReturn:
     from sf import cli  # noqa: PLC0415
+    from sf.stopping import ended_by_ctrl_c  # noqa: PLC0415
 
-    config = cli.parse(defaults=defaults)
+    with ended_by_ctrl_c():
+        config = cli.parse(defaults=defaults)
 
-    from sf import fork_servers  # noqa: PLC0415
+        from sf import fork_servers  # noqa: PLC0415
 
-    fork_servers.start_for_training()  # they import torch while this process does
+        fork_servers.start_for_training()  # they import torch while this process does
 
-    from sf.supervisor import ChildError  # noqa: PLC0415  torch is slow to import: not for --help
-    from sf.trainer import train  # noqa: PLC0415
+        from sf.plan import make_plan  # noqa: PLC0415  torch is slow to import: not for --help
+        from sf.supervisor import ChildError  # noqa: PLC0415
+        from sf.trainer import train  # noqa: PLC0415
 
+        with cli.exit_status():
+            plan = make_plan(config)
     try:
-        summary = train(config)
+        summary = train(config, plan=plan)
     except ValueError as error:
         cli.fail(str(error))
     except ChildError as error:

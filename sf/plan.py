@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import torch
 
-from sf import envs, memory_needed
+from sf import memory_needed
 from sf.config import Config
 from sf.cores import num_usable_cores, usable_cores
+from sf.describing import describe
 from sf.envs import ActionSpec, EnvSpec
 from sf.fork_servers import allow_many_descriptors
 from sf.memory import available_memory
@@ -99,7 +100,7 @@ def make_plan(config: Config) -> Plan:
     """Raises ValueError, with what to change, for whatever cannot work."""
     sampler = config.sampler
     device = resolve_device(config.run.device)
-    spec = envs.describe(config.run.env, config.environment)
+    spec = describe(config.run.env, config.environment)
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
     num_cores = num_usable_cores()

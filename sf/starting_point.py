@@ -7,8 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sf import envs, presets
+from sf import presets
 from sf.config import Config
+from sf.describing import describe
 from sf.envs import EnvOptions
 from sf.run_dir import RunDir
 
@@ -46,7 +47,7 @@ def starting_point(flags: Mapping[str, Any]) -> dict[str, Any]:
 def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
     options = {field.name: flags[field.name] for field in dataclasses.fields(EnvOptions) if field.name in flags}
     try:
-        return presets.name_for_spec(envs.describe(env, EnvOptions(**options)))
+        return presets.name_for_spec(describe(env, EnvOptions(**options)))
     except ValueError:
         return None  # sf.plan describes it again, and says what is wrong
 

@@ -40,16 +40,17 @@ from sf.tensorboard_events import TensorBoard
 from sf.wandb_sink import WandbSink, require_wandb
 
 
-def train(config: Config, on_record: OnRecord | None = None) -> dict[str, Any]:
+def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None = None) -> dict[str, Any]:
     """Train as configured, until the configured end or a signal; returns the summary that is also on disk.
 
-    on_record: see `sf.api.train`. Raises ValueError for what the user can mend (before any process starts, where that
-    can be known), `supervisor.ChildError` where a process fails for good, and what `on_record` raises.
+    on_record: see `sf.api.train`. plan: of this configuration, where it is made already. Raises ValueError for what the
+    user can mend (before any process starts, where that can be known), `supervisor.ChildError` where a process fails
+    for good, and what `on_record` raises.
     `summary["stopped_by"]` is the number of the signal that ended the run, "on_record" or "stop_at_return", or None.
     """
     if config.watch.with_wandb:
         require_wandb()
-    plan = make_plan(config)
+    plan = plan or make_plan(config)
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     said: list[str] = []  # before there is a directory for the log
 
