@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from sf import commands
 
@@ -16,31 +15,39 @@ def main(**defaults: Any) -> None:
     defaults: flags that the command line need not name, for a script that trains an environment of its own.
     """
     with commands.quiet_end():
-        _train(defaults)
+        from sf.main_module import end_if_imported_again  # noqa: PLC0415
+
+        end_if_imported_again()
+        if "--check" in sys.argv:
+            from sf.check.command import main as check  # noqa: PLC0415
+
+            check(defaults)
+
+        from sf.leaving import leaves_threads_behind  # noqa: PLC0415
+
+        with leaves_threads_behind():
+            _train(defaults)
 
 
-def _train(defaults: Mapping[str, Any]) -> None:
-    from sf.main_module import end_if_imported_again  # noqa: PLC0415
-
-    end_if_imported_again()
-    if "--check" in sys.argv:
-        from sf.check.command import main as check  # noqa: PLC0415
-
-        check(defaults)
-
+def _train(defaults: dict[str, Any]) -> NoReturn:
     from sf import cli  # noqa: PLC0415
+    from sf.stopping import ended_by_ctrl_c  # noqa: PLC0415
 
-    config = cli.parse(defaults=defaults)
+    with ended_by_ctrl_c():
+        config = cli.parse(defaults=defaults)
 
-    from sf import fork_servers  # noqa: PLC0415
+        from sf import fork_servers  # noqa: PLC0415
 
-    fork_servers.start_for_training()  # they import torch while this process does
+        fork_servers.start_for_training()  # they import torch while this process does
 
-    from sf.supervisor import ChildError  # noqa: PLC0415  torch is slow to import: not for --help
-    from sf.trainer import train  # noqa: PLC0415
+        from sf.plan import make_plan  # noqa: PLC0415  torch is slow to import: not for --help
+        from sf.supervisor import ChildError  # noqa: PLC0415
+        from sf.trainer import train  # noqa: PLC0415
 
+        with commands.exit_status():
+            plan = make_plan(config)
     try:
-        summary = train(config)
+        summary = train(config, plan=plan)
     except ValueError as error:
         commands.fail(str(error))
     except ChildError as error:

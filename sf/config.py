@@ -43,7 +43,8 @@ class RunConfig:
     """Directory that holds the run directories."""
 
     restart_behavior: Literal["resume", "restart", "overwrite"] = "resume"
-    """An existing run: resume goes on with it, restart moves it aside and begins anew, overwrite deletes it first."""
+    """An existing run: resume goes on with it, restart moves it aside and begins anew, overwrite
+    deletes it once the new run is under way."""
 
     init_from: str | None = None
     """A new run begins with the weights and normalisers of this checkpoint, or of the latest one of this run directory,
@@ -91,7 +92,7 @@ class RunConfig:
             f"experiment is {self.experiment!r}: it is the name of one folder in train_dir, so without '/'",
         )
         _require(self.init_from != "", "init_from is empty: name a checkpoint or a run, such as train_dir/doom_basic")
-        _require(0 <= self.seed < 2**32, f"seed is {self.seed}: from 0 to {2**32 - 1}, as libraries take it")
+        _require(0 <= self.seed < 2**32, f"seed is {self.seed}: it must be from 0 to {2**32 - 1}")
         _require(self.train_for_env_steps > 0, f"train_for_env_steps is {self.train_for_env_steps}: at least 1")
         _require(self.train_for_seconds > 0, f"train_for_seconds is {self.train_for_seconds}: it must be above 0")
         _require(
@@ -145,7 +146,7 @@ class SamplerConfig:
     up to the same number for each group of environments. More smooth an uneven flow, and raise the lag."""
 
     set_workers_cpu_affinity: bool = True
-    """Pin rollout worker i, and the simulators it starts, to one core, round robin."""
+    """Pin each rollout worker, and the simulators it starts, to one core: of those that other runs use least."""
 
     def __post_init__(self) -> None:
         check_fields(self)

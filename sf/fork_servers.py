@@ -85,9 +85,17 @@ PLAYERS = ForkServer(["sf.play.worker"])  # of sf-eval: simulators and networks
 
 def start_for_training() -> None:
     """The slowest first."""
-    _allow_many_descriptors()
+    allow_many_descriptors()
     NETWORKS.ensure_running()
     SIMULATORS.ensure_running()
+
+
+def allow_many_descriptors() -> None:
+    """This process holds eight for every rollout worker, and is granted 1,024 of many more by default."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MANY_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MANY_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def unsuspend_all() -> None:
@@ -127,11 +135,3 @@ def _import_path() -> Iterator[None]:
         del os.environ["PYTHONPATH"]
         if before is not None:
             os.environ["PYTHONPATH"] = before
-
-
-def _allow_many_descriptors() -> None:
-    """This process holds seven for every rollout worker, and is granted 1,024 of many more by default."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MANY_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MANY_DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

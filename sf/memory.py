@@ -16,7 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from sf import cgroups
+
 _ALIGNMENT = 4096  # a page: the arrays of different writers never share a cache line, and a GPU can pin each alone
+_LIMIT_FILES = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))  # by version
 
 
 @dataclass(frozen=True)
@@ -78,13 +81,28 @@ def _attach(fields: tuple[Field, ...], duplicate: Any) -> SharedArrays:
     return SharedArrays(fields, duplicate.detach())
 
 
-def available_memory() -> int:
-    """Bytes that this process may still take: of the machine, or of its cgroup where that is less."""
+def available_memory(mount: Path = cgroups.MOUNT, of_process: Path = cgroups.OF_PROCESS) -> int:
+    """Bytes that this process may still take: of the machine, or of its control groups where that is less."""
     meminfo = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-    available = int(meminfo["MemAvailable"].split()[0]) * 1024
+    of_machine = int(meminfo["MemAvailable"].split()[0]) * 1024
+    groups = cgroups.groups("memory", mount, of_process)
+    return min([of_machine, *(left for group in groups if (left := _left_in(group)) is not None)])
+
+
+def _left_in(group: Path) -> int | None:
+    """Bytes that a control group may still take; None where it has no limit."""
+    for limit_file, used_file in _LIMIT_FILES:
+        limit, used = cgroups.number(group / limit_file), cgroups.number(group / used_file)
+        if limit is not None and used is not None:
+            return limit - used + _given_back_when_needed(group)
+    return None
+
+
+def _given_back_when_needed(group: Path) -> int:
+    """Bytes of files that were read long ago: they count as used, but not against what a process wants."""
     try:
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-    except (OSError, ValueError):  # no cgroup of version 2, or no limit ("max")
-        return available
-    return min(available, limit - used)
+        lines = (group / "memory.stat").read_text().splitlines()
+    except OSError:
+        return 0
+    figures = {name: int(figure) for name, figure in (line.split() for line in lines)}
+    return figures.get("total_inactive_file", figures.get("inactive_file", 0))  # version 1 counts groups below apart

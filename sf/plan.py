@@ -10,14 +10,17 @@ from dataclasses import dataclass
 
 import torch
 
-from sf import envs, gpu
+from sf import gpu, memory_needed
 from sf.config import Config
+from sf.cores import num_usable_cores, usable_cores
+from sf.describing import describe
 from sf.envs import ActionSpec, EnvSpec
+from sf.fork_servers import allow_many_descriptors
 from sf.memory import available_memory
 from sf.model.inference import num_weights
 from sf.model.registry import build_model
-from sf.slots import bytes_per_slot
-from sf.torch_runtime import resolve_bfloat16, resolve_device, usable_cores
+from sf.pinned_cores import PinnedCores
+from sf.torch_runtime import resolve_bfloat16, resolve_device
 
 _DESCRIPTORS = 64  # of the parent, beside those for its children
 
@@ -30,7 +33,8 @@ class Plan:
     spec: EnvSpec
     device: str  # "cpu" or "cuda"
     bfloat16: bool
-    cores: tuple[int, ...]  # that this process may use
+    cores: tuple[int, ...]  # that this process may run on
+    num_cores: int  # that it can keep busy: fewer where a container has a CPU quota
     num_workers: int
     actors_per_group: int
     slots_per_group: int
@@ -54,7 +58,7 @@ class Plan:
     def learner_threads(self) -> int:
         chosen = self.config.learner.learner_threads
         share = 2 * self.num_policies
-        return chosen or (max(1, len(self.cores) // share) if self.device == "cpu" else min(4, len(self.cores)))
+        return chosen or (max(1, self.num_cores // share) if self.device == "cpu" else min(4, self.num_cores))
 
     @property
     def policy_threads(self) -> int:
@@ -86,22 +90,25 @@ class Plan:
         """ "cpu", or "cuda:N": policies are spread over the GPUs, each with its learner and its policy workers."""
         return self.device if self.device == "cpu" else f"cuda:{policy_id % gpu.count()}"
 
-    def core_of(self, worker_idx: int) -> int | None:
-        """The core that a rollout worker is pinned to."""
-        if not self.config.sampler.set_workers_cpu_affinity:
-            return None
-        return self.cores[worker_idx % len(self.cores)]
+    def pin_workers(self) -> PinnedCores:
+        """Choose the cores of the rollout workers; for as long as the result lives, other runs spread around them.
+
+        With a quota it is the number of cores that is limited: the kernel chooses them, since others have theirs, too.
+        """
+        if not self.config.sampler.set_workers_cpu_affinity or self.num_cores < len(self.cores):
+            return PinnedCores.nowhere(self.num_workers)
+        return PinnedCores(self.cores, self.num_workers)
 
 
 def make_plan(config: Config) -> Plan:
     """Raises ValueError, with what to change, for whatever cannot work."""
     sampler = config.sampler
     device = resolve_device(config.run.device)
-    spec = envs.describe(config.run.env, config.environment)
+    spec = describe(config.run.env, config.environment)
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
-    cores = usable_cores()
-    num_workers = len(cores) if sampler.num_workers == "auto" else sampler.num_workers
+    num_cores = num_usable_cores()
+    num_workers = num_cores if sampler.num_workers == "auto" else sampler.num_workers
     actors_per_group = sampler.num_envs_per_group * spec.num_agents
     extra_slots = sampler.extra_slots if sampler.async_rl else 0
     plan = Plan(
@@ -109,7 +116,8 @@ def make_plan(config: Config) -> Plan:
         spec=spec,
         device=device,
         bfloat16=resolve_bfloat16(config.model.precision, device),
-        cores=cores,
+        cores=usable_cores(),
+        num_cores=num_cores,
         num_workers=num_workers,
         actors_per_group=actors_per_group,
         slots_per_group=actors_per_group + -(-extra_slots // (num_workers * sampler.worker_num_splits)),
@@ -119,7 +127,8 @@ def make_plan(config: Config) -> Plan:
     )
     if not sampler.async_rl:
         _check_rounds(plan)
-    _check_memory(plan)
+    memory_needed.require(available_memory(), plan)
+    allow_many_descriptors()
     _check_descriptors(plan)
     return plan
 
@@ -135,20 +144,8 @@ def _check_rounds(plan: Plan) -> None:
         )
 
 
-def _check_memory(plan: Plan) -> None:
-    slot = bytes_per_slot(plan.spec, plan.config.sampler.rollout)
-    batches = 2 * plan.config.slots_per_iteration * plan.num_policies if plan.device == "cpu" else 0
-    needed = slot * (plan.num_slots + batches)
-    available = available_memory()
-    if needed > available:
-        raise ValueError(
-            f"trajectories and batches need {needed / 2**30:.1f} GiB of memory and {available / 2**30:.1f} GiB are "
-            "free: lower --num_workers, --num_envs_per_worker, --rollout, --batch_size or --num_batches_per_epoch"
-        )
-
-
 def _check_descriptors(plan: Plan) -> None:
-    needed = _DESCRIPTORS + 8 * plan.num_workers + 16 * plan.num_policy_workers
+    needed = _DESCRIPTORS + 9 * plan.num_workers + 16 * plan.num_policy_workers
     _, granted = resource.getrlimit(resource.RLIMIT_NOFILE)
     if granted != resource.RLIM_INFINITY and needed > granted:
         raise ValueError(

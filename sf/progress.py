@@ -71,6 +71,7 @@ class Progress:
     num_policies: int = 1
     objective: str = "true_objective"  # the statistic of episodes that says how good a policy is
     cores: tuple[int, ...] = ()  # that the run may use
+    num_cores: int = 0  # that it can keep busy; fewer where it has a quota
     num_epochs: int = 1  # of the learner, on the same data
     is_on_gpu: bool = False
     is_synchronous: bool = False
@@ -84,6 +85,7 @@ class Progress:
     last_checkpoint: tuple[str, float] | None = None  # its path, and when it was written by time.perf_counter()
 
     def __post_init__(self) -> None:
+        self.num_cores = self.num_cores or len(self.cores)
         self.policies = [PolicyProgress(self.stats_avg) for _ in range(self.num_policies)]
         self._begun: set[int] = set()  # policies whose learners have said where they begin
         self._evaluation: dict[str, Any] = {}  # that is in no record yet
@@ -190,7 +192,7 @@ class Progress:
             actions_per_batch=shares["policy/actions_per_batch"],
             cores_in_use=cores["cores/in_use_share"],
             cores={role: cores[f"cores/{role}"] for role in self.roles},
-            num_cores=len(self.cores),
+            num_cores=self.num_cores,
             num_epochs=self.num_epochs,
             is_on_gpu=self.is_on_gpu,
             is_synchronous=self.is_synchronous,
@@ -240,11 +242,12 @@ class Progress:
     def _cores(self, now: Snapshot, then: Snapshot) -> dict[str, float]:
         """How many cores each role keeps busy, and the share of all that is in use by whatever program."""
         elapsed, _ = now.since(then)
-        of_machine = (now.cpu.of_machine - then.cpu.of_machine) / (elapsed * max(1, len(self.cores)))
         # What a process that has died had used is gone from the sum.
         of_role = {role: max(0.0, now.cpu.of_role[role] - then.cpu.of_role[role]) / elapsed for role in self.roles}
+        of_machine = (now.cpu.of_machine - then.cpu.of_machine) / elapsed
+        in_use = sum(of_role.values()) if self.num_cores < len(self.cores) else of_machine  # a quota is for this run
         return {
-            "cores/in_use_share": min(1.0, of_machine),
+            "cores/in_use_share": min(1.0, in_use / max(1, self.num_cores)),
             **{f"cores/{role}": cores for role, cores in of_role.items()},
         }
 

@@ -21,6 +21,7 @@ from typing import Any
 STOP = -1
 
 _BYTES = 4  # of an index
+_NONE = -1  # no descriptor
 _ATOMIC_WRITE = 4096 // _BYTES  # indices: a write of up to PIPE_BUF bytes is never mixed with another
 
 
@@ -31,20 +32,31 @@ class StopRequested(Exception):  # noqa: N818  it is no error
 class IndexQueue:
     """Holds up to `capacity` indices (and a few STOPs), so that a put never waits.
 
-    Can be passed to a child process (as an argument of `multiprocessing.Process`). Raises OSError where the system
+    Can be passed to a child process (as an argument of `multiprocessing.Process`). Raises ValueError where the system
     does not grant the room.
     """
 
     def __init__(self, capacity: int) -> None:
-        self._reader, self._writer = os.pipe()
-        # Writes do not fill every page of a pipe to its end.
-        needed = 2 * _BYTES * capacity + 4096
-        if fcntl.fcntl(self._writer, fcntl.F_GETPIPE_SZ) < needed:
-            fcntl.fcntl(self._writer, fcntl.F_SETPIPE_SZ, needed)
+        self._reader = self._writer = _NONE
+        try:
+            self._reader, self._writer = os.pipe()
+            # Writes do not fill every page of a pipe to its end.
+            needed = 2 * _BYTES * capacity + 4096
+            if fcntl.fcntl(self._writer, fcntl.F_GETPIPE_SZ) < needed:
+                fcntl.fcntl(self._writer, fcntl.F_SETPIPE_SZ, needed)
+        except OSError as error:
+            # A smaller pipe is no way out: two processes that both wait for room in each other's would lock up.
+            raise ValueError(
+                f"a queue of {capacity} messages cannot be made ({error}): pipes of one user may take so many pages "
+                "(/proc/sys/fs/pipe-user-pages-soft) and each so many bytes (/proc/sys/fs/pipe-max-size): end other "
+                "runs, lower --num_workers or --num_envs_per_worker, or have an administrator raise them (sysctl "
+                "fs.pipe-user-pages-soft=0)"
+            ) from None
 
     def __del__(self) -> None:
         for fd in (self._reader, self._writer):
-            os.close(fd)
+            if fd != _NONE:
+                os.close(fd)
 
     def put(self, index: int) -> None:
         os.write(self._writer, index.to_bytes(_BYTES, "little", signed=True))

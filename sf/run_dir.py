@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import os
 import reprlib
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ import yaml
 
 from sf import finite_json, presets, run_lock
 from sf.config import Config
+from sf.earlier_run import EarlierRun
 
 # They say where a run is and how this start treats it, not what is trained.
 _NOT_SAVED = ("train_dir", "restart_behavior", "experiment")
@@ -112,9 +112,10 @@ class RunDir:
         """Keeps every other run out; see sf.run_lock. Raises ValueError where one is running."""
         return run_lock.held(self.path, say)
 
-    def prepare(self, config: Config) -> None:
-        """Make the directory, treat an earlier run as `restart_behavior` says, and write config.yaml.
+    def prepare(self, config: Config) -> EarlierRun:
+        """Make the directory, move an earlier run aside unless it is resumed, and write config.yaml.
 
+        Returns that earlier run, to be settled when the new one is under way, or put back.
         Raises ValueError where the path is taken by something that is not a run, or cannot be written.
         """
         flags = {name: value for name, value in config.flat().items() if name not in _NOT_SAVED}
@@ -122,32 +123,25 @@ class RunDir:
             {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()},
             sort_keys=False,
         )
+        is_run = self.config.is_file()
         try:
-            self._treat_earlier_run(config.run.restart_behavior)
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.config, text.encode())
+            if not is_run and self.path.exists() and any(self.path.iterdir()):
+                raise ValueError(
+                    f"{self.path} exists and holds no config.yaml, so it is not a run: name another --experiment"
+                )
+            earlier = EarlierRun(self.path, config.run.restart_behavior if is_run else "resume")
+            try:
+                self.checkpoints.mkdir(parents=True, exist_ok=True)
+                write_atomically(self.config, text.encode())
+            except OSError:
+                earlier.put_back()
+                raise
         except OSError as error:
             raise ValueError(f"{self.path} cannot hold a run ({error}): name another --train_dir") from None
+        return earlier
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         write_atomically(self.summary, (finite_json.dumps(summary, indent=2) + "\n").encode())
-
-    def _treat_earlier_run(self, restart_behavior: str) -> None:
-        if self.config.is_file():
-            if restart_behavior == "restart":
-                self.path.rename(self._free_name_beside())
-            elif restart_behavior == "overwrite":
-                shutil.rmtree(self.path)
-        elif self.path.exists() and any(self.path.iterdir()):
-            raise ValueError(
-                f"{self.path} exists and holds no config.yaml, so it is not a run: name another --experiment"
-            )
-
-    def _free_name_beside(self) -> Path:
-        number = 1
-        while (candidate := self.path.with_name(f"{self.path.name}.old{number}")).exists():
-            number += 1
-        return candidate
 
 
 def _require_readable(flags: Mapping[str, Any], source: Path) -> None:

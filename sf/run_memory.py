@@ -14,6 +14,7 @@ from sf.channels import Channels
 from sf.counters import CounterRow, Counters
 from sf.learner.state import LearnerArgs
 from sf.memory import Field, SharedArrays
+from sf.pinned_cores import PinnedCores
 from sf.plan import Plan
 from sf.play.evaluator import EvaluatorArgs
 from sf.policy.worker import PolicyWorkerArgs
@@ -40,6 +41,7 @@ class RunMemory:
     channels: Channels
     policies: tuple[PolicyMemorySpec, ...]
     counters: Counters
+    pinned: PinnedCores  # the rollout workers
     recoveries: tuple[RecoveryMemory, ...]  # one a policy
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     evaluations: IndexQueue | None  # orders to the evaluator, where there is one
@@ -82,6 +84,7 @@ class RunMemory:
             counters=Counters.allocate(
                 plan.num_workers + plan.num_policy_workers + plan.num_policies + plan.num_evaluators
             ),
+            pinned=plan.pin_workers(),
             recoveries=tuple(
                 RecoveryMemory(_BYTES_PER_WEIGHT_IN_CHECKPOINT * plan.num_weights + _REST_OF_CHECKPOINT)
                 for _ in policy_ids
@@ -121,7 +124,7 @@ class RunMemory:
             rollout=config.sampler.rollout,
             seed=config.run.seed,
             seed_key=seed_key,
-            core=plan.core_of(idx),
+            core=self.pinned.of(idx),
             slots=self.pool.of_worker(idx),
             channel=self.channels.of_worker(idx),
             counters=self.counter_row("rollout", idx),

@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from sf import envs, presets
+from sf import presets
 from sf.config import Config
+from sf.describing import describe
 from sf.envs import EnvOptions
 from sf.envs.field_types import checked
 from sf.run_dir import RunDir
@@ -62,7 +63,7 @@ def starting_point(flags: Mapping[str, Any]) -> StartingPoint:
 def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
     options = {field.name: flags[field.name] for field in dataclasses.fields(EnvOptions) if field.name in flags}
     try:
-        return presets.name_for_spec(envs.describe(env, EnvOptions(**options)))
+        return presets.name_for_spec(describe(env, EnvOptions(**options)))
     except ValueError:
         return None  # sf.plan describes it again, and says what is wrong
 

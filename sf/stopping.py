@@ -63,3 +63,18 @@ def caught_signals() -> Iterator[Signals]:
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
+
+
+@contextmanager
+def ended_by_ctrl_c() -> Iterator[None]:
+    """Ctrl-C ends the process at once while this is open, whatever code runs: not only what heeds KeyboardInterrupt.
+
+    Where it is ignored, as in the background of a shell, it stays so.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

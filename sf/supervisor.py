@@ -70,6 +70,11 @@ class Supervisor:
         """Whether all learners have saved for the last time."""
         return len(self._finished) == self._memory.plan.num_policies
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether all processes of the sampler and all learners are ready."""
+        return bool(self._learners) and all(child.is_ready for child in self._children if child.role != "evaluator")
+
     def start(self, is_interrupted: Callable[[], bool]) -> None:
         """Start all children."""
         fork_servers.start_for_training()

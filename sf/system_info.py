@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sf import finite_json
+from sf.cores import num_usable_cores
 from sf.run_dir import RunDir, write_atomically
 
 _PACKAGES = ("sf-appo", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "pettingzoo")
@@ -48,7 +49,7 @@ def system_info() -> dict[str, Any]:
         "os": platform.platform(),
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
-        "usable_cores": len(os.sched_getaffinity(0)),
+        "usable_cores": num_usable_cores(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         **_gpus(),
         "python": platform.python_version(),

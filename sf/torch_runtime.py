@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 
 import torch
 
@@ -43,11 +42,6 @@ def resolve_bfloat16(precision: str, device: str) -> bool:
     if precision == "auto":
         return gpu.has_bfloat16() if device == "cuda" else _cpu_has_bfloat16()
     return precision == "bfloat16"
-
-
-def usable_cores() -> tuple[int, ...]:
-    """The cores that this process may run on."""
-    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def _keep_freed_memory() -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sf import warm_start
 from sf.config import Config
 from sf.display import Display
 from sf.display_panel import Target
+from sf.earlier_run import left_behind
 from sf.evaluations import BestCheckpoints, Evaluations
 from sf.events import EventHandler
 from sf.learner.worker import learner
@@ -39,16 +40,17 @@ from sf.tensorboard_events import TensorBoard
 from sf.wandb_sink import WandbSink, require_wandb
 
 
-def train(config: Config, on_record: OnRecord | None = None) -> dict[str, Any]:
+def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None = None) -> dict[str, Any]:
     """Train as configured, until the configured end or a signal; returns the summary that is also on disk.
 
-    on_record: see `sf.api.train`. Raises ValueError for what the user can mend (before any process starts, where that
-    can be known), `supervisor.ChildError` where a process fails for good, and what `on_record` raises.
+    on_record: see `sf.api.train`. plan: of this configuration, where it is made already. Raises ValueError for what the
+    user can mend (before any process starts, where that can be known), `supervisor.ChildError` where a process fails
+    for good, and what `on_record` raises.
     `summary["stopped_by"]` is the number of the signal that ended the run, "on_record" or "stop_at_return", or None.
     """
     if config.watch.with_wandb:
         require_wandb()
-    plan = make_plan(config)
+    plan = plan or make_plan(config)
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     said: list[str] = []  # before there is a directory for the log
 
@@ -64,14 +66,17 @@ def train(config: Config, on_record: OnRecord | None = None) -> dict[str, Any]:
         if len(new) < plan.num_policies:
             plan = dataclasses.replace(plan, config=warm_start.of_resumed(config, run_dir, say))
         initial = warm_start.initial_checkpoints(plan, new, say)
-        run_dir.prepare(plan.config)
+        for path in left_behind(run_dir.path):
+            say(f"{path} is a run that was to be overwritten by a start that was killed: move it, or delete it")
+        earlier = run_dir.prepare(plan.config)
         log = RunLog(run_dir.log)
-        with log.of_process():
+        with earlier.put_back_unless_settled(print), log.of_process():
             for line in said:
                 log.write(line)
             warm_start.write(plan, run_dir, initial)
             record_start(run_dir)
-            summary = Run(plan, run_dir, [env_steps or 0 for env_steps in saved_steps], on_record).run()
+            resumed_steps = [env_steps or 0 for env_steps in saved_steps]
+            summary = Run(plan, run_dir, resumed_steps, on_record, on_under_way=earlier.settle).run()
             log.write(outcome(summary))
             return summary
 
@@ -79,7 +84,9 @@ def train(config: Config, on_record: OnRecord | None = None) -> dict[str, Any]:
 class Run:
     """A run in its lifetime: start, watch, stop.
 
-    resumed_steps: env steps of earlier parts of the run, by policy. on_record: see `sf.api.train`.
+    resumed_steps: env steps of earlier parts of the run, by policy. on_record: see `sf.api.train`. on_under_way: is
+    called with a function that prints a sentence, once all processes are ready, or the run has ended with something
+    trained; it may be called again.
     policy_body, learner_body: what runs in those processes; benchmarks put simpler ones in their place.
     """
 
@@ -91,7 +98,9 @@ class Run:
         on_record: OnRecord | None = None,
         policy_body: PolicyBody = policy_worker,
         learner_body: LearnerBody = learner,
+        on_under_way: Callable[[Callable[[str], None]], None] = lambda say: None,
     ) -> None:
+        self._on_under_way = on_under_way
         self._plan = plan
         self._run_dir = run_dir
         self._memory = RunMemory.allocate(plan, run_dir)
@@ -107,6 +116,7 @@ class Run:
             plan.num_policies,
             plan.config.population.pbt_target_objective,
             cores=plan.cores,
+            num_cores=plan.num_cores,
             num_epochs=plan.config.learner.num_epochs,
             is_on_gpu=plan.device != "cpu",
             is_synchronous=not plan.config.sampler.async_rl,
@@ -147,6 +157,9 @@ class Run:
                 for child, report in self._supervisor.stop(signals):
                     events.handle(child, report)
                 evaluations.end()
+                if self._progress.env_steps > 0:
+                    self._on_under_way(display.say)
+                self._memory.pinned.release()
         summary = {**self._progress.summary(), "stopped_by": signals.first or asked_by}
         writer.write_summary(summary)
         if self._supervisor.failure is not None:
@@ -204,6 +217,8 @@ class Run:
             for child, report in self._supervisor.receive(signals.wakeup, max(0.0, timeout_s)):
                 events.handle(child, report)
             signals.clear_wakeup()
+            if self._supervisor.is_under_way:
+                self._on_under_way(display.say)
             if population is not None:
                 population.evolve_if_due()
             evaluations.order_if_due()

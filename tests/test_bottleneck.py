@@ -13,9 +13,9 @@ import pytest
 
 from sf.bottleneck import Load, bottleneck
 from sf.core_use import core_seconds
+from sf.cores import usable_cores
 from sf.counters import Counters
 from sf.progress import Progress
-from sf.torch_runtime import usable_cores
 
 IDLE_CORES = {"cores_in_use": 0.4, "cores": {"rollout": 3.0, "policy": 2.0, "learner": 1.0}, "num_cores": 16}
 BALANCED = Load(

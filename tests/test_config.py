@@ -14,6 +14,7 @@ from sf.config import Config
 from sf.envs import EnvSpec
 from sf.plan import make_plan
 from sf.run_dir import RunDir
+from sf.run_memory import RunMemory
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_restart_moves_the_earlier_run_aside_and_overwrite_removes_it(tmp_path):
     assert (tmp_path / "toy_bandit.old1" / "mark").read_text() == "first"
     assert not (run_dir.path / "mark").exists()
     (run_dir.path / "mark").write_text("second")
-    run_dir.prepare(parse([*flags, "--restart_behavior", "overwrite"]))
+    run_dir.prepare(parse([*flags, "--restart_behavior", "overwrite"])).settle()
     assert not (run_dir.path / "mark").exists()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["toy_bandit", "toy_bandit.old1"]
 
@@ -212,7 +213,44 @@ def test_the_written_configuration_is_whole(tmp_path):
 
 def test_more_processes_than_the_system_grants_descriptors_for_are_refused(monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, 1024))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: None)
     config = Config().replace(env="toy_identity", num_envs_per_worker=2, device="cpu")
     make_plan(config.replace(num_workers=100))
     with pytest.raises(ValueError, match="system grants 1024: lower --num_workers"):
         make_plan(config.replace(num_workers=200))
+
+
+def test_a_plan_sees_to_it_that_the_memory_of_a_run_has_descriptors_enough(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limits[1] < 1024:
+        pytest.skip("the system grants too few")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, limits[1]))
+    try:
+        plan = make_plan(Config().replace(**{**SMALL, "num_workers": 40}, device="cpu"))
+        RunMemory.allocate(plan, RunDir(tmp_path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_seed_that_no_generator_takes_is_refused():
+    assert Config().replace(seed=2**32 - 1).run.seed == 2**32 - 1
+    with pytest.raises(ValueError, match=r"seed is 18446744073709551616: it must be from 0 to 4294967295"):
+        Config().replace(seed=2**64)
+
+
+SMALL = {"env": "toy_identity", "num_workers": 1, "num_envs_per_worker": 2, "rollout": 8, "batch_size": 16}
+
+
+@pytest.mark.parametrize(
+    ("flags", "part"),
+    [
+        ({"num_envs_per_worker": 2**27}, "trajectories: lower --num_workers"),
+        ({"batch_size": 2**33}, "batches of the learner: lower --batch_size"),
+        ({"encoder_mlp_layers": (200_000, 200_000)}, "copies of the network, of 40,.* weights: lower the widths"),
+        ({"core": "gru", "rnn_size": 4096, "num_envs_per_worker": 2**20}, "recurrent states: lower --rnn_size"),
+    ],
+)
+def test_a_run_that_does_not_fit_into_memory_is_told_what_takes_most_of_it(flags, part):
+    make_plan(Config().replace(**SMALL, device="cpu"))
+    with pytest.raises(ValueError, match=part):
+        make_plan(Config().replace(**{**SMALL, **flags}, device="cpu"))

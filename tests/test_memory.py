@@ -49,3 +49,37 @@ def test_named_gives_the_arrays_of_a_prefix():
 def test_available_memory_is_what_the_machine_has_at_most():
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert 0 < available_memory() <= total
+
+
+def groups(tmp_path, of_process, files):
+    (tmp_path / "self").write_text(of_process)
+    for name, text in files.items():
+        path = tmp_path / "fs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "fs", tmp_path / "self"
+
+
+def test_available_memory_is_what_the_nearest_limit_leaves(tmp_path):
+    files = {
+        "job/memory.max": "9000000\n",
+        "job/memory.current": "2000000\n",
+        "job/step/memory.max": "max\n",
+        "job/step/memory.current": "1000000\n",
+    }
+    assert available_memory(*groups(tmp_path, "0::/job/step\n", files)) == 7_000_000
+
+
+def test_files_that_were_read_take_no_memory_away(tmp_path):
+    files = {"memory.max": "9000000", "memory.current": "8000000", "memory.stat": "anon 1\ninactive_file 3000000\n"}
+    assert available_memory(*groups(tmp_path, "0::/\n", files)) == 4_000_000
+
+
+def test_the_limit_of_the_first_version_of_control_groups_counts(tmp_path):
+    files = {
+        "memory/memory.limit_in_bytes": "9223372036854771712",
+        "memory/memory.usage_in_bytes": "5",
+        "memory/job/memory.limit_in_bytes": "6000000",
+        "memory/job/memory.usage_in_bytes": "1000000",
+    }
+    assert available_memory(*groups(tmp_path, "4:cpu:/other\n3:memory:/job\n", files)) == 5_000_000

@@ -1,7 +1,10 @@
 """Queues: order, room, and what is left of them when processes are killed in the middle of everything."""
 
+import errno
+import fcntl
 import itertools
 import multiprocessing
+import os
 import random
 import threading
 
@@ -184,3 +187,29 @@ def test_processes_killed_at_any_moment_leave_a_queue_in_order():
     finally:
         for pid in pids.values():
             kill(pid)
+
+
+def test_a_queue_that_the_system_gives_no_room_is_one_sentence_and_leaves_nothing(monkeypatch, capsys):
+    real = fcntl.fcntl
+
+    def refuse(fd, command, *args):
+        if command == fcntl.F_SETPIPE_SZ:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        return real(fd, command, *args)
+
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(ValueError, match=r"/proc/sys/fs/pipe-user-pages-soft.*lower --num_workers"):
+        IndexQueue(capacity=100_000)
+    assert os.listdir("/proc/self/fd") == before
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_queue_that_has_no_descriptors_is_one_sentence(monkeypatch):
+    def refuse():
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "pipe", refuse)
+    with pytest.raises(ValueError, match="Too many open files"):
+        IndexQueue(capacity=1)

@@ -1,11 +1,14 @@
 """A run's directory: what is written there, and what is never lost."""
 
+import errno
 import os
 import shutil
 
 import pytest
 
+import sf.run_dir
 from sf.config import Config
+from sf.earlier_run import left_behind
 from sf.run_dir import RunDir, write_atomically
 
 
@@ -57,12 +60,39 @@ def test_restart_moves_every_earlier_run_aside(run_dir, tmp_path):
     assert contents == {"toy_bandit.old1": "first", "toy_bandit.old2": "second", "toy_bandit": "third"}
 
 
-def test_overwrite_removes_the_earlier_run(run_dir, tmp_path):
+def test_overwrite_removes_the_earlier_run_once_the_new_one_is_under_way(run_dir, tmp_path):
     run_dir.prepare(config())
     run_dir.summary.write_text("first")
-    run_dir.prepare(config("overwrite"))
+    earlier = run_dir.prepare(config("overwrite"))
+    assert not run_dir.summary.exists()
+    (aside,) = left_behind(run_dir.path)
+    assert (aside / "summary.json").read_text() == "first"
+    earlier.settle()
+    earlier.put_back()
     assert not run_dir.summary.exists()
     assert list(tmp_path.iterdir()) == [run_dir.path]
+
+
+@pytest.mark.parametrize("restart_behavior", ["restart", "overwrite"])
+def test_a_start_that_fails_leaves_the_earlier_run_at_its_place(run_dir, tmp_path, restart_behavior):
+    run_dir.prepare(config())
+    run_dir.summary.write_text("first")
+    run_dir.prepare(config(restart_behavior)).put_back()
+    assert run_dir.summary.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [run_dir.path]
+
+
+def test_a_directory_that_cannot_be_made_leaves_the_earlier_run_at_its_place(run_dir, tmp_path, monkeypatch):
+    run_dir.prepare(config())
+
+    def fail(*_args, **_kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sf.run_dir, "write_atomically", fail)
+    with pytest.raises(ValueError, match="No space left"):
+        run_dir.prepare(config("overwrite"))
+    assert list(tmp_path.iterdir()) == [run_dir.path]
+    assert run_dir.config.exists()
 
 
 @pytest.mark.parametrize("restart_behavior", ["resume", "restart", "overwrite"])

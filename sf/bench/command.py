@@ -156,7 +156,7 @@ def _print_layers(plan: Plan, results: dict[str, list[dict[str, Any]]]) -> None:
     sampler = plan.config.sampler
     table = Table(
         title=f"{plan.config.run.env}: {plan.num_workers} workers x {sampler.num_envs_per_worker} envs, "
-        f"{len(plan.cores)} cores, {plan.device}"
+        f"{plan.num_cores} cores, {plan.device}"
     )
     for column in ("layer", "frames/s (median)", "rounds", "share of simulation", "time of the parts"):
         table.add_column(column, justify="left" if column in ("layer", "time of the parts") else "right")

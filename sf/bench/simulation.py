@@ -34,11 +34,14 @@ def simulate(plan: Plan, seconds: float) -> dict[str, Any]:
     """
     context = multiprocessing.get_context("spawn")  # the fork server is the trainer's
     barrier = context.Barrier(plan.num_workers)
+    pinned = plan.pin_workers()
     loops: dict[Connection, SpawnProcess] = {}  # by where its result arrives
     try:
         for worker_idx in range(plan.num_workers):
             results, end_of_child = context.Pipe(duplex=False)
-            loop = context.Process(target=_run, args=(plan, worker_idx, seconds, barrier, end_of_child))
+            loop = context.Process(
+                target=_run, args=(plan, worker_idx, pinned.of(worker_idx), seconds, barrier, end_of_child)
+            )
             loop.start()
             end_of_child.close()
             loops[results] = loop
@@ -48,6 +51,7 @@ def simulate(plan: Plan, seconds: float) -> dict[str, Any]:
             loop.terminate()
             loop.join()
             results.close()
+        pinned.release()
 
 
 def _results(loops: Mapping[Connection, SpawnProcess]) -> Iterator[float]:
@@ -73,19 +77,18 @@ def _said(results: Connection, loop: SpawnProcess) -> float | str:
     return f"{loop.name} ended with exit code {loop.exitcode}"
 
 
-def _run(plan: Plan, worker_idx: int, seconds: float, barrier: Barrier, results: Connection) -> None:
+def _run(plan: Plan, worker_idx: int, core: int | None, seconds: float, barrier: Barrier, results: Connection) -> None:
     """Body of a process: sends frames per second, or what went wrong."""
     die_with_creator()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
     try:
-        results.send(_frames_per_second(plan, worker_idx, seconds, barrier))
+        results.send(_frames_per_second(plan, worker_idx, core, seconds, barrier))
     except Exception as error:
         results.send(f"{error}\n\n{traceback.format_exc()}")
 
 
-def _frames_per_second(plan: Plan, worker_idx: int, seconds: float, barrier: Barrier) -> float:
+def _frames_per_second(plan: Plan, worker_idx: int, core: int | None, seconds: float, barrier: Barrier) -> float:
     config = plan.config
-    core = plan.core_of(worker_idx)
     if core is not None:
         os.sched_setaffinity(0, {core})
     num_envs = config.sampler.num_envs_per_worker

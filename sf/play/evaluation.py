@@ -15,6 +15,7 @@ import numpy as np
 
 from sf import checkpoint, envs, processes
 from sf.checkpoint import Checkpoint
+from sf.cores import num_usable_cores, usable_cores
 from sf.envs import EnvOptions
 from sf.fork_servers import PLAYERS
 from sf.memory import Field, SharedArrays
@@ -22,7 +23,6 @@ from sf.play.play import Played, make_lineups
 from sf.play.statistics import Statistics, statistics
 from sf.play.worker import PlayerArgs, player
 from sf.processes import Child
-from sf.torch_runtime import usable_cores
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     num_agents = envs.describe(task.env, task.options).num_agents
     lineups = make_lineups(len(task.policies), num_agents, task.num_episodes, task.seed)
     cores = usable_cores()
-    num_workers = min(task.num_workers or len(cores), len(lineups))
+    num_workers = min(task.num_workers or num_usable_cores(), len(lineups))
     envs_per_worker = min(task.num_envs_per_worker, -(-len(lineups) // num_workers))
     num_envs = num_workers * envs_per_worker
     # In shared memory: a file may be gone when a worker wants it, since the run that wrote it goes on.

@@ -27,6 +27,7 @@ from sf.sweep.runner import SweepRunner
 
 if TYPE_CHECKING:
     from sf.config import Config
+from sf.cores import num_usable_cores, shares, usable_cores
 
 _COLUMNS = ("env_steps", "mean_return", "eval/mean_return", "env_frames_per_second")
 _WIDTH_OF_FILES = 160  # columns, where the output is no terminal
@@ -93,7 +94,8 @@ def _sweep(flags: SweepFlags) -> int:
                 if console.is_terminal:
                     live.update(_progress(results), refresh=True)
 
-            runner = SweepRunner(runs, directory, places, _gpus(configs), console.print, show)
+            cores = shares(usable_cores(), places, num_usable_cores())
+            runner = SweepRunner(runs, directory, cores, _gpus(configs), console.print, show)
             console.print(f"{len(runs)} runs in {directory}, {places} at once", highlight=False)
             runner.run(signals)
         results = runner.results
@@ -127,9 +129,7 @@ def _shared_out(
     runs: Sequence[SweepRun], configs: Sequence[Config], parallel: int | None
 ) -> tuple[int, list[SweepRun]]:
     """How many run at once, and the runs, each with a number of workers."""
-    from sf.torch_runtime import usable_cores  # noqa: PLC0415  torch is slow to import: not for --help
-
-    cores = len(usable_cores())
+    cores = num_usable_cores()
     share = cores if parallel is None else -(-cores // parallel)
     chosen = [config.sampler.num_workers for config in configs]
     workers = [share if num == "auto" else num for num in chosen]

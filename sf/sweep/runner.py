@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import connection
 from pathlib import Path
 
@@ -34,7 +35,7 @@ class _Process:
 
 
 class SweepRunner:
-    """directory: of the sweep; each run has one inside. places: how many run at once.
+    """directory: of the sweep; each run has one inside. cores: of each place; that many run at once.
 
     gpus: names of those that the places are spread over; none: they are left to the runs.
     """
@@ -43,14 +44,15 @@ class SweepRunner:
         self,
         runs: Sequence[SweepRun],
         directory: Path,
-        places: int,
+        cores: Sequence[Sequence[int]],
         gpus: Sequence[str],
         say: Callable[[str], None],
         show: Callable[[Sequence[Result]], None],
     ) -> None:
         self._runs = runs
         self._directory = directory
-        self._free_places = list(range(places))
+        self._cores = cores
+        self._free_places = list(range(len(cores)))
         self._gpus = gpus
         self._say = say
         self._show = show
@@ -101,7 +103,7 @@ class SweepRunner:
                 stderr=subprocess.STDOUT,
                 env=environment,
                 start_new_session=True,  # Ctrl-C reaches the sweep alone, which passes it on
-                preexec_fn=_save_when_the_sweep_dies,  # noqa: PLW1509  there are no threads here
+                preexec_fn=partial(_begin, self._cores[place]),  # noqa: PLW1509  there are no threads here
             )
         self._processes.append(_Process(run, popen, os.pidfd_open(popen.pid), place))
         self._states[run.name] = "running"
@@ -144,5 +146,7 @@ class SweepRunner:
                     process.popen.kill()
 
 
-def _save_when_the_sweep_dies() -> None:
+def _begin(cores: Sequence[int]) -> None:
+    """In the process of a run, before its program: keep to the cores of its place, and save when the sweep dies."""
+    os.sched_setaffinity(0, cores)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -109,7 +110,7 @@ def test_a_wrong_flag_is_said_before_anything_starts(tmp_path):
     assert not (tmp_path / "small").exists()
 
 
-def test_a_sweep_that_is_interrupted_stops_its_runs(tmp_path):
+def test_runs_at_once_have_cores_of_their_own_and_stop_with_the_sweep(tmp_path):
     write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit}}\nseeds: 2\n")
     process = subprocess.Popen(command(tmp_path, "--parallel", "2"), stdout=subprocess.PIPE, text=True)
     lines = []
@@ -118,10 +119,16 @@ def test_a_sweep_that_is_interrupted_stops_its_runs(tmp_path):
         if sum(line.startswith("started") for line in lines) == 2:
             break
     pids = processes.alive_below(process.pid)
+    cores_of_runs = [
+        os.sched_getaffinity(each.pid) for each in processes.below(process.pid) if each.parent == process.pid
+    ]
     process.send_signal(signal.SIGINT)
     output = "".join(lines) + process.stdout.read()
     assert process.wait(60) == 128 + signal.SIGINT
     assert output.count("stopped seed=") == 2
+    assert len(cores_of_runs) == 2
+    if len(os.sched_getaffinity(0)) > 1:
+        assert not cores_of_runs[0] & cores_of_runs[1]
     assert "the same command goes on" in output
     assert len(pids) >= 2
     assert processes.wait_until_gone(pids, timeout_s=30.0) == set()

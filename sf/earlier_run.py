@@ -1,0 +1,73 @@
+"""The run that stands where another one begins anew: it is moved aside first, and nothing of it is lost before the new
+run is under way.
+
+`restart` leaves it aside, as NAME.old1. `overwrite` deletes it once all processes of the new run are ready. A start
+that does not get that far puts it back. One that is killed leaves it at NAME.overwritten1, and the next one says so.
+"""
+
+from __future__ import annotations
+
+import glob
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+Say = Callable[[str], None]
+
+
+class EarlierRun:
+    """What was in the directory of a run before this start."""
+
+    def __init__(self, path: Path, treatment: Literal["resume", "restart", "overwrite"]) -> None:
+        """Move it aside, unless it is resumed. Raises OSError where that cannot be done."""
+        self._path = path
+        self._aside: Path | None = None
+        self._is_deleted = treatment == "overwrite"
+        if treatment != "resume":
+            self._aside = _free_name(path, "overwritten" if self._is_deleted else "old")
+            path.rename(self._aside)
+
+    def settle(self, say: Say = print) -> None:
+        """The new run is under way. Only the first call does anything."""
+        aside, self._aside = self._aside, None
+        if aside is not None and self._is_deleted:
+            try:
+                shutil.rmtree(aside)
+            except OSError as error:
+                say(f"{aside} is the run that was to be overwritten, and could not be deleted ({error})")
+
+    def put_back(self, say: Say = print) -> None:
+        """The new run did not get under way: what it has written goes. Nothing is done once it is settled."""
+        aside, self._aside = self._aside, None
+        if aside is None:
+            return
+        try:
+            with suppress(FileNotFoundError):
+                shutil.rmtree(self._path)
+            aside.rename(self._path)
+        except OSError as error:
+            say(f"the earlier run is in {aside}, and could not be put back ({error})")
+        else:
+            say(f"the new run did not get under way: the earlier one is in {self._path} as before")
+
+    @contextmanager
+    def put_back_unless_settled(self, say: Say) -> Iterator[None]:
+        """However the block ends."""
+        try:
+            yield
+        finally:
+            self.put_back(say)
+
+
+def left_behind(path: Path) -> list[Path]:
+    """Runs that were to be overwritten in `path`, by starts that were killed."""
+    return sorted(path.parent.glob(f"{glob.escape(path.name)}.overwritten[0-9]*"))
+
+
+def _free_name(path: Path, suffix: str) -> Path:
+    number = 1
+    while (candidate := path.with_name(f"{path.name}.{suffix}{number}")).exists():
+        number += 1
+    return candidate

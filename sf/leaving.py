@@ -1,0 +1,44 @@
+"""The end of a command: it does not wait for threads that an environment of the user has started and forgotten."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+
+@contextmanager
+def leaves_threads_behind(grace_s: float = 2.0) -> Iterator[None]:
+    """Where the block ends by an exception, and a thread that began in it does not, end the process as that would.
+
+    The interpreter would wait for the thread. It has `grace_s`, so what ends by itself does so in order.
+    """
+    before = set(threading.enumerate())
+    try:
+        yield
+    except BaseException as error:
+        give_up_at = time.monotonic() + grace_s
+        begun = [t for t in threading.enumerate() if t not in before and not t.daemon]
+        for thread in begun:
+            thread.join(max(0.0, give_up_at - time.monotonic()))
+        if any(thread.is_alive() for thread in begun):
+            _end(error)
+        raise
+
+
+def _end(error: BaseException) -> None:
+    """Print what the interpreter would print, and end with its status."""
+    status = 1
+    if isinstance(error, SystemExit):
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if error.code is not None and not isinstance(error.code, int):
+            print(error.code, file=sys.stderr)
+    else:
+        sys.excepthook(type(error), error, error.__traceback__)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # closed, or nobody reads it
+            stream.flush()
+    os._exit(status)

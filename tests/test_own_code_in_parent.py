@@ -1,0 +1,97 @@
+"""Code of a user in the parent: an environment that is never done, threads that never end, and who waits for them."""
+
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from sf.describing import said_where_slow
+
+STUBBORN = """
+import threading, time
+import gymnasium as gym
+
+class NeverMade(gym.Env):
+    def __init__(self):
+        print("making", flush=True)
+        while True:
+            try:
+                time.sleep(1000)
+            except KeyboardInterrupt:
+                pass
+
+class LeavesAThread(gym.Env):
+    def __init__(self):
+        threading.Thread(target=threading.Event().wait).start()
+        raise ValueError("it cannot be made")
+"""
+
+
+def start(tmp_path, *arguments):
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    return subprocess.Popen(
+        [sys.executable, *arguments], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_what_is_waited_for_is_said_again_and_again():
+    said, twice = [], threading.Event()
+
+    def say(line):
+        said.append(line)
+        if len(said) == 2:
+            twice.set()
+
+    with said_where_slow("making Own-v0", say, after_s=0.01):
+        assert twice.wait(60.0)
+    assert all(line.startswith("making Own-v0 has taken 0 s so far; Ctrl-C") for line in said)
+
+
+def test_what_is_done_soon_is_not_said():
+    said = []
+    with said_where_slow("making Own-v0", said.append, after_s=1000.0):
+        pass
+    assert said == []
+
+
+def test_ctrl_c_ends_a_run_whose_environment_is_never_made(tmp_path):
+    process = start(tmp_path, "-m", "sf", "--env", "stubborn:NeverMade")
+    assert process.stdout.readline() == "making\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert errors == ""
+
+
+def test_a_thread_of_an_environment_does_not_keep_the_command_from_ending(tmp_path):
+    process = start(tmp_path, "-m", "sf", "--env", "stubborn:LeavesAThread", "--gamma", "7")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "gamma is 7.0" in errors
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        ("SystemExit(130)", 130, ""),
+        ("SystemExit(None)", 0, ""),
+        ("SystemExit('error: it failed')", 1, "error: it failed\n"),
+        ("KeyError('oh')", 1, "KeyError: 'oh'\n"),
+    ],
+)
+def test_a_process_that_leaves_a_thread_behind_ends_as_it_would_without(tmp_path, end, status, said):
+    script = f"""
+import threading
+from sf.leaving import leaves_threads_behind
+with leaves_threads_behind(grace_s=0.0):
+    threading.Thread(target=threading.Event().wait).start()
+    print("the last line")
+    raise {end}
+"""
+    process = start(tmp_path, "-c", script)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert output == "the last line\n"
+    assert errors.endswith(said)
