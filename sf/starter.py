@@ -69,7 +69,9 @@ class Starter:
         its_orders, orders = multiprocessing.Pipe(duplex=False)
         goes_on_at = None
         if self._count_start(f"learner-{policy_id}"):
-            steps = int(self._memory.counter_row("learner", policy_id).get("steps"))
+            steps = self._memory.pool.samples_taken(policy_id)
+            counted = self._memory.counter_row("learner", policy_id)
+            counted.add(steps=steps - counted.get("steps"))  # what was in the hands of the dead one is taken, and lost
             goes_on_at = self.resumed_steps[policy_id] + steps
         others_before = sum(self.resumed_steps) - self.resumed_steps[policy_id]
         args = self._memory.learner_args(

@@ -1,6 +1,8 @@
-"""A run that is asked to stop in the middle of an iteration that would take hours."""
+"""A learner that is asked to stop, or dies, in the middle of an iteration."""
 
 import dataclasses
+import os
+import signal
 
 import pytest
 
@@ -12,6 +14,7 @@ from sf.policy.worker import policy_worker
 from sf.run_dir import RunDir
 from sf.trainer import Run
 
+TAKEN = "taken"
 BATCH = 64
 NUM_BATCHES = 4
 ASKED_BEFORE = (
@@ -31,6 +34,21 @@ class StopAfter:
         return self._num_left < 0
 
 
+class DeathAfter(StopAfter):
+    """Kills its process instead, and leaves in a file how many samples that had taken, or more since."""
+
+    def __init__(self, num_looks, args):
+        super().__init__(num_looks)
+        self._args = args
+
+    def is_set(self):
+        if super().is_set():
+            num_taken = int(self._args.slots.taken["count"][0]) * self._args.config.sampler.rollout
+            (self._args.checkpoints / TAKEN).write_text(str(num_taken))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return False
+
+
 def learner_body(reports, args):
     """The real one, that is stopped by `seed` steps; the first time only."""
     if args.config.learner.num_epochs > 1:
@@ -38,11 +56,18 @@ def learner_body(reports, args):
     learner(reports, args)
 
 
+def mortal_learner_body(reports, args):
+    """The real one, whose first life ends within its second iteration."""
+    if args.goes_on_at is None:
+        args = dataclasses.replace(args, stop=DeathAfter(2 * ASKED_BEFORE + NUM_BATCHES + 2, args))
+    learner(reports, args)
+
+
 def policy_body(reports, args):
     policy_worker(reports, args)
 
 
-def run(tmp_path, resumed_steps=(), **flags):
+def run(tmp_path, resumed_steps=(), learner_body=learner_body, **flags):
     """Its summary, and what its last checkpoint holds."""
     config = Config().replace(
         env="toy_identity",
@@ -87,3 +112,15 @@ def test_a_stop_in_the_middle_of_an_iteration_keeps_what_is_trained_by_then(
     summary, saved = run(tmp_path, [num_samples], train_for_env_steps=target, seed=num_steps, **flags)
     assert summary["env_steps"] == saved["env_steps"] == target
     assert saved["updater"]["version"] == 1 + num_steps + 2 * NUM_BATCHES
+
+
+def test_what_a_learner_that_dies_had_in_its_hands_is_among_the_env_steps_and_among_the_lost(tmp_path):
+    iteration = NUM_BATCHES * BATCH
+    summary, saved = run(tmp_path, learner_body=mortal_learner_body, train_for_env_steps=8 * iteration)
+    (taken,) = tmp_path.glob("*/checkpoints/taken")
+    assert int(taken.read_text()) >= 2 * iteration
+    # The first iteration is in the state that it left behind.
+    assert summary["lost_frames"] >= int(taken.read_text()) - iteration
+    assert summary["restarts"] == 1
+    assert summary["env_steps"] == saved["env_steps"] >= 8 * iteration
+    assert saved["trained_steps"] + summary["lost_frames"] == saved["env_steps"]
