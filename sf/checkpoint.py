@@ -167,11 +167,6 @@ def decode(data: bytes) -> Checkpoint:
     return Checkpoint(safetensors.torch.load(data), state)
 
 
-def is_whole(data: bytes) -> bool:
-    """Whether the content of a file is as it was encoded."""
-    return data[_digest_place(data)] == _digest(data)
-
-
 def _latest(directory: Path, say: Callable[[str], None]) -> Path | None:
     broken: dict[Path, str] = {}
     for path in _newest_first(directory):
@@ -219,7 +214,7 @@ def _best(directory: Path) -> list[Path]:
 def _whole_bytes(path: Path) -> bytes:
     """The content of the file. Raises ValueError where a byte of it is changed or missing."""
     data = path.read_bytes()
-    if not is_whole(data):
+    if data[_digest_place(data)] != _digest(data):
         raise ValueError(f"{path} is not whole (its checksum does not fit its content)")
     return data
 

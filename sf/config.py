@@ -17,6 +17,8 @@ from sf.play.config import EvaluationConfig
 from sf.population.config import PopulationConfig
 from sf.watch_config import WatchConfig
 
+_ENDLESS = 10_000_000_000  # steps, or seconds
+
 
 def _require(rule: bool, message: str) -> None:
     if not rule:
@@ -57,13 +59,13 @@ class RunConfig:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where networks run. auto takes a GPU where there is one."""
 
-    train_for_env_steps: int = 10_000_000_000
+    train_for_env_steps: int = _ENDLESS
     """Stop after so many environment steps (decisions of all policies together; frames are steps x frameskip)."""
 
     train_for_env_frames: int | None = None
     """Stop after so many frames of the simulator."""
 
-    train_for_seconds: float = 10_000_000_000.0
+    train_for_seconds: float = float(_ENDLESS)
     """Stop after so many seconds of wall time."""
 
     stop_at_return: float | None = None
@@ -104,6 +106,14 @@ class RunConfig:
         _require(self.save_milestones_sec >= 0, f"save_milestones_sec is {self.save_milestones_sec}: 0 or greater")
         _require(self.summaries_every_sec > 0, f"summaries_every_sec is {self.summaries_every_sec}: above 0")
         _require(self.stats_avg > 0, f"stats_avg is {self.stats_avg}: at least 1 episode")
+
+    @property
+    def ends_by_steps(self) -> bool:
+        return self.train_for_env_frames is not None or self.train_for_env_steps < _ENDLESS
+
+    @property
+    def ends_by_seconds(self) -> bool:
+        return self.train_for_seconds < _ENDLESS
 
     def target_env_steps(self, frameskip: int) -> int:
         """Env steps at which the run ends."""
@@ -296,8 +306,9 @@ class LearnerConfig:
     """Of Adam, at the start."""
 
     lr_schedule: Literal["constant", "linear", "kl_adaptive"] = "constant"
-    """linear: down to 0 at the end of train_for_env_steps. kl_adaptive: changed after each iteration, so that the KL
-    divergence of the policy after it from the one before stays near lr_schedule_kl_threshold."""
+    """linear: down to 0 at the end of the run: with train_for_env_steps or train_for_env_frames by the steps of all
+    policies together, else by train_for_seconds. kl_adaptive: changed after each iteration, so that the KL divergence
+    of the policy after it from the one before stays near lr_schedule_kl_threshold."""
 
     lr_schedule_kl_threshold: float = 0.008
     """kl_adaptive: the KL divergence that is aimed at, in nats."""
@@ -363,6 +374,11 @@ class LearnerConfig:
             f"learner_threads is {self.learner_threads}: at least 1",
         )
 
+    @property
+    def steps_per_iteration(self) -> int:
+        """Optimiser steps on the data that is taken at once."""
+        return self.num_batches_per_epoch * self.num_epochs
+
 
 @dataclass(frozen=True)
 class SupervisionConfig:
@@ -422,15 +438,16 @@ class Config:
             f"batch_size is {batch}: it must be a multiple of rollout ({rollout}), for example "
             f"{max(1, round(batch / rollout)) * rollout}",
         )
-        steps = self.learner.num_batches_per_epoch * self.learner.num_epochs
+        steps = self.learner.steps_per_iteration
         _require(
             not self.sampler.async_rl or self.sampler.max_policy_lag >= steps,
             f"max_policy_lag is {self.sampler.max_policy_lag}: the policy is {steps} versions on after each iteration "
             "(num_batches_per_epoch x num_epochs), so all asynchronous data would be too old; raise it",
         )
         _require(
-            not (self.learner.lr_schedule == "linear" and self.run.train_for_env_steps >= 10_000_000_000),
-            "lr_schedule is linear: it needs train_for_env_steps to know where the end is",
+            self.learner.lr_schedule != "linear" or self.run.ends_by_steps or self.run.ends_by_seconds,
+            "lr_schedule is linear: it needs train_for_env_steps, train_for_env_frames or train_for_seconds to know "
+            "where the end is",
         )
         _require(
             not (self.learner.lr_schedule == "kl_adaptive" and steps == 1 and not self.sampler.async_rl),

@@ -15,7 +15,8 @@ _NAMES = ("steps", "calls", "busy_s", "wait_s", "slot_wait_s", "heartbeat")
 class Counters:
     """One row a process.
 
-    steps: env steps (rollout worker), actions computed (policy worker), samples taken (learner).
+    steps: env steps (rollout worker), actions computed (policy worker), samples trained on, or lost with a learner that
+        died (learner).
     calls: group steps, forward passes, optimiser steps.
     busy_s, wait_s: seconds of work, and of waiting for a message.
     slot_wait_s: seconds of waiting for a free slot (rollout worker).

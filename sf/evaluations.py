@@ -104,12 +104,12 @@ class BestCheckpoints:
                 continue
             if not (now or time.monotonic() >= self._due_at[policy_id]):
                 continue
-            data = self._memory.recoveries[policy_id].read()
-            if data is None or not checkpoint.is_whole(data):  # a moment later it will be
+            remembered = self._memory.recoveries[policy_id].read()
+            if remembered is None:  # a moment later there will be something
                 continue
             self._due_at[policy_id] = time.monotonic() + config.evaluation.save_best_every_sec
             try:
-                checkpoint.save_best(self._memory.checkpoints_of(policy_id), checkpoint.decode(data), score)
+                checkpoint.save_best(self._memory.checkpoints_of(policy_id), remembered, score)
             except OSError as error:
                 self._say(f"the best checkpoint of policy {policy_id} could not be saved ({error})")
             else:

@@ -80,7 +80,7 @@ class Progress:
     num_episodes: int = 0
     num_restarts: int = 0  # of processes that died
     num_lost_episodes: int = 0  # that were running in them
-    num_lost_frames: int = 0  # that dead learners had trained on without a trace
+    num_lost_frames: int = 0  # of those that learners took, without a trace in the weights
     num_env_faults: int = 0  # environments that failed and were made anew
     last_checkpoint: tuple[str, float] | None = None  # its path, and when it was written by time.perf_counter()
 

@@ -1,47 +1,84 @@
 """The learner's latest state in shared memory: what a new learner goes on with when the old one has died.
 
 Like a checkpoint, it holds everything that training depends on; unlike one, it is written every few seconds and is gone
-with the run.
+with the run. It is written on the training thread, so the tensors are copied as they are, without a checksum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from sf import checkpoint
+from sf.checkpoint import Checkpoint
 from sf.memory import Field, SharedArrays
 
 _NONE = -1
+_ALIGNMENT = 64  # of each tensor
+_DTYPES = {
+    str(dtype): dtype
+    for dtype in (
+        *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
+        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
+    )
+}
 
 
 class RecoveryMemory:
-    """Two copies of `capacity` bytes: one is written while the other, whole, is the latest."""
+    """Two copies of a state in `capacity` bytes each: one is written while the other, whole, is the latest.
+
+    A copy is a header, JSON that names the tensors and holds the numbers of the state, and then the bytes of the
+    tensors. `number` says which write a copy is of, and 0 while it is written: a reader that the writer has overtaken
+    finds another number than before, and reads again. One process writes at a time.
+    """
 
     def __init__(self, capacity: int) -> None:
-        self._arrays = SharedArrays(
+        self._arrays: Mapping[str, np.ndarray] | SharedArrays = SharedArrays(
             [
                 Field("data", (2, capacity), np.uint8),
                 Field("num_bytes", (2,), np.int64),
+                Field("header_bytes", (2,), np.int64),
+                Field("number", (2,), np.int64),
                 Field("latest", (1,), np.int64),
             ]
         )
         self._arrays["latest"][0] = _NONE
 
-    def write(self, data: bytes) -> None:
-        target = 1 - max(0, int(self._arrays["latest"][0]))
-        self._arrays["data"][target, : len(data)] = np.frombuffer(data, np.uint8)
-        self._arrays["num_bytes"][target] = len(data)
-        self._arrays["latest"][0] = target
+    def write(self, state: Checkpoint) -> None:
+        """The copy that is the latest until the end of this stays whole, also where the process dies in here."""
+        arrays = self._arrays
+        target = 1 - max(0, int(arrays["latest"][0]))
+        number = 1 + int(arrays["number"].max())
+        arrays["number"][target] = 0
+        header = _header(state)
+        copy = torch.from_numpy(arrays["data"][target])
+        copy[: len(header)] = torch.frombuffer(bytearray(header), dtype=torch.uint8)
+        end = len(header)
+        for tensor in state.tensors.values():
+            place, end = _place(tensor.dtype, tensor.shape, end)
+            copy[place].view(tensor.dtype).view(tensor.shape).copy_(tensor)
+        arrays["header_bytes"][target] = len(header)
+        arrays["num_bytes"][target] = end
+        arrays["number"][target] = number
+        arrays["latest"][0] = target
 
-    def read(self) -> bytes | None:
-        """The latest data; None where nothing was written yet."""
-        latest = int(self._arrays["latest"][0])
-        if latest == _NONE:
-            return None
-        return self._arrays["data"][latest, : self._arrays["num_bytes"][latest]].tobytes()
+    def read(self) -> Checkpoint | None:
+        """The latest state, in memory of its own; None where nothing was written yet."""
+        arrays = self._arrays
+        while True:
+            source = int(arrays["latest"][0])
+            if source == _NONE:
+                return None
+            number = int(arrays["number"][source])
+            header_bytes = int(arrays["header_bytes"][source])
+            data = arrays["data"][source, : int(arrays["num_bytes"][source])].copy()
+            if number > 0 and int(arrays["number"][source]) == number:
+                return _decode(data, header_bytes)
 
 
 def save_remembered(
@@ -52,12 +89,36 @@ def save_remembered(
     None where nothing was remembered. `say` is told which others are not whole. Raises OSError where it cannot be
     written, ValueError where no checkpoint is whole.
     """
-    data = recovery.read()
-    if data is None:
+    remembered = recovery.read()
+    if remembered is None:
         return None
-    remembered = checkpoint.decode(data)
     env_steps = remembered.state["env_steps"]
     newest = checkpoint.latest(checkpoints, say)
     if newest is not None and checkpoint.env_steps(newest) >= env_steps:
         return newest
     return checkpoint.save(checkpoints, remembered, env_steps, keep)
+
+
+def _header(state: Checkpoint) -> bytes:
+    tensors = {name: [str(tensor.dtype), list(tensor.shape)] for name, tensor in state.tensors.items()}
+    return json.dumps({"tensors": tensors, "state": state.state}).encode()
+
+
+def _decode(data: np.ndarray, header_bytes: int) -> Checkpoint:
+    """The state in a whole copy."""
+    header = json.loads(data[:header_bytes].tobytes())
+    tensors: dict[str, Tensor] = {}
+    memory, end = torch.from_numpy(data), header_bytes
+    for name, (dtype_name, shape) in header["tensors"].items():
+        dtype = _DTYPES[dtype_name]
+        place, end = _place(dtype, shape, end)
+        # In memory of its own: torch.set_rng_state reads from where the memory of a tensor begins, not the tensor.
+        tensors[name] = memory[place].view(dtype).view(shape).clone()
+    return Checkpoint(tensors, header["state"])
+
+
+def _place(dtype: torch.dtype, shape: tuple[int, ...] | torch.Size | list[int], end: int) -> tuple[slice, int]:
+    """Where the bytes of the next tensor lie, and where they end. end: of what lies before."""
+    begin = -(-end // _ALIGNMENT) * _ALIGNMENT
+    end = begin + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    return slice(begin, end), end

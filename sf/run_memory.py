@@ -12,6 +12,7 @@ import numpy as np
 
 from sf.channels import Channels
 from sf.counters import CounterRow, Counters
+from sf.learner.end_of_run import EndOfRun
 from sf.learner.state import LearnerArgs
 from sf.memory import Field, SharedArrays
 from sf.pinned_cores import PinnedCores
@@ -162,8 +163,11 @@ class RunMemory:
         orders: Connection,
         hyperparameters: Mapping[str, float],
         goes_on_at: int | None,
+        others_before: int = 0,
     ) -> LearnerArgs:
-        plan = self.plan
+        """others_before: env steps of the other policies in earlier parts of the run."""
+        plan, run = self.plan, self.plan.config.run
+        others = [idx for idx in range(plan.num_policies) if idx != policy_id]
         is_alone = plan.num_policies == 1
         return LearnerArgs(
             config=plan.config,
@@ -179,6 +183,12 @@ class RunMemory:
             checkpoints=self.checkpoints_of(policy_id),
             milestones=self.run_dir.milestones_of(policy_id, plan.num_policies),
             target_env_steps=plan.target_env_steps if is_alone else None,
+            end=EndOfRun(
+                env_steps=plan.target_env_steps if run.ends_by_steps else None,
+                seconds=run.train_for_seconds if run.ends_by_seconds else None,
+                others=[self.counter_row("learner", idx) for idx in others],
+                others_before=others_before,
+            ),
             recoveries=self.recoveries,
             orders=orders,
             hyperparameters=dict(hyperparameters),

@@ -8,6 +8,9 @@ rollout worker alone takes it when it is FREE and makes it FULL; the learner alo
 FREE. `state` says which; a message in a queue only says "look at this slot", so one too many does no harm, and one that
 is missing, because a process died before it sent or after it received it, can be sent again. FREE slots are the only
 throttle of the sampler. With several policies each has a learner, which takes the slots of its policy.
+
+Learners number the slots that they take. So what was in the hands of one that died, in slots that it was copying or in
+batches that it had filled, is known: all that it had taken and not trained on.
 """
 
 from __future__ import annotations
@@ -65,6 +68,9 @@ class SlotPool:
     """
 
     arrays: SharedArrays
+    taken: (
+        SharedArrays  # `count` [P]: how many slots the learners of a policy have taken; `number` [num_slots]: the last
+    )
     free: tuple[IndexQueue, ...]  # one a rollout worker
     full: tuple[IndexQueue, ...]  # one a policy
     slots_per_worker: int
@@ -87,6 +93,7 @@ class SlotPool:
         num_slots = num_workers * slots_per_worker
         pool = cls(
             SharedArrays(slot_fields(spec, num_slots, rollout), name="sf-slots"),
+            SharedArrays([Field("count", (num_policies,), np.int64), Field("number", (num_slots,), np.int64)]),
             tuple(IndexQueue(2 * slots_per_worker) for _ in range(num_workers)),
             tuple(IndexQueue(2 * num_slots) for _ in range(num_policies)),
             slots_per_worker,
@@ -106,6 +113,7 @@ class SlotPool:
     def of_learner(self, policy_id: int = 0) -> LearnerSlots:
         return LearnerSlots(
             self.arrays,
+            self.taken,
             self.free,
             self.full[policy_id],
             self.slots_per_worker,
@@ -115,9 +123,16 @@ class SlotPool:
             is_alone=len(self.full) == 1,
         )
 
+    def samples_taken(self, policy_id: int = 0) -> int:
+        """By all learners that this policy has had, those included that are lost because one of them died."""
+        return int(self.taken["count"][policy_id]) * self.arrays["reward"].shape[1]
+
     def reset(self) -> None:
-        """All slots are free. Only while neither a rollout worker nor a learner lives."""
-        for queue in self.full:
+        """All slots are free, and full ones are lost. Only while neither a rollout worker nor a learner lives."""
+        state, policy = self.arrays["state"], self.arrays["policy"]
+        for policy_id, queue in enumerate(self.full):
+            self._count_what_was_being_taken(policy_id)
+            self.taken["count"][policy_id] += np.count_nonzero((state == FULL) & (policy == policy_id))
             queue.drain()
         self.arrays["state"][:] = FREE
         for worker_idx in range(len(self.free)):
@@ -138,12 +153,19 @@ class SlotPool:
     def recover_learner(self, policy_id: int = 0) -> None:
         """After the death of a learner: what it was copying is lost, what waits for it is not."""
         state, policy = self.arrays["state"], self.arrays["policy"]
+        self._count_what_was_being_taken(policy_id)
         state[(state == TRAINING) & (policy == policy_id)] = FREE
         self.full[policy_id].drain()
         self.full[policy_id].put_many(np.flatnonzero((state == FULL) & (policy == policy_id)).tolist())
         for worker_idx, queue in enumerate(self.free):
             first = worker_idx * self.slots_per_worker
             queue.put_many(slot for slot in range(first, first + self.slots_per_worker) if state[slot] == FREE)
+
+    def _count_what_was_being_taken(self, policy_id: int) -> None:
+        """A learner that died between taking a slot and counting it has left the number in the slot."""
+        is_held = (self.arrays["state"] == TRAINING) & (self.arrays["policy"] == policy_id)
+        count = self.taken["count"]
+        count[policy_id] = max(int(count[policy_id]), int(self.taken["number"][is_held].max(initial=0)))
 
 
 @dataclass(frozen=True)
@@ -176,6 +198,7 @@ class LearnerSlots:
     """The side of a learner."""
 
     arrays: SharedArrays
+    taken: SharedArrays  # see SlotPool
     free: tuple[IndexQueue, ...]
     full: IndexQueue
     slots_per_worker: int
@@ -187,12 +210,15 @@ class LearnerSlots:
     def take(self, at_most: int) -> list[int]:
         """Filled slots, oldest first; waits for the first. Raises StopRequested."""
         state, policy = self.arrays["state"], self.arrays["policy"]
+        count, number = self.taken["count"], self.taken["number"]
         taken: list[int] = []
         while not taken:
             for slot in self.full.get_many(at_most):
                 # Of a message that was repeated, the second finds the slot in other hands by now.
                 if state[slot] == FULL and policy[slot] == self.policy_id:
+                    number[slot] = 1 + count[self.policy_id]
                     state[slot] = TRAINING
+                    count[self.policy_id] = number[slot]
                     taken.append(slot)
         return taken
 

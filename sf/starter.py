@@ -69,10 +69,13 @@ class Starter:
         its_orders, orders = multiprocessing.Pipe(duplex=False)
         goes_on_at = None
         if self._count_start(f"learner-{policy_id}"):
-            steps = int(self._memory.counter_row("learner", policy_id).get("steps"))
+            steps = self._memory.pool.samples_taken(policy_id)
+            counted = self._memory.counter_row("learner", policy_id)
+            counted.add(steps=steps - counted.get("steps"))  # what was in the hands of the dead one is taken, and lost
             goes_on_at = self.resumed_steps[policy_id] + steps
+        others_before = sum(self.resumed_steps) - self.resumed_steps[policy_id]
         args = self._memory.learner_args(
-            policy_id, its_readers, its_orders, self.hyperparameters(policy_id), goes_on_at
+            policy_id, its_readers, its_orders, self.hyperparameters(policy_id), goes_on_at, others_before
         )
         child = processes.start(NETWORKS, "learner", policy_id, (args.slots.full,), self._learner_body, args)
         for held_by_child in (its_readers, its_orders):

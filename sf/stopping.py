@@ -17,7 +17,7 @@ _ONE_PRESS_S = 1.0  # launchers such as make and timeout pass on a signal that t
 
 
 class StopFlag:
-    """Set once by the parent; the learner looks at it between iterations, ahead of the data that still waits."""
+    """Set once by the parent; the learner looks at it before each minibatch, ahead of the data that still waits."""
 
     def __init__(self) -> None:
         self._arrays = SharedArrays([Field("stop", (1,), np.bool_)])

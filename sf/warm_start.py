@@ -18,7 +18,7 @@ from sf.checkpoint import MODEL, Checkpoint
 from sf.config import Config
 from sf.envs import ActionSpec, space_json
 from sf.envs.observations import ObsWriter
-from sf.learner.state import make_checkpoint
+from sf.learner.snapshot import make_checkpoint
 from sf.learner.update import Updater
 from sf.plan import Plan
 from sf.play.policy import find_checkpoint

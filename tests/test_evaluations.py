@@ -160,7 +160,7 @@ def test_the_best_checkpoint_is_renewed_when_the_objective_is_higher_and_time_ha
     best = BestCheckpoints(memory, progress, print)
 
     def at(env_steps, score, now=False):
-        memory.recoveries[0].write(checkpoint.encode(untrained("toy_bandit", env_steps=env_steps)))
+        memory.recoveries[0].write(untrained("toy_bandit", env_steps=env_steps))
         progress.scores[0] = score
         best.keep_if_due(now)
         return checkpoint.load_best(tmp_path)[1].state["env_steps"] if any(tmp_path.iterdir()) else None
@@ -176,7 +176,7 @@ def test_the_best_checkpoint_is_renewed_when_the_objective_is_higher_and_time_ha
 def test_a_full_disk_costs_the_best_checkpoint_and_not_the_run(tmp_path):
     (tmp_path / "file").write_text("")
     memory, said = Memory(tmp_path / "file"), []
-    memory.recoveries[0].write(checkpoint.encode(untrained("toy_bandit")))
+    memory.recoveries[0].write(untrained("toy_bandit"))
     best = BestCheckpoints(Memory(tmp_path / "nothing"), Progress(scores=[1.0]), said.append)
     best._memory = memory
     best.keep_if_due()

@@ -44,6 +44,8 @@ def make_pool(num_workers=2, groups_per_worker=2, slots_per_group=3, actors_per_
 def new_pool(**sizes):
     pool = make_pool(**sizes)
     pool.reset()
+    for name in ("count", "number"):
+        pool.taken[name][:] = 0
     return pool
 
 
@@ -118,6 +120,7 @@ class SlotLife(RuleBasedStateMachine):
             assert sorted(self.filling[worker_idx]) == (first + np.flatnonzero(own == FILLING)).tolist()
         if LEARNER not in self.dead:
             assert sorted(self.training) == np.flatnonzero(self.state == TRAINING).tolist()
+            assert self.pool.samples_taken() == len(self.received) * self.pool.arrays["reward"].shape[1]
 
     def teardown(self):
         """Drive everything to rest: nothing is lost."""
@@ -154,6 +157,7 @@ class SlotLife(RuleBasedStateMachine):
         return dataclasses.replace(
             self.pool,
             arrays={"state": HalfwayArray(self.state, accesses), "policy": self.pool.arrays["policy"]},
+            taken={name: HalfwayArray(self.pool.taken[name], accesses) for name in ("count", "number")},
             free=tuple(HalfwayQueue(queue, accesses, self.copies) for queue in self.pool.free),
             full=tuple(HalfwayQueue(queue, accesses, self.copies) for queue in self.pool.full),
         )
@@ -347,6 +351,23 @@ def test_the_learner_of_a_policy_gets_its_slots_and_what_another_holds_is_not_it
     assert pool.full[0].get_many() == [5]
     assert pool.full[1].get_many() == [4]
     assert learners[0].supply_beside([]) == learners[1].supply_beside([]) == 0
+
+
+def test_full_slots_that_are_given_up_count_as_taken_by_the_learner_of_their_policy():
+    rollout = 3
+    pool = SlotPool.allocate(
+        SPEC, rollout, num_workers=1, groups_per_worker=1, slots_per_group=6, actors_per_group=6, num_policies=2
+    )
+    worker = pool.of_worker(0)
+    taken = worker.take()
+    pool.arrays["policy"][:] = [0, 1, 0, 1, 1, 0]
+    worker.hand_over(taken[:5])
+    learner = pool.of_learner(1)
+    learner.give_back(learner.take(at_most=1))
+    learner.take(at_most=1)
+    pool.reset()
+    assert [pool.samples_taken(policy_id) for policy_id in range(2)] == [2 * rollout, 3 * rollout]
+    assert (pool.arrays["state"] == FREE).all()
 
 
 def test_a_message_that_was_repeated_gives_no_learner_the_slot_of_another():

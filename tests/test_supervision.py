@@ -115,9 +115,13 @@ def test_a_new_learner_goes_on_with_weights_and_moments_and_says_what_is_lost(ru
     run.wait_until(lambda: set(run.checkpoints()) - before, "it saves")
     saved = checkpoint.load(run.checkpoints()[-1])
     (num_updates,) = {int(value) for name, value in saved.tensors.items() if name.endswith("/step")}
-    # Adam counts the updates that the weights have seen, the version all; each new learner skips a number or two.
+    # Adam counts the updates that the weights have seen, the version all; each new learner skips a number or two. What
+    # is lost is the data of those that they have not seen, and what a learner that died had taken for the next ones.
     not_seen = saved.state["updater"]["version"] - 1 - num_updates
-    assert 0 <= not_seen - num_lost // run.plan.config.learner.batch_size <= 2 * len(lost)
+    learner, sampler = run.plan.config.learner, run.plan.config.sampler
+    in_hands = 2 * learner.batch_size * learner.num_batches_per_epoch + run.plan.num_slots * sampler.rollout
+    assert -in_hands * len(lost) <= not_seen * learner.batch_size - num_lost <= 2 * len(lost) * learner.batch_size
+    assert saved.state["trained_steps"] + num_lost == saved.state["env_steps"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from multiprocessing import Pipe
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from sf import fork_servers, processes, supervisor
@@ -11,6 +12,7 @@ from sf.plan import make_plan
 from sf.processes import Child
 from sf.run_dir import RunDir
 from sf.run_memory import RunMemory
+from sf.slots import FULL
 from sf.supervisor import Supervisor
 
 TIMEOUT_S = 10.0
@@ -41,6 +43,7 @@ class Run:
         self.now = 1000.0
         self.killed = []
         self.children = {}
+        self.args = {}
         self._wakeup, self._waker = Pipe(duplex=False)
         self._reports = []
         config = Config().replace(
@@ -57,6 +60,7 @@ class Run:
         reader, writer = Pipe(duplex=False)
         child = Child(role, idx, Process(), reader, inputs, is_ready=True, beat_at=self.now)
         self.children[child.name] = child
+        self.args[child.name] = args
         self._reports.append(writer)
         return child
 
@@ -141,6 +145,28 @@ def test_a_child_that_starts_may_take_longer(run):
     run.children["learner-0"].is_ready = False
     assert run.go_on(supervisor.START_WITHIN_S, moving=others(run, "learner-0", "policy-0")) == []
     assert run.go_on(2, moving=others(run, "learner-0", "policy-0")) == ["learner-0"]
+
+
+def test_what_a_learner_had_in_its_hands_when_it_died_is_taken_and_lost(run):
+    pool, rollout = run.memory.pool, run.memory.plan.config.sampler.rollout
+    num_full = 0
+    for idx in range(2):
+        worker = pool.of_worker(idx)
+        slots = worker.take()
+        worker.hand_over(slots)
+        num_full += len(slots)
+    learner = pool.of_learner()
+    learner.give_back(learner.take(at_most=2))  # into a batch that is trained on
+    run.row("learner-0").add(steps=2 * rollout)
+    learner.give_back(learner.take(at_most=1))  # into the next one
+    learner.take(at_most=1)  # is being copied
+    run.children["learner-0"].process.kill()
+    run.go_on(1)
+    assert run.args["learner-0"].goes_on_at == run.row("learner-0").get("steps") == 4 * rollout
+    assert np.count_nonzero(pool.arrays["state"] == FULL) == num_full - 4  # the new one trains on them
+    run.children["learner-0"].process.kill()
+    run.go_on(1)
+    assert run.args["learner-0"].goes_on_at == 4 * rollout  # nothing is lost twice
 
 
 def test_a_policy_worker_that_waits_for_a_learner_that_starts_does_not_hang(run):

@@ -8,9 +8,9 @@ from __future__ import annotations
 KL_ADAPTIVE_FACTOR = 1.5
 
 
-def linear(initial: float, env_steps: int, total_env_steps: int) -> float:
-    """From `initial` at step 0 down to 0 at `total_env_steps`, and 0 from there on."""
-    return initial * max(0.0, 1.0 - env_steps / total_env_steps)
+def linear(initial: float, share_done: float) -> float:
+    """From `initial` at the start of the run down to 0 at its end. share_done: of the run, from 0 to 1."""
+    return initial * (1.0 - share_done)
 
 
 def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximum: float) -> float:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 from sf import checkpoint, gpu
 from sf.checkpoint import Checkpoint
 from sf.config import Config
 from sf.counters import CounterRow
-from sf.envs import ActionSpec, EnvSpec, space_json
+from sf.envs import ActionSpec, EnvSpec
 from sf.learner.divergence import RollbackBudget
+from sf.learner.end_of_run import EndOfRun
 from sf.learner.milestones import Milestones
+from sf.learner.orders import Orders
+from sf.learner.snapshot import make_checkpoint
 from sf.learner.update import Updater
 from sf.policy_memory import PolicyMemory, PolicyMemorySpec
 from sf.processes import Reports
@@ -24,7 +25,8 @@ from sf.recovery import RecoveryMemory
 from sf.slots import LearnerSlots
 from sf.stopping import StopFlag
 
-_REMEMBER_EVERY_S = 5.0  # what a successor loses at most
+_REMEMBER_EVERY_S = 5.0  # what a successor loses, if that does not take long
+_REMEMBER_COSTS = 0.02  # of the time of the training thread, at most
 _RETRY_SAVING_AFTER_S = 10.0
 
 
@@ -45,8 +47,9 @@ class LearnerArgs:
     checkpoints: Path
     milestones: Path  # where checkpoints are kept for good
     target_env_steps: int | None  # to end by itself; None where the parent ends the run
+    end: EndOfRun  # for schedules
     recoveries: tuple[RecoveryMemory, ...]  # of all policies
-    orders: Connection  # decisions of the parent over the population, see LearnerState.obey
+    orders: Connection  # decisions of the parent over the population, see sf.learner.orders
     hyperparameters: dict[str, float]  # that differ from the configuration
     goes_on_at: int | None  # env steps of the learner that this one succeeds, None for the first of a run
     started_at: float  # time.time() of the start of the run
@@ -61,7 +64,7 @@ class LearnerState:
         self._args = args
         self._reports = reports
         self._recovery = args.recoveries[args.policy_id]
-        self._hyperparameters = args.hyperparameters
+        self._orders = Orders(args.orders, args.recoveries, args.hyperparameters)
         self.updater = self._new_updater()
         self.env_steps = 0
         self._trained_steps = 0  # of these, what the weights have learned from
@@ -70,7 +73,6 @@ class LearnerState:
         self._counts_seconds_from = args.started_at if args.goes_on_at is None else time.time()
         self.lost_steps = 0  # taken by the learner before this one, without a trace in the weights
         self.weights_event = 0  # number of the decision that gave this policy its weights, as the parent counts them
-        self._unobeyed: list[dict[str, Any]] = []  # orders
         self._save_at = time.monotonic() + args.config.run.save_every_sec
         self._remember_at = time.monotonic()
         self._saved_version: int | None = None
@@ -99,6 +101,11 @@ class LearnerState:
         return self.seconds_before + time.time() - self._counts_seconds_from
 
     @property
+    def share_done(self) -> float:
+        """Of the whole run, from 0 to 1."""
+        return self._args.end.share_done(self.env_steps, self.seconds)
+
+    @property
     def is_finished(self) -> bool:
         return self._args.target_env_steps is not None and self.env_steps >= self._args.target_env_steps
 
@@ -117,29 +124,13 @@ class LearnerState:
         self._trained_steps += num_samples
 
     def obey(self) -> bool:
-        """Carry out what the parent has decided over this policy; returns whether it has other weights now.
-
-        An order has `hyperparameters`, fields of LearnerConfig; with a number at `copies`, this policy goes on with
-        weights and moments of that one, and has the number at `weights_event` from then on. It waits until that policy
-        has put them into shared memory.
-        """
-        while self._args.orders.poll():
-            self._unobeyed.append(json.loads(self._args.orders.recv_bytes()))
-        has_copied = False
-        while self._unobeyed:
-            order = self._unobeyed[0]
-            if order["copies"] is not None:
-                data = self._args.recoveries[order["copies"]].read()
-                if data is None or not checkpoint.is_whole(data):  # a moment later it will be
-                    break
-                self.updater.copy(checkpoint.decode(data).tensors)
-                self.weights_event = order["weights_event"]
-                has_copied = True
-                self._save_at = self._remember_at = time.monotonic()  # the weights from before are of no use any more
-            self._hyperparameters = order["hyperparameters"]
-            self.updater.set_hyperparameters(self._hyperparameters)
-            self._unobeyed.pop(0)
-        return has_copied
+        """Carry out what the parent has decided over this policy; returns whether it has other weights now."""
+        weights_event = self._orders.carry_out(self.updater)
+        if weights_event is None:
+            return False
+        self.weights_event = weights_event
+        self._save_at = self._remember_at = time.monotonic()  # the weights from before are of no use any more
+        return True
 
     def publish(self, memory: PolicyMemory) -> None:
         memory.publish(self.updater.flat_weights(), self.updater.version)
@@ -202,15 +193,17 @@ class LearnerState:
     def remember_if_due(self) -> None:
         """Keep the state for a successor."""
         if time.monotonic() >= self._remember_at:
+            begun_at = time.monotonic()
             with suppress(FloatingPointError):
-                self._recovery.write(checkpoint.encode(self._checkpoint()))
-            self._remember_at = time.monotonic() + _REMEMBER_EVERY_S
+                self._recovery.write(self._checkpoint())
+            now = time.monotonic()
+            self._remember_at = now + max(_REMEMBER_EVERY_S, (now - begun_at) / _REMEMBER_COSTS)
 
     def _latest(self) -> Checkpoint | None:
         """Of the learner before this one, or else of an earlier part of the run."""
         remembered = self._recovery.read()
         if remembered is not None:
-            return checkpoint.decode(remembered)
+            return remembered
         path = checkpoint.latest(self._args.checkpoints, lambda text: self._reports.send("say", text=text))
         return None if path is None else checkpoint.load(path)
 
@@ -219,7 +212,7 @@ class LearnerState:
         action_spec = ActionSpec.of(args.spec.action_space)
         device = gpu.torch_device(args.memory.device)
         updater = Updater(args.config, args.spec.obs_space, action_spec, args.bfloat16, device)
-        updater.set_hyperparameters(self._hyperparameters)
+        updater.set_hyperparameters(self._orders.hyperparameters)
         return updater
 
     def _checkpoint(self) -> Checkpoint:
@@ -233,28 +226,3 @@ class LearnerState:
             self.seconds,
             self.weights_event,
         )
-
-
-def make_checkpoint(
-    updater: Updater,
-    config: Config,
-    spec: EnvSpec,
-    env_steps: int = 0,
-    trained_steps: int = 0,
-    seconds: float = 0.0,
-    weights_event: int = 0,
-) -> Checkpoint:
-    """What a learner goes on with. Raises FloatingPointError where it holds NaN or Inf: nobody could."""
-    if not updater.is_finite():
-        raise FloatingPointError("the weights are not finite")
-    state: dict[str, Any] = {
-        "env_steps": env_steps,
-        "trained_steps": trained_steps,
-        "seconds": seconds,
-        "weights_event": weights_event,
-        "updater": updater.state(),
-        "config": config.flat(),
-        "obs_space": space_json.to_json(spec.native_obs_space),
-        "action_space": space_json.to_json(spec.action_space),
-    }
-    return Checkpoint(updater.tensors(), state)

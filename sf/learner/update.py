@@ -19,7 +19,6 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
-from sf.checkpoint import MODEL
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.envs.actions import ACTION_MASK
@@ -29,12 +28,11 @@ from sf.learner.divergence import SkippedUpdates
 from sf.learner.minibatches import Minibatch, cut_into_steps, cut_into_trajectories
 from sf.learner.ppo import PPOLoss, ppo_loss
 from sf.learner.targets import make_targets
+from sf.learner.tensors import are_finite, load_tensors, tensors_of
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import num_weights, write_flat
 from sf.model.registry import build_model
 
-_OPTIMIZER = "optimizer/"  # prefix of its tensors in a checkpoint
-_RNG = "rng"
 _PARTS_OF_STEP = ("policy_loss", "value_loss", "entropy", "loss", "grad_norm")
 
 
@@ -54,7 +52,6 @@ class Updater:
         device: torch.device,
     ) -> None:
         self._config = config.learner
-        self._total_env_steps = config.run.train_for_env_steps // config.population.num_policies
         self._max_policy_lag = config.sampler.max_policy_lag
         self._action_spec = action_spec
         self._bfloat16 = bfloat16
@@ -80,10 +77,18 @@ class Updater:
     def learning_rate(self) -> float:
         return self._optimizer.param_groups[0]["lr"]
 
-    def train_iteration(self, batch: Batch, env_steps: int, after_step: Callable[[], None]) -> int:
+    def train_iteration(
+        self,
+        batch: Batch,
+        share_done: float,
+        after_step: Callable[[], None],
+        goes_on: Callable[[], bool] = lambda: True,
+    ) -> int:
         """Train `num_epochs` times on the batch; `after_step` is called after each optimiser step.
 
-        env_steps: taken before this batch, for the schedule. Returns the number of optimiser steps.
+        share_done: of the run before this batch, from 0 to 1, for the schedule. goes_on: asked before each piece of
+        work, none of them larger than an optimiser step; where it says no, the iteration ends there. Returns the number
+        of optimiser steps, which may be 0 then.
         """
         # [T, B], as the data arrives. Rows that are not valid may bear the version of another policy.
         lag = torch.where(batch.valid, self.version - batch.policy_version, 0)
@@ -91,20 +96,25 @@ class Updater:
         # Without the last row, which begins the next trajectory, and without what an absent agent does not see.
         self.model.update_normalizers({key: obs[:-1] for key, obs in batch.obs.items()}, batch.valid)
         if self._config.lr_schedule == "linear":
-            self._set_learning_rate(schedules.linear(self._config.learning_rate, env_steps, self._total_env_steps))
+            self._set_learning_rate(schedules.linear(self._config.learning_rate, share_done))
         version_before = self.version
-        for minibatch in self._minibatches(batch, mask):
+        for minibatch in self._minibatches(batch, mask, goes_on):
+            if not goes_on():
+                break
             self._step(minibatch)
             self.version += 1
             after_step()
-        if self._config.lr_schedule == "kl_adaptive":
+        num_steps = self.version - version_before
+        if self._config.lr_schedule == "kl_adaptive" and num_steps == self._config.steps_per_iteration:
             self._adapt_learning_rate()
-        self._metrics[-1] |= {
-            "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
-            "lag_max": lag.max(),
-            "masked_share": 1 - mask.float().mean(),
-        }
-        return self.version - version_before
+        self._metrics.append(
+            {
+                "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
+                "lag_max": lag.max(),
+                "masked_share": 1 - mask.float().mean(),
+            }
+        )
+        return num_steps
 
     def pop_metrics(self) -> dict[str, float]:
         """Means of what was measured since the last call (`lag_max`: the maximum), and the learning rate.
@@ -132,10 +142,7 @@ class Updater:
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint keeps of network and optimiser, and the state of the random numbers."""
-        out = {MODEL + name: value for name, value in self.model.state_dict().items()}
-        for (name, _), moments in zip(self.model.named_parameters(), self._moments(), strict=True):
-            out |= {f"{_OPTIMIZER}{name}/{key}": value for key, value in moments.items()}
-        return {**out, _RNG: torch.get_rng_state()}
+        return tensors_of(self.model, self._optimizer)
 
     def state(self) -> dict[str, Any]:
         """The rest: numbers."""
@@ -149,8 +156,7 @@ class Updater:
 
     def is_finite(self) -> bool:
         """Whether all that `tensors` gives is."""
-        tensors = self.tensors().items()
-        return bool(torch.stack([value.isfinite().all() for name, value in tensors if name != _RNG]).all())
+        return are_finite(self.tensors())
 
     def not_finite(self) -> list[str]:
         """Which parts of the last step were not."""
@@ -158,18 +164,7 @@ class Updater:
 
     def load(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on where `tensors` and `state` were taken: of the same network."""
-        model = {name[len(MODEL) :]: value for name, value in tensors.items() if name.startswith(MODEL)}
-        self.model.load_state_dict(model)
-        for (name, parameter), moments in zip(self.model.named_parameters(), self._moments(), strict=True):
-            prefix = f"{_OPTIMIZER}{name}/"
-            for key, value in tensors.items():
-                if key.startswith(prefix):
-                    # The fused kernel walks raw memory: moments need the memory format of their parameter.
-                    like = torch.empty_like(
-                        parameter if value.ndim else value, device=self._device, requires_grad=False
-                    )
-                    moments[key[len(prefix) :]] = like.copy_(value)
-        torch.set_rng_state(tensors[_RNG])
+        load_tensors(self.model, self._optimizer, tensors)
         self.version = state["version"]
         self._oldest_version = state.get("oldest_version", 0)
         self.skipped = SkippedUpdates(self._device, state["skipped_updates"])
@@ -196,9 +191,6 @@ class Updater:
         self._max_learning_rate = learning_rate_factor * min(self.learning_rate, diverged._max_learning_rate)
         self._set_learning_rate(self.learning_rate)
 
-    def _moments(self) -> list[dict[str, Tensor]]:
-        return [self._optimizer.state[parameter] for parameter in self._parameters]
-
     def _set_learning_rate(self, learning_rate: float) -> None:
         self._optimizer.param_groups[0]["lr"] = min(learning_rate, self._max_learning_rate)
 
@@ -210,18 +202,21 @@ class Updater:
         rate = schedules.kl_adaptive(self.learning_rate, float(kl), config.lr_schedule_kl_threshold, *bounds)
         self._set_learning_rate(rate)
 
-    def _minibatches(self, batch: Batch, mask: Tensor) -> Iterator[Minibatch]:
-        """Of all epochs."""
+    def _minibatches(self, batch: Batch, mask: Tensor, goes_on: Callable[[], bool]) -> Iterator[Minibatch]:
+        """Of all epochs; none where `goes_on` says no meanwhile."""
         config, whole = self._config, Minibatch(batch, mask, batch.log_prob)
         count, num_epochs = config.num_batches_per_epoch, config.num_epochs
-        if count * num_epochs == 1:
+        if config.steps_per_iteration == 1:
             yield whole
             return
         is_decoupled = config.decoupled_clip and config.with_ppo_clip
         with_steps = config.shuffle_steps and not self.model.state_size
         targets = None
         if is_decoupled or with_steps:
-            log_prob, value = self._evaluate_before(batch)
+            before = self._evaluate_before(batch, goes_on)
+            if before is None:
+                return
+            log_prob, value = before
             if is_decoupled:
                 whole = whole._replace(proximal_log_prob=log_prob)
             if with_steps:
@@ -229,15 +224,17 @@ class Updater:
         for _ in range(num_epochs):
             yield from cut_into_steps(whole, targets, count) if targets else cut_into_trajectories(whole, count)
 
-    def _evaluate_before(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _evaluate_before(self, batch: Batch, goes_on: Callable[[], bool]) -> tuple[Tensor, Tensor] | None:
         """Log-probabilities [T, B] and values [T+1, B] in the scale of returns, before the first step of an iteration.
 
-        In parts as large as a step's.
+        In parts as large as a step's; None where `goes_on` says no before one of them.
         """
         columns = torch.arange(batch.num_trajectories, device=self._device)
         log_probs, values = [], []
         with torch.no_grad():
             for some in columns.chunk(self._config.num_batches_per_epoch):
+                if not goes_on():
+                    return None
                 part = batch.columns(some)
                 policy, value = self._evaluate(part)
                 log_probs.append(policy.log_prob(part.discrete, part.continuous))

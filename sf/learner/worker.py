@@ -2,7 +2,7 @@
 
 Consumes   filled slots.
 Produces   free slots, published weights, training metrics, checkpoints, and its state for a successor.
-Waits for  a batch of filled slots.
+Waits for  a batch of filled slots. Whether it is to stop, it asks before every minibatch.
 Unblocked  by rollout workers, or by STOP among the filled slots.
 """
 
@@ -12,13 +12,19 @@ import time
 
 import torch
 
-from sf.learner.batch import AsyncLoader, BatchBuffer, SlotCopier, SyncLoader
+from sf.learner.batch import AsyncLoader, Batch, BatchBuffer, SlotCopier, SyncLoader
+from sf.learner.pace import Pace
 from sf.learner.state import LearnerArgs, LearnerState
 from sf.policy_memory import PolicyMemory, Readers
 from sf.processes import Reports
 from sf.torch_runtime import configure
 
 _REPORT_EVERY_S = 1.0
+_FINISH_ITERATION_WITHIN_S = 2.0  # after a stop, in synchronous mode
+_CUT_IN_SYNCHRONOUS_MODE = (
+    "the stop came in the middle of a long iteration, which ends there: resumed, this run is not equal to the bit to "
+    "one that was not stopped"
+)
 
 
 def learner(reports: Reports, args: LearnerArgs) -> None:
@@ -40,13 +46,35 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     )
     if state.lost_steps:
         state.remember_if_due()  # a successor that comes before the first iteration shall not count them once more
+    _train(reports, args, memory, state, loader)
+    reports.send("saving")
+    if not state.save():
+        raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
+    reports.send("finished", env_steps=state.env_steps)
+    readers.wait_until_gone()
 
-    counters = args.counters
+
+def _train(
+    reports: Reports, args: LearnerArgs, memory: PolicyMemory, state: LearnerState, loader: AsyncLoader | SyncLoader
+) -> None:
+    """Iteration after iteration, until the run has its env steps, or is asked to stop."""
+    config, counters = args.config.learner, args.counters
     reported_at = time.perf_counter()
+    pace = Pace(config)
+
+    def say(sentence: str | None) -> None:
+        if sentence is not None:
+            reports.send("say", text=sentence)
 
     def after_step() -> None:
         state.publish(memory)
+        say(pace.step(time.perf_counter()))
+
+    def goes_on() -> bool:
         counters.working()
+        # A synchronous run that ends between two iterations can be resumed to the bit.
+        patience_s = 0.0 if args.config.sampler.async_rl else _FINISH_ITERATION_WITHIN_S
+        return not args.stop.is_set() or pace.seconds_left < patience_s
 
     while not (state.is_finished or args.stop.is_set()):
         waiting_since = time.perf_counter()
@@ -58,15 +86,21 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
             break
         if state.obey():
             state.publish(memory)
-        steps = state.updater.train_iteration(batch, state.env_steps, after_step)
+        pace.begin(busy_since)
+        steps = state.updater.train_iteration(batch, state.share_done, after_step, goes_on)
         loader.release()
         memory.flush()
-        state.count(batch.num_samples)
+        samples = _num_seen(batch, steps, config.num_batches_per_epoch)
+        state.count(samples)
         now = time.perf_counter()
-        counters.add(steps=batch.num_samples, calls=steps, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
-        if now - reported_at > _REPORT_EVERY_S or state.is_finished:
+        say(pace.end(now))
+        counters.add(steps=samples, calls=steps, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
+        is_cut = steps < config.steps_per_iteration
+        if now - reported_at > _REPORT_EVERY_S or state.is_finished or is_cut:
             reported_at = now
             reports.send("train", env_steps=state.env_steps, **state.updater.pop_metrics())
+        if is_cut and not args.config.sampler.async_rl:
+            say(_CUT_IN_SYNCHRONOUS_MODE)
         if state.has_diverged:
             state.roll_back()
             state.publish(memory)
@@ -75,11 +109,11 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
             state.save()
         state.keep_milestone_if_due()
         state.remember_if_due()
-    reports.send("saving")
-    if not state.save():
-        raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
-    reports.send("finished", env_steps=state.env_steps)
-    readers.wait_until_gone()
+
+
+def _num_seen(batch: Batch, num_steps: int, steps_per_epoch: int) -> int:
+    """Samples of the batch that an optimiser step has seen, also where the first epoch was cut short."""
+    return batch.num_samples * min(num_steps, steps_per_epoch) // steps_per_epoch
 
 
 def make_loader(args: LearnerArgs, memory: PolicyMemory) -> AsyncLoader | SyncLoader:

@@ -70,9 +70,9 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
 def _remembered(recovery: RecoveryMemory) -> Checkpoint:
     """What a learner keeps for a successor: it has begun, so there is something."""
     while True:
-        data = recovery.read()
-        if data is not None and checkpoint.is_whole(data):  # it may have been written twice meanwhile
-            return checkpoint.decode(data)
+        remembered = recovery.read()
+        if remembered is not None:
+            return remembered
 
 
 def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:

@@ -30,7 +30,7 @@ CONFIG = Config().replace(
     normalize_input=True,
     normalize_returns=True,
     learning_rate=0.01,
-    train_for_env_steps=1000,
+    train_for_seconds=1000,
 )
 
 
@@ -60,8 +60,8 @@ def make_batch(seed):
     )
 
 
-def train(updater, batch, env_steps=0):
-    updater.train_iteration(batch, env_steps, lambda: None)
+def train(updater, batch, share_done=0.0):
+    updater.train_iteration(batch, share_done, lambda: None)
 
 
 def snapshot(updater):
@@ -249,21 +249,21 @@ def roll_back(diverged, saved, factor, **flags):
 def test_each_rollback_lowers_the_learning_rate_and_versions_and_counts_grow(lr_schedule):
     flags = {"lr_schedule": lr_schedule, "lr_schedule_kl_threshold": 100.0}  # nothing reaches it: the rate would grow
     updater, bad = make_updater(**flags), make_batch(9)
-    train(updater, make_batch(0), env_steps=100)
+    train(updater, make_batch(0), share_done=0.1)
     saved, weights = (snapshot(updater) | {"rng": torch.get_rng_state()}, updater.state()), snapshot(updater)
     rate_of_checkpoint, expected = updater.learning_rate, updater.learning_rate
     bad.reward.fill_(math.nan)
     for num_rollbacks in (1, 2, 3):
         version = updater.version
-        train(updater, make_batch(1), env_steps=100)
-        train(updater, bad, env_steps=100)
+        train(updater, make_batch(1), share_done=0.1)
+        train(updater, bad, share_done=0.1)
         updater = roll_back(updater, saved, 0.5, **flags)
         assert updater.version > version + 1
         assert (updater.skipped.total, updater.skipped.in_row) == (num_rollbacks, 0)
         assert same(snapshot(updater), weights)
         expected *= 0.5
         assert updater.learning_rate == pytest.approx(expected)
-        train(updater, make_batch(2), env_steps=100)
+        train(updater, make_batch(2), share_done=0.1)
         assert updater.learning_rate == pytest.approx(expected)  # no schedule raises it again
     assert updater.learning_rate == pytest.approx(rate_of_checkpoint / 8)
 

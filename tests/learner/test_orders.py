@@ -102,7 +102,7 @@ def test_a_replacement_is_saved_at_once_and_a_successor_knows_it(policies, tmp_p
     copying.obey()
     assert copying.is_save_due
     copying.remember_if_due()
-    successor = checkpoint.decode(copying._recovery.read())
+    successor = copying._recovery.read()
     assert successor.state["weights_event"] == 7
     assert successor.state["updater"]["oldest_version"] == copying.updater.version
     assert copying.save()

@@ -101,6 +101,48 @@ def test_every_optimiser_step_makes_a_version_and_is_published():
     assert versions == [2, 3, 4, 5]
 
 
+class Stop:
+    """Says no from the question with the number `at` on, counted from 0."""
+
+    def __init__(self, at):
+        self.at = at
+        self.num_asked = 0
+
+    def goes_on(self):
+        self.num_asked += 1
+        return self.num_asked <= self.at
+
+
+@pytest.mark.parametrize("decoupled", [True, False])
+@pytest.mark.parametrize("lr_schedule", ["constant", "kl_adaptive"])
+def test_an_iteration_can_be_cut_before_each_piece_of_its_work(decoupled, lr_schedule):
+    num_before = 2 if decoupled else 0  # pieces of the pass before the first step
+    for at in range(num_before + 5):
+        updater, stop, versions = make_updater(decoupled_clip=decoupled, lr_schedule=lr_schedule), Stop(at), []
+        steps = updater.train_iteration(
+            make_batch(0), 0, lambda v=versions, u=updater: v.append(u.version), stop.goes_on
+        )
+        assert steps == min(4, max(0, at - num_before))
+        assert versions == [2, 3, 4, 5][:steps]
+        assert stop.num_asked == min(at + 1, num_before + 4)
+        metrics = updater.pop_metrics()
+        assert ("loss" in metrics) == (steps > 0)
+        assert metrics["lag_max"] == 0
+        if steps < 4:  # the last epoch says how far the policy has moved: here there is none
+            assert updater.learning_rate == 0.01
+
+
+def test_what_a_cut_iteration_has_trained_is_what_a_whole_one_had_by_then():
+    whole, cut, after_steps = make_updater(), make_updater(), []
+    rng = torch.get_rng_state()
+    whole.train_iteration(make_batch(0), 0, lambda: after_steps.append(whole.flat_weights().clone()))
+    torch.set_rng_state(rng)
+    assert cut.train_iteration(make_batch(0), 0, lambda: None, Stop(at=2 + 3).goes_on) == 3
+    assert torch.equal(cut.flat_weights(), after_steps[2])
+    cut.train_iteration(make_batch(1, cut.version), 0, lambda: None)  # and it can go on
+    assert cut.version == 1 + 3 + 4
+
+
 def test_samples_that_are_too_old_are_masked_and_counted():
     updater = make_updater(max_policy_lag=4)
     updater.version = 10
@@ -137,9 +179,9 @@ def test_rewards_are_scaled_before_they_are_clipped():
     assert losses[0] == losses[1]
 
 
-def test_the_linear_schedule_follows_the_env_steps():
+def test_the_linear_schedule_follows_the_share_of_the_run_that_is_done():
     updater = make_updater(lr_schedule="linear", train_for_env_steps=1000, learning_rate=0.1)
-    updater.train_iteration(make_batch(0), 250, lambda: None)
+    updater.train_iteration(make_batch(0), 0.25, lambda: None)
     assert updater.learning_rate == pytest.approx(0.075)
 
 
@@ -210,7 +252,7 @@ def test_shuffled_steps_have_targets_of_the_beginning_of_their_iteration(core, w
     flags = {"normalize_returns": False, "normalize_input": False, "decoupled_clip": with_decoupled_clip}
     updater = make_updater(core=core, shuffle_steps=True, **flags)
     batch = make_batch(0)
-    log_prob, value = updater._evaluate_before(batch)
+    log_prob, value = updater._evaluate_before(batch, lambda: True)
     expected = make_targets(updater._config, batch, log_prob, value).value.flatten().sort()[0]
     updater.train_iteration(batch, 0, lambda: None)
     assert len(seen) == 4
@@ -233,7 +275,7 @@ def test_the_plain_gradient_is_weighted_by_the_truncated_ratio_where_there_is_on
     policy, _ = updater._evaluate(batch)
     log_prob = policy.log_prob(batch.discrete, batch.continuous).detach()
     batch.log_prob.copy_(log_prob + torch.randn(T, B))
-    advantage = make_targets(updater._config, batch, *updater._evaluate_before(batch)).advantage
+    advantage = make_targets(updater._config, batch, *updater._evaluate_before(batch, lambda: True)).advantage
     weight = (log_prob - batch.log_prob).exp().clamp(max=1.0) if with_vtrace else 1.0
     assert not with_vtrace or weight.min() < 0.5 < weight.max() == 1.0
     expected = -(log_prob * weight * advantage)[batch.valid].mean()

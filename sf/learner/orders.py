@@ -1,0 +1,51 @@
+"""What the parent decides over a policy of a population, and how its learner carries that out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from sf.learner.update import Updater
+from sf.recovery import RecoveryMemory
+
+
+class Orders:
+    """The orders to one learner, carried out one after the other.
+
+    An order has `hyperparameters`, fields of LearnerConfig; with a number at `copies`, the policy goes on with weights
+    and moments of that one, and has the number at `weights_event` from then on.
+
+    hyperparameters: those of the latest order that was carried out.
+    """
+
+    def __init__(
+        self, orders: Connection, recoveries: Sequence[RecoveryMemory], hyperparameters: Mapping[str, float]
+    ) -> None:
+        """recoveries: of all policies. hyperparameters: that differ from the configuration at the start."""
+        self.hyperparameters = hyperparameters
+        self._orders = orders
+        self._recoveries = recoveries
+        self._waiting: list[dict[str, Any]] = []
+
+    def carry_out(self, updater: Updater) -> int | None:
+        """Returns the `weights_event` of the weights that `updater` has copied, None where it has copied none.
+
+        A copy, and what was ordered after it, waits until the other policy has put its weights into shared memory.
+        """
+        while self._orders.poll():
+            self._waiting.append(json.loads(self._orders.recv_bytes()))
+        weights_event = None
+        while self._waiting:
+            order = self._waiting[0]
+            if order["copies"] is not None:
+                remembered = self._recoveries[order["copies"]].read()
+                if remembered is None:
+                    break
+                updater.copy(remembered.tensors)
+                weights_event = order["weights_event"]
+            self.hyperparameters = order["hyperparameters"]
+            updater.set_hyperparameters(self.hyperparameters)
+            self._waiting.pop(0)
+        return weights_event
