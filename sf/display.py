@@ -76,7 +76,7 @@ class Display:
 
     def _print(self, line: str) -> None:
         with suppress(OSError):
-            self.console.print(line, highlight=False, markup=False)
+            self.console.print(line, highlight=False, markup=False, emoji=False)
 
     def _draw_anew(self) -> None:
         """A terminal that gets narrower breaks the lines of the old panel, so nobody knows how many there are now."""

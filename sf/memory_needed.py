@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sf.envs.errors import UsageError
 from sf.slots import bytes_per_slot
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def require(available: int, plan: Plan) -> None:
     total = sum(part.num_bytes for part in needed)
     if total > available:
         largest = max(needed, key=lambda part: part.num_bytes)
-        raise ValueError(
+        raise UsageError(
             f"the run needs {_gib(total)} GiB of memory and {_gib(available)} GiB are free; "
             f"{_gib(largest.num_bytes)} GiB of it are for {largest.name}: lower {largest.smaller_with}"
         )

@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
 
+from sf.envs.errors import EnvError, UsageError
 from sf.fork_servers import GONE_WITHIN_S, ForkServer
 from sf.queues import IndexQueue
 from sf.stopping import STOP_SIGNALS
@@ -31,6 +32,10 @@ _PR_SET_NAME = 15
 
 class FinalError(RuntimeError):
     """Raised by a child that a new one could not help: it is not replaced, and the run ends with this sentence."""
+
+
+class SaidError(RuntimeError):
+    """Raised by a child that has reported the traceback before: this sentence says the rest."""
 
 
 class Reports:
@@ -68,7 +73,8 @@ class Child:
     def cause_of_death(self) -> str:
         """In words. It has ended, and been joined."""
         if self.error is not None:
-            return f"{self.error['message']}\n\n{self.error['traceback']}"
+            message, text = self.error["message"], self.error["traceback"]
+            return message if text is None else f"{message}\n\n{text}"
         if self.hung_for_s is not None:
             return f"made no progress for {self.hung_for_s:.0f} s (--worker_timeout_s) and was killed"
         code = self.process.exitcode
@@ -145,10 +151,16 @@ def _send_error(reports: Reports, error: Exception) -> None:
     reports.send(
         "error",
         message=str(error),
-        is_value_error=isinstance(error, ValueError),
+        is_usage_error=isinstance(error, UsageError),
         is_final=isinstance(error, FinalError),
-        traceback="".join(traceback.format_exception(error)),
+        traceback=_traceback(error),
     )
+
+
+def _traceback(error: Exception) -> str | None:
+    if isinstance(error, SaidError):
+        return None
+    return error.traceback if isinstance(error, EnvError) else "".join(traceback.format_exception(error))
 
 
 def die_with_creator() -> None:

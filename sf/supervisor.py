@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from sf import checkpoint, fork_servers
+from sf.envs.errors import UsageError
 from sf.learner.worker import learner
 from sf.main_module import UNGUARDED, UNGUARDED_MESSAGE
 from sf.policy.worker import policy_worker
@@ -213,11 +214,12 @@ class Supervisor:
             return []
         if child.error and not child.is_ready and self.starter.num_starts(child) == 1:
             # A wrong setting shows while a child sets itself up, and takes one sentence; the rest are faults.
-            text = child.error["message"] if child.error["is_value_error"] else f"{child.name} failed: {cause}"
-            self.failure = (ValueError if child.error["is_value_error"] else ChildError)(text)
+            is_usage_error = child.error["is_usage_error"]
+            text = child.error["message"] if is_usage_error else f"{child.name}: {cause}"
+            self.failure = (UsageError if is_usage_error else ChildError)(text)
             return []
         if child.process.exitcode == UNGUARDED:
-            self.failure = ValueError(UNGUARDED_MESSAGE)
+            self.failure = UsageError(UNGUARDED_MESSAGE)
             return []
         if not self._budget.spend(child.name, time.monotonic()):
             return self._give_up(child, cause)

@@ -13,20 +13,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from sf import envs
 from sf.channels import WorkerChannel
 from sf.counters import CounterRow
-from sf.envs import EnvGroup, EnvOptions, Episode, StepResult
+from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, UsageError
+from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
 from sf.memory import SharedArrays
-from sf.processes import Reports
+from sf.processes import FinalError, Reports, SaidError
 from sf.queues import StopRequested, wait
 from sf.rollout.casting import Cast, CastRules
-from sf.rollout.guard import Fault, GuardedGroup
+from sf.rollout.guard import EnvFaultError, Fault, GuardedGroup
 from sf.slots import OBS, WorkerSlots
 
 _REPORT_EPISODES_EVERY_S = 0.5
@@ -42,6 +43,7 @@ class RolloutWorkerArgs:
     rollout: int
     seed: int
     seed_key: tuple[int, ...]  # differs from one start of this worker to the next
+    is_first_start: bool  # of this worker in the run: no other one has died before it
     core: int | None  # pin this process, and the simulators it starts, to that core
     cast: CastRules
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
@@ -55,6 +57,11 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
     if args.core is not None:
         os.sched_setaffinity(0, {args.core})
     seed_process(args.seed, *args.seed_key, *args.channel.groups)
+    with handed_to(lambda about, sentence: reports.send("remark", about=about, text=sentence)):
+        _collect(reports, args)
+
+
+def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
     episodes = _EpisodeReports(reports)
     slots, channel, counters = args.slots, args.channel, args.counters
     counters.working()
@@ -87,6 +94,9 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
             _report_faults(reports, groups.values())
     except StopRequested:
         return
+    except EnvFaultError as error:  # whose traceback is that of a fault
+        is_hopeless = args.is_first_start and not error.has_worked
+        raise (FinalError if is_hopeless else SaidError)(str(error)) from None
     finally:
         episodes.send()
         _report_faults(reports, groups.values())
@@ -97,7 +107,7 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
 def _report_faults(reports: Reports, groups: Iterable[_Group]) -> None:
     for group in groups:
         for fault in group.pop_faults():
-            reports.send("fault", message=fault.message, count=fault.count, traceback=fault.traceback)
+            reports.send("fault", **asdict(fault))
 
 
 class _Group:
@@ -110,8 +120,9 @@ class _Group:
         self._channel = args.channel
         self._rows = args.slots.arrays
         self._obs = args.slots.arrays.named(OBS)  # [num_slots, T+1, ...]
-        self._envs = GuardedGroup(lambda attempt: _make_envs(args, group_idx, attempt))
+        self._envs = GuardedGroup(lambda attempt: _make_envs(args, group_idx, attempt), env_id=args.env)
         num_actors = args.channel.actors_per_group
+        _require_planned_spaces(args, self._envs)
         rng = np.random.default_rng((args.seed, *args.seed_key, group_idx))
         self._cast = Cast(args.cast, num_actors, args.rollout, rng)
         self._shaping = args.shaping
@@ -219,6 +230,20 @@ def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGrou
         first_env_idx=group_idx * args.num_envs_per_group,
         core=args.core,
     )
+
+
+def _require_planned_spaces(args: RolloutWorkerArgs, group: EnvGroup) -> None:
+    """Raises UsageError where an observation or an action has not the layout that memory was allocated for."""
+    arrays = args.slots.arrays
+    planned = {key: (rows.shape[2:], rows.dtype) for key, rows in arrays.named(OBS).items()}
+    found = {key: (box.shape, box.dtype) for key, box in group.spec.obs_space.items()}
+    action = ActionSpec.of(group.spec.action_space)
+    layout = (len(action.discrete_sizes), action.num_continuous)
+    if planned != found or layout != tuple(arrays[name].shape[-1] for name in ("discrete", "continuous")):
+        raise UsageError(
+            f"{args.env}: its spaces are {group.spec.obs_space} and {group.spec.action_space} in a rollout worker, and "
+            "were others when the run was planned: give it the same ones each time that it is made"
+        )
 
 
 class _EpisodeReports:
