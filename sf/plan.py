@@ -16,14 +16,12 @@ from sf.cores import num_usable_cores, usable_cores
 from sf.describing import describe
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.errors import UsageError
-from sf.fork_servers import allow_many_descriptors
+from sf.fork_servers import allow_many_descriptors, descriptors_needed
 from sf.memory import available_memory
 from sf.model.inference import num_weights
 from sf.model.registry import build_model
 from sf.pinned_cores import PinnedCores
 from sf.torch_runtime import resolve_bfloat16, resolve_device
-
-_DESCRIPTORS = 64  # of the parent, beside those for its children
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,7 @@ def _check_rounds(plan: Plan) -> None:
 
 
 def _check_descriptors(plan: Plan) -> None:
-    needed = _DESCRIPTORS + 9 * plan.num_workers + 16 * plan.num_policy_workers
+    needed = descriptors_needed(plan.num_workers, plan.num_policy_workers)
     _, granted = resource.getrlimit(resource.RLIMIT_NOFILE)
     if granted != resource.RLIM_INFINITY and needed > granted:
         raise UsageError(
