@@ -40,6 +40,7 @@ class EventHandler:
             "save_failed": self._save_failed,
             "fault": self._fault,
             "replaced": self._replaced,
+            "unreported": self._unreported,
             "rolled_back": self._rolled_back,
             "killed": self._killed,
             "saved_for": self._saved_for,
@@ -65,6 +66,7 @@ class EventHandler:
 
     def _episodes(self, child: Child, report: Report) -> None:
         self._progress.add_episodes(report["episodes"])
+        self._progress.num_lost_episodes += report["lost_episodes"]
 
     def _train(self, child: Child, report: Report) -> None:
         self._progress.add_training(child.idx, report.pop("env_steps"), report)
@@ -109,6 +111,9 @@ class EventHandler:
         if child.role == "evaluator":
             self._evaluations.interrupted()
         self._say(f"{child.name} {report['text']}")
+
+    def _unreported(self, child: Child, report: Report) -> None:
+        self._progress.num_lost_episodes += report["lost_episodes"]
 
     def _rolled_back(self, child: Child, report: Report) -> None:
         frames = self._lose(report["lost_steps"])

@@ -61,6 +61,7 @@ class GuardedGroup:
         self._is_open = True
         self._attempt = 0
         self._faults_in_a_row = 0
+        self.num_cut = 0  # episodes that faults have ended, one of each actor; for the caller to set back
         self._clean_steps = 0  # since the last fault
         self._unreported: dict[_Kind, Fault] = {}
         self._reported: set[_Kind] = set()
@@ -88,6 +89,7 @@ class GuardedGroup:
                 self._faults_in_a_row = 0
             return episodes
         self._rebuild(obs)
+        self.num_cut += self.num_actors
         result.reward[:] = 0.0
         result.terminated[:] = False
         result.truncated[:] = False
