@@ -45,6 +45,7 @@ class EventHandler:
             "killed": self._killed,
             "saved_for": self._saved_for,
             "evaluated": self._evaluated,
+            "given_up": self._given_up,
         }
 
     def handle(self, child: Child, report: Report) -> None:
@@ -76,6 +77,13 @@ class EventHandler:
 
     def _evaluated(self, child: Child, report: Report) -> None:
         self._evaluations.evaluated(report)
+
+    def _given_up(self, child: Child, report: Report) -> None:
+        self._evaluations.given_up()
+        self._say(
+            f"{report['text']}\nThere are no evaluations any more: from here on the best checkpoints are those of the "
+            "best returns in training"
+        )
 
     # Checkpoints
 

@@ -33,8 +33,9 @@ _FINISH_WITHIN_S = 120.0  # the learner: an iteration, and the last checkpoint
 START_WITHIN_S = 120.0  # a child, at least: simulators and torch take their time on a busy machine
 
 Event = tuple[Child, dict[str, Any]]
-"""A report of a child. Four kinds are the supervisor's own: `replaced` (text, lost_episodes: that were running),
-`unreported` (lost_episodes: that had ended), `killed`, `saved_for` (path, cause)."""
+"""A report of a child. Five kinds are the supervisor's own: `replaced` (text, lost_episodes: that were running),
+`unreported` (lost_episodes: that had ended), `killed`,
+`given_up` (text), `saved_for` (path, cause)."""
 
 
 class ChildError(RuntimeError):
@@ -240,7 +241,7 @@ class Supervisor:
             f"(--max_restarts, --restart_window_s), at last: {cause}"
         )
         if child.role == "evaluator":  # nobody depends on it
-            return [(child, {"kind": "say", "text": f"{text}\nThere are no evaluations any more"})]
+            return [(child, {"kind": "given_up", "text": text})]
         self.failure = ChildError(text)
         return []
 
