@@ -45,10 +45,12 @@ class EventHandler:
             "fault": self._fault,
             "remark": self._remark,
             "replaced": self._replaced,
+            "unreported": self._unreported,
             "rolled_back": self._rolled_back,
             "killed": self._killed,
             "saved_for": self._saved_for,
             "evaluated": self._evaluated,
+            "given_up": self._given_up,
         }
 
     def handle(self, child: Child, report: Report) -> None:
@@ -70,6 +72,7 @@ class EventHandler:
 
     def _episodes(self, child: Child, report: Report) -> None:
         self._progress.add_episodes(report["episodes"])
+        self._progress.num_lost_episodes += report["lost_episodes"]
 
     def _train(self, child: Child, report: Report) -> None:
         self._progress.add_training(child.idx, report.pop("env_steps"), report)
@@ -79,6 +82,13 @@ class EventHandler:
 
     def _evaluated(self, child: Child, report: Report) -> None:
         self._evaluations.evaluated(report)
+
+    def _given_up(self, child: Child, report: Report) -> None:
+        self._evaluations.given_up()
+        self._say(
+            f"{report['text']}\nThere are no evaluations any more: from here on the best checkpoints are those of the "
+            "best returns in training"
+        )
 
     # Checkpoints
 
@@ -129,6 +139,9 @@ class EventHandler:
         self._are_env_deaths_said |= is_env_death
         others = ", and so is whoever dies of that later (restarts counts them)" if is_env_death else ""
         self._say(f"{child.name} {report['text']}{others}")
+
+    def _unreported(self, child: Child, report: Report) -> None:
+        self._progress.num_lost_episodes += report["lost_episodes"]
 
     def _rolled_back(self, child: Child, report: Report) -> None:
         frames = self._lose(report["lost_steps"])

@@ -96,16 +96,18 @@ class Child:
         *lines, self.unread = self.unread.split(b"\n")
         return [json.loads(line) for line in lines]
 
-    def join(self) -> None:
-        """Wait until it is gone for good, and let go of it.
+    def join(self) -> list[dict[str, Any]]:
+        """Wait until it is gone for good, and let go of it; its last reports.
 
         The end of the fork server is heard of a moment before its children, which it takes with it, are gone; their
         pipe ends with them.
         """
         self.process.join()
+        reports = []
         while not self.connection.closed and self.connection.poll(GONE_WITHIN_S):
-            self.receive()
+            reports += self.receive()
         self.connection.close()
+        return reports
 
 
 def start(

@@ -78,6 +78,7 @@ class GuardedGroup:
         self._is_open = True
         self._attempt = 0
         self._faults_in_a_row = 0
+        self.num_cut = 0  # episodes that faults have ended, one of each actor; for the caller to set back
         self._clean_steps = 0  # since the last fault
         self._has_worked = False
         self._unreported: dict[_Place, Fault] = {}
@@ -108,6 +109,7 @@ class GuardedGroup:
                 self._has_worked = True
             return episodes
         self._rebuild(obs)
+        self.num_cut += self.num_actors
         result.reward[:] = 0.0
         result.terminated[:] = False
         result.truncated[:] = False

@@ -80,7 +80,9 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
             answered = channel.take()
             for group_idx in answered:
                 group = groups[group_idx]
-                episodes.add(group.advance(), group.ended_with)
+                finished, num_cut = group.advance(), group.pop_num_cut()
+                counters.add(episodes=len(finished) + num_cut)  # what is not reported before this process dies is lost
+                episodes.add(finished, group.ended_with, num_cut)
             for group in groups.values():
                 group.begin_if_it_can()
             now = time.perf_counter()
@@ -176,6 +178,11 @@ class _Group:
     def pop_faults(self) -> list[Fault]:
         return self._envs.pop_faults()
 
+    def pop_num_cut(self) -> int:
+        """How many episodes faults have ended since the last call."""
+        num_cut, self._envs.num_cut = self._envs.num_cut, 0
+        return num_cut
+
     def close(self) -> None:
         self._envs.close()
 
@@ -252,10 +259,12 @@ class _EpisodeReports:
     def __init__(self, reports: Reports) -> None:
         self._reports = reports
         self._waiting: list[list] = []
+        self._num_cut = 0
         self._sent_at = 0.0
 
-    def add(self, episodes: list[Episode], policy: np.ndarray) -> None:
-        """policy: [N], who played each actor."""
+    def add(self, episodes: list[Episode], policy: np.ndarray, num_cut: int) -> None:
+        """policy: [N], who played each actor. num_cut: episodes that a fault has ended."""
+        self._num_cut += num_cut
         for episode in episodes:
             stats = {name: float(value) for name, value in episode.stats.items()}
             played_by = int(policy[episode.actor_idx])
@@ -269,6 +278,6 @@ class _EpisodeReports:
             self._sent_at = now
 
     def send(self) -> None:
-        if self._waiting:
-            self._reports.send("episodes", episodes=self._waiting)
-            self._waiting = []
+        if self._waiting or self._num_cut:
+            self._reports.send("episodes", episodes=self._waiting, lost_episodes=self._num_cut)
+            self._waiting, self._num_cut = [], 0

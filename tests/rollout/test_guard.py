@@ -164,7 +164,9 @@ def test_a_fault_cuts_all_episodes_at_the_observation_before_and_begins_new_ones
     stage = Stage(fine, event, fine)
     stage.reset()
     stage.step()
+    assert stage.group.num_cut == 0
     assert stage.step() == []  # the episode that ended in this step is dropped
+    assert stage.group.num_cut == NUM_ACTORS
     assert stage.flags() == [CUT, CUT]
     for n in range(NUM_ACTORS):  # every key, also where the broken group has written
         assert stage.rows["x"][n].tolist() == [1, 0]
@@ -230,6 +232,7 @@ def test_a_rebuild_that_fails_is_tried_again_in_the_same_step() -> None:
     stage.reset()
     stage.step()
     assert stage.flags() == [CUT, CUT]
+    assert stage.group.num_cut == NUM_ACTORS
     assert stage.rows["x"][0].tolist() == [4, 0]
     assert [(made.attempt, made.num_closed) for made in stage.made] == [(0, 1), (2, 1), (3, 1), (4, 0)]
     assert [fault.message for fault in stage.group.pop_faults()][:3] == [
