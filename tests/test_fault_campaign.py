@@ -33,17 +33,17 @@ def test_a_short_campaign_finds_every_promise_kept(tmp_path):
 
 
 def test_a_campaign_that_is_interrupted_prints_what_it_has_and_leaves_nothing():
-    command = [sys.executable, CAMPAIGN, "--tasks", "toy", "--jobs", "2", "--only", "rollout worker killed"]
+    command = [sys.executable, CAMPAIGN, "--tasks", "toy", "--jobs", "2", "--only", "learner killed"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in process.stdout:
-        if "rollout worker killed: " in line:
+        if "learner killed: " in line:
             break
     below = alive_below(process.pid)
     process.send_signal(signal.SIGTERM)
     said = process.stdout.read()
     assert process.wait() == 0, said
     assert "interrupted" in said
-    assert "| rollout worker killed" in said
+    assert "| learner killed" in said
     assert len(below) > 2
     assert wait_until_gone(below, timeout_s=30.0) == set()
 
