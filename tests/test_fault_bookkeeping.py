@@ -57,7 +57,7 @@ def test_samples_that_nobody_stepped_or_that_are_nowhere_are_found(plan):
         bookkeeping.require_balance(plan, 1000, 1100, 1000, num_replaced=0)
     with pytest.raises(NotRecoveredError, match="more than the"):
         bookkeeping.require_balance(plan, 2000, 1000, 2000, num_replaced=0)
-    bookkeeping.require_balance(plan, 2000, 1000, 2000, num_replaced=4)  # what is in flight may be lost with each
+    bookkeeping.require_balance(plan, 2000, 1000, 2000, num_replaced=20)  # each may cost the slots that were filled
 
 
 def test_episodes_are_reported_or_lost():

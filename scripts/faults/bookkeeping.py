@@ -75,24 +75,25 @@ def require_no_fall(records: Sequence[Mapping[str, Any]], num_policies: int) -> 
             raise NotRecoveredError(f"{name} fell: {values}")
 
 
-def require_balance(plan: Plan, stepped_before: int, trained: int, stepped_after: int, num_replaced: int) -> None:
-    """Samples: stepped = trained + lost + in flight; all that is in flight may be lost with each replacement.
+def require_balance(plan: Plan, stepped_before: int, taken: int, stepped_after: int, num_replaced: int) -> None:
+    """Samples: stepped = trained on + lost + in flight.
 
-    Trained twice, a slot would be counted twice. The steps of a loop are counted at its end: not by the dead. What is
-    stepped is read before and after what is trained: the run goes on meanwhile.
+    taken: by learners, those included that were lost with one. A replacement may cost what each actor's slot was filled
+    with, which nobody counts. The steps of a loop are counted at its end: not by the dead. What is stepped is read
+    before and after what is taken: the run goes on meanwhile.
     """
     config = plan.config
-    times = 2 + num_replaced  # one may not be told yet
-    most_ahead = times * plan.num_actors
-    if trained > stepped_after + most_ahead:
-        raise NotRecoveredError(f"{trained} samples trained on, and only {stepped_after} stepped")
     rollout = config.sampler.rollout
-    learners = plan.num_policies * _BATCHES_OF_A_LEARNER * config.slots_per_iteration * rollout
-    most_behind = times * (plan.num_slots * rollout + learners + plan.num_actors)
-    if stepped_before > trained + most_behind:
+    times = 2 + num_replaced  # one may not be told yet
+    if taken > stepped_after + times * plan.num_actors:
+        raise NotRecoveredError(f"{taken} samples taken by learners, and only {stepped_after} stepped")
+    batches = plan.num_policies * _BATCHES_OF_A_LEARNER * config.slots_per_iteration * rollout
+    most_in_flight = plan.num_slots * rollout + batches
+    most_unfilled = times * plan.num_actors * (rollout + 1)
+    if stepped_before > taken + most_in_flight + most_unfilled:
         raise NotRecoveredError(
-            f"{stepped_before} samples stepped, {trained} trained on: more than the {most_behind} that {num_replaced} "
-            "replacements and what is in flight explain"
+            f"{stepped_before} samples stepped, {taken} taken by learners: more than the {most_in_flight} that may be "
+            f"in flight and the {most_unfilled} that {num_replaced} replacements may have cost"
         )
 
 
