@@ -27,7 +27,8 @@ from sf.run_dir import RunDir
 from sf.slots import FREE, TRAINING, slot_fields
 
 PATIENCE_S = 180.0  # what has not happened by then will not happen
-_STEPS_OF_AN_EPISODE = {"toy_faulty": 8, "reach:Reach": 16, "toy_match_rps": 1}  # where they are always the same
+# Where they are always the same. One that is truncated has a row more, for its final observation.
+_STEPS_OF_AN_EPISODE = {"toy_faulty": 8, "reach:Reach": 17, "toy_match_rps": 1}
 _LOOK_EVERY_S = 0.002
 _LOOK_AT_PROCESSES_EVERY_S = 0.1
 
