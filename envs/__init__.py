@@ -18,6 +18,7 @@ from sf.envs.registry import (
     register_env,
     register_parallel_env,
     register_vector_env,
+    require_name,
 )
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "register_env",
     "register_parallel_env",
     "register_vector_env",
+    "require_name",
 ]
