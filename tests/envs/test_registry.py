@@ -194,7 +194,7 @@ def test_a_family_that_cannot_be_drawn_trains_and_says_so(monkeypatch) -> None:
     monkeypatch.setattr(registry, "_FAMILIES", ((r"toy_plain", "plain_family"),))
     monkeypatch.setitem(match_toys.TOYS, "toy_plain", Pennies)
     assert envs.describe("toy_plain", EnvOptions()).num_agents == 2
-    with pytest.raises(ValueError, match="env 'toy_plain' cannot be drawn: .* make_rendered_group"):
+    with pytest.raises(ValueError, match=r"env 'toy_plain' cannot be drawn: .* make_rendered_group"):
         envs.make_rendered_group("toy_plain", 1, EnvOptions(), seed=0, first_env_idx=0)
 
 
