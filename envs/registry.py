@@ -114,8 +114,8 @@ def require_name(env_id: str) -> None:
 def code_of(env_id: str) -> str | None:
     """The file of the code that this name has run, beside packages that are installed for it; None: there is none.
 
-    Of `module:Name` it is that of the module, if there is one; of `doom:my.cfg` the .cfg file, which can have the
-    engine write files. Nothing is imported.
+    Of `module:Name` it is that of the module, if there is one; of `doom:my.cfg` the .cfg file, which can give the
+    engine any arguments. Nothing is imported.
     """
     if env_id in _registered:
         return None
