@@ -8,7 +8,7 @@ from pathlib import Path
 from sf import checkpoint
 from sf.checkpoint import Checkpoint
 from sf.compatibility import require_fits
-from sf.learner.update import RNG
+from sf.learner.tensors import RNG
 from sf.plan import Plan
 from sf.play.named_checkpoint import require_whole_state
 from sf.run_dir import RunDir

@@ -11,9 +11,9 @@ from pathlib import Path
 from sf import checkpoint
 from sf.checkpoint import Checkpoint
 from sf.config import Config
+from sf.envs.field_types import checked
 from sf.run_dir import RunDir
 from sf.trust.named_code import require_trusted
-from sf.trust.setting_types import require_right_kinds
 
 
 def find_checkpoint(
@@ -41,7 +41,7 @@ def find_trusted(
     Raises ValueError as it does, and where it names code that nobody vouches for.
     """
     file, saved = find_checkpoint(path, which, policy_id, say)
-    require_trusted(saved.state["config"], file, is_trusted)
+    require_trusted(checked(Config, saved.state["config"], str(file)), file, is_trusted)
     return file, saved
 
 
@@ -62,7 +62,7 @@ def require_whole_state(saved: Checkpoint, file: Path) -> None:
     env_steps, config = saved.state.get("env_steps"), saved.state.get("config")
     if not isinstance(env_steps, int) or not isinstance(config, dict):
         raise ValueError(f"{file} does not say what it was trained as (env_steps, config): take another one")
-    require_right_kinds(config, file)
+    checked(Config, config, str(file))
 
 
 def config_of(saved: Checkpoint, name: object) -> Config:

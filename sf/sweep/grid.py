@@ -12,8 +12,8 @@ seeds: [0, 1, 2]            # of every combination; or a number of them
 
 from __future__ import annotations
 
-import difflib
 import dataclasses
+import difflib
 import hashlib
 import itertools
 import json

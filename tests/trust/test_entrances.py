@@ -165,12 +165,6 @@ def test_a_run_that_goes_on_says_neither_where_it_is_nor_what_becomes_of_others(
     assert precious.config.is_file()
 
 
-def test_a_preset_that_starts_from_itself_is_said(capsys):
-    for name, parent in (("one", "two"), ("two", "three"), ("three", "two")):
-        Path(f"{name}.yaml").write_text(f"extends: {parent}.yaml\nenv: toy_identity\n")
-    assert "three.yaml extends two.yaml" in refused(capsys, "sf.__main__", ["--config", "one.yaml"])
-
-
 @pytest.mark.parametrize("path", ["theirs/config.yaml", "theirs.sweep.yaml"])
 def test_no_file_can_declare_itself_trusted(path, capsys):
     write_run("theirs", {**PAYLOADS["an encoder beside it"], "trust": True})
