@@ -28,6 +28,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from sf.envs.errors import UsageError
+
 AS_JSON = {"keeps": "JSON"}
 _SHOWN_CHARACTERS = 80
 _NUMBERS = {int: ("a whole number", "whole numbers"), float: ("a finite number", "finite numbers")}
@@ -59,7 +61,7 @@ def checked(kind: type, flags: Mapping[str, Any], source: str = "") -> dict[str,
         if name not in hints:
             nearest = difflib.get_close_matches(str(name), hints, n=1)
             hint = f"did you mean {nearest[0]}?" if nearest else "see sf-train --help for the names"
-            raise ValueError(f"{where}unknown setting {name}: {hint}")
+            raise UsageError(f"{where}unknown setting {name}: {hint}")
     return {name: _checked_value(name, given, hints[name], where) for name, given in flags.items()}
 
 
@@ -68,7 +70,7 @@ def read_number(kind: type, given: Any) -> Any:
     try:
         return _read(kind, given)
     except _WrongTypeError:
-        raise ValueError(f"{given!r}: it must be {allowed(kind)}") from None
+        raise UsageError(f"{given!r}: it must be {allowed(kind)}") from None
 
 
 def allowed(hint: Any) -> str:
@@ -99,7 +101,7 @@ def _checked_value(name: str, given: Any, hint: Any, where: str = "") -> Any:
         return _read(hint, given)
     except _WrongTypeError as error:
         more = f" ({error})" if str(error) else ""
-        raise ValueError(f"{where}{name} is {_shown(given)}{more}: it must be {allowed(hint)}") from None
+        raise UsageError(f"{where}{name} is {_shown(given)}{more}: it must be {allowed(hint)}") from None
 
 
 def _read(hint: Any, given: Any) -> Any:

@@ -1,6 +1,7 @@
 """Wrong settings are found before anything starts, and said in one sentence."""
 
 import dataclasses
+import os
 import resource
 
 import gymnasium as gym
@@ -224,7 +225,8 @@ def test_a_plan_sees_to_it_that_the_memory_of_a_run_has_descriptors_enough(tmp_p
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limits[1] < 1024:
         pytest.skip("the system grants too few")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (128, limits[1]))
+    in_use = max(int(fd) for fd in os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 64, limits[1]))
     try:
         plan = make_plan(Config().replace(**{**SMALL, "num_workers": 40}, device="cpu"))
         RunMemory.allocate(plan, RunDir(tmp_path))

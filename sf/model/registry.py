@@ -29,6 +29,7 @@ from torch import nn
 
 from sf.config import ModelConfig
 from sf.envs.actions import ActionSpec
+from sf.envs.errors import UsageError
 from sf.envs.named_objects import attribute, import_module
 
 Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
@@ -64,7 +65,7 @@ def _register(table: dict[str, Any], kind: str, name: str) -> Callable[[Factory]
     def decorate(factory: Factory) -> Factory:
         # The same one may come again: from the cell of a notebook, or from a script that is imported as a module, too.
         if name == "auto" or (name in table and table[name].__qualname__ != factory.__qualname__):
-            raise ValueError(f"{kind} {name} is registered already: choose another name")
+            raise UsageError(f"{kind} {name} is registered already: choose another name")
         table[name] = factory
         return factory
 
@@ -82,7 +83,7 @@ def _look_up(table: dict[str, Any], kind: str, name: str) -> Any:
     if name not in table:
         nearest = difflib.get_close_matches(name, table, n=1)
         hint = f"did you mean {nearest[0]}?" if nearest else f"registered are {', '.join(sorted(table))}"
-        raise ValueError(
+        raise UsageError(
             f"{kind} is {name}, which is not registered: {hint} (one of your own must be in a file that other "
             "processes can import, which a notebook is not: name it as module:Name)"
         )
@@ -95,7 +96,7 @@ def _find_in_module(table: dict[str, Any], kind: str, name: str) -> Any:
     module = import_module(module_name, f"{kind} {name!r}")
     found = table.get(own_name) or attribute(module, own_name)
     if found is None:
-        raise ValueError(
+        raise UsageError(
             f"{kind} {name!r}: importing {module_name} did not register {own_name!r}, and it has no class or function "
             "of that name"
         )
