@@ -111,18 +111,8 @@ def find(pattern: str | None, family: str | None = None) -> list[str]:
             return matches
     if family is not None:
         raise ValueError(f"pattern is {pattern!r}: nothing of the family {family} matches" + _how_to_install(family))
-    _require_made(pattern)  # a name that stands in no list, or the error that sf-train would give
+    envs.describe(pattern, envs.EnvOptions())  # a name that stands in no list, or the error that sf-train would give
     return [pattern]
-
-
-def _require_made(env: str) -> None:
-    try:
-        envs.describe(env, envs.EnvOptions())
-    except ValueError:
-        raise
-    except (Exception, SystemExit) as error:  # the environment's own
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
-        raise ValueError(f"env {env!r} cannot be made, since it raised {said}: mend the environment") from None
 
 
 def family_of(env: str) -> str:

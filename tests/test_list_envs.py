@@ -64,22 +64,6 @@ def test_a_name_that_is_known_to_nobody_is_answered_with_the_nearest():
         list_envs.find("CartPole", "toy")
 
 
-@pytest.mark.parametrize(
-    ("raised", "said"),
-    [
-        ("KeyError('weights.bin')", "raised KeyError: 'weights.bin'"),
-        ("AssertionError", "raised AssertionError: mend"),
-        ("SystemExit(3)", "raised SystemExit: 3"),
-    ],
-)
-def test_an_environment_that_is_named_and_fails_to_be_made_is_one_sentence(raised, said, tmp_path, monkeypatch):
-    name = f"failing_{raised.partition('(')[0]}".lower()
-    (tmp_path / f"{name}.py").write_text(f"def Env():\n    raise {raised}\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ValueError, match=f"env '{name}:Env' cannot be made, since it {said}"):
-        list_envs.find(f"{name}:Env")
-
-
 def test_games_of_pettingzoo_are_listed_once_whether_agents_take_turns_or_not():
     pytest.importorskip("pettingzoo")
     names = list_envs.find(None, "pettingzoo")
