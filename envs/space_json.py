@@ -61,11 +61,11 @@ def from_json(data: dict[str, Any]) -> gym.Space:
 
 
 def read(data: Any, what_is_wrong: str) -> gym.Space:
-    """`from_json` for what somebody else may have written. Raises ValueError, which begins with `what_is_wrong`."""
+    """`from_json` for what somebody else may have written. Raises UsageError, which begins with `what_is_wrong`."""
     try:
         return from_json(data)
     except Exception as error:  # whatever NumPy and Gymnasium make of it
-        raise ValueError(f"{what_is_wrong} ({type(error).__name__}: {error}): take another one") from None
+        raise UsageError(f"{what_is_wrong} ({type(error).__name__}: {error}): take another one") from None
 
 
 def _numbers(bound: np.ndarray) -> Any:

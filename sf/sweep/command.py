@@ -22,7 +22,7 @@ from sf.readable import number
 from sf.report.groups import shown
 from sf.run_dir import RunDir
 from sf.stopping import caught_signals
-from sf.sweep.grid import SweepRun, read_sweep, require_known_flags
+from sf.sweep.grid import SweepRun, read_sweep
 from sf.sweep.results import Result, over_seeds, points, require_same_settings, write_csv
 from sf.sweep.runner import SweepRunner
 from sf.trust.named_code import require_trusted
@@ -72,7 +72,6 @@ def main() -> None:
 def _sweep(flags: SweepFlags) -> int:
     directory = flags.train_dir / flags.sweep.stem
     runs = read_sweep(flags.sweep)
-    require_known_flags(flags.sweep, runs)
     for run in runs:
         require_trusted(run.texts(), flags.sweep, flags.trust)
     if flags.trust:
