@@ -154,8 +154,8 @@ def test_every_preset_is_a_valid_configuration(name):
         ("--stop_at_return nan", "stop_at_return is 'nan': it must be a finite number or None"),
         ("--learning_rate inf", "learning_rate is 'inf': it must be a finite number"),
         ("--reward_scale -1", "reward_scale is -1.0: it must be above 0"),
-        ("--seed -1", "seed is -1: from 0 to 4294967295"),
-        ("--seed 18446744073709551616", "seed is 18446744073709551616: from 0 to 4294967295"),
+        ("--seed -1", "seed is -1: it must be from 0 to 4294967295"),
+        ("--seed 18446744073709551616", "seed is 18446744073709551616: it must be from 0 to 4294967295"),
         ("somewhere", "unrecognized options: somewhere"),
     ],
 )
@@ -177,6 +177,7 @@ def test_a_wrong_flag_ends_with_status_2_and_one_sentence(args, sentence, capsys
         ("sf_export", "x", "--out PATH is missing: name the file to write."),
         ("sf_bench", "--layers all", "layers is ['all']: it must be one or more of simulation, sampler"),
         ("sf_bench", "--autotune maybe", "autotune is 'maybe', which is neither true nor false"),
+        ("sf_bench", "--autotune --rounds x", "rounds is 'x': it must be a whole number"),
         ("sf_envs", "a b", "unrecognized options: b"),
         ("sf_report", "x --x rounds", "x is 'rounds': it must be "),
     ],

@@ -21,7 +21,7 @@ from sf.readable import number
 from sf.report.groups import shown
 from sf.run_dir import RunDir
 from sf.stopping import caught_signals
-from sf.sweep.grid import SweepRun, read_sweep, require_known_flags
+from sf.sweep.grid import SweepRun, read_sweep
 from sf.sweep.results import Result, over_seeds, points, require_same_settings, write_csv
 from sf.sweep.runner import SweepRunner
 
@@ -67,7 +67,6 @@ def main() -> None:
 def _sweep(flags: SweepFlags) -> int:
     directory = flags.train_dir / flags.sweep.stem
     runs = read_sweep(flags.sweep)
-    require_known_flags(flags.sweep, runs)
     configs = _parsed(runs, directory)
     for run, config in zip(runs, configs, strict=True):
         require_same_settings(run, config, RunDir(directory / run.name))

@@ -12,7 +12,6 @@ seeds: [0, 1, 2]            # of every combination; or a number of them
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import itertools
 import json
@@ -88,16 +87,6 @@ def read_sweep(path: Path) -> list[SweepRun]:
     if len({run.name for run in runs}) < len(runs):
         raise ValueError(f"{path}: two runs have the same values: each value of a list, and each seed, once")
     return runs
-
-
-def require_known_flags(path: Path, runs: Sequence[SweepRun]) -> None:
-    """Raises ValueError for a name that is no flag of sf-train."""
-    known = Config().flat()
-    for name in dict.fromkeys(name for run in runs for name in run.flags):
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else "sf-train --help has the names"
-            raise ValueError(f"{path}: {name} is no flag of sf-train: {hint}")
 
 
 def _read(path: Path) -> dict[str, Any]:
