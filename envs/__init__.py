@@ -7,6 +7,7 @@ if __name__ == "envs":  # from the root of a clone: its classes would be others 
     raise ImportError("the package is called sf.envs: use `from sf import envs` or `from sf.envs import ...`")
 
 from sf.envs.actions import ActionSpec
+from sf.envs.errors import EnvError, UsageError
 from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, ShapedGroup, StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.registry import (
@@ -22,6 +23,7 @@ from sf.envs.registry import (
 
 __all__ = [
     "ActionSpec",
+    "EnvError",
     "EnvGroup",
     "EnvOptions",
     "EnvSpec",
@@ -30,6 +32,7 @@ __all__ = [
     "RenderedGroup",
     "ShapedGroup",
     "StepResult",
+    "UsageError",
     "describe",
     "env_ids",
     "make_group",

@@ -12,6 +12,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.errors import UsageError
+
 ACTION_MASK = "action_mask"
 """The key of an observation that says which choices are allowed: see `sf.model.action_mask`."""
 
@@ -30,7 +32,7 @@ class ActionSpec:
 
     @classmethod
     def of(cls, space: gym.Space) -> ActionSpec:
-        """Raises ValueError for a space that is not Discrete, MultiDiscrete, Box, or a Tuple of them."""
+        """Raises UsageError for a space that is not Discrete, MultiDiscrete, Box, or a Tuple of them."""
         sizes: list[int] = []
         num_continuous = 0
         for leaf in _leaves(space):
@@ -41,6 +43,15 @@ class ActionSpec:
             else:
                 num_continuous += int(np.prod(leaf.shape or ()))
         return cls(tuple(sizes), num_continuous)
+
+
+def supported_action_space(env_id: str, space: gym.Space) -> gym.Space:
+    """The space itself. Raises UsageError, with the name of the environment, where `ActionSpec` does not take it."""
+    try:
+        ActionSpec.of(space)
+    except UsageError as error:
+        raise UsageError(f"{env_id}: {error}") from None
+    return space
 
 
 def decoder(space: gym.Space) -> Callable[[np.ndarray, np.ndarray], Any]:
@@ -88,8 +99,8 @@ def _leaves(space: gym.Space) -> list[gym.Space]:
     return leaves
 
 
-def _unsupported(space: gym.Space) -> ValueError:
-    return ValueError(
+def _unsupported(space: gym.Space) -> UsageError:
+    return UsageError(
         f"action space {space} is not supported: use Discrete, MultiDiscrete, a Box of floats, or a Tuple of those "
         "(a wrapper of the environment can convert it)"
     )

@@ -21,6 +21,7 @@ import numpy as np
 from ale_py.vector_env import AtariVectorEnv  # registers the games with Gymnasium
 
 from sf.envs.atari_camera import FRAMES_PER_S, AtariCamera
+from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.rendering import FilmedGroup
@@ -54,7 +55,7 @@ ENV_IDS = tuple(sorted(_GAMES))
 
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
-    """Loads the ROM once, as the number of actions is the game's. Raises ValueError as `make_group` does."""
+    """Loads the ROM once, as the number of actions is the game's. Raises UsageError as `make_group` does."""
     group = make_group(env_id, 1, options, seed=0, first_env_idx=0)
     group.close()
     return group.spec
@@ -65,7 +66,7 @@ def make_group(
 ) -> AtariGroup:
     """`core`: the core that the emulators' thread is pinned to.
 
-    `options.kwargs` are keyword arguments of `AtariVectorEnv`. Raises ValueError for one that a group does
+    `options.kwargs` are keyword arguments of `AtariVectorEnv`. Raises UsageError for one that a group does
     not leave to the user.
     """
     arguments = _arguments(env_id, num_envs, options, core)
@@ -77,7 +78,7 @@ def make_group(
 def make_rendered_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
 ) -> RenderedGroup:
-    """Raises ValueError as `make_group` does."""
+    """Raises UsageError as `make_group` does."""
     arguments = _arguments(env_id, num_envs, options, core=None)
     camera = AtariCamera(**arguments)
     group = AtariGroup(camera, arguments["frameskip"], options, _seeds(num_envs, seed, first_env_idx))
@@ -90,7 +91,7 @@ def _arguments(env_id: str, num_envs: int, options: EnvOptions, core: int | None
     unknown = sorted(set(options.kwargs) - _KWARGS)
     if unknown:
         allowed = ", ".join(sorted(_KWARGS))
-        raise ValueError(f"env_kwargs has {unknown[0]!r}, unknown to {env_id}: it may have {allowed}")
+        raise UsageError(f"env_kwargs has {unknown[0]!r}, unknown to {env_id}: it may have {allowed}")
     return {
         "game": game,
         "num_envs": num_envs,

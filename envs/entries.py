@@ -11,10 +11,13 @@ from typing import Any, Protocol
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
+from sf.envs import calls
+from sf.envs.errors import EnvError, UsageError, is_refusal_of_arguments
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.gym_group import GymGroup
 from sf.envs.options import EnvOptions
 from sf.envs.parallel_group import ParallelGroup
+from sf.envs.remarks import handed_to
 from sf.envs.rendering import film_envs, film_matches, film_vector
 from sf.envs.turns import as_parallel
 from sf.envs.vector_group import VectorGroup
@@ -83,8 +86,8 @@ def entry_of_vector(factory: Callable[..., VectorEnv]) -> Entry:
         first_env_idx: int,
         core: int | None = None,
     ) -> EnvGroup:
-        kwargs = _vector_arguments(env_id, factory, num_envs, options)
-        return VectorGroup(env_id, factory(**kwargs), seed, first_env_idx)
+        env = calls.make(env_id, factory, _vector_arguments(env_id, factory, num_envs, options))
+        return VectorGroup(env_id, env, seed, first_env_idx, strict_spaces=options.strict_spaces)
 
     def make_rendered_vector_group(
         env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
@@ -99,7 +102,7 @@ def _vector_arguments(
     env_id: str, factory: Callable[..., VectorEnv], num_envs: int, options: EnvOptions
 ) -> dict[str, Any]:
     if "num_envs" in options.kwargs:
-        raise ValueError(f"{env_id}: env_kwargs has 'num_envs', which --num_envs_per_worker decides: leave it out")
+        raise UsageError(f"{env_id}: env_kwargs has 'num_envs', which --num_envs_per_worker decides: leave it out")
     kwargs = {"num_envs": num_envs, **options.kwargs}
     _require_arguments(env_id, factory, kwargs)
     return kwargs
@@ -120,8 +123,8 @@ def _entry_of_singles(
         core: int | None = None,
     ) -> EnvGroup:
         _require_arguments(env_id, factory, options.kwargs)
-        envs = [factory(**options.kwargs) for _ in range(num_envs)]
-        return group(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
+        envs = [calls.make(env_id, factory, options.kwargs) for _ in range(num_envs)]
+        return group(env_id, envs, seed, first_env_idx, options.env_frameskip or 1, options.strict_spaces)
 
     def make_rendered_group_of_singles(
         env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
@@ -132,14 +135,18 @@ def _entry_of_singles(
     return Entry(_describer(make_group_of_singles), make_group_of_singles, make_rendered_group_of_singles)
 
 
-def _group_of_either_kind(env_id: str, envs: list[Any], seed: int, first_env_idx: int, frameskip: int) -> EnvGroup:
+def _group_of_either_kind(
+    env_id: str, envs: list[Any], seed: int, first_env_idx: int, frameskip: int, strict_spaces: bool
+) -> EnvGroup:
     make = _group_of_matches if _is_match(envs[0]) else GymGroup
-    return make(env_id, envs, seed, first_env_idx, frameskip)
+    return make(env_id, envs, seed, first_env_idx, frameskip, strict_spaces)
 
 
-def _group_of_matches(env_id: str, envs: list[Any], seed: int, first_env_idx: int, frameskip: int) -> EnvGroup:
+def _group_of_matches(
+    env_id: str, envs: list[Any], seed: int, first_env_idx: int, frameskip: int, strict_spaces: bool
+) -> EnvGroup:
     matches = [as_parallel(env_id, env, frameskip) for env in envs]
-    return ParallelGroup(env_id, matches, seed, first_env_idx, frameskip)
+    return ParallelGroup(env_id, matches, seed, first_env_idx, frameskip, strict_spaces)
 
 
 def _film_of_either_kind(
@@ -156,17 +163,18 @@ def _is_match(env: Any) -> bool:
 
 
 def _require_arguments(env_id: str, factory: Callable[..., Any], kwargs: dict[str, Any]) -> None:
-    """Raises ValueError for arguments that it does not take; a TypeError from within it is its own affair."""
+    """Raises UsageError for arguments that it does not take; a TypeError from within it is its own affair."""
     try:
         inspect.signature(factory).bind(**kwargs)
     except TypeError as error:
-        raise ValueError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from None
+        raise UsageError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from None
 
 
 def _describer(make: MakeGroup) -> Describe:
     def describe_by_making(env_id: str, options: EnvOptions) -> EnvSpec:
         group = make(env_id, 1, options, seed=0, first_env_idx=0)
-        group.close()
+        with handed_to(lambda about, sentence: None):  # the groups that do the work say it again
+            group.close()
         return group.spec
 
     return describe_by_making
@@ -182,12 +190,14 @@ def _make_gymnasium_group(
     try:
         if gym_spec.vector_entry_point is not None and frameskip == 1:
             vector_env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
-            return VectorGroup(env_id, vector_env, seed, first_env_idx)
+            return VectorGroup(env_id, vector_env, seed, first_env_idx, strict_spaces=options.strict_spaces)
         # The group checks what it needs itself, at a fraction of the time that the passive checker takes.
         envs = [gym.make(env_id, disable_env_checker=True, **kwargs) for _ in range(num_envs)]
-    except (gym.error.Error, ImportError, TypeError) as error:
-        raise ValueError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}") from error
-    return GymGroup(env_id, envs, seed, first_env_idx, frameskip)
+    except (UsageError, EnvError):
+        raise
+    except Exception as error:
+        raise _refusal(env_id, options, error) from error
+    return GymGroup(env_id, envs, seed, first_env_idx, frameskip, options.strict_spaces)
 
 
 def _make_rendered_gymnasium_group(
@@ -203,5 +213,15 @@ def _make_rendered_gymnasium_group(
             return film_vector(env_id, make_vec, seed, first_env_idx)
         makes = [partial(gym.make, env_id, disable_env_checker=True, **kwargs)] * num_envs
         return film_envs(env_id, makes, options, seed, first_env_idx)
-    except (gym.error.Error, ImportError, TypeError) as error:
-        raise ValueError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}") from error
+    except (UsageError, EnvError):
+        raise
+    except Exception as error:
+        raise _refusal(env_id, options, error) from error
+
+
+def _refusal(env_id: str, options: EnvOptions, error: Exception) -> Exception:
+    """A sentence where Gymnasium refuses the name or the arguments; else the environment itself has raised."""
+    if isinstance(error, gym.error.Error | ImportError) or is_refusal_of_arguments(error):
+        return UsageError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}")
+    # Gymnasium adds its arguments to a TypeError, and hides where it came from.
+    return EnvError(env_id, "__init__()", error.__cause__ if isinstance(error.__cause__, TypeError) else error)

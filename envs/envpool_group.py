@@ -16,6 +16,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
 
+from sf.envs.errors import UsageError
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.options import EnvOptions
 from sf.envs.rendering import film_vector
@@ -24,7 +25,7 @@ from sf.envs.vector_group import VectorGroup
 
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
-    """Makes one environment. Raises ValueError as `make_group` does."""
+    """Makes one environment. Raises UsageError as `make_group` does."""
     group = make_group(env_id, 1, options, seed=0, first_env_idx=0)
     group.close()
     return group.spec
@@ -35,17 +36,17 @@ def make_group(
 ) -> EnvGroup:
     """core: the core that EnvPool's thread is pinned to.
 
-    `options.kwargs` are keyword arguments of `envpool.make`. Raises ValueError where EnvPool is not installed, or does
+    `options.kwargs` are keyword arguments of `envpool.make`. Raises UsageError where EnvPool is not installed, or does
     not know the environment or an argument.
     """
     env = _pool(env_id, num_envs, options, seed, first_env_idx, core)
-    return VectorGroup(env_id, env, seed, first_env_idx, frameskip=env.frameskip)
+    return VectorGroup(env_id, env, seed, first_env_idx, frameskip=env.frameskip, strict_spaces=options.strict_spaces)
 
 
 def make_rendered_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
 ) -> RenderedGroup:
-    """Its pictures are of what the policy sees. Raises ValueError as `make_group` does."""
+    """Its pictures are of what the policy sees. Raises UsageError as `make_group` does."""
     return film_vector(
         env_id, partial(_pool, env_id, num_envs, options, seed, first_env_idx, None), seed, first_env_idx
     )
@@ -55,10 +56,10 @@ def _pool(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_
     try:
         envpool = importlib.import_module("envpool")
     except ImportError as error:
-        raise ValueError(f"env {env_id!r}: {error}: pip install 'envpool>=1.2,<2' (Python 3.11 or later)") from error
+        raise UsageError(f"env {env_id!r}: {error}: pip install 'envpool>=1.2,<2' (Python 3.11 or later)") from error
     name = env_id.partition(":")[2]
     if name not in envpool.list_all_envs():
-        raise ValueError(f"env {env_id!r}: EnvPool has no {name!r}; envpool.list_all_envs() has its names")
+        raise UsageError(f"env {env_id!r}: EnvPool has no {name!r}; envpool.list_all_envs() has its names")
     kwargs: dict[str, Any] = {
         "num_threads": 1,  # the processes of the trainer are its parallelism
         "thread_affinity_offset": -1 if core is None else core,
@@ -70,10 +71,10 @@ def _pool(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_
         try:
             pool = envpool.make_gymnasium(name, num_envs=num_envs, seed=env_seed(seed, first_env_idx), **kwargs)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"env {env_id!r} with {kwargs}: {error}") from error
+            raise UsageError(f"env {env_id!r} with {kwargs}: {error}") from error
         env = _Pool(pool, pool.config.get("frame_skip", 1))
     if pool.config["max_num_players"] > 1:
-        raise ValueError(f"env {env_id!r}: it has several players, which is not supported through EnvPool")
+        raise UsageError(f"env {env_id!r}: it has several players, which is not supported through EnvPool")
     return env
 
 

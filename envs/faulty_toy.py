@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.errors import UsageError
+
 _Step = tuple[np.ndarray, float, bool, bool, dict[str, Any]]
 
 
@@ -41,10 +43,10 @@ class Faulty(gym.Env):
     action_space = gym.spaces.Discrete(4)
 
     def __init__(self, faults: Sequence[str] = (), probability: float = 0.002, trigger: str | None = None) -> None:
-        """Raises ValueError for a fault that is not in the list above."""
+        """Raises UsageError for a fault that is not in the list above."""
         unknown = sorted(set(faults) - set(_FAULTS))
         if unknown:
-            raise ValueError(f"faults has {unknown[0]!r}: it may have {', '.join(_FAULTS)}")
+            raise UsageError(f"faults has {unknown[0]!r}: it may have {', '.join(_FAULTS)}")
         self._faults = [_FAULTS[name] for name in faults]
         self._probability = probability if faults else 0.0
         self._trigger = Path(trigger) if trigger else None

@@ -28,6 +28,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from sf.envs.errors import UsageError
+
 _JSON = "JSON"
 AS_JSON = {"keeps": _JSON}
 _SHOWN_CHARACTERS = 80
@@ -60,7 +62,7 @@ def checked(kind: type, flags: Mapping[str, Any], source: str = "") -> dict[str,
         if name not in hints:
             nearest = difflib.get_close_matches(str(name), hints, n=1)
             hint = f"did you mean {nearest[0]}?" if nearest else "see sf-train --help for the names"
-            raise ValueError(f"{where}unknown setting {name}: {hint}")
+            raise UsageError(f"{where}unknown setting {name}: {hint}")
     return {name: as_type(name, given, hints[name], where) for name, given in flags.items()}
 
 
@@ -70,7 +72,7 @@ def as_type(name: str, given: Any, hint: Any, where: str = "") -> Any:
         return _read(hint, given)
     except _WrongTypeError as error:
         more = f" ({error})" if str(error) else ""
-        raise ValueError(f"{where}{name} is {_shown(given)}{more}: it must be {allowed(hint)}") from None
+        raise UsageError(f"{where}{name} is {_shown(given)}{more}: it must be {allowed(hint)}") from None
 
 
 def flag_types(kind: type) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.actions import ActionSpec, decoder
+from sf.envs import calls
+from sf.envs.actions import decoder, supported_action_space
+from sf.envs.errors import UsageError
 from sf.envs.finished_episode import finished_episode
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.observations import ObsWriter
@@ -25,17 +27,26 @@ class GymGroup:
     mapping, names their weights. Then this is an `sf.envs.group.ShapedGroup`.
     """
 
-    def __init__(self, env_id: str, envs: Sequence[gym.Env], seed: int, first_env_idx: int, frameskip: int = 1) -> None:
+    def __init__(
+        self,
+        env_id: str,
+        envs: Sequence[gym.Env],
+        seed: int,
+        first_env_idx: int,
+        frameskip: int = 1,
+        strict_spaces: bool = False,
+    ) -> None:
         """frameskip: how often each action is repeated; the rewards of the repetitions are added up.
 
-        Raises ValueError for observation or action spaces that are not supported, and for what is no gymnasium.Env.
+        Raises UsageError for observation or action spaces that are not supported, and for what is no gymnasium.Env.
         """
         if not isinstance(envs[0], gym.Env):
-            raise ValueError(f"{env_id}: it is of type {type(envs[0]).__qualname__}, and must be a gymnasium.Env")
+            raise UsageError(f"{env_id}: it is of type {type(envs[0]).__qualname__}, and must be a gymnasium.Env")
+        self._env_id = env_id
         self._envs = list(envs)
-        self._writer = ObsWriter(env_id, envs[0].observation_space)
-        action_space = envs[0].action_space
-        ActionSpec.of(action_space)
+        obs_space = calls.space(env_id, envs[0], "observation_space")
+        self._writer = ObsWriter(env_id, obs_space, strict_spaces)
+        action_space = supported_action_space(env_id, calls.space(env_id, envs[0], "action_space"))
         self._decode = decoder(action_space)
         shaping = _shaping(env_id, envs[0])
         self._shaping_names = tuple(shaping)
@@ -44,7 +55,7 @@ class GymGroup:
             action_space,
             frameskip=frameskip,
             shaping=shaping,
-            env_obs_space=envs[0].observation_space,
+            env_obs_space=obs_space,
         )
         self.num_actors = len(envs)
         self._seeds = [env_seed(seed, first_env_idx + n) for n in range(len(envs))]
@@ -92,14 +103,14 @@ class GymGroup:
 
     def close(self) -> None:
         while self._envs:
-            self._envs.pop().close()
+            calls.close(self._env_id, self._envs.pop())
 
     def _act(self, n: int, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         env = self._envs[n]
         total = 0.0
         for _ in range(self.spec.frameskip):
-            obs, reward, terminated, truncated, info = env.step(action)
-            total += float(reward)
+            obs, reward, terminated, truncated, info = calls.step(self._env_id, env, action)
+            total += calls.reward(self._env_id, reward)
             self._num_frames[n] += 1
             if terminated or truncated:
                 break
@@ -108,13 +119,13 @@ class GymGroup:
         return obs, total, terminated, truncated, info
 
     def _start_episode(self, n: int, obs: ObsRows, seed: int | None = None) -> None:
-        first_obs, _ = self._envs[n].reset(seed=seed)
+        first_obs = calls.reset(self._env_id, self._envs[n], seed=seed)
         self._writer.write(first_obs, obs, n)
         self._needs_reset[n] = False
         self._return[n], self._num_steps[n], self._num_frames[n] = 0.0, 0, 0
 
     def _finished_episode(self, n: int, info: dict[str, Any]) -> Episode:
-        stats = info.get("episode_stats", {})
+        stats = calls.episode_stats(self._env_id, info)
         return finished_episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
 
 
@@ -124,7 +135,7 @@ def _shaping(env_id: str, env: gym.Env) -> dict[str, float]:
         return {}
     shaping = env.get_wrapper_attr("shaping") if env.has_wrapper_attr("shaping") else None
     if not isinstance(shaping, Mapping) or not shaping:
-        raise ValueError(
+        raise UsageError(
             f"{env_id}: it has a method set_shaping, so it must have an attribute `shaping`, too, a mapping of the "
             "names of the weights to their values"
         )

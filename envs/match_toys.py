@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, RenderedGroup
 from sf.envs.options import EnvOptions
 from sf.envs.parallel_group import ParallelEnv, ParallelGroup
@@ -107,7 +108,7 @@ class CountingMatch:
     def __init__(self, num_agents: int = 2, episodes_per_match: int = 1, env_idx: int = 0) -> None:
         for name, value in (("num_agents", num_agents), ("episodes_per_match", episodes_per_match)):
             if value < 1:
-                raise ValueError(f"{name} is {value}: at least 1")
+                raise UsageError(f"{name} is {value}: at least 1")
         self.possible_agents = [f"agent_{a}" for a in range(num_agents)]
         self.agents: list[str] = []
         self._env_idx = env_idx
@@ -146,10 +147,10 @@ class CountingMatch:
         return {agent: self._first_obs(agent) for agent in self.agents}, {agent: {} for agent in self.agents}
 
     def step(self, actions: dict[str, int]) -> _Step:
-        """Raises ValueError for actions of others than `agents`."""
+        """Raises UsageError for actions of others than `agents`."""
         acted = self.agents
         if actions.keys() != set(acted):
-            raise ValueError(f"actions came for {sorted(actions)}, but {acted} act")
+            raise UsageError(f"actions came for {sorted(actions)}, but {acted} act")
         terminations, truncations = dict.fromkeys(acted, False), dict.fromkeys(acted, False)
         for agent in acted:
             a, episode = self._idx[agent], self._episode[agent]
@@ -205,7 +206,7 @@ def make_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
 ) -> ParallelGroup:
     envs = [make() for make in _makers(env_id, num_envs, options, first_env_idx)]
-    return ParallelGroup(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
+    return ParallelGroup(env_id, envs, seed, first_env_idx, options.env_frameskip or 1, options.strict_spaces)
 
 
 def make_rendered_group(

@@ -8,18 +8,20 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from sf.envs.errors import UsageError
+
 
 def import_module(name: str, wanted_by: str) -> ModuleType:
     """Import a module, also from the working directory, which a command has not on its path.
 
-    wanted_by: what the error begins with. Raises ValueError where the module, or one that it imports, is not there.
+    wanted_by: what the error begins with. Raises UsageError where the module, or one that it imports, is not there.
     """
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ValueError(
+        raise UsageError(
             f"{wanted_by}: {name} cannot be imported ({error}): check the name, install what is missing, or start from "
             "the folder that it is in"
         ) from error

@@ -22,7 +22,7 @@ class ObsPainter:
     """
 
     def __init__(self, env_id: str, space: gym.Space) -> None:
-        """Raises ValueError for a space that is not supported."""
+        """Raises UsageError for a space that is not supported."""
         self._writer = ObsWriter(env_id, space)
         boxes: dict[str, Any] = dict(self._writer.space.items())
         self._rows = {key: [np.zeros(box.shape, box.dtype)] for key, box in boxes.items()}

@@ -13,7 +13,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.errors import UsageError
 from sf.envs.group import ObsRows
+from sf.envs.remarks import remark
 
 _Store = Callable[[Any, np.ndarray], None]
 
@@ -25,15 +27,20 @@ class ObsWriter:
     Box of int8, and a Box without axes gets one. `space` is what the rows look like.
     """
 
-    def __init__(self, env_id: str, space: gym.Space) -> None:
-        """Raises ValueError for a space that is not a Box, Discrete, MultiBinary, or a Dict of supported spaces."""
+    def __init__(self, env_id: str, space: gym.Space, strict: bool = False) -> None:
+        """strict: `write` raises for what is outside of its space, which takes time.
+
+        Raises UsageError for a space that is not a Box, Discrete, MultiBinary, or a Dict of supported spaces.
+        """
         self._env_id = env_id
+        self._strict = strict
+        self._remarked: set[str] = set()  # keys
         self._leaves: list[tuple[str, tuple[str, ...], _Store]] = []
         boxes: dict[str, gym.Space] = {}
         for path, leaf in _leaves(env_id, space, ()):
             key = "/".join(path) or "obs"
             if key in boxes:
-                raise ValueError(f"{env_id}: two observations are named {key!r}: rename a key of the Dict")
+                raise UsageError(f"{env_id}: two observations are named {key!r}: rename a key of the Dict")
             if isinstance(leaf, gym.spaces.Discrete):
                 boxes[key] = gym.spaces.Box(0.0, 1.0, (int(leaf.n),), np.float32)
                 store = _one_hot_store(env_id, key, leaf)
@@ -41,39 +48,66 @@ class ObsWriter:
                 boxes[key] = _stored_box(leaf)
                 store = _box_store(env_id, key, leaf)
             self._leaves.append((key, path, store))
+        if not any(np.prod(box.shape or ()) for box in boxes.values()):
+            raise UsageError(
+                f"{env_id}: its observation space, {space}, is empty: give the policy at least one number to see"
+            )
         self.space = gym.spaces.Dict(boxes)
 
     def write(self, obs: Any, rows: ObsRows, actor_idx: int) -> None:
-        """Raises ValueError for an observation that has not the shape or the kind of number of its space."""
+        """Raises UsageError for an observation that has not the shape or the kind of number of its space."""
         for key, path, store in self._leaves:
             store(self._at(obs, path), rows[key][actor_idx])
+        if self._strict:
+            self.check_bounds(rows, actor_idx)
 
     def write_batch(self, obs: Any, rows: ObsRows) -> None:
         """`write` for all actors, from observations that are batched in the way of `gymnasium.vector`."""
         for key, path, store in self._leaves:
             for value, row in zip(self._at(obs, path), rows[key], strict=True):
                 store(value, row)
+        if self._strict:
+            for n in range(len(next(iter(rows.values())))):
+                self.check_bounds(rows, n)
 
     def check_bounds(self, rows: ObsRows, actor_idx: int) -> None:
-        """Raises ValueError where a written observation lies outside of its space. Slow: for a start only."""
+        """Say where a written observation lies outside of its space; raises UsageError if `strict`. Slow.
+
+        What is not a number is up to others.
+        """
         for key, box in self.space.items():
-            row = rows[key][actor_idx]
-            if not box.contains(row):
-                raise ValueError(
-                    f"{self._env_id}: observation {key!r} has values from {row.min()} to {row.max()}, but "
-                    f"its space is {box}: widen the low and high of the space, or clip the observation"
-                )
+            where = _outside(rows[key][actor_idx], box)
+            if where is None:
+                continue
+            sentence = f"{self._env_id}: observation {key!r}{where}"
+            if self._strict:
+                raise UsageError(f"{sentence}: widen the bounds of the space, or clip the observation")
+            if key not in self._remarked:
+                self._remarked.add(key)
+                about = f"{self._env_id} bounds of {key}"
+                remark(about, f"{sentence}; training goes on with it (--strict_spaces true makes it an error)")
 
     def _at(self, obs: Any, path: tuple[str, ...]) -> Any:
         try:
             for name in path:
                 obs = obs[name]
         except (KeyError, IndexError, TypeError):
-            raise ValueError(
+            raise UsageError(
                 f"{self._env_id}: observation {'/'.join(path)!r} is in the observation space, but not in "
                 "what the environment returned: return every key of the space at every step"
             ) from None
         return obs
+
+
+def _outside(row: np.ndarray, box: Any) -> str | None:
+    """The first element that is outside, its value and its bound."""
+    outside = (row < box.low) | (row > box.high)
+    if not outside.any():
+        return None
+    at = tuple(int(i) for i in np.argwhere(outside)[0])
+    name, bound = ("low", box.low) if row[at] < box.low[at] else ("high", box.high)
+    others = f", and {outside.sum() - 1} more are outside" if outside.sum() > 1 else ""
+    return f"{list(at)} is {row[at]!s}, but the {name} of its space is {bound[at]!s}{others}"
 
 
 def is_image(space: gym.Space) -> bool:
@@ -108,7 +142,7 @@ def _leaves(
         yield path, space
     else:
         name = "/".join(path) or "obs"
-        raise ValueError(
+        raise UsageError(
             f"{env_id}: observation {name!r} has the unsupported space {space}: wrap the environment with "
             "gymnasium.wrappers.FlattenObservation (Tuple, MultiDiscrete), FilterObservation "
             "(leave a key out) or TransformObservation (convert it to a Box)"
@@ -135,13 +169,26 @@ def _box_store(env_id: str, key: str, box: gym.spaces.Box) -> _Store:
         # Assignment alone would broadcast a wrong shape, and cut floats to integers, without a word.
         fits = value.dtype == dtype or np.can_cast(value.dtype, dtype, "same_kind")
         if value.shape != shape or not fits:
-            raise ValueError(
+            raise UsageError(
                 f"{env_id}: observation {key!r} came as {value.dtype} of shape {value.shape}, but its space "
                 f"is {dtype} of shape {shape}: change the one or the other"
             )
+        if dtype.kind in "iu" and value.dtype != dtype and value.size:
+            _require_representable(env_id, key, value, dtype)
         row[...] = value
 
     return store
+
+
+def _require_representable(env_id: str, key: str, value: np.ndarray, dtype: np.dtype) -> None:
+    """Assignment would let integers of a smaller type wrap around."""
+    limits = np.iinfo(dtype)
+    for extreme in (value.min(), value.max()):
+        if not limits.min <= extreme <= limits.max:
+            raise UsageError(
+                f"{env_id}: observation {key!r} has the value {extreme}, which {dtype}, the type of its space, cannot "
+                "hold: give the space a larger type"
+            )
 
 
 def _one_hot_store(env_id: str, key: str, space: gym.spaces.Discrete) -> _Store:
@@ -153,7 +200,7 @@ def _one_hot_store(env_id: str, key: str, space: gym.spaces.Discrete) -> _Store:
         except TypeError:
             choice = -1
         if not 0 <= choice < n:  # a negative index would count from the end
-            raise ValueError(
+            raise UsageError(
                 f"{env_id}: observation {key!r} came as {value!r}, but its space is {start} to "
                 f"{start + n - 1}: change the one or the other"
             )

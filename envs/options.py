@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+from sf.envs.errors import UsageError
 from sf.envs.field_types import AS_JSON, check_fields
 
 
@@ -18,6 +19,10 @@ class EnvOptions:
     env_kwargs: str = field(default="{}", metadata=AS_JSON)
     """JSON object of keyword arguments for the environment, for example '{"continuous": true}'. A file and Python may
     have a mapping instead."""
+
+    strict_spaces: bool = False
+    """An observation outside of the low and high of its Box is an error, at every step. Default: where the first one of
+    an environment is outside, that is said once, and training goes on."""
 
     atari_episodic_life: bool = False
     """Atari: the loss of a life ends the episode for the learner (the score is still that of the whole game)."""
@@ -53,26 +58,26 @@ class EnvOptions:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.env_frameskip is not None and self.env_frameskip < 1:
-            raise ValueError(f"env_frameskip is {self.env_frameskip}: it must be at least 1 frame a step")
+            raise UsageError(f"env_frameskip is {self.env_frameskip}: it must be at least 1 frame a step")
         if self.atari_sticky is not None and not 0.0 <= self.atari_sticky < 1.0:
-            raise ValueError(f"atari_sticky is {self.atari_sticky}: a probability from 0 to below 1")
+            raise UsageError(f"atari_sticky is {self.atari_sticky}: a probability from 0 to below 1")
         if self.doom_num_agents is not None and self.doom_num_agents < 1:
-            raise ValueError(f"doom_num_agents is {self.doom_num_agents}: at least 1")
+            raise UsageError(f"doom_num_agents is {self.doom_num_agents}: at least 1")
         if self.doom_num_bots is not None and self.doom_num_bots < 0:
-            raise ValueError(f"doom_num_bots is {self.doom_num_bots}: 0 or greater")
+            raise UsageError(f"doom_num_bots is {self.doom_num_bots}: 0 or greater")
         if self.doom_bot_difficulty is not None and not 0 <= self.doom_bot_difficulty <= 100:
-            raise ValueError(f"doom_bot_difficulty is {self.doom_bot_difficulty}: from 0 to 100")
+            raise UsageError(f"doom_bot_difficulty is {self.doom_bot_difficulty}: from 0 to 100")
         if not 1.0 <= self.doom_match_s <= 3600.0:
-            raise ValueError(f"doom_match_s is {self.doom_match_s}: from 1 second to an hour of the game")
+            raise UsageError(f"doom_match_s is {self.doom_match_s}: from 1 second to an hour of the game")
         self.kwargs  # noqa: B018  a wrong JSON is reported at once
 
     @property
     def kwargs(self) -> dict:
-        """`env_kwargs` as a dictionary. Raises ValueError where it is not a JSON object."""
+        """`env_kwargs` as a dictionary. Raises UsageError where it is not a JSON object."""
         try:
             parsed = json.loads(self.env_kwargs)
         except json.JSONDecodeError as error:
-            raise ValueError(f"env_kwargs is not JSON ({error}): write it as '{{\"name\": value}}'") from None
+            raise UsageError(f"env_kwargs is not JSON ({error}): write it as '{{\"name\": value}}'") from None
         if not isinstance(parsed, dict):
-            raise ValueError(f"env_kwargs is {self.env_kwargs}: it must be a JSON object, '{{\"name\": value}}'")
+            raise UsageError(f"env_kwargs is {self.env_kwargs}: it must be a JSON object, '{{\"name\": value}}'")
         return parsed

@@ -13,7 +13,9 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.actions import ActionSpec, decoder
+from sf.envs import calls
+from sf.envs.actions import decoder, supported_action_space
+from sf.envs.errors import UsageError
 from sf.envs.finished_episode import finished_episode
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.observations import ObsWriter
@@ -63,20 +65,25 @@ class ParallelGroup:
     """
 
     def __init__(
-        self, env_id: str, envs: Sequence[ParallelEnv], seed: int, first_env_idx: int, frameskip: int = 1
+        self,
+        env_id: str,
+        envs: Sequence[ParallelEnv],
+        seed: int,
+        first_env_idx: int,
+        frameskip: int = 1,
+        strict_spaces: bool = False,
     ) -> None:
         """frameskip: how often each action is repeated; the rewards of the repetitions are added up. A step has
             fewer, for the whole match, where an agent leaves or comes back: nobody has chosen how to go on then.
 
-        Raises ValueError for spaces that are not supported or not the same for all agents.
+        Raises UsageError for spaces that are not supported or not the same for all agents.
         """
         self._env_id = env_id
         self._envs = list(envs)
         self._agents = _possible_agents(env_id, envs[0])
         obs_space, action_space = _common_spaces(env_id, envs[0], self._agents)
-        self._writer = ObsWriter(env_id, obs_space)
-        ActionSpec.of(action_space)
-        self._decode = decoder(action_space)
+        self._writer = ObsWriter(env_id, obs_space, strict_spaces)
+        self._decode = decoder(supported_action_space(env_id, action_space))
         self.spec = EnvSpec(
             self._writer.space,
             action_space,
@@ -112,7 +119,7 @@ class ParallelGroup:
 
     def close(self) -> None:
         while self._envs:
-            self._envs.pop().close()
+            calls.close(self._env_id, self._envs.pop())
 
     def _step_match(
         self, m: int, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult
@@ -146,13 +153,13 @@ class ParallelGroup:
         num_frames = 0
         goes_on = True
         while goes_on:
-            obs, rewards, terminations, truncations, infos = env.step(actions)
+            obs, rewards, terminations, truncations, infos = calls.step(self._env_id, env, actions)
             num_frames += 1
             for agent in played:
-                total[agent] += float(self._of(agent, rewards, "reward"))
+                total[agent] += calls.reward(self._env_id, self._of(agent, rewards, "reward"))
                 ended = self._of(agent, terminations, "termination") or self._of(agent, truncations, "truncation")
                 if bool(ended) == (agent in env.agents):
-                    raise ValueError(
+                    raise UsageError(
                         f"{self._env_id}: agent {agent!r} was {'' if ended else 'not '}terminated or truncated, "
                         f"and is {'still' if ended else 'no longer'} in `agents`: take out of it whoever has ended, "
                         "and nobody else"
@@ -166,10 +173,10 @@ class ParallelGroup:
 
     def _start_match(self, m: int, obs: ObsRows, seed: int | None = None) -> list[int]:
         """Returns the actors whose episodes begin."""
-        first_obs, _ = self._envs[m].reset(seed=seed)
+        first_obs = calls.reset(self._env_id, self._envs[m], seed=seed)
         playing = self._playing[m] = self._who_plays(m)
         if not playing:
-            raise ValueError(f"{self._env_id}: `agents` is empty after reset: a match must begin with an agent")
+            raise UsageError(f"{self._env_id}: `agents` is empty after reset: a match must begin with an agent")
         self._show(m, first_obs, playing, obs)
         actors = list(playing.values())
         self._begin_episodes(actors)
@@ -179,7 +186,7 @@ class ParallelGroup:
         present = self._envs[m].agents
         playing = {agent: n for n, agent in enumerate(self._agents, m * len(self._agents)) if agent in present}
         if len(playing) != len(present):
-            raise ValueError(
+            raise UsageError(
                 f"{self._env_id}: `agents` is {list(present)} and `possible_agents` {self._agents}: everybody in the "
                 "former must be in the latter, and there once"
             )
@@ -198,7 +205,7 @@ class ParallelGroup:
         try:
             return values[agent]
         except KeyError:
-            raise ValueError(
+            raise UsageError(
                 f"{self._env_id}: the environment returned no {name} for agent {agent!r}: return one for whoever has "
                 "acted or acts next"
             ) from None
@@ -208,14 +215,14 @@ class ParallelGroup:
             self._return[n], self._num_steps[n], self._num_frames[n] = 0.0, 0, 0
 
     def _finished_episode(self, n: int, info: Mapping[str, Any]) -> Episode:
-        stats = info.get("episode_stats", {})
+        stats = calls.episode_stats(self._env_id, info)
         return finished_episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
 
 
 def _possible_agents(env_id: str, env: ParallelEnv) -> list[Any]:
     agents = list(getattr(env, "possible_agents", ()))
     if not agents:
-        raise ValueError(
+        raise UsageError(
             f"{env_id}: it has no `possible_agents`: list everybody there who may ever play, since memory is allocated "
             "for all of them before the first match"
         )
@@ -223,18 +230,19 @@ def _possible_agents(env_id: str, env: ParallelEnv) -> list[Any]:
 
 
 def _common_spaces(env_id: str, env: ParallelEnv, agents: Sequence[Any]) -> tuple[gym.Space, gym.Space]:
-    """The observation and the action space of every agent. Raises ValueError where they differ."""
+    """The observation and the action space of every agent. Raises UsageError where they differ."""
     spaces = []
-    for name, space_of, wrapper in (
-        ("observation", env.observation_space, "supersuit.pad_observations_v0"),
-        ("action", env.action_space, "supersuit.pad_action_space_v0"),
+    for name, wrapper in (
+        ("observation", "supersuit.pad_observations_v0"),
+        ("action", "supersuit.pad_action_space_v0"),
     ):
-        space = space_of(agents[0])
+        space = calls.space(env_id, env, f"{name}_space", agents[0])
         for agent in agents[1:]:
-            if space_of(agent) != space:
-                raise ValueError(
+            other = calls.space(env_id, env, f"{name}_space", agent)
+            if other != space:
+                raise UsageError(
                     f"{env_id}: the {name} spaces of agents {agents[0]!r} and {agent!r} differ ({space} and "
-                    f"{space_of(agent)}): make them one with a wrapper such as {wrapper}"
+                    f"{other}): make them one with a wrapper such as {wrapper}"
                 )
         spaces.append(space)
     obs_space, action_space = spaces

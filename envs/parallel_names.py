@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from sf.envs.errors import UsageError, is_refusal_of_arguments
 from sf.envs.named_objects import import_module
 from sf.envs.parallel_group import ParallelEnv
 
@@ -19,7 +20,7 @@ _FUNCTION = "parallel_env"
 def find_factory(env_id: str) -> Callable[..., ParallelEnv] | None:
     """What makes the environment from its keyword arguments; None for a name of another kind.
 
-    It raises ValueError, as its result does, where a package is missing or has no such environment, and where the
+    It raises UsageError, as its result does, where a package is missing or has no such environment, and where the
     environment does not take its arguments.
     """
     package, colon, name = env_id.partition(":")
@@ -35,21 +36,25 @@ def _from_pettingzoo(env_id: str, name: str, kwargs: dict[str, Any]) -> Parallel
         registry = importlib.import_module("pettingzoo.env_registry.registration")
         exceptions = importlib.import_module("pettingzoo.env_registry.exceptions")
     except ImportError as error:
-        raise ValueError(f"env {env_id!r}: {error}: pip install 'pettingzoo>=1.27'") from error
+        raise UsageError(f"env {env_id!r}: {error}: pip install 'pettingzoo>=1.27'") from error
     try:
         try:
             return registry.make("parallel", name, **kwargs)
         except exceptions.NameNotFound:
             return registry.make("aec", name, **kwargs)  # its agents take turns: see envs.turns
     except (exceptions.PettingZooRegistryError, ImportError, TypeError) as error:
-        raise ValueError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from error
+        if isinstance(error, TypeError) and not is_refusal_of_arguments(error):
+            raise
+        raise UsageError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from error
 
 
 def _from_module(env_id: str, name: str, kwargs: dict[str, Any]) -> ParallelEnv:
     module = import_module(name, f"env {env_id!r}")
     if not hasattr(module, _FUNCTION):
-        raise ValueError(f"env {env_id!r}: the module {name} has no function {_FUNCTION}: name the module that has")
+        raise UsageError(f"env {env_id!r}: the module {name} has no function {_FUNCTION}: name the module that has")
     try:
         return module.parallel_env(**kwargs)
     except (ImportError, TypeError) as error:
-        raise ValueError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from error
+        if isinstance(error, TypeError) and not is_refusal_of_arguments(error):
+            raise
+        raise UsageError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from error

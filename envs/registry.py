@@ -38,6 +38,7 @@ from sf.envs.entries import (
     entry_of_vector,
     gymnasium_entry,
 )
+from sf.envs.errors import UsageError, call_of
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.named_objects import attribute, import_module
 from sf.envs.options import EnvOptions
@@ -66,9 +67,11 @@ _registered: dict[str, Entry] = {}
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     """What one actor of `env_id` sees and does.
 
-    Raises ValueError for a name that is not known, or an environment that cannot be made or used.
+    Raises UsageError for a name that is not known or an environment that cannot be used, and EnvError for one that
+    raises as it is made.
     """
-    return _find(env_id).describe(env_id, options)
+    with call_of(env_id, "its set-up"):
+        return _find(env_id).describe(env_id, options)
 
 
 def make_group(
@@ -77,10 +80,11 @@ def make_group(
     """A group of `num_envs` environments, the first of which is number `first_env_idx` of the whole run.
 
     core: the core that the calling process is pinned to, for environments with processes or threads of their
-    own. Raises ValueError as `describe` does.
+    own. Raises as `describe` does.
     """
-    make = _find(env_id).make_group
-    return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
+    with call_of(env_id, "its set-up"):
+        make = _find(env_id).make_group
+        return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
 
 
 def make_rendered_group(
@@ -88,12 +92,13 @@ def make_rendered_group(
 ) -> RenderedGroup:
     """`make_group` for a group that can be looked at, and takes more time for a step.
 
-    Raises ValueError as `describe` does, and where nobody has said how to draw the environment.
+    Raises as `describe` does, and UsageError where nobody has said how to draw the environment.
     """
-    make = _find(env_id).make_rendered_group
-    if make is None:
-        raise ValueError(f"env {env_id!r} cannot be drawn: envs.register it with a make_rendered_group")
-    return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
+    with call_of(env_id, "its set-up"):
+        make = _find(env_id).make_rendered_group
+        if make is None:
+            raise UsageError(f"env {env_id!r} cannot be drawn: envs.register it with a make_rendered_group")
+        return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
 
 
 def env_ids() -> list[str]:
@@ -158,7 +163,7 @@ def _find(env_id: str) -> Entry:
     if entry is None:
         nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(nearest)}?" if nearest else "register it with envs.register_env"
-        raise ValueError(
+        raise UsageError(
             f"env {env_id!r} is not known: {hint} (one of your own must be in a file that other processes can import, "
             "which a notebook is not: name it as module:Name)"
         )
@@ -197,7 +202,7 @@ def _find_in_module(env_id: str) -> Entry:
         return gymnasium_entry()
     factory = attribute(module, name)
     if factory is None:
-        raise ValueError(
+        raise UsageError(
             f"env {env_id!r}: importing {module_name} did not register {name!r}, and it has no class or function of "
             "that name"
         )

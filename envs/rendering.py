@@ -13,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
+from sf.envs.errors import UsageError
 from sf.envs.group import EnvGroup, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.gym_group import GymGroup
 from sf.envs.obs_pictures import ObsPainter
@@ -264,13 +265,13 @@ def _pictures_per_s(env: Any) -> float:
 
 
 def _rendered(env_id: str, render: Callable[[], Any]) -> np.ndarray:
-    """A copy of what it rendered. Raises ValueError where that is no picture, or a library is missing."""
+    """A copy of what it rendered. Raises UsageError where that is no picture, or a library is missing."""
     try:
         picture = np.array(render())
     except gym.error.DependencyNotInstalled as error:
-        raise ValueError(f"{env_id} cannot be drawn: {error}") from error
+        raise UsageError(f"{env_id} cannot be drawn: {error}") from error
     if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
-        raise ValueError(
+        raise UsageError(
             f"{env_id}: render() returned {picture.dtype} of shape {picture.shape}: with render_mode 'rgb_array' it "
             "returns a picture, uint8 of shape (height, width, 3)"
         )

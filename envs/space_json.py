@@ -7,9 +7,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.errors import UsageError
+
 
 def to_json(space: gym.Space) -> dict[str, Any]:
-    """Raises ValueError for a space that is not Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple."""
+    """Raises UsageError for a space that is not Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple."""
     if isinstance(space, gym.spaces.Box):
         return {
             "type": "Box",
@@ -33,7 +35,7 @@ def to_json(space: gym.Space) -> dict[str, Any]:
         return {"type": "Dict", "spaces": {str(name): to_json(child) for name, child in space.items()}}
     if isinstance(space, gym.spaces.Tuple):
         return {"type": "Tuple", "spaces": [to_json(child) for child in space.spaces]}
-    raise ValueError(
+    raise UsageError(
         f"the space {space} cannot be written down: use Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple"
     )
 
@@ -55,7 +57,7 @@ def from_json(data: dict[str, Any]) -> gym.Space:
         return gym.spaces.Dict({name: from_json(child) for name, child in data["spaces"].items()})
     if kind == "Tuple":
         return gym.spaces.Tuple([from_json(child) for child in data["spaces"]])
-    raise ValueError(f"{kind!r} is not a space that is known here: the file is of a newer version")
+    raise UsageError(f"{kind!r} is not a space that is known here: the file is of a newer version")
 
 
 def _numbers(bound: np.ndarray) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.errors import UsageError
 from sf.envs.faulty_toy import Faulty
 from sf.envs.group import EnvSpec, RenderedGroup
 from sf.envs.gym_group import GymGroup
@@ -85,7 +86,7 @@ class Memory(gym.Env):
 
     def __init__(self, delay: int = 4) -> None:
         if delay < 1:
-            raise ValueError(f"delay is {delay}: the answer must come at least 1 step after the cue")
+            raise UsageError(f"delay is {delay}: the answer must come at least 1 step after the cue")
         self._delay = delay
         self._one_hot = np.eye(3, dtype=np.float32)
         self._blank = np.zeros(3, np.float32)
@@ -259,7 +260,7 @@ def make_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
 ) -> GymGroup:
     envs = [make() for make in _makers(env_id, num_envs, options, first_env_idx)]
-    return GymGroup(env_id, envs, seed, first_env_idx, options.env_frameskip or 1)
+    return GymGroup(env_id, envs, seed, first_env_idx, options.env_frameskip or 1, options.strict_spaces)
 
 
 def make_rendered_group(

@@ -17,6 +17,7 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.actions import ACTION_MASK, ActionSpec
+from sf.envs.errors import UsageError
 from sf.envs.parallel_group import ParallelEnv
 
 _OBSERVATION = "observation"  # beside the mask, where the environment's own observation is no Dict
@@ -59,12 +60,12 @@ class TurnEnv(Protocol):
 def as_parallel(env_id: str, env: Any, frameskip: int) -> ParallelEnv:
     """The environment itself if its agents act at once, else its `TurnsTogether`.
 
-    Raises ValueError where the agents take turns and frames are skipped.
+    Raises UsageError where the agents take turns and frames are skipped.
     """
     if not (hasattr(env, "observe") and hasattr(env, "last")):
         return env
     if frameskip != 1:
-        raise ValueError(f"{env_id}: env_frameskip is {frameskip}, but agents take turns, and a move is made once: 1")
+        raise UsageError(f"{env_id}: env_frameskip is {frameskip}, but agents take turns, and a move is made once: 1")
     return TurnsTogether(env)
 
 

@@ -22,7 +22,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from sf.envs.actions import ActionSpec, decoder
+from sf.envs import calls
+from sf.envs.actions import ActionSpec, decoder, supported_action_space
+from sf.envs.errors import UsageError
 from sf.envs.finished_episode import finished_episode
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.observations import ObsWriter
@@ -37,14 +39,22 @@ class VectorGroup:
     array of bools `_name` says whose entries of `name` count. See `sf.envs.finished_episode`.
     """
 
-    def __init__(self, env_id: str, env: VectorEnv, seed: int, first_env_idx: int, frameskip: int = 1) -> None:
+    def __init__(
+        self,
+        env_id: str,
+        env: VectorEnv,
+        seed: int,
+        first_env_idx: int,
+        frameskip: int = 1,
+        strict_spaces: bool = False,
+    ) -> None:
         """frameskip: frames of the simulator for one step of the environment, which repeats actions itself.
 
-        Raises ValueError for an unsupported space, or an environment that does not say how it resets.
+        Raises UsageError for an unsupported space, or an environment that does not say how it resets.
         """
         mode = env.metadata.get("autoreset_mode")
         if not isinstance(mode, AutoresetMode):
-            raise ValueError(
+            raise UsageError(
                 f"{env_id}: its metadata has no 'autoreset_mode': set it to the "
                 "gymnasium.vector.AutoresetMode that says when the vector environment resets"
             )
@@ -52,21 +62,18 @@ class VectorGroup:
         self._env = env
         self._mode = mode
         self._seed = env_seed(seed, first_env_idx)
-        self._writer = ObsWriter(env_id, env.single_observation_space)
-        self._decode = _batch_decoder(env.single_action_space, env.num_envs)
-        self.spec = EnvSpec(
-            self._writer.space,
-            env.single_action_space,
-            frameskip=frameskip,
-            env_obs_space=env.single_observation_space,
-        )
+        obs_space = calls.space(env_id, env, "single_observation_space")
+        self._writer = ObsWriter(env_id, obs_space, strict_spaces)
+        action_space = supported_action_space(env_id, calls.space(env_id, env, "single_action_space"))
+        self._decode = _batch_decoder(action_space, env.num_envs)
+        self.spec = EnvSpec(self._writer.space, action_space, frameskip=frameskip, env_obs_space=obs_space)
         self.num_actors = env.num_envs
         self._unchosen = np.zeros(self.num_actors, bool)  # whose next action is for no obs of its episode
         self._return = np.zeros(self.num_actors)
         self._num_steps = np.zeros(self.num_actors, np.int64)
 
     def reset(self, obs: ObsRows) -> None:
-        first_obs, _ = self._env.reset(seed=self._seed)
+        first_obs = calls.reset(self._env_id, self._env, seed=self._seed)
         self._writer.write_batch(first_obs, obs)
         for n in range(self.num_actors):
             self._writer.check_bounds(obs, n)
@@ -75,7 +82,8 @@ class VectorGroup:
         self._num_steps[:] = 0
 
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
-        next_obs, reward, terminated, truncated, infos = self._env.step(self._decode(discrete, continuous))
+        actions = self._decode(discrete, continuous)
+        next_obs, reward, terminated, truncated, infos = calls.step(self._env_id, self._env, actions)
         reward = self._one_per_env("reward", reward, "fiub")
         terminated = self._one_per_env("terminated", terminated, "b")
         truncated = self._one_per_env("truncated", truncated, "b")
@@ -97,12 +105,12 @@ class VectorGroup:
             self._count(reward, stepped=np.ones_like(unchosen))
             if self._mode is AutoresetMode.DISABLED and ended.any():
                 infos = {"final_obs": self._unbatched(next_obs)}
-                next_obs, _ = self._env.reset(options={"reset_mask": ended})
+                next_obs = calls.reset(self._env_id, self._env, options={"reset_mask": ended})
             np.logical_or(result.terminated, unchosen, out=result.first)
             self._writer.write_batch(next_obs, obs)
             for n in np.flatnonzero(result.truncated):
                 if "final_obs" not in infos:
-                    raise ValueError(
+                    raise UsageError(
                         f"{self._env_id}: an episode was truncated without infos['final_obs']: a vector "
                         "environment that resets in the same step must return the last observations there"
                     )
@@ -111,14 +119,14 @@ class VectorGroup:
         return self._finished_episodes(ended, stats)
 
     def close(self) -> None:
-        self._env.close()
+        calls.close(self._env_id, self._env)
 
     def _one_per_env(self, name: str, values: Any, kinds: str) -> np.ndarray:
-        """Raises ValueError for what numpy would broadcast over the environments, or take for indices of them."""
+        """Raises UsageError for what numpy would broadcast over the environments, or take for indices of them."""
         array = np.asarray(values)
         if array.shape != (self.num_actors,) or array.dtype.kind not in kinds:
             wanted = "bool" if kinds == "b" else "numbers"
-            raise ValueError(
+            raise UsageError(
                 f"{self._env_id}: {name} came as {array.dtype} of shape {array.shape}: return {wanted} of shape "
                 f"({self.num_actors},)"
             )
@@ -154,7 +162,7 @@ def _episode_stats(infos: Mapping[str, Any]) -> Mapping[str, Any]:
 def _batch_decoder(space: gym.Space, num_envs: int) -> Callable[[np.ndarray, np.ndarray], Any]:
     """A function (discrete [E, D], continuous [E, C]) -> the actions of E environments, for `VectorEnv.step`.
 
-    Raises ValueError for an unsupported space.
+    Raises UsageError for an unsupported space.
     """
     if isinstance(space, gym.spaces.Tuple):
         parts = [(ActionSpec.of(leaf), _batch_decoder(leaf, num_envs)) for leaf in space.spaces]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Any, NoReturn
 
@@ -25,6 +26,8 @@ def main(**defaults: Any) -> None:
 
         from sf.leaving import leaves_threads_behind  # noqa: PLC0415
 
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be UTF-8, and is printed to be copied
         with leaves_threads_behind():
             _train(defaults)
 

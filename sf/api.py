@@ -8,6 +8,7 @@ from typing import Any
 
 from sf.config import Config
 from sf.main_module import end_if_imported_again, hidden_unless_a_file
+from sf.readable import printable
 from sf.run_dir import RunDir
 from sf.starting_point import make_config
 
@@ -27,6 +28,8 @@ def train(
     Returns the record that is also in summary.json, with the run directory as `run_dir`. Its `stopped_by` is the
     number of the signal that ended the run, "on_record" or "stop_at_return" where one of these did, or None.
 
+    A run that is complete already is left as it is: its summary is returned, and one sentence printed.
+
     Raises ValueError for what the caller can mend, RuntimeError, with the traceback of the child, where a process
     fails for good, and what `on_record` raises, once the run has saved and ended.
     """
@@ -43,8 +46,16 @@ def train(
         raise ValueError("train waits for signals, which reach the main thread only: call it there, or in a process")
     config = config or make_config(**flags)
 
-    from sf import trainer  # noqa: PLC0415  torch is slow to import: not for what is wrong with the flags
+    from sf import resumption, trainer  # noqa: PLC0415  torch is slow to import: not for what is wrong with the flags
 
-    with hidden_unless_a_file():
-        summary = trainer.train(config, on_record)
-    return {**summary, "run_dir": str(RunDir.at(config.run.train_dir, config.run.experiment_name).path)}
+    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+    try:
+        with hidden_unless_a_file():
+            summary = trainer.train(config, on_record)
+    except resumption.CompleteRunError as complete:
+        saved = run_dir.saved_summary()
+        if saved is None:
+            raise
+        summary = saved
+        print(printable(str(complete)))
+    return {**summary, "run_dir": str(run_dir.path)}

@@ -7,7 +7,9 @@ group. The answer, sent to the inbox of the group's worker, is the index of the 
 Each group numbers its requests to each policy: `asked` is the number of the latest, `answered` that of the latest
 answer. They say what is the case; a message only says "look at this group". So a message too many does no harm, and one
 that a dead process did not send, or took with it, can be sent again. All requests of a group to a policy go to the same
-policy worker, which therefore has always written the last of an old answer before it reads a new request.
+policy worker, which therefore has always written the last of an old answer before it reads a new request. The worker of
+another policy may still be at a request of a rollout worker that has died when the next one has cast those slots anew:
+so with several policies each looks at the numbers once more before it writes.
 """
 
 from __future__ import annotations
@@ -198,8 +200,15 @@ class PolicyChannel:
         own = self.tables["policy"][groups].reshape(-1) == self.policy_id
         return slots[own], rows[own], numbers[own]
 
+    def still_asked(self, actors: np.ndarray, numbers: np.ndarray) -> np.ndarray | slice:
+        """Which of the requests `numbers` [N] of `actors` [N] are open: not those of a worker that died meanwhile."""
+        if self.plays_all:
+            return slice(None)
+        return self.tables["answered"][self.policy_id, actors // self.actors_per_group] < numbers
+
     def answer(self, groups: np.ndarray, numbers: np.ndarray) -> None:
         """Tell that the requests `numbers` [G] of `groups` [G] are answered."""
-        self.tables["answered"][self.policy_id, groups] = numbers
+        answered = self.tables["answered"]
+        answered[self.policy_id, groups] = np.maximum(answered[self.policy_id, groups], numbers)
         for group_idx in groups.tolist():
             self.inboxes[group_idx // self.groups_per_worker].put(group_idx)

@@ -23,6 +23,7 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
+from sf.envs.errors import UsageError
 from sf.run_dir import write_atomically
 
 _NAME = re.compile(r"checkpoint_(\d+)_(\d+)\.safetensors")  # number of the save, env steps
@@ -66,7 +67,7 @@ def latest(directory: Path, say: Callable[[str], None] = print) -> Path | None:
     try:
         return _latest(directory, say)
     except PermissionError as error:  # what cannot be read now may be the newest and whole
-        raise ValueError(f"{error.filename}: {error.strerror}: change its permissions") from None
+        raise UsageError(f"{error.filename}: {error.strerror}: change its permissions") from None
 
 
 def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Path, Checkpoint]:
@@ -83,7 +84,7 @@ def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Pa
             say(str(error))
             continue
         return path, saved
-    raise ValueError(f"{directory} holds no whole checkpoint: train first, for longer than --save_every_sec")
+    raise UsageError(f"{directory} holds no whole checkpoint: train first, for longer than --save_every_sec")
 
 
 def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
@@ -117,7 +118,7 @@ def load_best(directory: Path) -> tuple[Path, Checkpoint]:
         with suppress(FileNotFoundError, ValueError):
             whole.append((path, load(path)))
     if not whole:
-        raise ValueError(f"{directory} holds no best checkpoint yet: take the latest")
+        raise UsageError(f"{directory} holds no best checkpoint yet: take the latest")
     return max(whole, key=lambda found: found[1].state[_SCORE])
 
 
@@ -140,7 +141,7 @@ def check_fits(path: Path, weight_shapes: Mapping[str, tuple[int, ...]]) -> None
     saved = {name[len(MODEL) :]: tuple(tensors[name].shape) for name in tensors if name.startswith(MODEL)}
     if saved != dict(weight_shapes):
         different = sorted({name for name, _ in saved.items() ^ weight_shapes.items()})
-        raise ValueError(
+        raise UsageError(
             f"{path} holds another network than the flags describe (they differ in {', '.join(different[:3])}): "
             "leave the flags of the model as they were, or name another --experiment"
         )
@@ -182,7 +183,7 @@ def _latest(directory: Path, say: Callable[[str], None]) -> Path | None:
             say(f"{reason}: renamed to {aside.name}, and {path.name} is taken instead")
         return path
     if broken:
-        raise ValueError(
+        raise UsageError(
             f"no checkpoint in {directory} can be used: {'; '.join(broken.values())}. Put a whole one there, or begin "
             "anew with --restart_behavior restart, which moves this run aside"
         )
@@ -215,7 +216,7 @@ def _whole_bytes(path: Path) -> bytes:
     """The content of the file. Raises ValueError where a byte of it is changed or missing."""
     data = path.read_bytes()
     if data[_digest_place(data)] != _digest(data):
-        raise ValueError(f"{path} is not whole (its checksum does not fit its content)")
+        raise UsageError(f"{path} is not whole (its checksum does not fit its content)")
     return data
 
 

@@ -92,14 +92,14 @@ def quiet_end() -> Iterator[None]:
 @contextmanager
 def exit_status() -> Iterator[None]:
     """As `quiet_end`, and a ValueError, which the user can mend, ends the process with its sentence and status 2, a
-    RuntimeError with its sentence and status 1."""
+    RuntimeError with its sentence and status 1, that of an environment with its traceback, too."""
     with quiet_end():
         try:
             yield
         except ValueError as error:
             fail(str(error))
         except RuntimeError as error:
-            end(str(error), FAILURE)
+            end(_with_own_lines(error), FAILURE)
 
 
 def fail(message: str) -> NoReturn:
@@ -114,6 +114,12 @@ def end(message: str, status: int) -> NoReturn:
     with suppress(OSError):  # nobody can read it: the status still says it
         print(head, message, file=sys.stderr, flush=True)
     raise SystemExit(status)
+
+
+def _with_own_lines(error: RuntimeError) -> str:
+    from sf.envs.errors import EnvError  # noqa: PLC0415  slow to import, unless it has been raised
+
+    return f"{error}\n\n{error.traceback}" if isinstance(error, EnvError) else str(error)
 
 
 def _flush() -> None:

@@ -13,7 +13,7 @@ from rich.live import Live
 from sf import display_panel
 from sf.display_panel import Curve, Target
 from sf.progress import Outlook
-from sf.readable import clock, number
+from sf.readable import clock, number, printable
 
 _SAID_AGAIN = 50  # lines, where a terminal was resized
 
@@ -32,7 +32,7 @@ class Display:
         console: Console | None = None,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self._title = title
+        self._title = printable(title)
         self._target = target
         self._log = log
         self.console = console or Console()
@@ -76,7 +76,7 @@ class Display:
 
     def _print(self, line: str) -> None:
         with suppress(OSError):
-            self.console.print(line, highlight=False, markup=False)
+            self.console.print(printable(line), highlight=False, markup=False, emoji=False)
 
     def _draw_anew(self) -> None:
         """A terminal that gets narrower breaks the lines of the old panel, so nobody knows how many there are now."""

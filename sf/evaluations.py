@@ -77,6 +77,16 @@ class Evaluations:
         """The evaluator has died, and with it what it was playing; the next one is ordered when it is due."""
         self._is_running = False
 
+    def given_up(self) -> None:
+        """There is no evaluator any more."""
+        self._is_running = False
+        self._orders = None
+
+    @property
+    def are_made(self) -> bool:
+        """Whether they decide over the best checkpoints."""
+        return self._orders is not None
+
     def end(self) -> None:
         """The run has ended, and the evaluator with it."""
         if self._is_running:
@@ -84,8 +94,8 @@ class Evaluations:
 
 
 class BestCheckpoints:
-    """Keeps the checkpoint of each policy's best time, as the episodes of its training tell, in a run without
-    evaluations."""
+    """Keeps the checkpoint of each policy's best time, as the episodes of its training tell, where there are no
+    evaluations, or none any more: then it has to be better than the best of them."""
 
     def __init__(self, memory: RunMemory, progress: Progress, say: Callable[[str], None]) -> None:
         self._memory = memory

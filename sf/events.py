@@ -12,6 +12,8 @@ from sf.progress import Progress
 
 Report = dict[str, Any]
 
+_MOST_PLACES = 20  # in the code of environments, of whose faults a traceback is shown
+
 
 class EventHandler:
     """say: prints a sentence. Reports of other kinds than those below are for the supervisor alone."""
@@ -29,7 +31,9 @@ class EventHandler:
         self._say = say
         self._evaluations = evaluations
         self._population = population
-        self._faults_said: set[str] = set()
+        self._places_said: set[str] = set()  # of faults
+        self._remarks_said: set[str] = set()  # what they were about
+        self._are_env_deaths_said = False  # of workers whose environments fail again and again
         self._handlers: dict[str, Callable[[Child, Report], None]] = {
             "ready": self._ready,
             "episodes": self._episodes,
@@ -39,11 +43,14 @@ class EventHandler:
             "checkpoint": self._checkpoint,
             "save_failed": self._save_failed,
             "fault": self._fault,
+            "remark": self._remark,
             "replaced": self._replaced,
+            "unreported": self._unreported,
             "rolled_back": self._rolled_back,
             "killed": self._killed,
             "saved_for": self._saved_for,
             "evaluated": self._evaluated,
+            "given_up": self._given_up,
         }
 
     def handle(self, child: Child, report: Report) -> None:
@@ -65,6 +72,7 @@ class EventHandler:
 
     def _episodes(self, child: Child, report: Report) -> None:
         self._progress.add_episodes(report["episodes"])
+        self._progress.num_lost_episodes += report["lost_episodes"]
 
     def _train(self, child: Child, report: Report) -> None:
         self._progress.add_training(child.idx, report.pop("env_steps"), report)
@@ -74,6 +82,13 @@ class EventHandler:
 
     def _evaluated(self, child: Child, report: Report) -> None:
         self._evaluations.evaluated(report)
+
+    def _given_up(self, child: Child, report: Report) -> None:
+        self._evaluations.given_up()
+        self._say(
+            f"{report['text']}\nThere are no evaluations any more: from here on the best checkpoints are those of the "
+            "best returns in training"
+        )
 
     # Checkpoints
 
@@ -99,16 +114,34 @@ class EventHandler:
 
     def _fault(self, child: Child, report: Report) -> None:
         self._progress.num_env_faults += report["count"]
-        if report["traceback"] is not None and report["message"] not in self._faults_said:
-            self._faults_said.add(report["message"])
-            self._say(f"{child.name}: an environment failed and was made anew\n{report['traceback']}")
+        if report["place"] in self._places_said or len(self._places_said) > _MOST_PLACES:
+            return
+        self._places_said.add(report["place"])
+        if len(self._places_said) > _MOST_PLACES:
+            self._say(f"{child.name}: environments fail at more than {_MOST_PLACES} places: env_faults counts the rest")
+            return
+        lines = [f"{child.name}: an environment failed and was made anew: {report['message']}", report["traceback"]]
+        self._say("\n".join(line for line in lines if line is not None))
+
+    def _remark(self, child: Child, report: Report) -> None:
+        if report["about"] not in self._remarks_said:
+            self._remarks_said.add(report["about"])
+            self._say(report["text"])
 
     def _replaced(self, child: Child, report: Report) -> None:
         self._progress.num_restarts += 1
         self._progress.num_lost_episodes += report["lost_episodes"]
         if child.role == "evaluator":
             self._evaluations.interrupted()
-        self._say(f"{child.name} {report['text']}")
+        is_env_death = child.error is not None and child.error["traceback"] is None
+        if is_env_death and self._are_env_deaths_said:
+            return
+        self._are_env_deaths_said |= is_env_death
+        others = ", and so is whoever dies of that later (restarts counts them)" if is_env_death else ""
+        self._say(f"{child.name} {report['text']}{others}")
+
+    def _unreported(self, child: Child, report: Report) -> None:
+        self._progress.num_lost_episodes += report["lost_episodes"]
 
     def _rolled_back(self, child: Child, report: Report) -> None:
         frames = self._lose(report["lost_steps"])

@@ -90,6 +90,11 @@ def start_for_training() -> None:
     SIMULATORS.ensure_running()
 
 
+def descriptors_needed(num_workers: int, num_policy_workers: int) -> int:
+    """About how many the parent of a run opens."""
+    return 64 + 9 * num_workers + 16 * num_policy_workers
+
+
 def allow_many_descriptors() -> None:
     """This process holds eight for every rollout worker, and is granted 1,024 of many more by default."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sf.envs.errors import UsageError
 from sf.slots import bytes_per_slot
 
 if TYPE_CHECKING:
@@ -29,15 +30,14 @@ class Part:
 
 
 def parts(plan: Plan) -> list[Part]:
-    """Of RAM; with a GPU the networks, batches and recurrent states are in its memory."""
+    """Of RAM; with a GPU the networks are in its memory, and batches are filled in RAM all the same."""
     slot = bytes_per_slot(plan.spec, plan.config.sampler.rollout)
-    copies, batches, states = _KEPT * plan.num_policies, 0, 0
+    copies = _KEPT * plan.num_policies + plan.num_evaluators * plan.num_policies
     if plan.device == "cpu":
         copies += _TRAINED * plan.num_policies + _ACTED_WITH * plan.num_policy_workers
-        copies += plan.num_evaluators * plan.num_policies
-        batches = 2 * plan.config.slots_per_iteration * plan.num_policies
-        of_policies = (plan.num_slots + 2 * plan.num_actors) * plan.num_policies
-        states = (of_policies + batches) * plan.state_size * _FLOAT
+    batches = 2 * plan.config.slots_per_iteration * plan.num_policies
+    of_policies = (plan.num_slots + 2 * plan.num_actors) * plan.num_policies
+    states = (of_policies + batches) * plan.state_size * _FLOAT
     return [
         Part("trajectories", slot * plan.num_slots, "--num_workers, --num_envs_per_worker or --rollout"),
         Part("batches of the learner", slot * batches, "--batch_size or --num_batches_per_epoch"),
@@ -57,7 +57,7 @@ def require(available: int, plan: Plan) -> None:
     total = sum(part.num_bytes for part in needed)
     if total > available:
         largest = max(needed, key=lambda part: part.num_bytes)
-        raise ValueError(
+        raise UsageError(
             f"the run needs {_gib(total)} GiB of memory and {_gib(available)} GiB are free; "
             f"{_gib(largest.num_bytes)} GiB of it are for {largest.name}: lower {largest.smaller_with}"
         )

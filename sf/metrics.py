@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sf import finite_json
+from sf.no_links import open_to_append
 from sf.run_dir import RunDir, write_atomically
 
 
@@ -73,7 +74,7 @@ class MetricsWriter:
 def append(path: Path, data: bytes, header: Callable[[], bytes] = bytes) -> None:
     """Append all of `data` or nothing, to a new file after its header. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab", buffering=0) as file:
+    with open_to_append(path) as file:
         size = file.tell()
         rest = data if size else header() + data
         try:

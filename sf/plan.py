@@ -15,14 +15,13 @@ from sf.config import Config
 from sf.cores import num_usable_cores, usable_cores
 from sf.describing import describe
 from sf.envs import ActionSpec, EnvSpec
-from sf.fork_servers import allow_many_descriptors
+from sf.envs.errors import UsageError
+from sf.fork_servers import allow_many_descriptors, descriptors_needed
 from sf.memory import available_memory
 from sf.model.inference import num_weights
 from sf.model.registry import build_model
 from sf.pinned_cores import PinnedCores
 from sf.torch_runtime import resolve_bfloat16, resolve_device
-
-_DESCRIPTORS = 64  # of the parent, beside those for its children
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ def _check_rounds(plan: Plan) -> None:
     taken, collected = plan.config.slots_per_iteration, plan.num_actors
     if taken % collected != 0 and collected % taken != 0:
         rollout = plan.config.sampler.rollout
-        raise ValueError(
+        raise UsageError(
             f"async_rl is false, the sampler collects {collected * rollout} samples a round (workers x envs x agents x "
             f"rollout) and the learner takes {taken * rollout} at once (batch_size x num_batches_per_epoch): one must "
             f"be a multiple of the other, for example --batch_size {collected * rollout}"
@@ -145,10 +144,10 @@ def _check_rounds(plan: Plan) -> None:
 
 
 def _check_descriptors(plan: Plan) -> None:
-    needed = _DESCRIPTORS + 9 * plan.num_workers + 16 * plan.num_policy_workers
+    needed = descriptors_needed(plan.num_workers, plan.num_policy_workers)
     _, granted = resource.getrlimit(resource.RLIMIT_NOFILE)
     if granted != resource.RLIM_INFINITY and needed > granted:
-        raise ValueError(
+        raise UsageError(
             f"the run needs about {needed} file descriptors and the system grants {granted}: lower --num_workers or "
             "--num_policies, or raise the hard limit (ulimit -Hn)"
         )

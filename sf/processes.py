@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
 
+from sf.envs.errors import EnvError, UsageError
 from sf.fork_servers import GONE_WITHIN_S, ForkServer
 from sf.queues import IndexQueue
 from sf.stopping import STOP_SIGNALS
@@ -31,6 +32,10 @@ _PR_SET_NAME = 15
 
 class FinalError(RuntimeError):
     """Raised by a child that a new one could not help: it is not replaced, and the run ends with this sentence."""
+
+
+class SaidError(RuntimeError):
+    """Raised by a child that has reported the traceback before: this sentence says the rest."""
 
 
 class Reports:
@@ -68,7 +73,8 @@ class Child:
     def cause_of_death(self) -> str:
         """In words. It has ended, and been joined."""
         if self.error is not None:
-            return f"{self.error['message']}\n\n{self.error['traceback']}"
+            message, text = self.error["message"], self.error["traceback"]
+            return message if text is None else f"{message}\n\n{text}"
         if self.hung_for_s is not None:
             return f"made no progress for {self.hung_for_s:.0f} s (--worker_timeout_s) and was killed"
         code = self.process.exitcode
@@ -90,16 +96,18 @@ class Child:
         *lines, self.unread = self.unread.split(b"\n")
         return [json.loads(line) for line in lines]
 
-    def join(self) -> None:
-        """Wait until it is gone for good, and let go of it.
+    def join(self) -> list[dict[str, Any]]:
+        """Wait until it is gone for good, and let go of it; its last reports.
 
         The end of the fork server is heard of a moment before its children, which it takes with it, are gone; their
         pipe ends with them.
         """
         self.process.join()
+        reports = []
         while not self.connection.closed and self.connection.poll(GONE_WITHIN_S):
-            self.receive()
+            reports += self.receive()
         self.connection.close()
+        return reports
 
 
 def start(
@@ -145,10 +153,16 @@ def _send_error(reports: Reports, error: Exception) -> None:
     reports.send(
         "error",
         message=str(error),
-        is_value_error=isinstance(error, ValueError),
+        is_usage_error=isinstance(error, UsageError),
         is_final=isinstance(error, FinalError),
-        traceback="".join(traceback.format_exception(error)),
+        traceback=_traceback(error),
     )
+
+
+def _traceback(error: Exception) -> str | None:
+    if isinstance(error, SaidError):
+        return None
+    return error.traceback if isinstance(error, EnvError) else "".join(traceback.format_exception(error))
 
 
 def die_with_creator() -> None:

@@ -79,7 +79,7 @@ class Progress:
     seconds_before: float = 0.0  # wall time of earlier parts of a resumed run
     num_episodes: int = 0
     num_restarts: int = 0  # of processes that died
-    num_lost_episodes: int = 0  # that were running in them
+    num_lost_episodes: int = 0  # that were running in them, were not reported, or were cut by a fault
     num_lost_frames: int = 0  # of those that learners took, without a trace in the weights
     num_env_faults: int = 0  # environments that failed and were made anew
     last_checkpoint: tuple[str, float] | None = None  # its path, and when it was written by time.perf_counter()

@@ -9,6 +9,10 @@ from sf.plan import Plan
 from sf.run_dir import RunDir
 
 
+class CompleteRunError(ValueError):
+    """The run has all that it was to have, so there is nothing to go on with."""
+
+
 def saved_env_steps(plan: Plan, run_dir: RunDir, say: Callable[[str], None]) -> list[int | None]:
     """Of each policy, None where it has no checkpoint. Raises ValueError where what is saved cannot be gone on with."""
     saved_flags = run_dir.saved_flags() or {}
@@ -36,12 +40,12 @@ def _require_time_left(plan: Plan, run_dir: RunDir, env_steps: int, seconds: flo
     run = plan.config.run
     if env_steps >= plan.target_env_steps:
         flag = "train_for_env_steps" if plan.target_env_steps == run.train_for_env_steps else "train_for_env_frames"
-        raise ValueError(
+        raise CompleteRunError(
             f"the run {run_dir.path} has its {env_steps} env steps: raise --{flag} to go on with it, name another "
             "--experiment, or begin anew with --restart_behavior restart"
         )
     if seconds >= run.train_for_seconds:
-        raise ValueError(
+        raise CompleteRunError(
             f"the run {run_dir.path} has had its {seconds:.0f} seconds: raise --train_for_seconds to go on with it, "
             "name another --experiment, or begin anew with --restart_behavior restart"
         )

@@ -25,7 +25,7 @@ from typing import Any
 
 import yaml
 
-from sf import finite_json, presets, run_lock
+from sf import finite_json, no_links, presets, run_lock
 from sf.config import Config
 from sf.earlier_run import EarlierRun
 from sf.envs.field_types import as_type, flag_types
@@ -105,6 +105,14 @@ class RunDir:
             raise ValueError(f"{self.config} names no env, so it is not the configuration of a run")
         return _readable(flags, self.config)
 
+    def saved_summary(self) -> dict[str, Any] | None:
+        """What the run wrote at its end; None where that is missing or damaged."""
+        try:
+            summary = json.loads(self.summary.read_bytes())
+        except (OSError, ValueError):
+            return None
+        return summary if isinstance(summary, dict) else None
+
     def locked(self, say: Callable[[str], None] = print) -> AbstractContextManager[None]:
         """Keeps every other run out; see sf.run_lock. Raises ValueError where one is running."""
         return run_lock.held(self.path, say)
@@ -113,7 +121,8 @@ class RunDir:
         """Make the directory, move an earlier run aside unless it is resumed, and write config.yaml.
 
         Returns that earlier run, to be settled when the new one is under way, or put back.
-        Raises ValueError where the path is taken by something that is not a run, or cannot be written.
+        Raises ValueError where the path is taken by something that is not a run, has links among its files, or cannot
+        be written.
         """
         flags = {name: value for name, value in config.flat().items() if name not in _NOT_SAVED}
         text = yaml.safe_dump(
@@ -128,6 +137,7 @@ class RunDir:
                 )
             earlier = EarlierRun(self.path, config.run.restart_behavior if is_run else "resume")
             try:
+                no_links.require_none(self.path)
                 self.checkpoints.mkdir(parents=True, exist_ok=True)
                 write_atomically(self.config, text.encode())
             except OSError:
@@ -169,7 +179,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_beside(path)
     try:
-        with temporary.open("wb") as file:
+        temporary.unlink(missing_ok=True)  # of a process that had the same number
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -22,8 +23,10 @@ def held(directory: Path, say: Callable[[str], None] = print) -> Iterator[None]:
     path = target.with_name(f".{target.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ValueError(f"{path} is a link, and no lock of a run: remove it") from None
         raise ValueError(f"{path}: {error.strerror}: name another --train_dir") from None
     try:
         _lock(fd, directory, say)

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from sf.no_links import open_to_append
+
 
 class RunLog:
     """Opens the file for every line, as the writer of metrics does: it may be moved or removed meanwhile."""
@@ -25,7 +27,7 @@ class RunLog:
         """Of several lines, such as a traceback, the first has the time. Any thread may call it."""
         line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n".encode(errors="backslashreplace")
         # A directory that was removed is not made anew here: without config.yaml it would be no run.
-        with suppress(OSError), self._path.open("ab", buffering=0) as file:
+        with suppress(OSError), open_to_append(self._path) as file:
             file.write(line)
 
     @contextmanager

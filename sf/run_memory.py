@@ -115,7 +115,7 @@ class RunMemory:
     def counter_row(self, role: str, idx: int) -> CounterRow:
         return self.counters.row(self.counter_rows[role][idx])
 
-    def rollout_worker_args(self, idx: int, seed_key: tuple[int, ...]) -> RolloutWorkerArgs:
+    def rollout_worker_args(self, idx: int, seed_key: tuple[int, ...], is_first_start: bool) -> RolloutWorkerArgs:
         """seed_key: differs from one start of this worker to the next, () at the first of a run."""
         plan, config = self.plan, self.plan.config
         return RolloutWorkerArgs(
@@ -125,6 +125,7 @@ class RunMemory:
             rollout=config.sampler.rollout,
             seed=config.run.seed,
             seed_key=seed_key,
+            is_first_start=is_first_start,
             core=self.pinned.of(idx),
             slots=self.pool.of_worker(idx),
             channel=self.channels.of_worker(idx),

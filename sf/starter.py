@@ -60,7 +60,7 @@ class Starter:
     def rollout_worker(self, idx: int) -> Child:
         num_before = self._count_start(f"rollout-{idx}")
         seed_key = (sum(self.resumed_steps), num_before)  # what is drawn must not repeat
-        args = self._memory.rollout_worker_args(idx, seed_key)
+        args = self._memory.rollout_worker_args(idx, seed_key, is_first_start=num_before == 0)
         inputs = (args.channel.inbox, args.slots.free)
         return processes.start(SIMULATORS, "rollout", idx, inputs, rollout_worker, args)
 

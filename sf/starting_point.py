@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sf import presets
 from sf.config import Config
 from sf.describing import describe
-from sf.envs import EnvOptions
+from sf.envs import EnvError, EnvOptions
 from sf.envs.field_types import checked
 from sf.run_dir import RunDir
 
@@ -64,7 +64,7 @@ def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
     options = {field.name: flags[field.name] for field in dataclasses.fields(EnvOptions) if field.name in flags}
     try:
         return presets.name_for_spec(describe(env, EnvOptions(**options)))
-    except ValueError:
+    except (ValueError, EnvError):
         return None  # sf.plan describes it again, and says what is wrong
 
 

@@ -10,12 +10,14 @@ What a dead child held is found in the shared tables: see `sf.slots` and `sf.cha
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import Any
 
 from sf import checkpoint, fork_servers
+from sf.envs.errors import UsageError
 from sf.learner.worker import learner
 from sf.main_module import UNGUARDED, UNGUARDED_MESSAGE
 from sf.policy.worker import policy_worker
@@ -32,8 +34,9 @@ _FINISH_WITHIN_S = 120.0  # the learner: an iteration, and the last checkpoint
 START_WITHIN_S = 120.0  # a child, at least: simulators and torch take their time on a busy machine
 
 Event = tuple[Child, dict[str, Any]]
-"""A report of a child. Three kinds are the supervisor's own: `replaced` (text, lost_episodes), `killed`,
-`saved_for` (path, cause)."""
+"""A report of a child. Five kinds are the supervisor's own: `replaced` (text, lost_episodes: that were running),
+`unreported` (lost_episodes: that had ended), `killed`,
+`given_up` (text), `saved_for` (path, cause)."""
 
 
 class ChildError(RuntimeError):
@@ -57,6 +60,7 @@ class Supervisor:
         self._budget = RestartBudget(self._config.max_restarts, self._config.restart_window_s)
         self._children: list[Child] = []
         self._is_stopping = False
+        self._reported: Counter[int] = Counter()  # episodes that have ended, by rollout worker
         self._learners: dict[int, Child] = {}  # by policy, the latest
         self._saving: set[int] = set()  # policies whose learners save for the last time
         self._diverged: set[int] = set()  # policies whose learners have ended the run over that
@@ -91,9 +95,7 @@ class Supervisor:
         events: list[Event] = []
         for child in list(self._children):
             if child.connection in ready or child.process.sentinel in ready:
-                for record in child.receive():
-                    self._note(child, record)
-                    events.append((child, record))
+                events += self._noted(child, child.receive())
         for child in list(self._children):
             if child.process.sentinel in ready and child in self._children:
                 events += self._bury(child)
@@ -107,19 +109,20 @@ class Supervisor:
         self._memory.stop.set()
         for child in list(self._children):
             if child.role == "evaluator":  # it holds nothing that anybody waits for
-                self._kill(child)
+                yield from self._kill(child)
         for queue in (*self._memory.pool.full, *self._memory.channels.requests, *self._memory.channels.inboxes):
             queue.put(STOP)
         asked_at = time.monotonic()
         try:
-            while any(self._may_go_on(child, asked_at, signals) for child in self._children):
+            while self._children:
+                for child in [c for c in self._children if not self._may_go_on(c, asked_at, signals)]:
+                    yield from self._kill(child)
+                    yield child, {"kind": "killed"}
                 yield from self.receive(signals.wakeup, timeout_s=0.5)
                 signals.clear_wakeup()
         finally:  # also where the caller fails over a report: the interpreter would wait for them at its end
-            killed = list(self._children)
-            for child in killed:
+            for child in list(self._children):
                 self._kill(child)
-        yield from ((child, {"kind": "killed"}) for child in killed)
         for policy_id, learner_child in self._learners.items():
             if policy_id not in self._finished | self._diverged:
                 yield from self._save_for(learner_child)
@@ -159,8 +162,15 @@ class Supervisor:
         if child.role == "learner":
             self._learners[child.idx] = child
 
+    def _noted(self, child: Child, records: list[dict[str, Any]]) -> list[Event]:
+        for record in records:
+            self._note(child, record)
+        return [(child, record) for record in records]
+
     def _note(self, child: Child, record: dict[str, Any]) -> None:
-        if record["kind"] == "ready":
+        if record["kind"] == "episodes":
+            self._reported[child.idx] += len(record["episodes"]) + record["lost_episodes"]
+        elif record["kind"] == "ready":
             child.is_ready = True
         elif record["kind"] == "saving":
             self._saving.add(child.idx)
@@ -201,11 +211,13 @@ class Supervisor:
 
     def _bury(self, child: Child) -> list[Event]:
         """A child has ended. One that was not asked to has failed, whatever its exit code."""
-        child.join()
-        self._children.remove(child)
+        events = self._last_of(child)
         cause = child.cause_of_death()
         if self._is_stopping or self.is_finished or self.failure:
-            return []
+            return events
+        return [*events, *self._fail_or_replace(child, cause)]
+
+    def _fail_or_replace(self, child: Child, cause: str) -> list[Event]:
         if child.error and child.error["is_final"]:
             self.failure = ChildError(f"{child.name}: {child.error['message']}")
             if child.role == "learner":
@@ -213,11 +225,12 @@ class Supervisor:
             return []
         if child.error and not child.is_ready and self.starter.num_starts(child) == 1:
             # A wrong setting shows while a child sets itself up, and takes one sentence; the rest are faults.
-            text = child.error["message"] if child.error["is_value_error"] else f"{child.name} failed: {cause}"
-            self.failure = (ValueError if child.error["is_value_error"] else ChildError)(text)
+            is_usage_error = child.error["is_usage_error"]
+            text = child.error["message"] if is_usage_error else f"{child.name}: {cause}"
+            self.failure = (UsageError if is_usage_error else ChildError)(text)
             return []
         if child.process.exitcode == UNGUARDED:
-            self.failure = ValueError(UNGUARDED_MESSAGE)
+            self.failure = UsageError(UNGUARDED_MESSAGE)
             return []
         if not self._budget.spend(child.name, time.monotonic()):
             return self._give_up(child, cause)
@@ -230,7 +243,7 @@ class Supervisor:
             f"(--max_restarts, --restart_window_s), at last: {cause}"
         )
         if child.role == "evaluator":  # nobody depends on it
-            return [(child, {"kind": "say", "text": f"{text}\nThere are no evaluations any more"})]
+            return [(child, {"kind": "given_up", "text": text})]
         self.failure = ChildError(text)
         return []
 
@@ -239,8 +252,7 @@ class Supervisor:
     def _replace(self, child: Child, cause: str) -> list[Event]:
         memory = self._memory
         victims = self._to_replace_with(child)
-        for victim in victims:
-            self._kill(victim)
+        events = [event for victim in victims for event in self._kill(victim)]
         dead = [child, *victims]
         if self._restarts_as_one and child.role != "evaluator":
             memory.pool.reset()
@@ -263,7 +275,10 @@ class Supervisor:
         with_it = f", and with it {', '.join(victim.name for victim in victims)}" if victims else ""
         num_rollout_workers = sum(one.role == "rollout" for one in dead)
         episodes = num_rollout_workers * memory.plan.config.sampler.worker_num_splits * memory.plan.actors_per_group
-        return [(child, {"kind": "replaced", "text": f"{cause}. Replaced{with_it}", "lost_episodes": episodes})]
+        return [
+            *events,
+            (child, {"kind": "replaced", "text": f"{cause}. Replaced{with_it}", "lost_episodes": episodes}),
+        ]
 
     @property
     def _restarts_as_one(self) -> bool:
@@ -285,7 +300,22 @@ class Supervisor:
     def _policy_of(self, policy_worker: Child) -> int:
         return self._memory.channels.policy_of(policy_worker.idx)
 
-    def _kill(self, child: Child) -> None:
+    def _kill(self, child: Child) -> list[Event]:
+        """Returns its last reports."""
         child.process.kill()
-        child.join()
+        return self._last_of(child)
+
+    def _last_of(self, child: Child) -> list[Event]:
+        """What a child that ends has left."""
+        events = self._noted(child, child.join())
         self._children.remove(child)
+        return [*events, *self._unreported(child)]
+
+    def _unreported(self, child: Child) -> list[Event]:
+        """Episodes that a dead rollout worker had finished, and not reported: they are lost."""
+        if child.role != "rollout":
+            return []
+        finished = int(self._memory.counter_row("rollout", child.idx).get("episodes"))
+        lost = finished - self._reported[child.idx]
+        self._reported[child.idx] = finished
+        return [(child, {"kind": "unreported", "lost_episodes": lost})] if lost else []

@@ -7,6 +7,7 @@ import ctypes
 import torch
 
 from sf import gpu
+from sf.envs.errors import UsageError
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
@@ -33,7 +34,7 @@ def resolve_device(device: str) -> str:
     if device == "auto":
         return "cuda" if gpu.is_available() else "cpu"
     if device == "cuda" and not gpu.is_available():
-        raise ValueError("device is cuda, but torch sees no GPU: use --device cpu, or install a CUDA build of torch")
+        raise UsageError("device is cuda, but torch sees no GPU: use --device cpu, or install a CUDA build of torch")
     return device
 
 

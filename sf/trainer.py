@@ -26,7 +26,7 @@ from sf.plan import Plan, make_plan
 from sf.policy.worker import policy_worker
 from sf.population.controller import Population
 from sf.progress import Progress
-from sf.readable import outcome
+from sf.readable import outcome, printable
 from sf.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.resumption import saved_env_steps
 from sf.run_dir import RunDir
@@ -55,7 +55,7 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
     said: list[str] = []  # before there is a directory for the log
 
     def say(line: str) -> None:
-        print(line)
+        print(printable(line))
         said.append(line)
 
     with run_dir.locked(say):
@@ -208,8 +208,7 @@ class Run:
         """
         run = self._plan.config.run
         record_at = time.monotonic() + run.summaries_every_sec
-        is_evaluated = self._memory.evaluations is not None
-        best = None if is_evaluated else BestCheckpoints(self._memory, self._progress, display.say)
+        best: BestCheckpoints | None = None
         while not (self._supervisor.is_finished or self._supervisor.failure or signals.first):
             if self._hooks.stopped_by or self._progress.seconds > run.train_for_seconds or self._has_all_steps:
                 break
@@ -227,6 +226,8 @@ class Run:
                 self._record(writer, display)
                 if best is not None:
                     best.keep_if_due()
+            if best is None and not evaluations.are_made:
+                best = BestCheckpoints(self._memory, self._progress, display.say)
         asked_by = self._hooks.stopped_by
         if asked_by is None:
             self._record(writer, display)

@@ -9,8 +9,9 @@ import threading
 import pytest
 
 import sf
-from sf import cli
+from sf import cli, resumption, trainer
 from sf.config import Config
+from sf.run_dir import RunDir
 
 TINY = {
     "env": "toy_identity",
@@ -161,3 +162,18 @@ def test_a_script_that_trains_whenever_it_is_imported_is_told_so_in_one_sentence
     assert done.returncode == 1
     assert 'put the call that trains below a line `if __name__ == "__main__":`' in done.stderr
     assert done.stderr.count("Traceback") == 1
+
+
+def test_a_run_that_is_complete_gives_its_summary_and_one_sentence(tmp_path, monkeypatch, capsys):
+    def complete(*_):
+        raise resumption.CompleteRunError("the run has its 640 env steps: raise --train_for_env_steps")
+
+    monkeypatch.setattr(trainer, "train", complete)
+    flags = {"env": "toy_identity", "train_dir": str(tmp_path)}
+    with pytest.raises(ValueError, match="640 env steps"):  # it has never said how it ended
+        sf.train(**flags)
+    run_dir = RunDir.at(str(tmp_path), "toy_identity")
+    run_dir.prepare(sf.make_config(**flags))
+    run_dir.write_summary({"env_steps": 640, "stopped_by": None})
+    assert sf.train(**flags) == {"env_steps": 640, "stopped_by": None, "run_dir": str(run_dir.path)}
+    assert "has its 640 env steps: raise --train_for_env_steps" in capsys.readouterr().out

@@ -361,3 +361,29 @@ def test_a_policy_gets_the_slots_of_the_actors_that_it_plays():
         assert numbers.shape == slots.shape
         found[policy_id] = list(zip(slots.tolist(), rows.tolist(), strict=True))
     assert found == {0: [(6, 3), (10, 4)], 1: [(5, 3), (7, 3), (8, 4), (9, 4)]}
+
+
+def test_of_several_policies_none_writes_what_a_rollout_worker_that_has_died_had_asked_for():
+    channels = Channels.allocate(
+        num_workers=1, groups_per_worker=1, actors_per_group=2, policy_workers_per_policy=1, num_policies=2
+    )
+    first, second = map(channels.of_policy_worker, range(2))
+
+    def begin(policy):
+        """A new rollout worker, whose actors are played by these policies."""
+        channels.recover_worker(0)
+        channels.tables["policy"][0] = policy
+        channels.of_worker(0).ask(0, row=0, policy_ids=sorted(set(policy)))
+
+    begin([0, 1])
+    old_groups = first.take()
+    old_numbers = first.numbers(old_groups)
+    assert first.still_asked(np.array([0]), old_numbers).tolist() == [True]
+    begin([1, 1])
+    assert first.still_asked(np.array([0]), old_numbers).tolist() == [False]
+    numbers = np.repeat(second.numbers(second.take()), 2)
+    assert second.still_asked(np.arange(2), numbers).tolist() == [True, True]
+    begin([0, 0])
+    channels.recover_worker(0)
+    first.answer(old_groups, old_numbers)
+    assert not channels.has_open_requests(0)  # a late answer opens no later request again

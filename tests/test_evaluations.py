@@ -14,6 +14,7 @@ from untrained import untrained
 
 from sf import checkpoint
 from sf.evaluations import BestCheckpoints, Evaluations
+from sf.events import EventHandler
 from sf.play.load import load_policy
 from sf.recovery import RecoveryMemory
 
@@ -114,6 +115,22 @@ def test_after_the_death_of_the_evaluator_the_next_evaluation_is_ordered():
         evaluations.order_if_due()
         evaluations.interrupted()
     assert orders.num == 2
+
+
+def test_when_the_evaluator_is_given_up_training_decides_over_the_best_checkpoints():
+    progress = Progress(env_steps=150)
+    evaluations, orders, _, said = make(progress)
+    evaluations.order_if_due()
+    assert evaluations.are_made
+    events = EventHandler(progress, 1, said.append, evaluations)
+    events.handle(SimpleNamespace(name="evaluator-0", role="evaluator"), {"kind": "given_up", "text": "it has died"})
+    assert not evaluations.are_made
+    progress.env_steps = 1000
+    evaluations.order_if_due()
+    evaluations.end()
+    assert orders.num == 1
+    assert len(said) == 1
+    assert "from here on the best checkpoints are those of the best returns in training" in said[0]
 
 
 def test_results_are_written_said_and_become_metrics():

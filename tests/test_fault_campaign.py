@@ -1,9 +1,14 @@
-"""The fault campaign itself, a short one."""
+"""The fault campaign itself, short ones."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+from faults.outcomes import Outcome, Results
+from faults.processes import alive_below, wait_until_gone
 
 CAMPAIGN = Path(__file__).parent.parent / "scripts" / "fault_campaign.py"
 
@@ -22,6 +27,47 @@ def test_a_short_campaign_finds_every_promise_kept(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 faults, 3 recovered" in done.stdout
-    outcomes = json.loads((tmp_path / "outcomes.json").read_text())
+    outcomes = json.loads((tmp_path / "outcomes.json").read_text())["outcomes"]
     assert {outcome["fault"] for outcome in outcomes} == set(faults)
     assert [outcome["broken"] for outcome in outcomes] == [None] * 3
+
+
+def test_a_campaign_that_is_interrupted_prints_what_it_has_and_leaves_nothing():
+    command = [sys.executable, CAMPAIGN, "--tasks", "toy", "--jobs", "2", "--only", "learner killed"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    for line in process.stdout:
+        if "learner killed: " in line:
+            break
+    below = alive_below(process.pid)
+    process.send_signal(signal.SIGTERM)
+    said = process.stdout.read()
+    assert process.wait() == 0, said
+    assert "interrupted" in said
+    assert "| learner killed" in said
+    assert len(below) > 2
+    assert wait_until_gone(below, timeout_s=30.0) == set()
+
+
+@pytest.fixture
+def results():
+    outcomes = [
+        Outcome("toy", "SIGINT", 3.0, 1.0, 0, 4, None, shard=0, at_s=60.0, load=2.0),
+        Outcome("doom", "SIGINT", 5.0, 2.0, 100, 2, None, shard=1, at_s=90.0, load=3.0),
+        Outcome("toy", "rollout worker killed", 0.5, None, 0, 2, "a counter fell", shard=0, at_s=120.0, load=4.0),
+    ]
+    return Results(outcomes, {"commit": "abc1234", "cores": 2})
+
+
+def test_the_table_of_a_campaign_comes_back_from_its_file(tmp_path, results):
+    results.write(tmp_path / "outcomes.json")
+    assert Results.read(tmp_path / "outcomes.json") == results
+    command = [sys.executable, CAMPAIGN, "--markdown", tmp_path / "outcomes.json"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    rows = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in said.splitlines() if "|" in line]
+    assert rows[0][:4] == ["fault", "times", "recovered", "s"]
+    assert ["SIGINT", "2", "2", "4.0", "5.0", "2.0", "50", "3"] in rows
+    assert ["rollout worker killed", "1", "0", "0.5", "0.5", "", "0", "2"] in rows
+    assert "3 faults, 2 recovered" in said
+    assert "2 kinds, 2 minutes, commit abc1234, 2 cores, load 2 to 4" in said
+    assert "by task: toy 2, doom 1" in said
+    assert "BROKEN toy, rollout worker killed: a counter fell" in said

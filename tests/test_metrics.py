@@ -79,3 +79,26 @@ def test_a_directory_that_was_removed_is_made_again_and_the_run_can_be_resumed(r
     writer.write_summary({"env_frames": 8})
     assert json.loads(run_dir.summary.read_text()) == {"env_frames": 8}
     assert said == []
+
+
+def test_numbers_that_are_not_finite_are_null_in_what_is_written(run_dir):
+    def refuse(constant):
+        raise ValueError(f"{constant} is no JSON")
+
+    writer = a_writer(run_dir, print)
+    writer.write({**record(4), "mean_score": float("nan"), "best": float("-inf")})
+    writer.write_evaluation({"statistics": {"score": {"mean": float("nan"), "all": [1.0, float("inf")]}}})
+    writer.write_summary({"mean_score": float("nan")})
+    texts = [run_dir.metrics.read_text(), run_dir.evaluations.read_text(), run_dir.summary.read_text()]
+    metrics, evaluation, summary = (json.loads(text, parse_constant=refuse) for text in texts)
+    assert metrics == {**record(4), "mean_score": None, "best": None}
+    assert evaluation == {"statistics": {"score": {"mean": None, "all": [1.0, None]}}}
+    assert summary == {"mean_score": None}
+
+
+def test_flags_that_are_not_utf_8_cost_no_record(run_dir):
+    said = []
+    flags = {**Config().flat(), "experiment": "caf\udce9", "train_dir": "/tmp/caf\udce9"}
+    MetricsWriter(run_dir, said.append, [TensorBoard(run_dir, flags)]).write(record(4))
+    assert said == []
+    assert curve(run_dir, "losses/total") == [(4, 1.0)]

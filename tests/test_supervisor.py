@@ -1,5 +1,8 @@
 """Who counts as hanging: children that are only claimed to run, and a clock that is set by hand."""
 
+import json
+import os
+from contextlib import suppress
 from multiprocessing import Pipe
 from types import SimpleNamespace
 
@@ -42,10 +45,10 @@ class Run:
     def __init__(self, monkeypatch, tmp_path):
         self.now = 1000.0
         self.killed = []
+        self.writers = {}
         self.children = {}
         self.args = {}
         self._wakeup, self._waker = Pipe(duplex=False)
-        self._reports = []
         config = Config().replace(
             env="toy_identity", num_workers=2, policy_workers_per_policy=2, device="cpu", worker_timeout_s=TIMEOUT_S
         )
@@ -61,12 +64,23 @@ class Run:
         child = Child(role, idx, Process(), reader, inputs, is_ready=True, beat_at=self.now)
         self.children[child.name] = child
         self.args[child.name] = args
-        self._reports.append(writer)
+        self.writers[child.name] = writer
         return child
 
     def row(self, name):
         role, idx = name.split("-")
         return self.memory.counter_row(role, int(idx))
+
+    def report(self, name, **record):
+        os.write(self.writers[name].fileno(), json.dumps(record).encode() + b"\n")
+
+    def end(self, name):
+        """The process is gone, and its end of the pipe with it."""
+        self.writers[name].close()
+        self.children[name].process.kill()
+
+    def receive(self):
+        return self.supervisor.receive(self._wakeup, timeout_s=0.0)
 
     def go_on(self, seconds, moving=()):
         """A second at a time; those that are `moving` do a piece of work in each. Returns who was killed."""
@@ -173,3 +187,51 @@ def test_a_policy_worker_that_waits_for_a_learner_that_starts_does_not_hang(run)
     drain(run)
     run.children["learner-0"].is_ready = run.children["policy-0"].is_ready = False
     assert "policy-0" not in run.go_on(supervisor.START_WITHIN_S + 1)
+
+
+def lost(events):
+    return {
+        record["kind"]: record["lost_episodes"] for _, record in events if record["kind"] in ("replaced", "unreported")
+    }
+
+
+def test_episodes_that_a_dead_worker_had_finished_and_not_reported_are_lost(run):
+    running = run.memory.plan.config.sampler.num_envs_per_worker
+    run.row("rollout-1").add(episodes=9)
+    run.report("rollout-1", kind="episodes", episodes=[[1.0, 8, 8, {}, 0]] * 4, lost_episodes=2)
+    run.end("rollout-1")
+    assert lost(run.receive()) == {"unreported": 3, "replaced": running}
+    run.row("rollout-1").add(episodes=5)
+    run.report("rollout-1", kind="episodes", episodes=[[1.0, 8, 8, {}, 0]] * 5, lost_episodes=0)
+    run.end("rollout-1")
+    assert lost(run.receive()) == {"replaced": running}
+
+
+def test_the_last_reports_of_a_worker_that_is_killed_with_others_are_heard(run):
+    run.row("rollout-0").add(episodes=3)
+    run.report("rollout-0", kind="episodes", episodes=[[1.0, 8, 8, {}, 0]] * 2, lost_episodes=0)
+    run.writers["rollout-0"].close()
+    events = run.supervisor._kill(run.children["rollout-0"])
+    assert [record["kind"] for _, record in events] == ["episodes", "unreported"]
+    assert lost(events) == {"unreported": 1}
+
+
+def test_at_the_end_each_child_is_killed_when_its_own_time_is_over(run):
+    for writer in run.writers.values():
+        writer.close()
+    killed = []
+    signals = SimpleNamespace(first=None, is_urgent=False, wakeup=run._wakeup, clear_wakeup=lambda: None)
+
+    def receive(_wakeup, timeout_s):
+        run.now += timeout_s
+        if {child.role for child in run.supervisor._children} == {"learner"}:
+            raise KeyboardInterrupt  # it waits for the learner alone
+        return []
+
+    run.supervisor.receive = receive
+    began = run.now
+    with suppress(KeyboardInterrupt):
+        for child, record in run.supervisor.stop(signals):
+            killed.append((child.name, record["kind"], run.now - began))
+    assert {name for name, kind, _ in killed if kind == "killed"} == set(run.children) - {"learner-0"}
+    assert all(after <= 6.0 for _, _, after in killed)

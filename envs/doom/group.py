@@ -45,7 +45,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     """What an actor of `env_id` sees and does. Starts no engine.
 
     obs: [72, 128, 3] uint8, RGB, channels last. measurements, where the task has them: [23] float32.
-    Raises ValueError for an unknown task, for one whose map is not installed, and for options that do not fit.
+    Raises UsageError for an unknown task, for one whose map is not installed, and for options that do not fit.
     """
     if env_id in MATCHES:
         setup = match_setup(env_id, options)
@@ -71,7 +71,7 @@ def make_group(
     """Start `num_envs` games; game e is seeded by (seed, first_env_idx + e).
 
     core: the core that the caller has pinned itself to, if it has. Its engines inherit it.
-    Raises ValueError as `describe` does, and RuntimeError where an engine does not start.
+    Raises UsageError as `describe` does, and RuntimeError where an engine does not start.
     """
     spec = describe(env_id, options)
     if core is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sf.envs.doom.shaping import AGAINST_BOTS, SELF_PLAY, Shaping
 from sf.envs.doom.wads import deathmatch_starts, find_wad, is_complete_game
+from sf.envs.errors import UsageError
 from sf.envs.options import EnvOptions
 
 FRAMESKIP = 2
@@ -49,12 +50,12 @@ class MatchSetup:
 
 
 def match_setup(env_id: str, options: EnvOptions) -> MatchSetup:
-    """Raises ValueError for a number of players, a WAD or a map that the task or the engine cannot do with."""
+    """Raises UsageError for a number of players, a WAD or a map that the task or the engine cannot do with."""
     task = MATCHES[env_id]
     num_agents = _choose("doom_num_agents", options.doom_num_agents, task.agents, task.default_agents, env_id)
     num_bots = _choose("doom_num_bots", options.doom_num_bots, task.bots, task.default_bots, env_id)
     if not 2 <= num_agents + num_bots <= MAX_PLAYERS:
-        raise ValueError(
+        raise UsageError(
             f"doom_num_agents is {num_agents} and doom_num_bots {num_bots}: a match takes 2 to {MAX_PLAYERS} players, "
             "bots included"
         )
@@ -73,7 +74,7 @@ def match_setup(env_id: str, options: EnvOptions) -> MatchSetup:
 
 def _choose(flag: str, chosen: int | None, fixed: int | None, default: int, env_id: str) -> int:
     if fixed is not None and chosen not in (None, fixed):
-        raise ValueError(f"{flag} is {chosen}: {env_id} has {fixed}; doom_deathmatch takes any number")
+        raise UsageError(f"{flag} is {chosen}: {env_id} has {fixed}; doom_deathmatch takes any number")
     return default if chosen is None else chosen
 
 
@@ -81,13 +82,13 @@ def _find_map(wad: Path, options: EnvOptions) -> str:
     starts = deathmatch_starts(wad)
     playable = [name for name, count in starts.items() if count > 0]
     if not playable:
-        raise ValueError(f"doom_wad is {str(wad)!r}: none of its maps has a place to start from in a deathmatch")
+        raise UsageError(f"doom_wad is {str(wad)!r}: none of its maps has a place to start from in a deathmatch")
     if options.doom_map is None:
         return DEFAULT_MAP if options.doom_wad is None else playable[0]
     name = options.doom_map.upper()
     if name not in playable:
         trouble = "has no place to start from in a deathmatch" if name in starts else "is not in it"
-        raise ValueError(
+        raise UsageError(
             f"doom_map is {options.doom_map!r}, doom_wad {wad.name}: the map {trouble}; use {', '.join(playable)}"
         )
     return name

@@ -14,6 +14,7 @@ from pathlib import Path
 import vizdoom
 
 from sf.envs.doom.controls import Head, Measurement, one_of, turn_by
+from sf.envs.errors import UsageError
 
 _EXCLUDE_EACH_OTHER = (
     {"TURN_LEFT", "TURN_RIGHT"},
@@ -28,26 +29,26 @@ _ANGLES = {"TURN_LEFT_RIGHT_DELTA", "LOOK_UP_DOWN_DELTA"}
 
 
 def find_config(name: str) -> Path:
-    """The file of this path, or of this name among those that come with ViZDoom. Raises ValueError where none is."""
+    """The file of this path, or of this name among those that come with ViZDoom. Raises UsageError where none is."""
     for path in (Path(name), Path(vizdoom.scenarios_path, name)):
         if path.is_file() and path.suffix == ".cfg":
             return path.resolve()
-    raise ValueError(f"env 'doom:{name}': there is no such file; give the path of a .cfg file of ViZDoom")
+    raise UsageError(f"env 'doom:{name}': there is no such file; give the path of a .cfg file of ViZDoom")
 
 
 def read_config(path: Path) -> tuple[tuple[Head, ...], tuple[Measurement, ...]]:
-    """The heads and the measurements. Raises ValueError for a file that cannot be trained with."""
+    """The heads and the measurements. Raises UsageError for a file that cannot be trained with."""
     game = vizdoom.DoomGame()
     if not game.load_config(str(path)):
-        raise ValueError(f"{path} has lines that ViZDoom does not take: mend those that its warnings above name")
+        raise UsageError(f"{path} has lines that ViZDoom does not take: mend those that its warnings above name")
     wad = game.get_doom_scenario_path()
     if wad and not os.path.isfile(wad):
-        raise ValueError(
+        raise UsageError(
             f"{path} names the map {wad}, which is not there: mend doom_scenario_path, relative to the file"
         )
     buttons = [button.name for button in game.get_available_buttons()]
     if not buttons:
-        raise ValueError(f"{path} has no available_buttons: name those that the agent may press")
+        raise UsageError(f"{path} has no available_buttons: name those that the agent may press")
     variables = [variable.name for variable in game.get_available_game_variables()]
     return _heads(path, buttons), tuple(Measurement(name) for name in variables)
 
@@ -64,7 +65,7 @@ def _heads(path: Path, buttons: Sequence[str]) -> tuple[Head, ...]:
         if button in _ANGLES:
             heads.append(turn_by(11, max_degrees=10.0, button=button))
         elif button.endswith("_DELTA"):
-            raise ValueError(
+            raise UsageError(
                 f"{path} has the button {button}, whose strength nothing says: take buttons without DELTA for it"
             )
         else:

@@ -28,6 +28,7 @@ from sf.envs.doom.controls import (
 )
 from sf.envs.doom.own_config import find_config, read_config
 from sf.envs.doom.shaping import HEALTH_AND_AMMO, MEDIKITS, NO_SHAPING, Shaping
+from sf.envs.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -89,18 +90,18 @@ SCENARIOS = {
 
 
 def find_scenario(env_id: str) -> Scenario:
-    """Raises ValueError for a name that is not in the table, and for a file that cannot be trained with."""
+    """Raises UsageError for a name that is not in the table, and for a file that cannot be trained with."""
     if env_id.startswith(OWN):
         config = find_config(env_id.removeprefix(OWN))
         heads, measurements = read_config(config)
         return Scenario(str(config), heads, measurements=measurements)
     if env_id not in SCENARIOS:
-        raise ValueError(f"env {env_id} is not a Doom task: use one of {', '.join(SCENARIOS)}")
+        raise UsageError(f"env {env_id} is not a Doom task: use one of {', '.join(SCENARIOS)}")
     return SCENARIOS[env_id]
 
 
 def config_path(env_id: str) -> Path:
-    """The .cfg file of a scenario; its map lies beside it. Raises ValueError where they are not installed."""
+    """The .cfg file of a scenario; its map lies beside it. Raises UsageError where they are not installed."""
     if env_id.startswith(OWN):
         return find_config(env_id.removeprefix(OWN))
     scenario = find_scenario(env_id)
@@ -112,7 +113,7 @@ def config_path(env_id: str) -> Path:
         remedy = "ViZDoom and its scenarios: pip install vizdoom"
     path = folder / scenario.config if folder else None
     if path is None or not path.is_file():
-        raise ValueError(f"{env_id} needs {remedy}")
+        raise UsageError(f"{env_id} needs {remedy}")
     return path
 
 

@@ -13,6 +13,8 @@ from typing import BinaryIO
 
 import vizdoom
 
+from sf.envs.errors import UsageError
+
 DEATHMATCH_START = 11  # the type of thing
 HEADER = struct.Struct("<4sii")  # IWAD or PWAD, number of lumps, position of the directory
 ENTRY = struct.Struct("<ii8s")  # position, bytes, name
@@ -24,17 +26,17 @@ _Lump = tuple[str, int, int]  # name, position, bytes
 
 
 def find_wad(name: str) -> Path:
-    """The WAD of this path, or of this name among those that come with ViZDoom. Raises ValueError where none is."""
+    """The WAD of this path, or of this name among those that come with ViZDoom. Raises UsageError where none is."""
     package = Path(vizdoom.__file__).parent
     for path in (Path(name), Path(vizdoom.scenarios_path, name), package / name):
         if path.is_file():
             return path.resolve()
     known = sorted({path.name for folder in (vizdoom.scenarios_path, package) for path in Path(folder).glob("*.wad")})
-    raise ValueError(f"doom_wad is {name!r}: there is no such file; give its path, or one of {', '.join(known)}")
+    raise UsageError(f"doom_wad is {name!r}: there is no such file; give its path, or one of {', '.join(known)}")
 
 
 def is_complete_game(wad: Path) -> bool:
-    """Whether it is an IWAD, which needs no other WAD below it. Raises ValueError for what is no WAD at all."""
+    """Whether it is an IWAD, which needs no other WAD below it. Raises UsageError for what is no WAD at all."""
     with wad.open("rb") as file:
         magic, _, _ = _header(file, wad)
     return magic == b"IWAD"
@@ -43,7 +45,7 @@ def is_complete_game(wad: Path) -> bool:
 def deathmatch_starts(wad: Path) -> dict[str, int]:
     """How many places to start from in a deathmatch each map of it has, by the name of the map in upper case.
 
-    Raises ValueError for a file that is no WAD.
+    Raises UsageError for a file that is no WAD.
     """
     with wad.open("rb") as file:
         lumps = _directory(file, wad)
@@ -64,7 +66,7 @@ def deathmatch_starts(wad: Path) -> dict[str, int]:
 def _header(file: BinaryIO, wad: Path) -> tuple[bytes, int, int]:
     data = file.read(HEADER.size)
     if len(data) < HEADER.size or data[:4] not in (b"IWAD", b"PWAD"):
-        raise ValueError(f"doom_wad is {str(wad)!r}: that file is no WAD")
+        raise UsageError(f"doom_wad is {str(wad)!r}: that file is no WAD")
     return HEADER.unpack(data)
 
 
@@ -73,7 +75,7 @@ def _directory(file: BinaryIO, wad: Path) -> list[_Lump]:
     file.seek(position)
     data = file.read(count * ENTRY.size)
     if len(data) != count * ENTRY.size:
-        raise ValueError(f"doom_wad is {str(wad)!r}: the file is cut off; get it again")
+        raise UsageError(f"doom_wad is {str(wad)!r}: the file is cut off; get it again")
     return [
         (name.rstrip(b"\0").decode("latin-1").upper(), start, size) for start, size, name in ENTRY.iter_unpack(data)
     ]

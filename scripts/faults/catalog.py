@@ -6,14 +6,14 @@ campaign to see. One that ends the run checks how it ended; the campaign resumes
 
 from __future__ import annotations
 
-import os
 import signal
-import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from random import Random
+from typing import Any
 
+from faults.machine import permissions_bind
 from faults.of_processes import (
-    Harm,
     env_fault,
     kill_any,
     kill_fork_server,
@@ -28,6 +28,7 @@ from faults.of_processes import (
 from faults.of_runs import (
     damage_newest_checkpoint,
     deny_permission,
+    end_as_it_starts,
     fill_disk,
     flipped,
     hopeless,
@@ -40,24 +41,31 @@ from faults.of_runs import (
     stop,
     truncated,
 )
+from faults.of_sweeps import (
+    end_sweep,
+    end_sweep_as_it_starts,
+    interrupt_sweep_twice,
+    kill_parent_of_a_run,
+    kill_process_of_a_run,
+    start_second_sweep,
+)
 
-_ONE_POLICY = ("toy", "toy_sync", "atari", "doom")
-_ALL = (*_ONE_POLICY, "pair")
+_ONE_POLICY = ("toy", "toy_sync", "own", "atari", "doom")
+_POPULATIONS = ("pair", "population")
+_ALL = (*_ONE_POLICY, *_POPULATIONS)
 _TOY = ("toy", "toy_sync")
+_EVALUATED = ("own", *_POPULATIONS)
+_SWEEP = ("sweep",)
 
 
 @dataclass(frozen=True)
 class Fault:
+    """do: of a session of the task."""
+
     name: str
-    do: Harm
+    do: Callable[[Any, Random], None]
     tasks: tuple[str, ...] = _ONE_POLICY
-
-
-def _permissions_bind() -> bool:
-    """Not where this is root with all its capabilities."""
-    with tempfile.TemporaryDirectory() as directory:
-        Path(directory).chmod(0o500)
-        return not os.access(directory, os.W_OK)
+    is_possible: Callable[[], bool] = lambda: True  # on this machine
 
 
 FAULTS = (
@@ -67,9 +75,9 @@ FAULTS = (
     Fault("rollout worker stopped", signal_child("rollout", signal.SIGSTOP), _ALL),
     Fault("policy worker stopped", signal_child("policy", signal.SIGSTOP), _ALL),
     Fault("learner stopped", signal_child("learner", signal.SIGSTOP), _ALL),
-    Fault("evaluator killed", signal_child("evaluator", signal.SIGKILL), ("pair",)),
-    Fault("evaluator stopped", signal_child("evaluator", signal.SIGSTOP), ("pair",)),
-    Fault("two processes killed at once", kill_two_at_once, ("toy", "atari", "doom", "pair")),
+    Fault("evaluator killed", signal_child("evaluator", signal.SIGKILL), _EVALUATED),
+    Fault("evaluator stopped", signal_child("evaluator", signal.SIGSTOP), _EVALUATED),
+    Fault("two processes killed at once", kill_two_at_once, tuple(task for task in _ALL if task != "toy_sync")),
     Fault("process killed, and again as it starts", kill_while_it_starts, _ALL),
     Fault("fork server of the simulators killed", kill_fork_server("sf.rollout.worker", "rollout"), _ALL),
     Fault(
@@ -83,26 +91,36 @@ FAULTS = (
     Fault("all processes suspended", suspend, _ALL),
     Fault("Doom engine killed", signal_engine(signal.SIGKILL), ("doom",)),
     Fault("Doom engine stopped", signal_engine(signal.SIGSTOP), ("doom",)),
-    Fault("environment raises", env_fault("raise", "env_faults"), _TOY),
-    Fault("environment returns NaN", env_fault("nan_obs", "env_faults"), _TOY),
-    Fault("reward is NaN", env_fault("nan_reward", "env_faults"), _TOY),
-    Fault("observation of a wrong shape", env_fault("wrong_shape", "env_faults"), _TOY),
+    Fault("environment raises", env_fault("raise", "env_faults"), (*_TOY, "own", "pair")),
+    Fault("environment returns NaN", env_fault("nan_obs", "env_faults"), (*_TOY, "own")),
+    Fault("reward is NaN", env_fault("nan_reward", "env_faults"), (*_TOY, "own")),
+    Fault("observation of a wrong shape", env_fault("wrong_shape", "env_faults"), (*_TOY, "own")),
     Fault("environment hangs", env_fault("hang", "restarts"), _TOY),
     Fault("environment kills its process", env_fault("kill", "restarts"), _TOY),
     Fault("NaN in the loss", env_fault("huge_obs", "train/skipped_updates"), ("toy",)),  # a core would bound it
-    Fault("disk full", fill_disk),
-    *([Fault("no permission to save", deny_permission)] if _permissions_bind() else []),
-    Fault("run directory removed", remove_run_directory),
+    Fault("disk full", fill_disk, _ALL),
+    Fault("no permission to save", deny_permission, is_possible=permissions_bind),
+    Fault("run directory removed", remove_run_directory, _ALL),
     Fault("second run on the directory", start_second_run, _ALL),
     Fault("SIGINT", stop(signal.SIGINT), _ALL),
     Fault("SIGTERM", stop(signal.SIGTERM), _ALL),
     Fault("SIGHUP", stop(signal.SIGHUP), _ALL),
-    Fault("SIGINT twice", interrupt_twice),
-    Fault("SIGINT while the learner hangs", interrupt_with_a_learner_that_hangs),
-    Fault("SIGINT while a child is replaced", interrupt_a_replacement),
+    Fault("SIGINT twice", interrupt_twice, _ALL),
+    Fault("SIGINT while the learner hangs", interrupt_with_a_learner_that_hangs, _ALL),
+    Fault("SIGINT while a child is replaced", interrupt_a_replacement, _ALL),
     Fault("parent killed", kill_parent, _ALL),
-    Fault("newest checkpoint truncated", damage_newest_checkpoint(truncated)),
-    Fault("a bit of the newest checkpoint flipped", damage_newest_checkpoint(flipped)),
+    Fault("ended as it starts", end_as_it_starts, _ALL),
+    Fault("newest checkpoint truncated", damage_newest_checkpoint(truncated), _ALL),
+    Fault("a bit of the newest checkpoint flipped", damage_newest_checkpoint(flipped), _ALL),
     Fault("environment that always raises", hopeless("raise", 1.0, "toy_faulty was asked to fail"), _TOY),
     Fault("environment that kills again and again", hopeless("kill", 0.05, "has died 3 times within"), _TOY),
+    Fault("sweep: SIGINT", end_sweep(signal.SIGINT), _SWEEP),
+    Fault("sweep: SIGTERM", end_sweep(signal.SIGTERM), _SWEEP),
+    Fault("sweep: SIGKILL", end_sweep(signal.SIGKILL), _SWEEP),
+    Fault("sweep: SIGINT twice", interrupt_sweep_twice, _SWEEP),
+    Fault("sweep: ended as it starts", end_sweep_as_it_starts, _SWEEP),
+    Fault("sweep: parent of a run killed", kill_parent_of_a_run, _SWEEP),
+    Fault("sweep: rollout or policy worker of a run killed", kill_process_of_a_run("rollout", "policy"), _SWEEP),
+    Fault("sweep: learner of a run killed", kill_process_of_a_run("learner"), _SWEEP),
+    Fault("sweep: second one on its directory", start_second_sweep, _SWEEP),
 )

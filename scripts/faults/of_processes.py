@@ -14,7 +14,8 @@ from pathlib import Path
 from random import Random
 
 from faults import processes
-from faults.session import NotRecoveredError, Session
+from faults.bookkeeping import NotRecoveredError
+from faults.session import Session
 from faults.tasks import trigger_of
 
 Harm = Callable[[Session, Random], None]
@@ -51,11 +52,11 @@ def kill_any(session: Session, rng: Random) -> None:
 
 def suspend(session: Session, rng: Random) -> None:
     """For longer than a process may hang: yet none is replaced."""
-    num_before = session.output().count("Replaced")
+    num_before = session.num_replaced()
     with session.suspended():
         time.sleep(1.5 * session.plan.config.supervision.worker_timeout_s)
     session.wait_for_progress()
-    if session.output().count("Replaced") > num_before:
+    if session.num_replaced() > num_before:
         raise NotRecoveredError("processes were replaced because the whole run was suspended")
 
 

@@ -17,9 +17,15 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from faults import bookkeeping, processes
+from faults.bookkeeping import NotRecoveredError
+from faults.machine import patience
 from faults.of_processes import Harm, replaced
-from faults.session import NotRecoveredError, Session
+from faults.session import Session, start_process
 from faults.tasks import flags
+
+_ENDS_WITHIN_S = 60.0
+_GONE_WITHIN_S = 10.0
 
 # Files
 
@@ -66,15 +72,16 @@ def _wait_for_checkpoint(session: Session) -> None:
 
 
 def start_second_run(session: Session, rng: Random) -> None:
-    second = _run_beside(session.flags)
+    second = _run_beside(session.flags, session.folder)
     if second.returncode != 2 or "is running in" not in second.stderr:
         raise NotRecoveredError(f"a second run ended with {second.returncode}: {second.stderr}")
 
 
-def _run_beside(run_flags: list[str]) -> subprocess.CompletedProcess[str]:
+def _run_beside(run_flags: list[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Another run, to its end."""
     return subprocess.run(
         [sys.executable, "-m", "sf", *run_flags],
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
@@ -119,7 +126,37 @@ def interrupt_with_a_learner_that_hangs(session: Session, rng: Random) -> None:
 
 
 def kill_parent(session: Session, rng: Random) -> None:
+    below = processes.alive_below(session.pid)
     session.kill()
+    if left := processes.wait_until_gone(below, patience(_GONE_WITHIN_S)):
+        raise NotRecoveredError(f"processes {sorted(left)} have outlived the parent")
+    bookkeeping.require_files_in_order(session.run_dir)
+
+
+def end_as_it_starts(session: Session, rng: Random) -> None:
+    """The end of a run, and that of the next one before anybody knows how far it has come."""
+    stop(signal.SIGTERM)(session, rng)
+    saved = session.env_steps_saved()
+    signum = rng.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL))
+    log = session.log.with_suffix(".starts.log")
+    process = start_process(["-m", "sf", *session.flags], log, session.folder)
+    try:
+        time.sleep(rng.uniform(0.0, 6.0))
+        below = processes.alive_below(process.pid)
+        process.send_signal(signum)
+        status = process.wait(patience(_ENDS_WITHIN_S))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise NotRecoveredError(f"signal {signum} as it started: no end. It said: {log.read_text()[-2000:]}") from None
+    if left := processes.wait_until_gone(below, patience(_GONE_WITHIN_S)):
+        raise NotRecoveredError(f"signal {signum} as it started left the processes {sorted(left)}")
+    # Before Python has come to the run, the signal ends it like any other program.
+    if status not in (128 + signum, -signum):
+        raise NotRecoveredError(f"signal {signum} as it started: status {status}. It said: {log.read_text()[-2000:]}")
+    bookkeeping.require_files_in_order(session.run_dir)
+    if session.env_steps_saved() < saved:
+        raise NotRecoveredError(f"{saved} env steps had been saved, and now {session.env_steps_saved()} are")
 
 
 def damage_newest_checkpoint(damage: Callable[[bytes, Random], bytes]) -> Harm:
@@ -146,6 +183,7 @@ def _expect_status(session: Session, status: int) -> None:
     got = session.wait_for_end()
     if got != status:
         raise NotRecoveredError(f"it ended with status {got} instead of {status}")
+    session.check_end()
 
 
 # Runs that cannot go on

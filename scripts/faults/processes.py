@@ -41,10 +41,16 @@ def alive_below(pid: int) -> set[int]:
     return {process.pid for process in below(pid) if not process.is_zombie}
 
 
+def is_alive(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
 def wait_until_gone(pids: set[int], timeout_s: float) -> set[int]:
     """Those that are still alive by then; one that nobody has waited for yet is dead."""
     give_up_at = time.monotonic() + timeout_s
-    while (left := {pid for pid in pids if _is_alive(pid)}) and time.monotonic() < give_up_at:
+    while (left := {pid for pid in pids if is_alive(pid)}) and time.monotonic() < give_up_at:
         time.sleep(0.02)
     return left
 
@@ -68,12 +74,6 @@ def helper(parent: int, module: str) -> int | None:
 
 def doom_engines(parent: int) -> list[int]:
     return [process.pid for process in below(parent) if process.name == "vizdoom" and not process.is_zombie]
-
-
-def _is_alive(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    return False
 
 
 def orphaned_memory(before: set[Path]) -> set[Path]:

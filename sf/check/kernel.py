@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from sf.check.probe import Needs, ProbeError
+from sf.fork_servers import descriptors_needed
 from sf.memory import Field, SharedArrays, available_memory
 from sf.processes import die_with_creator
 from sf.queues import IndexQueue
@@ -50,7 +51,7 @@ def free_memory(needs: Needs) -> str:
 
 
 def descriptors(needs: Needs) -> str:
-    wanted = 64 + 8 * needs.num_workers + 16 * needs.num_policy_workers  # as sf.plan asks for
+    wanted = descriptors_needed(needs.num_workers, needs.num_policy_workers)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < wanted:
         raise ProbeError(f"{needs.num_workers} workers need about {wanted}, and the hard limit is {hard}")

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from sf.envs.actions import ACTION_MASK, ActionSpec
+from sf.envs.errors import UsageError
 from sf.model.distributions import IMPOSSIBLE
 
 
@@ -31,18 +32,18 @@ class ActionMask:
             return
         shape, num_choices = obs_space[ACTION_MASK].shape or (), sum(self._sizes)
         if math.prod(shape) != num_choices:
-            raise ValueError(
+            raise UsageError(
                 f"observation {ACTION_MASK!r} has {math.prod(shape)} numbers, but the action has {num_choices} "
                 "choices: give a number for each, those of several heads one after the other, or rename the key if it "
                 "is no mask"
             )
         if (cast("gym.spaces.Box", obs_space[ACTION_MASK]).high <= 0).all():
-            raise ValueError(
+            raise UsageError(
                 f"observation {ACTION_MASK!r} is at most 0 by its space, which would forbid every choice: give 1 for "
                 "what is allowed, and 0 for what is not"
             )
         if len(obs_space) == 1:
-            raise ValueError(
+            raise UsageError(
                 f"there is nothing but {ACTION_MASK!r} to observe: observe what the choice depends on, too"
             )
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sf.config import ModelConfig
+from sf.envs.errors import UsageError
 from sf.model.images import ImageShape, PixelConv2d
 from sf.model.layers import activation, channels_last, compute_dtype, mlp, orthogonal
 from sf.model.registry import register_encoder
@@ -41,7 +42,7 @@ class ConvEncoder(nn.Module):
         for _, kernel, stride in convolutions:
             height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
         if height < 1 or width < 1:
-            raise ValueError(
+            raise UsageError(
                 f"an image of {image.height}x{image.width} pixels is too small for the convolutions of this "
                 "encoder: render it larger, or take --encoder resnet or mlp"
             )

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sf.envs.errors import UsageError
 from sf.envs.observations import channels_trail, is_image
 from sf.model.layers import compute_dtype, orthogonal
 
@@ -26,7 +27,7 @@ class ImageShape:
     def of(cls, space: gym.spaces.Box) -> ImageShape:
         """Raises ValueError where `space` is not an image."""
         if not is_image(space):
-            raise ValueError(
+            raise UsageError(
                 f"observation {space} is not an image, which is uint8 of rank 3: take --encoder mlp or auto"
             )
         first, middle, last = space.shape

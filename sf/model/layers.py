@@ -8,6 +8,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from sf.envs.errors import UsageError
+
 HIDDEN_GAIN = math.sqrt(2.0)  # keeps the variance of a layer's input through a rectifier (He et al. 2015)
 
 Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
@@ -32,7 +34,7 @@ def activation(nonlinearity: str, *, inplace: bool = True) -> nn.Module:
         return nn.ReLU(inplace=inplace)
     if nonlinearity == "tanh":
         return nn.Tanh()
-    raise ValueError(f"nonlinearity is {nonlinearity}: elu, relu or tanh")
+    raise UsageError(f"nonlinearity is {nonlinearity}: elu, relu or tanh")
 
 
 def mlp(in_size: int, widths: tuple[int, ...], nonlinearity: str) -> tuple[nn.Sequential, int]:

@@ -31,6 +31,7 @@ from torch import nn
 
 from sf.config import ModelConfig
 from sf.envs.actions import ActionSpec
+from sf.envs.errors import UsageError
 from sf.envs.named_objects import attribute, import_module
 
 Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
@@ -54,7 +55,7 @@ def build_encoder(name: str, space: gym.spaces.Box, config: ModelConfig) -> Any:
     does not suit it."""
     encoder = _built("encoder", name, _look_up(_encoders, "encoder", name), space=space, config=config)
     if not isinstance(getattr(encoder, "out_size", None), Integral):
-        raise ValueError(f"encoder is {name}, which has no out_size: set it to the number of features that it gives")
+        raise UsageError(f"encoder is {name}, which has no out_size: set it to the number of features that it gives")
     return encoder
 
 
@@ -71,16 +72,16 @@ def _built(kind: str, name: str, factory: Callable[..., Any], **arguments: Any) 
     """What the factory makes of the arguments, which it takes by position."""
     called = f"{kind} is {name}: it must be a torch.nn.Module, or a function that makes one, of {', '.join(arguments)}"
     if isinstance(factory, type) and not issubclass(factory, nn.Module):
-        raise ValueError(f"{called}, and is a class of another kind")
+        raise UsageError(f"{called}, and is a class of another kind")
     if inspect.isbuiltin(factory):
-        raise ValueError(f"{called}, and is a function of another kind")
+        raise UsageError(f"{called}, and is a function of another kind")
     try:
         inspect.signature(factory).bind(*arguments.values())
     except TypeError as error:
-        raise ValueError(f"{called}, and cannot be called so ({error})") from None
+        raise UsageError(f"{called}, and cannot be called so ({error})") from None
     module = factory(*arguments.values())
     if not isinstance(module, nn.Module):
-        raise ValueError(f"{called}, and makes a {type(module).__name__}")
+        raise UsageError(f"{called}, and makes a {type(module).__name__}")
     return module
 
 
@@ -88,7 +89,7 @@ def _register(table: dict[str, Any], kind: str, name: str) -> Callable[[Factory]
     def decorate(factory: Factory) -> Factory:
         # The same one may come again: from the cell of a notebook, or from a script that is imported as a module, too.
         if name == "auto" or (name in table and table[name].__qualname__ != factory.__qualname__):
-            raise ValueError(f"{kind} {name} is registered already: choose another name")
+            raise UsageError(f"{kind} {name} is registered already: choose another name")
         table[name] = factory
         return factory
 
@@ -106,7 +107,7 @@ def _look_up(table: dict[str, Any], kind: str, name: str) -> Any:
     if name not in table:
         nearest = difflib.get_close_matches(name, table, n=1)
         hint = f"did you mean {nearest[0]}?" if nearest else f"registered are {', '.join(sorted(table))}"
-        raise ValueError(
+        raise UsageError(
             f"{kind} is {name}, which is not registered: {hint} (one of your own must be in a file that other "
             "processes can import, which a notebook is not: name it as module:Name)"
         )
@@ -119,7 +120,7 @@ def _find_in_module(table: dict[str, Any], kind: str, name: str) -> Any:
     module = import_module(module_name, f"{kind} {name!r}")
     found = table.get(own_name) or attribute(module, own_name)
     if found is None:
-        raise ValueError(
+        raise UsageError(
             f"{kind} {name!r}: importing {module_name} did not register {own_name!r}, and it has no class or function "
             "of that name"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import os
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_PANELS = 9  # at once: of as many environments as they allow for
 _HOLD_S = 2.0  # the results stay on the screen
+_MOST_EPISODES = 1_000_000
+_RANGES = {"fps": (0.1, 240.0), "speed": (0.01, 10_000.0), "max_seconds": (0.1, 86_400.0)}
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class EnjoyFlags:
     """Write to this file, .mp4 or .gif, instead of showing a window."""
 
     fps: float | None = None
-    """Pictures a second. Default: as many as the environment has, at most 60, in a gif 12.5."""
+    """Pictures a second, from 0.1 to 240. Default: as many as the environment has, at most 60, in a gif 12.5."""
 
     speed: float = 1.0
     """1: real time, as fast as the environment says it runs; 2: twice as fast."""
@@ -66,14 +68,14 @@ class EnjoyFlags:
     """Seeds environments and actions."""
 
     def __post_init__(self) -> None:
-        if self.episodes < 1:
-            raise ValueError(f"episodes is {self.episodes}: at least 1")
+        if not 1 <= self.episodes <= _MOST_EPISODES:
+            raise ValueError(f"episodes is {self.episodes}: from 1 to {_MOST_EPISODES}")
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}: it must be 0 or greater")
-        for name in ("fps", "speed", "max_seconds"):
+        for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise ValueError(f"{name} is {value}: it must be above 0 and finite")
+            if value is not None and not least <= value <= most:
+                raise ValueError(f"{name} is {value}: from {least:g} to {most:g}")
 
 
 class Screen(Protocol):
@@ -103,14 +105,16 @@ def main() -> None:
         "sf-enjoy",
         "Watch a trained policy play. Example: sf-enjoy train_dir/doom_basic --video basic.mp4",
     )
-    with cli.exit_status(), _Interrupt() as interrupt:
+    with cli.exit_status():
+        interrupt = _Interrupt()
         _run(flags, interrupt)
-    if interrupt.number:
-        raise SystemExit(128 + interrupt.number)
+        if interrupt.number:
+            raise SystemExit(128 + interrupt.number)
 
 
 class _Interrupt:
-    """Ctrl-C ends the play after the step that is under way, so that a video is finished; a second one ends at once.
+    """Within it, Ctrl-C ends the play after the step and the picture that are under way, so that a video is finished;
+    a second one ends at once. Before it, while nothing is played yet, the first one does.
 
     SIGTERM does the same. number: of the signal that came, or 0.
     """
@@ -133,6 +137,7 @@ class _Interrupt:
 
 
 def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
+    os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # it would swallow SIGTERM
     with closing(_screen(flags, interrupt)) as screen:  # what is wrong with it is said before torch is imported
         from sf import envs  # noqa: PLC0415
         from sf.config import Config  # noqa: PLC0415
@@ -147,9 +152,10 @@ def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
         env, options = config.run.env, overridden(config.environment, flags.override)
         num_agents = envs.describe(env, options).num_agents
         num_envs = min(flags.episodes, max(1, MAX_PANELS // num_agents))
-        with closing(envs.make_rendered_group(env, num_envs, options, seed=flags.seed, first_env_idx=0)) as group:
+        made = envs.make_rendered_group(env, num_envs, options, seed=flags.seed, first_env_idx=0)
+        with closing(made) as group, interrupt:
             played = _play(flags, env, policies, group, num_envs, screen, interrupt)
-        has_file = screen.finish()
+            has_file = screen.finish()
     _say_summary(played, list(policies))
     if has_file:
         is_cut = screen.is_full and len(played) < flags.episodes * num_agents
@@ -180,7 +186,7 @@ def _play(
     lineups = (np.arange(flags.episodes)[:, None] + np.arange(group.spec.num_agents)) % len(policies)  # [M, A]
     play = Play(group, list(policies.values()), lineups, range(num_envs), num_envs, flags.seed, flags.deterministic)
     stage = Stage(env, _short(list(policies)), lineups, num_envs, group.num_views)
-    projector = _Projector(screen, group, flags, f"sf-enjoy {', '.join(_short(list(policies)))}")
+    projector = _Projector(screen, interrupt, group, flags, f"sf-enjoy {', '.join(_short(list(policies)))}")
     all_played = []
     goes_on = True
     while goes_on and not play.is_done and not interrupt.number:
@@ -198,8 +204,11 @@ def _play(
 class _Projector:
     """Shows moments on a screen, as many a second as there are in real time."""
 
-    def __init__(self, screen: Screen, group: RenderedGroup, flags: EnjoyFlags, title: str) -> None:
+    def __init__(
+        self, screen: Screen, interrupt: _Interrupt, group: RenderedGroup, flags: EnjoyFlags, title: str
+    ) -> None:
         self._screen = screen
+        self._interrupt = interrupt
         self._num_views = group.num_views
         rate = group.pictures_per_s * flags.speed
         self._fps = min(rate, screen.max_fps) if flags.fps is None else flags.fps
@@ -227,7 +236,7 @@ class _Projector:
             self._grid = Grid(len(panels), self._num_views, (height, width), self._screen.limit)
             self._screen.open(self._grid.size, self._fps, self._title)
         picture = self._grid.draw(panels)
-        return all(self._screen.show(picture) for _ in range(num_pictures))
+        return all(not self._interrupt.number and self._screen.show(picture) for _ in range(num_pictures))
 
 
 def _short(names: Sequence[str]) -> list[str]:

@@ -146,6 +146,8 @@ def _print(evaluation: Evaluation, names: list[str]) -> None:
             table.add_row(key, mean, interval_text(s), *rest)
         console.print(table)
     _print_scores(evaluation, len(names), console, Table(box=SIMPLE))
+    for sentence in evaluation.remarks.values():
+        console.print(sentence, highlight=False, markup=False, emoji=False)
     if evaluation.num_env_faults:
         console.print(
             f"{evaluation.num_env_faults} environments failed and were made anew; their episodes do not count"

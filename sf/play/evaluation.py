@@ -16,7 +16,7 @@ import numpy as np
 from sf import checkpoint, envs, processes
 from sf.checkpoint import Checkpoint
 from sf.cores import num_usable_cores, usable_cores
-from sf.envs import EnvOptions
+from sf.envs import EnvOptions, UsageError
 from sf.fork_servers import PLAYERS
 from sf.memory import Field, SharedArrays
 from sf.play.play import Played, make_lineups
@@ -51,6 +51,7 @@ class Evaluation:
     objective: str
     episodes: list[Played] = field(default_factory=list)
     num_env_faults: int = 0
+    remarks: dict[str, str] = field(default_factory=dict)  # of environments, by what they are about
 
     def names(self, policy_idx: int) -> list[str]:
         """Of what is known of each episode: return, num_steps, num_frames, and the environment's own statistics."""
@@ -166,7 +167,9 @@ def _take(child: Child, report: dict[str, Any], evaluation: Evaluation) -> None:
         evaluation.episodes += [Played(**episode) for episode in report["episodes"]]
     elif report["kind"] == "fault":
         evaluation.num_env_faults += report["count"]
+    elif report["kind"] == "remark":
+        evaluation.remarks.setdefault(report["about"], report["text"])
     elif report["kind"] == "error":
         child.error = report
-        if report["is_value_error"]:
-            raise ValueError(report["message"])
+        if report["is_usage_error"]:
+            raise UsageError(report["message"])

@@ -21,6 +21,7 @@ from sf import checkpoint
 from sf.checkpoint import Checkpoint
 from sf.config import Config
 from sf.counters import CounterRow
+from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
 from sf.play.evaluation import Evaluation
 from sf.play.play import Play, make_lineups
@@ -58,7 +59,8 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
         args.orders.get_many()
         args.counters.working()
         policies = [_remembered(recovery) for recovery in args.recoveries]
-        evaluation = _play(args, policies)
+        with handed_to(lambda about, sentence: None):  # rollout workers have said it
+            evaluation = _play(args, policies)
         for policy_id, (saved, directory) in enumerate(zip(policies, args.checkpoints, strict=True)):
             score = evaluation.score_of(policy_id)
             if score is not None and score > best[policy_id]:

@@ -13,6 +13,7 @@ from sf import checkpoint
 from sf.checkpoint import MODEL, Checkpoint
 from sf.config import Config
 from sf.envs import space_json
+from sf.envs.errors import UsageError
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.play.loaded import LoadedPolicy
@@ -36,7 +37,7 @@ class Policy(LoadedPolicy):
     def __init__(self, saved: Checkpoint, name: str, device: str = "cpu", seed: int = 0) -> None:
         """name: for messages. Raises ValueError where the checkpoint is of another version, or its model unknown."""
         if "action_space" not in saved.state:
-            raise ValueError(f"{name} is older than this version, which keeps the spaces: resume its run once")
+            raise UsageError(f"{name} is older than this version, which keeps the spaces: resume its run once")
         self.config = Config().replace(**saved.state["config"])
         super().__init__(
             name,
@@ -102,13 +103,13 @@ def find_checkpoint(
         return path, checkpoint.load(path)
     flags = RunDir(path).saved_flags()
     if flags is None:
-        raise ValueError(f"{path} is neither a checkpoint nor the directory of a run, such as train_dir/doom_basic")
+        raise UsageError(f"{path} is neither a checkpoint nor the directory of a run, such as train_dir/doom_basic")
     num_policies = flags.get("num_policies", 1)
     if not 0 <= policy_id < num_policies:
-        raise ValueError(f"policy is {policy_id}, but {path} has {num_policies}: from 0 to {num_policies - 1}")
+        raise UsageError(f"policy is {policy_id}, but {path} has {num_policies}: from 0 to {num_policies - 1}")
     directory = RunDir(path).checkpoints_of(policy_id, num_policies)
     if which == "latest":
         return checkpoint.load_latest(directory, say)
     if which == "best":
         return checkpoint.load_best(directory)
-    raise ValueError(f"checkpoint is {which!r}: latest, best, or the path of a file in place of the run")
+    raise UsageError(f"checkpoint is {which!r}: latest, best, or the path of a file in place of the run")

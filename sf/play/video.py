@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import re
 import subprocess
 from pathlib import Path
 
 import numpy as np
 
+from sf import output_file
 from sf.extras import how_to_install
+from sf.run_dir import temporary_beside
 
 # Browsers play H.264 with half the colour resolution, and begin before they have all of it where the index comes first.
 _MP4 = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "veryfast", "-crf", "24", "-movflags", "+faststart"]
@@ -17,6 +19,8 @@ _MP4 += ["-f", "mp4"]
 _PALETTE = "split[a][b];[a]palettegen=max_colors=64:stats_mode=single[p];[b][p]paletteuse=new=1:dither=none"
 _GIF = ["-filter_complex", _PALETTE, "-loop", "0", "-f", "gif"]
 
+_WHO = re.compile(r"^\[[^]]*] ")  # the part of ffmpeg that speaks, with an address
+
 
 class Video:
     """Takes pictures until `finish`, which gives the file its name, or `close`, which leaves what was there before."""
@@ -24,7 +28,7 @@ class Video:
     def __init__(self, path: Path, max_s: float) -> None:
         """max_s: seconds of video after which `show` takes no more.
 
-        Raises ValueError for another kind of file, and where ffmpeg is missing.
+        Raises ValueError for another kind of file, where it cannot be written, and where ffmpeg is missing.
         """
         if path.suffix not in (".mp4", ".gif"):
             raise ValueError(f"video is {str(path)!r}: name a file that ends with .mp4 or .gif")
@@ -33,8 +37,9 @@ class Video:
         except ImportError:
             raise ValueError(f"video needs ffmpeg: {how_to_install('video')}") from None
         self._ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
-        self._path = path
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        output_file.require_writable("video", path)
+        self._path = path.resolve() if path.is_symlink() else path  # what a link points to is written, as elsewhere
+        self._temporary = temporary_beside(self._path)
         self._max_s = max_s
         self._process: subprocess.Popen[bytes] | None = None
         self._num_left = 0
@@ -47,20 +52,20 @@ class Video:
         width, height = size
         self._num_left = round(self._max_s * fps)
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             self._temporary.touch()
         except OSError as error:
-            raise ValueError(f"video is {str(self._path)!r}: it cannot be written there ({error})") from None
+            raise ValueError(f"{self._path} cannot be written ({error.strerror}): name another --video") from None
         self._process = subprocess.Popen(
             [
                 *(self._ffmpeg, "-y", "-v", "error", "-nostdin", "-f", "rawvideo", "-pix_fmt", "rgb24"),
                 *("-s", f"{width}x{height}", "-r", f"{fps:.6f}", "-i", "-", "-metadata", f"title={title}"),
                 *(_GIF if self._path.suffix == ".gif" else _MP4),
-                str(self._temporary),
+                f"file:{self._temporary}",  # a name with a colon is none of ffmpeg's protocols
             ],
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for us: the file is to be finished
+            restore_signals=False,  # a limit on the size of files is an error, as here, that ffmpeg can say
         )
 
     def show(self, picture: np.ndarray) -> bool:
@@ -70,7 +75,8 @@ class Video:
         try:
             self._process.stdin.write(picture.data)
         except OSError:
-            self.finish()  # which knows why
+            _, errors = self._process.communicate()
+            raise self._failure(errors) from None
         self._num_left -= 1
         self.is_full = self._num_left <= 0
         return not self.is_full
@@ -81,8 +87,7 @@ class Video:
             return False
         _, errors = self._process.communicate()
         if self._process.returncode != 0:
-            self.close()
-            raise ValueError(f"{self._path} cannot be written: {_last_line(errors)}")
+            raise self._failure(errors)
         self._process = None
         try:
             self._temporary.replace(self._path)
@@ -91,6 +96,15 @@ class Video:
             raise ValueError(f"{self._path} cannot be written: {error}") from None
         return True
 
+    def _failure(self, errors: bytes) -> ValueError:
+        """Of ffmpeg, which has ended. errors: what it had to say."""
+        assert self._process is not None
+        status = self._process.returncode
+        self.close()
+        said = errors.decode(errors="replace").strip().splitlines()
+        why = _WHO.sub("", said[-1]) if said else f"ffmpeg ended with status {status}"
+        return ValueError(f"{self._path} cannot be written: {why}; make room, or name another --video")
+
     def close(self) -> None:
         """Leave nothing of a video that is not finished."""
         if self._process is not None:
@@ -98,8 +112,3 @@ class Video:
             self._process.communicate()
             self._process = None
         self._temporary.unlink(missing_ok=True)
-
-
-def _last_line(errors: bytes) -> str:
-    lines = errors.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "ffmpeg has failed"

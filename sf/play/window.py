@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -42,7 +44,7 @@ class Window:
             raise ValueError(f"no window can be opened ({error}): give --video FILE.mp4") from None
         width, height = pygame.display.get_desktop_sizes()[0]
         self.limit = (int(width * _SHARE_OF_DESKTOP), int(height * _SHARE_OF_DESKTOP))
-        self._clock = pygame.time.Clock()
+        self._due = 0.0  # when the next picture is to be shown, by time.monotonic()
         self._fps = 0.0
 
     def open(self, size: tuple[int, int], fps: float, title: str) -> None:
@@ -56,16 +58,18 @@ class Window:
         height, width, _ = picture.shape
         self._surface.blit(pygame.image.frombuffer(picture.tobytes(), (width, height), "RGB"), (0, 0))
         pygame.display.flip()
-        self._clock.tick(self._fps)
+        self._due = max(time.monotonic(), self._due + 1.0 / self._fps)
         paused = False
         while not self._interrupted():
-            for event in [pygame.event.wait(_PATIENCE_MS)] if paused else pygame.event.get():
+            left_ms = _PATIENCE_MS if paused else min(_PATIENCE_MS, math.ceil(1000.0 * (self._due - time.monotonic())))
+            first = [pygame.event.wait(left_ms)] if left_ms > 0 else []
+            for event in (*first, *pygame.event.get()):
                 key = event.key if event.type == pygame.KEYDOWN else None
                 if event.type == pygame.QUIT or key in (pygame.K_ESCAPE, pygame.K_q):
                     return False
                 if key == pygame.K_SPACE:
                     paused = not paused
-            if not paused:
+            if not paused and time.monotonic() >= self._due:
                 return True
         return False
 

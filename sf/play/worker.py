@@ -1,19 +1,20 @@
 """The evaluation worker: plays its share of the matches, with a copy of every policy of its own.
 
 Consumes   nothing: all it needs is in its arguments.
-Produces   reports: ready, played, fault, finished.
+Produces   reports: ready, played, fault, remark, finished.
 Waits for  nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from sf import checkpoint, envs
 from sf.envs import EnvGroup, EnvOptions
+from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
 from sf.memory import SharedArrays
 from sf.play.play import Play
@@ -46,6 +47,12 @@ def player(reports: Reports, args: PlayerArgs) -> None:
         Policy(checkpoint.decode(memory["data"].tobytes()), name, args.device) for name, memory in args.policies.items()
     ]
     seed_process(args.seed, args.env_idxs.start)
+    with handed_to(lambda about, sentence: reports.send("remark", about=about, text=sentence)):
+        _play(reports, args, policies)
+    reports.send("finished")
+
+
+def _play(reports: Reports, args: PlayerArgs, policies: Sequence[Policy]) -> None:
     group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
     try:
         play = Play(group, policies, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
@@ -55,10 +62,9 @@ def player(reports: Reports, args: PlayerArgs) -> None:
             if played:
                 reports.send("played", episodes=[asdict(episode) for episode in played])
             for fault in group.pop_faults():
-                reports.send("fault", message=fault.message, count=fault.count, traceback=fault.traceback)
+                reports.send("fault", **asdict(fault))
     finally:
         group.close()
-    reports.send("finished")
 
 
 def guarded_group(env: str, options: EnvOptions, seed: int, env_idxs: range, core: int | None) -> GuardedGroup:
@@ -68,4 +74,4 @@ def guarded_group(env: str, options: EnvOptions, seed: int, env_idxs: range, cor
         own_seed = env_seed(seed, attempt) if attempt else seed
         return envs.make_group(env, len(env_idxs), options, seed=own_seed, first_env_idx=env_idxs.start, core=core)
 
-    return GuardedGroup(make)
+    return GuardedGroup(make, env_id=env)

@@ -102,6 +102,7 @@ class _Policy:
         self._generator = torch.Generator(self._device)
         self._seed = (args.seed, args.idx)
         self._rows = args.rows
+        self._channel = args.channel
         self._rows_per_slot = args.rollout + 1
         max_actors = args.channel.num_groups * args.channel.actors_per_group
         self._obs = _ObsGather(args.rows, max_actors, args.memory.device)
@@ -124,8 +125,10 @@ class _Policy:
             self._states.send(out.state)
             answers = self._answers.receive(discrete, continuous, log_prob, out.value)
         self._states.write(actors, numbers)
+        asked = self._channel.still_asked(actors, numbers)
+        slots, rows = slots[asked], rows[asked]
         for name, answer in zip(("discrete", "continuous", "log_prob", "value"), answers, strict=True):
-            self._rows[name][slots, rows] = answer
+            self._rows[name][slots, rows] = answer[asked]
         self._rows["policy_version"][slots, rows] = self._version
 
     def _refresh_weights(self) -> None:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from sf.no_links import open_to_append
 from sf.population.evolution import Decision, Member
 from sf.population.lineage import Event, PolicyHistory, histories, sentences
 from sf.run_dir import write_atomically
@@ -144,7 +145,7 @@ def _append(path: Path, lines: Sequence[str], num_old: int) -> None:
     if (path.stat().st_size if path.exists() else 0) != old_size:
         write_atomically(path, b"".join(texts))
         return
-    with path.open("ab", buffering=0) as file:
+    with open_to_append(path) as file:
         try:
             rest = b"".join(texts[num_old:])
             while rest:

@@ -5,7 +5,8 @@ an observation is NaN or infinite, it closes the group, makes a new one, and cut
 are truncated at the observation before. In terms of `sf.envs.group`, with the fault in the step of row t: the action of
 row t counts as ignored (not valid, reward 0), and row t+1 has the first observations of new episodes. So the value of
 the observation of row t is the bootstrap of row t-1, as after any truncation, and nothing half-written is trained on.
-Episodes that ended in that very step are dropped.
+Episodes that ended in that very step are dropped. A statistic of an episode that is not finite is left out, and the
+episode counts.
 
 All environments of the group share that fate, the unit of the interface being the group. What cannot be caught here,
 a hang or the death of the process, is up to the parent.
@@ -16,61 +17,79 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
-from sf.envs import EnvGroup, Episode, ObsRows, ShapedGroup, StepResult
+from sf.envs import EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError, calls
+from sf.envs.errors import summary, traceback_of
+from sf.envs.remarks import remark
 
 MAX_FAULTS_IN_A_ROW = 5
 CLEAN_STEPS = 200
 
-_Kind = tuple[type[Exception], str, int]  # of what was raised, with the file and line that raised it
+_Place = tuple[str, str, int]  # the class of what was raised, with the file and line that raised it
 
 
 @dataclass(frozen=True)
 class Fault:
     """What has gone wrong at one place, so often since it was last reported."""
 
-    message: str  # the first of them: "ZeroDivisionError: division by zero"
+    place: str  # the same for all faults of this place, in whichever process
+    message: str  # the first of them: "walk failed in step(): ZeroDivisionError: division by zero"
     count: int
-    traceback: str | None  # in the first report of this place only
+    traceback: str | None  # in the first report of this place only, where the message does not say it all
 
 
 class EnvFaultError(RuntimeError):
-    """The environments fail again and again; the latest exception is its cause."""
+    """The environments fail again and again; the latest exception is its cause.
+
+    has_worked: whether they ever finished an episode, or made `CLEAN_STEPS` clean steps.
+    """
+
+    def __init__(self, message: str, has_worked: bool) -> None:
+        super().__init__(message)
+        self.has_worked = has_worked
 
 
 class GuardedGroup:
     """An EnvGroup that outlives the faults of its environments."""
 
-    def __init__(self, make: Callable[[int], EnvGroup], max_faults_in_a_row: int = MAX_FAULTS_IN_A_ROW) -> None:
+    def __init__(
+        self,
+        make: Callable[[int], EnvGroup],
+        max_faults_in_a_row: int = MAX_FAULTS_IN_A_ROW,
+        env_id: str = "the environment",
+    ) -> None:
         """make: called with 0, and after each fault with 1, 2, 3, ... for another group, which is best seeded with
             that number: a fault that follows from a seed must not come back for ever.
         max_faults_in_a_row: how many faults may follow each other before `step` gives up. The count starts again
             with an episode that has ended cleanly, or with `CLEAN_STEPS` clean steps of the group: what never gets
             that far is broken, and would rebuild its environments for ever.
+        env_id: what sentences call the environment.
 
         Whatever the first group raises while it is made is the user's to mend, and is not caught.
         """
         self._make = make
+        self._env_id = env_id
         self._max_faults_in_a_row = max_faults_in_a_row
         self._group = make(0)
         self._is_open = True
         self._attempt = 0
         self._faults_in_a_row = 0
+        self.num_cut = 0  # episodes that faults have ended, one of each actor; for the caller to set back
         self._clean_steps = 0  # since the last fault
-        self._unreported: dict[_Kind, Fault] = {}
-        self._reported: set[_Kind] = set()
+        self._has_worked = False
+        self._unreported: dict[_Place, Fault] = {}
+        self._reported: set[_Place] = set()
         self.spec = self._group.spec
         self.num_actors = self._group.num_actors
         spaces = self.spec.obs_space.items()
         self._float_keys = [key for key, space in spaces if np.issubdtype(space.dtype, np.floating)]
 
     def reset(self, obs: ObsRows) -> None:
-        """Whatever the group raises here is not caught either. Raises ValueError for NaN and infinity."""
+        """Whatever the group raises here is not caught either. Raises UsageError for NaN and infinity."""
         self._group.reset(obs)
         self._require_finite_obs(obs)
 
@@ -78,16 +97,19 @@ class GuardedGroup:
         """Raises EnvFaultError where the environments have failed too often in a row."""
         try:
             episodes = self._group.step(discrete, continuous, obs, result)
-            _require_finite_rewards(result.reward, episodes)
+            self._require_finite_rewards(result.reward, episodes)
             self._require_finite_obs(obs)
+            episodes = [self._with_finite_stats(episode) for episode in episodes]
         except Exception as error:
             self._count(error)
         else:
             self._clean_steps += 1
             if episodes or self._clean_steps == CLEAN_STEPS:
                 self._faults_in_a_row = 0
+                self._has_worked = True
             return episodes
         self._rebuild(obs)
+        self.num_cut += self.num_actors
         result.reward[:] = 0.0
         result.terminated[:] = False
         result.truncated[:] = False
@@ -102,7 +124,7 @@ class GuardedGroup:
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
-            self._group.close()
+            calls.close(self._env_id, self._group)
 
     def pop_faults(self) -> list[Fault]:
         """The faults since the last call, those of one place in one."""
@@ -118,6 +140,7 @@ class GuardedGroup:
             try:
                 self._group = self._make(self._attempt)
                 self._is_open = True
+                self._require_same_spaces()
                 self._group.reset(obs)
                 self._require_finite_obs(obs)
             except Exception as error:
@@ -125,27 +148,39 @@ class GuardedGroup:
 
     def _count(self, error: Exception) -> None:
         """Note a fault and close the group. Raises EnvFaultError where it was one too many."""
-        with suppress(Exception):  # it is broken already, and `error` says why
-            self.close()
-        self._note(error)
+        self.close()
+        place = self._note(error)
         self._clean_steps = 0
         self._faults_in_a_row += 1
         if self._faults_in_a_row > self._max_faults_in_a_row:
+            _, file, line = place
+            where = "" if isinstance(error, UsageError) else f" ({file}, line {line}); mend the environment there"
             raise EnvFaultError(
                 f"the environments of a group have failed {self._faults_in_a_row} times, without an episode finished "
-                f"or {CLEAN_STEPS} clean steps in between, at last with {_summary(error)}: mend the environment where "
-                "its traceback points"
+                f"or {CLEAN_STEPS} clean steps in between, at last: {summary(error)}{where}",
+                self._has_worked,
             ) from error
 
-    def _note(self, error: Exception) -> None:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        kind = (type(error), place.filename, place.lineno or 0)
-        if kind in self._unreported:
-            fault = self._unreported[kind]
-            self._unreported[kind] = replace(fault, count=fault.count + 1)
+    def _note(self, error: Exception) -> _Place:
+        cause = _cause(error)
+        last = traceback.extract_tb(cause.__traceback__)[-1]
+        place = (type(cause).__name__, last.filename, last.lineno or 0)
+        if place in self._unreported:
+            fault = self._unreported[place]
+            self._unreported[place] = replace(fault, count=fault.count + 1)
         else:
-            text = None if kind in self._reported else "".join(traceback.format_exception(error))
-            self._unreported[kind] = Fault(_summary(error), 1, text)
+            is_said = place in self._reported or isinstance(cause, UsageError)
+            text = None if is_said else traceback_of(cause)
+            self._unreported[place] = Fault(_text(place), summary(error), 1, text)
+        return place
+
+    def _require_same_spaces(self) -> None:
+        if self._group.spec.obs_space != self.spec.obs_space or self._group.spec.action_space != self.spec.action_space:
+            raise UsageError(
+                f"{self._env_id}: its spaces are {self._group.spec.obs_space} and {self._group.spec.action_space} now, "
+                f"and were {self.spec.obs_space} and {self.spec.action_space} before: give it the same ones each time "
+                "that it is made"
+            )
 
     def _require_finite_obs(self, obs: ObsRows) -> None:
         for key in self._float_keys:
@@ -153,25 +188,42 @@ class GuardedGroup:
             # One copy of all rows: a call for each of them takes four times as long where they are short.
             if not np.isfinite(np.concatenate(rows, axis=None)).all():
                 actors = [n for n, row in enumerate(rows) if not np.isfinite(row).all()]
-                raise ValueError(
-                    f"observation {key!r} of actors {actors} of a group has NaN or infinite numbers: the environment "
-                    "must return finite ones"
+                raise UsageError(
+                    f"{self._env_id}: observation {key!r} of actors {actors} of a group has NaN or infinite numbers: "
+                    "the environment must return finite ones"
                 )
 
-
-def _require_finite_rewards(reward: np.ndarray, episodes: list[Episode]) -> None:
-    if not np.isfinite(reward).all():
-        actors = np.flatnonzero(~np.isfinite(reward)).tolist()
-        raise ValueError(
-            f"the reward of actors {actors} of a group is {reward[actors[0]]}: the environment must return finite ones"
-        )
-    for episode in episodes:  # whose rewards need not all have been for the learner
-        if not math.isfinite(episode.episode_return):
-            raise ValueError(
-                f"an episode of actor {episode.actor_idx} of a group has the return {episode.episode_return}: the "
-                "environment must return finite rewards"
+    def _require_finite_rewards(self, reward: np.ndarray, episodes: list[Episode]) -> None:
+        if not np.isfinite(reward).all():
+            actors = np.flatnonzero(~np.isfinite(reward)).tolist()
+            raise UsageError(
+                f"{self._env_id}: the reward of actors {actors} of a group is {reward[actors[0]]}: the environment "
+                "must return finite ones"
             )
+        for episode in episodes:  # whose rewards need not all have been for the learner
+            if not math.isfinite(episode.episode_return):
+                raise UsageError(
+                    f"{self._env_id}: an episode of actor {episode.actor_idx} of a group has the return "
+                    f"{episode.episode_return}: the environment must return finite rewards"
+                )
+
+    def _with_finite_stats(self, episode: Episode) -> Episode:
+        left_out = [name for name, value in episode.stats.items() if not math.isfinite(value)]
+        for name in left_out:
+            remark(
+                f"{self._env_id} statistic {name}",
+                f"{self._env_id}: the statistic {name!r} of an episode is {episode.stats[name]}: it is left out there; "
+                "give finite numbers, or no such entry",
+            )
+        kept = {name: value for name, value in episode.stats.items() if name not in left_out}
+        return replace(episode, stats=kept) if left_out else episode
 
 
-def _summary(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def _cause(error: Exception) -> BaseException:
+    """What the environment itself has raised."""
+    return error.__cause__ or error if isinstance(error, EnvError) else error
+
+
+def _text(place: _Place) -> str:
+    kind, file, line = place
+    return f"{kind} in {file}, line {line}"

@@ -13,20 +13,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from sf import envs
 from sf.channels import WorkerChannel
 from sf.counters import CounterRow
-from sf.envs import EnvGroup, EnvOptions, Episode, StepResult
+from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, UsageError
+from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
 from sf.memory import SharedArrays
-from sf.processes import Reports
+from sf.processes import FinalError, Reports, SaidError
 from sf.queues import StopRequested, wait
 from sf.rollout.casting import Cast, CastRules
-from sf.rollout.guard import Fault, GuardedGroup
+from sf.rollout.guard import EnvFaultError, Fault, GuardedGroup
 from sf.slots import OBS, WorkerSlots
 
 _REPORT_EPISODES_EVERY_S = 0.5
@@ -42,6 +43,7 @@ class RolloutWorkerArgs:
     rollout: int
     seed: int
     seed_key: tuple[int, ...]  # differs from one start of this worker to the next
+    is_first_start: bool  # of this worker in the run: no other one has died before it
     core: int | None  # pin this process, and the simulators it starts, to that core
     cast: CastRules
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
@@ -55,6 +57,11 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
     if args.core is not None:
         os.sched_setaffinity(0, {args.core})
     seed_process(args.seed, *args.seed_key, *args.channel.groups)
+    with handed_to(lambda about, sentence: reports.send("remark", about=about, text=sentence)):
+        _collect(reports, args)
+
+
+def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
     episodes = _EpisodeReports(reports)
     slots, channel, counters = args.slots, args.channel, args.counters
     counters.working()
@@ -73,7 +80,9 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
             answered = channel.take()
             for group_idx in answered:
                 group = groups[group_idx]
-                episodes.add(group.advance(), group.ended_with)
+                finished, num_cut = group.advance(), group.pop_num_cut()
+                counters.add(episodes=len(finished) + num_cut)  # what is not reported before this process dies is lost
+                episodes.add(finished, group.ended_with, num_cut)
             for group in groups.values():
                 group.begin_if_it_can()
             now = time.perf_counter()
@@ -87,6 +96,9 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
             _report_faults(reports, groups.values())
     except StopRequested:
         return
+    except EnvFaultError as error:  # whose traceback is that of a fault
+        is_hopeless = args.is_first_start and not error.has_worked
+        raise (FinalError if is_hopeless else SaidError)(str(error)) from None
     finally:
         episodes.send()
         _report_faults(reports, groups.values())
@@ -97,7 +109,7 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
 def _report_faults(reports: Reports, groups: Iterable[_Group]) -> None:
     for group in groups:
         for fault in group.pop_faults():
-            reports.send("fault", message=fault.message, count=fault.count, traceback=fault.traceback)
+            reports.send("fault", **asdict(fault))
 
 
 class _Group:
@@ -110,8 +122,9 @@ class _Group:
         self._channel = args.channel
         self._rows = args.slots.arrays
         self._obs = args.slots.arrays.named(OBS)  # [num_slots, T+1, ...]
-        self._envs = GuardedGroup(lambda attempt: _make_envs(args, group_idx, attempt))
+        self._envs = GuardedGroup(lambda attempt: _make_envs(args, group_idx, attempt), env_id=args.env)
         num_actors = args.channel.actors_per_group
+        _require_planned_spaces(args, self._envs)
         rng = np.random.default_rng((args.seed, *args.seed_key, group_idx))
         self._cast = Cast(args.cast, num_actors, args.rollout, rng)
         self._shaping = args.shaping
@@ -164,6 +177,11 @@ class _Group:
 
     def pop_faults(self) -> list[Fault]:
         return self._envs.pop_faults()
+
+    def pop_num_cut(self) -> int:
+        """How many episodes faults have ended since the last call."""
+        num_cut, self._envs.num_cut = self._envs.num_cut, 0
+        return num_cut
 
     def close(self) -> None:
         self._envs.close()
@@ -221,16 +239,32 @@ def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGrou
     )
 
 
+def _require_planned_spaces(args: RolloutWorkerArgs, group: EnvGroup) -> None:
+    """Raises UsageError where an observation or an action has not the layout that memory was allocated for."""
+    arrays = args.slots.arrays
+    planned = {key: (rows.shape[2:], rows.dtype) for key, rows in arrays.named(OBS).items()}
+    found = {key: (box.shape, box.dtype) for key, box in group.spec.obs_space.items()}
+    action = ActionSpec.of(group.spec.action_space)
+    layout = (len(action.discrete_sizes), action.num_continuous)
+    if planned != found or layout != tuple(arrays[name].shape[-1] for name in ("discrete", "continuous")):
+        raise UsageError(
+            f"{args.env}: its spaces are {group.spec.obs_space} and {group.spec.action_space} in a rollout worker, and "
+            "were others when the run was planned: give it the same ones each time that it is made"
+        )
+
+
 class _EpisodeReports:
     """Collects finished episodes and sends them to the parent a few times a second."""
 
     def __init__(self, reports: Reports) -> None:
         self._reports = reports
         self._waiting: list[list] = []
+        self._num_cut = 0
         self._sent_at = 0.0
 
-    def add(self, episodes: list[Episode], policy: np.ndarray) -> None:
-        """policy: [N], who played each actor."""
+    def add(self, episodes: list[Episode], policy: np.ndarray, num_cut: int) -> None:
+        """policy: [N], who played each actor. num_cut: episodes that a fault has ended."""
+        self._num_cut += num_cut
         for episode in episodes:
             stats = {name: float(value) for name, value in episode.stats.items()}
             played_by = int(policy[episode.actor_idx])
@@ -244,6 +278,6 @@ class _EpisodeReports:
             self._sent_at = now
 
     def send(self) -> None:
-        if self._waiting:
-            self._reports.send("episodes", episodes=self._waiting)
-            self._waiting = []
+        if self._waiting or self._num_cut:
+            self._reports.send("episodes", episodes=self._waiting, lost_episodes=self._num_cut)
+            self._waiting, self._num_cut = [], 0

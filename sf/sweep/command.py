@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sf import cli, run_lock
+from sf.cores import num_usable_cores, shares, usable_cores
 from sf.readable import number
 from sf.report.groups import shown
 from sf.run_dir import RunDir
@@ -27,7 +28,6 @@ from sf.sweep.runner import SweepRunner
 
 if TYPE_CHECKING:
     from sf.config import Config
-from sf.cores import num_usable_cores, shares, usable_cores
 
 _COLUMNS = ("env_steps", "mean_return", "eval/mean_return", "env_frames_per_second")
 _WIDTH_OF_FILES = 160  # columns, where the output is no terminal

@@ -105,11 +105,9 @@ def test_frameskip_repeats_the_action_adds_the_rewards_and_stops_at_the_end() ->
         ),
         (np.zeros((), np.float32), r"of shape \(\)"),
         (np.zeros(2, np.complex64), "came as complex64"),
-        (np.full(2, 1.5, np.float32), "has values from 1.5 to 1.5"),
-        (np.full(2, np.nan, np.float32), "has values from nan to nan"),
     ],
 )
-def test_an_observation_outside_of_its_space_is_named(obs: np.ndarray, sentence: str) -> None:
+def test_an_observation_that_does_not_fit_its_space_is_named(obs: np.ndarray, sentence: str) -> None:
     env = Both()
     env.reset = lambda **kwargs: (obs, {})
     group = GymGroup("bad", [env], 0, 0)

@@ -150,8 +150,9 @@ def test_a_type_error_from_within_an_environment_is_not_taken_for_a_wrong_argume
     def broken() -> gym.Env:
         return len(3)
 
-    with pytest.raises(TypeError, match="has no len"):
+    with pytest.raises(envs.EnvError, match=r"broken failed in __init__\(\): TypeError: .* has no len") as failure:
         _make("broken")
+    assert "return len(3)" in failure.value.traceback
 
 
 class Counted(gym.Wrapper):

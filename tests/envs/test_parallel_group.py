@@ -13,6 +13,7 @@ from group_driver import Memory, Step, play
 from sf.envs import EnvOptions, StepResult, make_group
 from sf.envs.match_toys import CountingMatch
 from sf.envs.parallel_group import ParallelGroup
+from sf.envs.remarks import handed_to
 
 AGENTS = "abc"
 
@@ -316,8 +317,12 @@ def test_an_agent_that_vanishes_without_an_end_is_an_error() -> None:
 
 def test_an_observation_outside_of_its_space_is_named() -> None:
     env = _with(observation_space=lambda agent: gym.spaces.Box(0.0, 0.5, (3,), np.float32))
-    with pytest.raises(ValueError, match=r"bad: observation 'obs' has values from 1.0 to 1.0"):
+    remarks = []
+    with handed_to(lambda about, sentence: remarks.append(sentence)):
         _start(env)
+    assert [remark.partition(";")[0] for remark in remarks] == [
+        "bad: observation 'obs'[0] is 1.0, but the high of its space is 0.5, and 2 more are outside"
+    ]
 
 
 def test_agents_of_pettingzoo_that_die_leave_rows_of_zeros_behind() -> None:

@@ -1,17 +1,20 @@
 """What is shown of the episodes that are played: panels, their grid, videos, the window, and what the command says."""
 
 import re
+import signal
 import sys
+from pathlib import Path
 
 import imageio_ffmpeg
 import numpy as np
 import pytest
+from full_disk import full_disk
 from hypothesis import given
 from hypothesis import strategies as st
 from untrained import untrained
 
 from sf import checkpoint
-from sf.play import enjoy
+from sf.play import enjoy, players
 from sf.play.overlay import CAPTION_HEIGHT, Grid, Panel
 from sf.play.play import Played
 from sf.play.stage import Stage
@@ -139,15 +142,51 @@ def test_a_video_that_is_not_finished_leaves_the_earlier_one(tmp_path):
 def test_a_video_that_cannot_be_written_is_said_in_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="cannot be written"):
-        Video(tmp_path / "file" / "v.mp4", 1.0).open((64, 32), 10.0, "title")
-    (tmp_path / "v.gif").mkdir()  # taken, by what no file can replace
+        Video(tmp_path / "file" / "v.mp4", 1.0)
     video = Video(tmp_path / "v.gif", 1.0)
     video.open((64, 32), 10.0, "title")
     video.show(picture(0, (32, 64)))
+    (tmp_path / "v.gif").mkdir()  # taken meanwhile, by what no file can replace
     with pytest.raises(ValueError, match="cannot be written"):
         video.finish()
     video.close()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["file", "v.gif"]
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".gif"])
+def test_a_disk_that_gets_full_leaves_the_earlier_video_and_is_said(tmp_path, suffix):
+    path = tmp_path / f"v{suffix}"
+    path.write_text("earlier")
+    rng = np.random.default_rng(0)
+    video = Video(path, 100.0)
+    with full_disk(20_000):
+        video.open((128, 128), 10.0, "title")
+
+    def write():
+        for _ in range(10):
+            video.show(rng.integers(0, 255, (128, 128, 3), np.uint8))
+        video.finish()
+
+    with pytest.raises(
+        ValueError, match=rf"v{suffix} cannot be written: \w.*File too large; make room, or name another"
+    ):
+        write()
+    video.close()
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert path.read_text() == "earlier"
+
+
+def test_a_video_may_have_any_name_that_a_file_may_have(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a:b.mp4", "-i.mp4", f"{251 * 'x'}.mp4", "%d.mp4", "\udcff.mp4", "link.mp4"):
+        if name == "link.mp4":
+            Path(name).symlink_to("target.mp4")
+        video = Video(Path(name), 1.0)
+        video.open((64, 32), 10.0, "title")
+        video.show(picture(0, (32, 64)))
+        assert video.finish()
+        assert Path(name).stat().st_size > 0
+        assert Path(name).is_symlink() == (name == "link.mp4")
 
 
 @pytest.fixture
@@ -169,6 +208,16 @@ def test_a_window_closes_by_a_key_and_waits_in_a_pause():
     assert not window.show(picture(0, (32, 64)))
     pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=pygame.K_SPACE))
     assert not window.show(picture(0, (32, 64)))  # interrupted in the pause
+    window.close()
+
+
+@pytest.mark.usefixtures("dummy_screen")
+def test_a_picture_that_stays_long_keeps_nobody_from_ending():
+    interrupts = iter([False, False, True])
+    window = Window(lambda: next(interrupts))
+    window.open((64, 32), 0.1, "title")
+    assert window.show(picture(100, (32, 64)))
+    assert not window.show(picture(0, (32, 64)))
     window.close()
 
 
@@ -232,7 +281,12 @@ def test_runs_meet_in_a_window(runs, monkeypatch, capsys):
     ("flags", "message"),
     [
         (["--episodes", "0"], "episodes is 0"),
+        (["--episodes", "1000000000"], "episodes is 1000000000: from 1 to 1000000"),
         (["--speed", "0"], "speed is 0"),
+        (["--speed", "1e9"], "speed is 1000000000.0: from 0.01 to 10000"),
+        (["--fps", "1e9"], "fps is 1000000000.0: from 0.1 to 240"),
+        (["--fps", "nan"], "fps is nan: from 0.1 to 240"),
+        (["--max_seconds", "inf"], "max_seconds is inf"),
         (["--video", "v.avi"], "ends with .mp4 or .gif"),
         (["--video", "v.mp4", "--checkpoint", "best"], "no best checkpoint"),
         (["--video", "v.mp4", "--override", "nonsense=1"], "write NAME=VALUE"),
@@ -245,6 +299,52 @@ def test_a_wrong_flag_takes_one_sentence(runs, flags, message, monkeypatch, caps
     status, _, err = sf_enjoy(monkeypatch, capsys, runs / "toy_identity_0", *flags)
     assert status == 2
     assert message in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("folder.mp4", "Is a directory"),
+        ("file/v.mp4", "File exists|Not a directory"),
+        (f"{300 * 'a'}.mp4", "File name too long"),
+        ("/proc/none/v.mp4", "No such file or directory"),
+    ],
+)
+def test_a_video_that_cannot_be_written_is_refused_before_anything_is_played(
+    name, why, runs, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "folder.mp4").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(players, "find_policies", None)
+    status, out, err = sf_enjoy(monkeypatch, capsys, runs / "toy_identity_0", "--video", tmp_path / name)
+    assert (status, out) == (2, "")
+    assert re.search(rf"cannot be written \(({why})\): name another --video", " ".join(err.split()))
+
+
+def test_ctrl_c_ends_the_play_at_the_next_picture_and_the_video_is_finished(runs, tmp_path, monkeypatch, capsys):
+    shown = []
+
+    def show(video, picture):
+        shown.append(picture)
+        if len(shown) == 20:
+            signal.raise_signal(signal.SIGINT)
+        return real(video, picture)
+
+    real = Video.show
+    monkeypatch.setattr(Video, "show", show)
+    path = tmp_path / "v.mp4"
+    flags = ["--video", path, "--speed", "0.01", "--fps", "240"]  # thousands of pictures a step
+    status, out, err = sf_enjoy(monkeypatch, capsys, runs / "toy_identity_0", *flags)
+    assert (status, err, len(shown)) == (128 + signal.SIGINT, "", 20)
+    assert "no episode has come to its end" in out
+    assert imageio_ffmpeg.count_frames_and_secs(path)[0] == 20
+
+
+def test_ctrl_c_before_the_play_ends_the_command_at_once(runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(players, "find_policies", lambda *_: signal.raise_signal(signal.SIGINT))
+    status, out, err = sf_enjoy(monkeypatch, capsys, runs / "toy_identity_0", "--video", tmp_path / "v.mp4")
+    assert (status, out, err) == (128 + signal.SIGINT, "", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("library", ["imageio_ffmpeg", "PIL", "pygame"])

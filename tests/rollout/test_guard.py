@@ -16,6 +16,7 @@ import torch
 
 from sf.envs import EnvGroup, EnvOptions, EnvSpec, Episode, ObsRows, StepResult, make_group
 from sf.envs.gym_group import GymGroup
+from sf.envs.remarks import handed_to
 from sf.learner.vtrace import vtrace
 from sf.rollout import guard
 from sf.rollout.guard import EnvFaultError, GuardedGroup
@@ -163,7 +164,9 @@ def test_a_fault_cuts_all_episodes_at_the_observation_before_and_begins_new_ones
     stage = Stage(fine, event, fine)
     stage.reset()
     stage.step()
+    assert stage.group.num_cut == 0
     assert stage.step() == []  # the episode that ended in this step is dropped
+    assert stage.group.num_cut == NUM_ACTORS
     assert stage.flags() == [CUT, CUT]
     for n in range(NUM_ACTORS):  # every key, also where the broken group has written
         assert stage.rows["x"][n].tolist() == [1, 0]
@@ -229,6 +232,7 @@ def test_a_rebuild_that_fails_is_tried_again_in_the_same_step() -> None:
     stage.reset()
     stage.step()
     assert stage.flags() == [CUT, CUT]
+    assert stage.group.num_cut == NUM_ACTORS
     assert stage.rows["x"][0].tolist() == [4, 0]
     assert [(made.attempt, made.num_closed) for made in stage.made] == [(0, 1), (2, 1), (3, 1), (4, 0)]
     assert [fault.message for fault in stage.group.pop_faults()][:3] == [
@@ -244,7 +248,7 @@ def test_an_env_that_fails_every_time_before_an_episode_ends_is_given_up(num_cle
     stage.reset()
     for _ in range(4 * (num_clean_steps + 1) - 1):
         stage.step()
-    with pytest.raises(EnvFaultError, match=r"failed 4 times.* at last with ZeroDivisionError: in the env") as caught:
+    with pytest.raises(EnvFaultError, match=r"failed 4 times.* at last: ZeroDivisionError: in the env \(") as caught:
         stage.step()
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert [made.num_closed for made in stage.made] == [1] * 4
@@ -336,10 +340,11 @@ def test_faults_are_reported_by_place_the_traceback_once_and_the_rest_as_a_count
     assert (first.message, first.count) == ("ZeroDivisionError: in the env", 2)
     assert first.traceback is not None
     assert "in raises\n" in first.traceback
-    assert first.traceback.endswith("ZeroDivisionError: in the env\n")
+    assert first.traceback.endswith("ZeroDivisionError: in the env")
+    assert "/guard.py" not in first.traceback  # it begins with the environment
     assert (other.message, other.count) == ("ZeroDivisionError: in another line", 1)
     assert other.traceback is not None
-    assert nan.message.startswith("ValueError: observation 'x' of actors [1]")
+    assert nan.message.startswith("the environment: observation 'x' of actors [1]")
     assert stage.group.pop_faults() == []
     stage.step()
     [again] = stage.group.pop_faults()
@@ -383,7 +388,7 @@ def test_a_wrong_shape_is_a_fault_also_where_numpy_would_broadcast_it(right, wro
     assert [stage.step() or stage.flags() for _ in range(3)][-1] == [CUT]
     assert (stage.rows["obs"][0] == 9).all()
     [fault] = stage.group.pop_faults()
-    assert fault.message.startswith("ValueError: shapes: observation 'obs' came as")
+    assert fault.message.startswith("shapes: observation 'obs' came as")
 
 
 def test_every_valid_row_of_a_faulty_env_is_what_the_healthy_env_would_have_said() -> None:
@@ -443,3 +448,76 @@ def test_a_doom_engine_that_dies_is_replaced() -> None:
     finally:
         stage.group.close()
     assert _children() == before
+
+
+def test_a_statistic_that_is_not_finite_is_left_out_of_its_episode_and_remarked_upon_once() -> None:
+    def ends_with(**stats: float) -> Event:
+        return lambda group, obs, result: [Episode(0, 1.0, 1, 1, stats)]
+
+    stage = Stage(ends_with(good=1.0, bad=NAN), ends_with(bad=INFINITE), ends_with(bad=2.0))
+    remarks: list[str] = []
+    with handed_to(lambda about, sentence: remarks.append(sentence)):
+        stage.reset()
+        stats = [episode.stats for _ in range(3) for episode in stage.step()]
+    assert stats == [{"good": 1.0}, {}, {"bad": 2.0}]
+    assert stage.group.pop_faults() == []
+    assert remarks == [
+        "the environment: the statistic 'bad' of an episode is nan: it is left out there; give finite numbers, or no "
+        "such entry"
+    ]
+
+
+def test_a_group_that_cannot_be_closed_is_remarked_upon() -> None:
+    class Stubborn(Scripted):
+        def close(self) -> None:
+            raise OSError("no")
+
+    stage = Stage(make=lambda attempt: Stubborn(attempt, iter([])))
+    remarks: list[str] = []
+    with handed_to(lambda about, sentence: remarks.append(sentence)):
+        stage.group.close()
+    assert remarks == ["the environment failed in close(): OSError: no: it is left as it is"]
+
+
+def test_a_group_that_is_made_anew_with_other_spaces_is_a_fault() -> None:
+    script = iter([raises, fine])
+
+    def make(attempt: int) -> Scripted:
+        made = Scripted(attempt, script)
+        if attempt == 1:
+            made.spec = EnvSpec(gym.spaces.Dict(x=gym.spaces.Box(0, 1, (3,), np.float32)), gym.spaces.Discrete(2))
+        return made
+
+    stage = Stage(make=make)
+    stage.reset()
+    stage.step()
+    assert stage.rows["x"][0].tolist() == [2, 0]
+    assert any("its spaces are" in fault.message for fault in stage.group.pop_faults())
+
+
+@pytest.mark.parametrize(("events", "has_worked"), [([], False), ([ends], True)])
+def test_who_gives_up_says_whether_the_environments_have_ever_worked(events: list[Event], has_worked: bool) -> None:
+    stage = Stage(*events, raises, raises, max_faults_in_a_row=1)
+    stage.reset()
+    for _ in range(len(events) + 1):
+        stage.step()
+    with pytest.raises(EnvFaultError) as given_up:
+        stage.step()
+    assert given_up.value.has_worked is has_worked
+
+
+def test_the_faults_of_one_place_have_the_same_name_in_every_group() -> None:
+    places = []
+    for value in (1, 2):
+
+        def fails(group: Scripted, obs: ObsRows, result: StepResult, value: int = value) -> list[Episode]:
+            raise KeyError(value)
+
+        stage = Stage(fails)
+        stage.reset()
+        stage.step()
+        [fault] = stage.group.pop_faults()
+        places.append((fault.place, fault.message))
+    (place, message), (same_place, other_message) = places
+    assert place == same_place
+    assert message != other_message

@@ -1,0 +1,87 @@
+"""The two kinds of failure that somebody else can mend: wrong use, and an environment that raises.
+
+Both are shown once. What is neither is a fault of the trainer, and shows its whole traceback.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+_LONGEST = 300  # characters of a summary: some exceptions print an array
+_PACKAGE = __name__.partition(".")[0]
+
+
+class UsageError(ValueError):
+    """What the user can mend: one sentence with the value and what to change.
+
+    A command prints the sentence alone and ends with status 2. Any other ValueError may come from the user's own code,
+    where only a traceback helps.
+    """
+
+
+class EnvError(RuntimeError):
+    """An environment raised an exception, which is the `__cause__`. The text names the environment and the call.
+
+    A command prints the text and `traceback`, and ends with status 1.
+    """
+
+    def __init__(self, env_id: str, call: str, cause: Exception) -> None:
+        """call: what the environment was asked, such as "reset()"."""
+        super().__init__(f"{env_id} failed in {call}: {summary(cause)}")
+        self.__cause__ = cause
+
+    @property
+    def traceback(self) -> str:
+        """Of the cause, from the environment's own code on."""
+        return traceback_of(self.__cause__ or self)
+
+
+@contextmanager
+def call_of(env_id: str, call: str) -> Iterator[None]:
+    """What is raised inside is the environment's: it becomes an `EnvError`. A `UsageError` stays as it is."""
+    try:
+        yield
+    except (UsageError, EnvError):
+        raise
+    except Exception as error:
+        raise EnvError(env_id, call, error) from error
+
+
+def summary(error: BaseException) -> str:
+    """In one line, such as "KeyError: 'door'"; a `UsageError` or an `EnvError` speaks for itself."""
+    if isinstance(error, UsageError | EnvError):
+        return str(error)
+    first_line = str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {first_line}".rstrip(": ")[:_LONGEST]
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback without the calls that led to code outside of this package."""
+    own = outside = error.__traceback__
+    while outside is not None and _is_ours(outside):
+        outside = outside.tb_next
+    if outside is None and own is not None:  # an environment that comes with the package
+        outside = own.tb_next or own
+    return "".join(traceback.format_exception(type(error), error, outside)).rstrip()
+
+
+def is_refusal_of_arguments(error: BaseException) -> bool:
+    """Whether it says that a call had the wrong arguments, and does not come from within what was called."""
+    while isinstance(error.__cause__, TypeError):
+        error = error.__cause__
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    callers = (_PACKAGE, "gymnasium", "pettingzoo")
+    return isinstance(error, TypeError) and (frame is None or _package_of(frame) in callers)
+
+
+def _package_of(frame: TracebackType) -> str:
+    return str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _is_ours(frame: TracebackType) -> bool:
+    return _package_of(frame) == _PACKAGE

@@ -1,0 +1,92 @@
+"""Faults of a sweep: it ends, or a process of one of its runs does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from random import Random
+
+from faults import processes, tasks
+from faults.bookkeeping import NotRecoveredError
+from faults.machine import patience
+from faults.of_processes import replaced
+from faults.sweeps import SweepSession
+
+SweepHarm = Callable[[SweepSession, Random], None]
+_ENDS_WITHIN_S = 60.0
+_GONE_WITHIN_S = 30.0
+
+
+def end_sweep(signum: int) -> SweepHarm:
+    """Its runs save, even where it is killed."""
+
+    def do(session: SweepSession, rng: Random) -> None:
+        session.pick(rng)
+        _require_status(session.end(signum), signum)
+
+    return do
+
+
+def interrupt_sweep_twice(session: SweepSession, rng: Random) -> None:
+    session.pick(rng)
+    after_s = rng.uniform(1.0, 1.5)  # within a second it would count as one press
+    _require_status(session.end(signal.SIGINT, signal.SIGINT, after_s=after_s, saves=False), signal.SIGINT)
+
+
+def end_sweep_as_it_starts(session: SweepSession, rng: Random) -> None:
+    """The end of a sweep, and that of the next one before anybody knows how far it has come."""
+    end_sweep(signal.SIGTERM)(session, rng)
+    signum = rng.choice((signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
+    log = session.log.with_suffix(".starts.log")
+    process = session.start_process(log)
+    try:
+        time.sleep(rng.uniform(0.0, 8.0))
+        below = processes.alive_below(process.pid)
+        os.killpg(process.pid, signum)
+        status = process.wait(patience(_ENDS_WITHIN_S))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise NotRecoveredError(f"signal {signum} as it started: no end. It said: {log.read_text()[-2000:]}") from None
+    if left := processes.wait_until_gone(below, patience(_GONE_WITHIN_S)):
+        raise NotRecoveredError(f"signal {signum} as it started left the processes {sorted(left)}")
+    if status not in (128 + signum, -signum):
+        raise NotRecoveredError(f"signal {signum} as it started: status {status}. It said: {log.read_text()[-2000:]}")
+    session.grid.check()
+
+
+def kill_parent_of_a_run(session: SweepSession, rng: Random) -> None:
+    session.kill_parent_of(session.pick(rng))
+
+
+def kill_process_of_a_run(*roles: str) -> SweepHarm:
+    def do(session: SweepSession, rng: Random) -> None:
+        run = session.pick(rng)
+        name = rng.choice([name for name in run.names() if name.startswith(roles)])
+        with replaced(run, name) as (pid,):
+            os.kill(pid, signal.SIGKILL)
+
+    return do
+
+
+def start_second_sweep(session: SweepSession, rng: Random) -> None:
+    session.pick(rng)
+    second = subprocess.run(
+        [sys.executable, *session.arguments],
+        cwd=tasks.folder("sweep"),
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+    if session.exit_status is None and (second.returncode != 2 or "is running in" not in second.stderr):
+        raise NotRecoveredError(f"a second sweep ended with {second.returncode}: {second.stderr}")
+
+
+def _require_status(status: int, signum: int) -> None:
+    if status != (-signum if signum == signal.SIGKILL else 128 + signum):
+        raise NotRecoveredError(f"signal {signum}: the sweep ended with status {status}")

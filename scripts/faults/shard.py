@@ -1,0 +1,181 @@
+"""One of the processes of a campaign that hurt runs side by side: it takes turns, and says what came of each fault."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from multiprocessing.connection import Connection
+from pathlib import Path
+from random import Random
+from typing import Protocol
+
+from faults import machine, processes, tasks
+from faults.bookkeeping import NotRecoveredError
+from faults.catalog import FAULTS, Fault
+from faults.outcomes import Outcome
+from faults.session import Session
+from faults.sweeps import SweepSession
+
+from sf.processes import die_with_creator
+
+_GONE_WITHIN_S = 10.0
+_FAULT = {fault.name: fault for fault in FAULTS}
+_PAUSE_S = 2.0  # at most, before a fault: it comes at any moment
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Some faults in a row, by their names, of one run."""
+
+    task: str
+    faults: Sequence[str]
+    until: float  # time.monotonic(), no new fault after that
+
+
+class _Running(Protocol):
+    """What is hurt: a run, or a sweep of them."""
+
+    @property
+    def exit_status(self) -> int | None: ...
+
+    def wait_for_progress(self) -> None: ...
+
+    def wait_for_record(self) -> None: ...
+
+    def losses(self) -> tuple[int, int]: ...
+
+    def losses_with_the_end(self) -> tuple[int, int]: ...
+
+    def finish(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+def shard(idx: int, connection: Connection, directory: Path, seed: str) -> None:
+    """Body of the process, until it is terminated.
+
+    Receives turns; sends an outcome for each fault, and after a turn how many of its faults were not done.
+    """
+    die_with_creator()
+    machine.adopt_orphans()
+    is_own = machine.have_own_shared_memory()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the campaign says when to end
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    directory.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    shared_before = set() if is_own else machine.shared_memory()
+    campaign = _Campaign(idx, directory, Random(seed), connection.send, shared_before, began)
+    while True:
+        connection.send(campaign.take(connection.recv()))
+
+
+class _Campaign:
+    """shared_before: files in /dev/shm that are of no run here."""
+
+    def __init__(
+        self,
+        idx: int,
+        directory: Path,
+        rng: Random,
+        note: Callable[[Outcome], None],
+        shared_before: set[Path],
+        began: float,
+    ) -> None:
+        self._idx = idx
+        self._directory = directory
+        self._rng = rng
+        self._note = note
+        self._shared_before = shared_before
+        self._began = began
+        self._flags = {task: tasks.varied(task, rng) for task in sorted(tasks.TASKS)}
+        self._log_numbers = count()
+
+    def take(self, turn: Turn) -> int:
+        """Ends with no run alive. Returns how many faults were not done."""
+        task, left = turn.task, len(turn.faults)
+        running: _Running | None = None
+        fault_name = "start of a run"
+        began = time.monotonic()
+        try:
+            for fault_name in turn.faults:
+                if time.monotonic() >= turn.until:
+                    break
+                began = time.monotonic()
+                if running is None or running.exit_status is not None:
+                    if running is not None:
+                        running.finish()
+                    running = self._start(task)
+                time.sleep(self._rng.uniform(0.0, _PAUSE_S))
+                began = time.monotonic()
+                left -= 1
+                running, outcome = self._recover(task, running, _FAULT[fault_name])
+                self._note(outcome)
+                self._say(f"{task:10} {fault_name}: {outcome.seconds:.1f} s", outcome)
+            fault_name, began = "end of a turn", time.monotonic()
+            if running is not None:
+                running.finish()
+            self._require_nothing_left()
+        except Exception as error:
+            self._fail(task, fault_name, time.monotonic() - began, error)
+        finally:
+            if running is not None:
+                running.kill()
+        return left
+
+    def _recover(self, task: str, running: _Running, fault: Fault) -> tuple[_Running, Outcome]:
+        began = time.monotonic()
+        before = running.losses()
+        fault.do(running, self._rng)
+        if running.exit_status is None:
+            running.wait_for_progress()
+            seconds, to_end = time.monotonic() - began, None
+            running.wait_for_record()
+            lost = tuple(now - then for now, then in zip(running.losses(), before, strict=True))
+        else:
+            to_end = time.monotonic() - began
+            self._require_nothing_left()
+            lost = running.losses_with_the_end()
+            running = self._start(task)
+            seconds = time.monotonic() - began
+        return running, self._outcome(task, fault.name, seconds, to_end, lost, None)
+
+    def _start(self, task: str) -> _Running:
+        self._log = self._directory / f"{next(self._log_numbers):03}-{task}.log"
+        if task == "sweep":
+            return SweepSession(self._directory, self._log)
+        run_flags = tasks.flags(task, self._directory, **self._flags[task])
+        return Session(run_flags, self._log, tasks.folder(task))
+
+    def _fail(self, task: str, fault: str, seconds: float, error: Exception) -> None:
+        is_found = isinstance(error, NotRecoveredError)
+        broken = str(error) if is_found else f"the campaign itself failed: {traceback.format_exc()}"
+        outcome = self._outcome(task, fault, seconds, None, (0, 0), broken)
+        self._note(outcome)
+        self._say(f"{task:10} {fault}: NOT RECOVERED: {broken}\n{self._log.read_text()[-5000:]}", outcome)
+        self._directory = self._directory / "after"  # what it left may be broken
+        self._directory.mkdir()
+
+    def _outcome(
+        self, task: str, fault: str, seconds: float, to_end: float | None, lost: Sequence[int], broken: str | None
+    ) -> Outcome:
+        at_s, load = time.monotonic() - self._began, os.getloadavg()[0]
+        return Outcome(task, fault, seconds, to_end, lost[0], lost[1], broken, self._idx, round(at_s, 1), load)
+
+    def _say(self, text: str, outcome: Outcome) -> None:
+        print(f"{outcome.at_s:5.0f} s  shard {self._idx}  {text}", flush=True)
+
+    def _require_nothing_left(self) -> None:
+        """Where /dev/shm is shared, files that come and go are those of others on this machine: what is left stays."""
+        began = time.monotonic()
+        shared = processes.orphaned_memory(self._shared_before)
+        while (left := processes.alive_below(os.getpid())) or shared:
+            if time.monotonic() - began > machine.patience(_GONE_WITHIN_S):
+                raise NotRecoveredError(f"left behind: processes {sorted(left)}, memory {sorted(map(str, shared))}")
+            time.sleep(0.05)
+            shared &= processes.orphaned_memory(self._shared_before)

@@ -1,0 +1,169 @@
+"""What a user sees of environments that fail: one traceback of theirs, and one sentence what was done."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from sf.events import EventHandler
+
+WALK = """
+import multiprocessing
+
+import gymnasium as gym
+import numpy as np
+
+
+class Walk(gym.Env):
+    observation_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.num_steps = 0
+        return np.array([0.0, 1.5], np.float32), {}
+
+    def step(self, action):
+        self.num_steps += 1
+        ends = self.num_steps == 10
+        stats = {"episode_stats": {"good": 1.0, "bad": float("nan")}} if ends else {}
+        return np.zeros(2, np.float32), float(action), ends, False, stats
+
+    def close(self):
+        raise OSError("the door is stuck")
+
+
+class FailsInReset(Walk):
+    def reset(self, **kwargs):
+        a, b = (1, 2, 3)
+
+
+class FailsInStep(Walk):
+    def step(self, action):
+        return {}["nothing"]
+
+
+class Changes(Walk):
+    def __init__(self):
+        if multiprocessing.current_process().name.startswith("rollout"):
+            self.observation_space = gym.spaces.Box(-1.0, 1.0, (3,), np.float32)
+"""
+
+FLAGS = ["--num_workers", "2", "--num_envs_per_worker", "2", "--batch_size", "64", "--rollout", "8", "--device", "cpu"]
+FLAGS += ["--encoder_mlp_layers", "16", "--learner_threads", "1", "--train_for_env_steps", "640"]
+
+
+@pytest.fixture
+def run_of(tmp_path):
+    """A function that trains on a class of the module above; returns status, output and log."""
+    (tmp_path / "walk.py").write_text(WALK)
+
+    def run(name):
+        command = [sys.executable, "-m", "sf", "--env", f"walk:{name}", "--train_dir", "runs", *FLAGS]
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=150,
+            check=False,
+        )
+        return done.returncode, done.stdout, (tmp_path / f"runs/walk_{name}/run.log").read_text()
+
+    return run
+
+
+def line_of(code):
+    return WALK.splitlines().index(code) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence", "code"),
+    [
+        ("FailsInReset", "walk:FailsInReset failed in reset(): ValueError: too many", "        a, b = (1, 2, 3)"),
+        ("FailsInStep", "walk:FailsInStep failed in step(): KeyError: 'nothing'", '        return {}["nothing"]'),
+    ],
+)
+def test_an_environment_that_always_raises_ends_the_run_with_its_own_line_once(run_of, name, sentence, code):
+    status, output, log = run_of(name)
+    assert status == 1
+    for text in (output, log):
+        assert sentence in text
+        assert text.count(f'walk.py", line {line_of(code)}, in ') == 1
+    assert output.count("Traceback") == 1
+    assert len(output.splitlines()) < 15
+
+
+def test_what_does_no_harm_is_said_once_and_the_run_goes_on(run_of):
+    status, output, log = run_of("Walk")
+    assert status == 0
+    for sentence in (
+        "walk:Walk: observation 'obs'[1] is 1.5, but the high of its space is 1.0; training goes on with it",
+        "walk:Walk: the statistic 'bad' of an episode is nan: it is left out there",
+        "walk:Walk failed in close(): OSError: the door is stuck",
+    ):
+        assert output.count(sentence) == log.count(sentence) == 1
+    assert "Traceback" not in output
+
+
+def test_spaces_that_differ_in_the_worker_are_one_sentence_with_status_2(run_of):
+    status, output, _ = run_of("Changes")
+    assert status == 2
+    assert "walk:Changes: its spaces are Dict('obs': Box(-1.0, 1.0, (3,), float32))" in output
+    assert "Traceback" not in output
+
+
+@pytest.fixture
+def told():
+    """An event handler, what it says, and what it counts."""
+    progress = SimpleNamespace(num_env_faults=0, num_restarts=0, num_lost_episodes=0)
+    said = []
+    evaluations = SimpleNamespace(interrupted=lambda: None)
+    handler = EventHandler(progress, 1, said.append, evaluations)
+    return handler, said, progress
+
+
+def child(idx, error=None):
+    return SimpleNamespace(name=f"rollout-{idx}", role="rollout", idx=idx, error=error)
+
+
+def fault(place, message, traceback="Traceback"):
+    return {"kind": "fault", "place": place, "message": message, "count": 3, "traceback": traceback}
+
+
+def test_a_fault_of_one_place_is_said_once_by_whichever_worker_and_counted(told):
+    handler, said, progress = told
+    for idx in range(8):
+        handler.handle(child(idx), fault("KeyError in walk.py, line 3", f"KeyError: {idx}"))
+    assert said == ["rollout-0: an environment failed and was made anew: KeyError: 0\nTraceback"]
+    assert progress.num_env_faults == 24
+
+
+def test_of_faults_at_ever_new_places_only_the_first_are_said(told):
+    handler, said, progress = told
+    for line in range(100):
+        handler.handle(child(0), fault(f"KeyError in walk.py, line {line}", "KeyError"))
+    assert len(said) == 21
+    assert said[-1] == "rollout-0: environments fail at more than 20 places: env_faults counts the rest"
+    assert progress.num_env_faults == 300
+
+
+def test_workers_that_are_replaced_over_their_environments_are_said_once_and_others_each_time(told):
+    handler, said, progress = told
+    given_up = {"message": "the environments have failed", "traceback": None}
+    for idx, error in ((0, given_up), (1, given_up), (2, None), (3, None)):
+        text = "the environments have failed. Replaced" if error else "died of SIGKILL. Replaced"
+        handler.handle(child(idx, error), {"kind": "replaced", "text": text, "lost_episodes": 2})
+    assert [sentence.split(" ")[0] for sentence in said] == ["rollout-0", "rollout-2", "rollout-3"]
+    assert progress.num_restarts == 4
+
+
+def test_remarks_of_all_workers_about_the_same_are_said_once(told):
+    handler, said, _ = told
+    for idx in range(3):
+        handler.handle(child(idx), {"kind": "remark", "about": "walk bounds of obs", "text": f"obs is {idx}"})
+    assert said == ["obs is 0"]

@@ -1,0 +1,37 @@
+"""What a command says in one sentence is a UsageError, where the user's own code might raise a ValueError, too."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("envs", "sf/model", "sf/rollout", "sf/policy", "sf/learner")
+MODULES = ("sf/plan.py", "sf/torch_runtime.py", "sf/checkpoint.py")
+MODULES += tuple(f"sf/play/{name}.py" for name in ("policy", "play", "worker", "evaluator"))
+ONLY_WE_CAN_BREAK = {("sf/model/inference.py", "_parts")}  # functions that the paths of a user do not reach
+
+
+def paths():
+    yield from (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
+    yield from (ROOT / module for module in MODULES)
+
+
+def functions_that_raise(path, name):
+    """Of those that raise an exception of this class, the names."""
+    tree = ast.parse(path.read_text())
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            for node in ast.walk(function):
+                if (
+                    isinstance(node, ast.Raise)
+                    and isinstance(node.exc, ast.Call)
+                    and ast.unparse(node.exc.func) == name
+                ):
+                    yield function.name
+
+
+@pytest.mark.parametrize("path", paths(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_runs_beside_the_users_own_code_raises_no_plain_value_error(path):
+    name = str(path.relative_to(ROOT))
+    assert {(name, function) for function in functions_that_raise(path, "ValueError")} <= ONLY_WE_CAN_BREAK
