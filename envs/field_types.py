@@ -30,7 +30,8 @@ import numpy as np
 
 from sf.envs.errors import UsageError
 
-AS_JSON = {"keeps": "JSON"}
+_JSON = "JSON"
+AS_JSON = {"keeps": _JSON}
 _SHOWN_CHARACTERS = 80
 _NUMBERS = {int: ("a whole number", "whole numbers"), float: ("a finite number", "finite numbers")}
 _NAMES = {**_NUMBERS, str: ("a text", "texts"), bool: ("true or false", "true or false")}
@@ -45,7 +46,7 @@ def check_fields(instance: Any) -> None:
     kind: Any = type(instance)
     for name, hint in _hints(kind).items():
         given = getattr(instance, name)
-        value = _checked_value(name, given, hint)
+        value = as_type(name, given, hint)
         if value is not given:
             object.__setattr__(instance, name, value)
 
@@ -55,22 +56,28 @@ def checked(kind: type, flags: Mapping[str, Any], source: str = "") -> dict[str,
 
     source: the file that they come from. Raises ValueError for an unknown name and for a value that cannot be.
     """
-    hints = dict(_flag_hints(kind))
+    hints = flag_types(kind)
     where = f"{source}: " if source else ""
     for name in flags:
         if name not in hints:
             nearest = difflib.get_close_matches(str(name), hints, n=1)
             hint = f"did you mean {nearest[0]}?" if nearest else "see sf-train --help for the names"
             raise UsageError(f"{where}unknown setting {name}: {hint}")
-    return {name: _checked_value(name, given, hints[name], where) for name, given in flags.items()}
+    return {name: as_type(name, given, hints[name], where) for name, given in flags.items()}
 
 
-def read_number(kind: type, given: Any) -> Any:
-    """`given` as an int or a float. Raises ValueError where it is none, with what it must be."""
+def as_type(name: str, given: Any, hint: Any, where: str = "") -> Any:
+    """The value of a flag, converted to its type. Raises ValueError where that cannot be."""
     try:
-        return _read(kind, given)
-    except _WrongTypeError:
-        raise UsageError(f"{given!r}: it must be {allowed(kind)}") from None
+        return _read(hint, given)
+    except _WrongTypeError as error:
+        more = f" ({error})" if str(error) else ""
+        raise UsageError(f"{where}{name} is {_shown(given)}{more}: it must be {allowed(hint)}") from None
+
+
+def flag_types(kind: type) -> dict[str, Any]:
+    """The types of the fields of `kind`, and of those of the dataclasses inside it, by name."""
+    return dict(_flag_hints(kind))
 
 
 def allowed(hint: Any) -> str:
@@ -81,9 +88,9 @@ def allowed(hint: Any) -> str:
 
 @functools.cache
 def _hints(kind: Any) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
     return {
-        field.name: Annotated[hints[field.name], "JSON"] if field.metadata == AS_JSON else hints[field.name]
+        field.name: Annotated[hints[field.name], _JSON] if field.metadata == AS_JSON else hints[field.name]
         for field in dataclasses.fields(kind)
     }
 
@@ -96,14 +103,6 @@ def _flag_hints(kind: type) -> Iterator[tuple[str, Any]]:
             yield name, hint
 
 
-def _checked_value(name: str, given: Any, hint: Any, where: str = "") -> Any:
-    try:
-        return _read(hint, given)
-    except _WrongTypeError as error:
-        more = f" ({error})" if str(error) else ""
-        raise UsageError(f"{where}{name} is {_shown(given)}{more}: it must be {allowed(hint)}") from None
-
-
 def _read(hint: Any, given: Any) -> Any:
     """Raises _WrongTypeError."""
     if type(given) is hint and (hint is not float or math.isfinite(given)):
@@ -114,7 +113,7 @@ def _read(hint: Any, given: Any) -> Any:
         return _READERS[hint](given)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        return _read_json(given) if isinstance(given, Mapping) else _read(args[0], given)
+        return _read_json(given) if _JSON in args and isinstance(given, Mapping) else _read(args[0], given)
     if origin in (types.UnionType, typing.Union):
         return _read_union(args, given)
     if origin is tuple:
@@ -187,14 +186,16 @@ def _read_json(given: Mapping) -> str:
 def _choices(hint: Any) -> Iterator[str]:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        yield "a JSON object or a mapping of names to what JSON can hold"
+        yield from ("a JSON object", "a mapping of names to what JSON can hold") if _JSON in args else _choices(args[0])
     elif origin in (types.UnionType, typing.Union):
         for arg in args:
             yield from _choices(arg)
     elif origin is Literal:
         yield from map(str, args)
     elif origin is tuple:
-        yield f"a list of {_NAMES[args[0]][1]}"
+        yield (
+            f"a list of {_NAMES[args[0]][1]}" if args[0] in _NAMES else f"one or more of {', '.join(_choices(args[0]))}"
+        )
     elif hint is type(None):
         yield "None"
     else:

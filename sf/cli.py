@@ -10,14 +10,20 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar, cast
+from unittest import mock
 
 import tyro
 
+from sf import flag_mistakes
 from sf.commands import exit_status, fail, quiet_end  # noqa: F401  commands use all three as cli.exit_status ...
 from sf.config import Config, RunConfig
+from sf.envs.field_types import as_type
+from sf.flag_mistakes import parse_bool
 from sf.readable import outcome
 from sf.run_dir import RunDir
 from sf.starting_point import make_config
@@ -59,29 +65,29 @@ def parse_flags(
     defaults: for what the command line does not name; else those of `kind`.
     """
     registry = tyro.constructors.ConstructorRegistry()
-    registry.primitive_rule(_lowercase_booleans)
-    try:
-        with quiet_end():
-            return tyro.cli(
-                kind,
-                prog=prog,
-                args=list(sys.argv[1:] if argv is None else argv),
-                default=tyro.MISSING_NONPROP if defaults is None else defaults,
-                description=description,
-                config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
-                use_underscores=True,
-                registry=registry,
-            )
-    except ValueError as error:  # tyro before 1.0.16 reports a rule of a part of `kind`, but not one of `kind` itself
-        fail(str(error))
-
-
-def parse_bool(text: str) -> bool:
-    """true, also written True, 1, yes; false likewise. Raises ValueError for anything else."""
-    values = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    if text.lower() not in values:
-        raise ValueError(f"{text!r} is neither true nor false")
-    return values[text.lower()]
+    for rule in (_lowercase_booleans, _numbers):
+        registry.primitive_rule(rule)
+    args = list(sys.argv[1:] if argv is None else argv)
+    box = StringIO()
+    with quiet_end():
+        try:
+            with redirect_stderr(box), _unwrapped(args):
+                return tyro.cli(
+                    kind,
+                    prog=prog,
+                    args=args,
+                    default=tyro.MISSING_NONPROP if defaults is None else defaults,
+                    description=description,
+                    config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagConversionOff),
+                    use_underscores=True,
+                    registry=registry,
+                )
+        except SystemExit as end:
+            if end.code:
+                fail(flag_mistakes.sentence(kind, prog, args, box.getvalue()))
+            raise
+        except ValueError as error:  # tyro before 1.0.16 reports a rule of a part of `kind`, but not one of `kind`
+            fail(str(error))
 
 
 Switch = Annotated[
@@ -168,6 +174,16 @@ def _early(args: list[str]) -> dict[str, Any]:
         return {}  # a flag without its value, or with a wrong one: the real parser says so
 
 
+@contextmanager
+def _unwrapped(args: Sequence[str]) -> Iterator[None]:
+    """tyro breaks what it says into lines of the terminal: of its help that is wanted."""
+    if "--help" in args or "-h" in args:
+        yield
+        return
+    with mock.patch.dict(os.environ, {"COLUMNS": "100000"}):
+        yield
+
+
 def _lowercase_booleans(
     info: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec | None:
@@ -180,4 +196,18 @@ def _lowercase_booleans(
         instance_from_str=lambda args: parse_bool(args[0]),
         is_instance=lambda value: isinstance(value, bool),
         str_from_instance=lambda value: [str(value).lower()],
+    )
+
+
+def _numbers(info: tyro.constructors.PrimitiveTypeInfo) -> tyro.constructors.PrimitiveConstructorSpec | None:
+    """`--train_for_env_steps 1e6`; no number that is not finite."""
+    if info.type not in (int, float):
+        return None
+    kind = cast("type[int] | type[float]", info.type)
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=kind.__name__.upper(),
+        instance_from_str=lambda args: as_type("a number", args[0], kind),
+        is_instance=lambda value: isinstance(value, kind),
+        str_from_instance=lambda value: [str(value)],
     )

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import os
-import reprlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -29,21 +28,20 @@ import yaml
 from sf import finite_json, no_links, presets, run_lock
 from sf.config import Config
 from sf.earlier_run import EarlierRun
+from sf.envs.field_types import as_type, flag_types
 
 # They say where a run is and how this start treats it, not what is trained.
 NOT_SAVED = ("train_dir", "restart_behavior", "experiment", "trust")
 
-_COUNT = ((int,), lambda value: value >= 1, "a whole number, at least 1")
-_LIMIT = ((int, float, type(None)), lambda value: True, "a number")
-# Settings that are read without the others, and so without the rules of `Config`: kinds, a test, and both in words.
-_READ_ALONE: dict[str, tuple[tuple[type, ...], Callable[[Any], bool], str]] = {
-    "env": ((str,), lambda value: True, "the name of an environment"),
-    "num_policies": _COUNT,
-    "stats_avg": _COUNT,
-    "summaries_every_sec": ((int, float), lambda value: value > 0, "a number above 0"),
-    "train_for_env_steps": _LIMIT,
-    "train_for_env_frames": _LIMIT,
-    "train_for_seconds": _LIMIT,
+# Settings that are read without the others, and so without the rules of `Config`: what a number must be above, if any.
+_READ_ALONE: dict[str, int | None] = {
+    "env": None,
+    "num_policies": 0,
+    "stats_avg": 0,
+    "summaries_every_sec": 0,
+    "train_for_env_steps": None,
+    "train_for_env_frames": None,
+    "train_for_seconds": None,
 }
 
 
@@ -105,8 +103,7 @@ class RunDir:
         flags = presets.parse(presets.read(self.config), str(self.config))
         if "env" not in flags:
             raise ValueError(f"{self.config} names no env, so it is not the configuration of a run")
-        _require_readable(flags, self.config)
-        return flags
+        return _readable(flags, self.config)
 
     def saved_summary(self) -> dict[str, Any] | None:
         """What the run wrote at its end; None where that is missing or damaged."""
@@ -154,15 +151,19 @@ class RunDir:
         write_atomically(self.summary, (finite_json.dumps(summary, indent=2) + "\n").encode())
 
 
-def _require_readable(flags: Mapping[str, Any], source: Path) -> None:
-    """Raises ValueError for a setting that its readers cannot take: most of them need no whole `Config`."""
+def _readable(flags: Mapping[str, Any], source: Path) -> dict[str, Any]:
+    """With the settings converted that most readers need. Raises ValueError for one that they cannot take."""
     try:
         json.dumps(flags, default=str, skipkeys=True)
     except (ValueError, RecursionError) as error:  # a list inside itself, a number of ten thousand digits
         raise ValueError(f"{source} has a setting that is none ({error})") from None
-    for name, (kinds, is_right, rule) in _READ_ALONE.items():
-        if name in flags and not (type(flags[name]) in kinds and is_right(flags[name])):
-            raise ValueError(f"{source}: {name} is {reprlib.repr(flags[name])}: it must be {rule}")
+    types = flag_types(Config)
+    read = {name: as_type(name, flags[name], types[name], f"{source}: ") for name in _READ_ALONE if name in flags}
+    for name, value in read.items():
+        bound = _READ_ALONE[name]
+        if bound is not None and not value > bound:
+            raise ValueError(f"{source}: {name} is {value}: it must be above {bound}")
+    return {**flags, **read}
 
 
 def temporary_beside(path: Path) -> Path:

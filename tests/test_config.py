@@ -3,13 +3,14 @@
 import dataclasses
 import os
 import resource
+import sys
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import yaml
 
-from sf import presets
+from sf import commands, presets
 from sf.cli import parse
 from sf.config import Config
 from sf.envs import EnvSpec
@@ -133,17 +134,65 @@ def test_every_preset_is_a_valid_configuration(name):
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (["--num_worker", "3"], "--num_workers"),
-        (["--async_rl", "maybe"], "neither true nor false"),
-        (["--batch_size", "1000"], "multiple of rollout"),
-        (["--config", "dom_basic"], "did you mean 'doom_basic'"),
+        ("--num_worker 3", "unknown flag --num_worker: did you mean --num_workers?"),
+        ("--learning-rat=3", "unknown flag --learning_rat: did you mean --learning_rate?"),
+        ("--qqqqqq", "unknown flag --qqqqqq: see sf-train --help"),
+        ("--async_rl maybe", "async_rl is 'maybe', which is neither true nor false"),
+        ("--batch_size 1000", "batch_size is 1000: it must be a multiple of rollout (32), for example 992"),
+        (
+            "--config dom_basic",
+            "config is 'dom_basic': there is no such preset and no such file; did you mean 'doom_b",
+        ),
+        ("--gamma", "gamma has no value: it must be a finite number"),
+        ("--gamma high", "gamma is 'high': it must be a finite number"),
+        ("--gamma 0.9 0.8", "unrecognized options: 0.8"),
+        ("--core rnn", "core is 'rnn': it must be none, gru or lstm"),
+        ("--num_workers all", "num_workers is 'all': it must be a whole number or auto"),
+        ("--encoder_mlp_layers 64 wide", "encoder_mlp_layers is ['64', 'wide']: it must be a list of whole numbers"),
+        ("--rollout 0.5", "rollout is '0.5': it must be a whole number"),
+        ("--reward_scale inf", "reward_scale is 'inf': it must be a finite number"),
+        ("--stop_at_return nan", "stop_at_return is 'nan': it must be a finite number or None"),
+        ("--learning_rate inf", "learning_rate is 'inf': it must be a finite number"),
+        ("--reward_scale -1", "reward_scale is -1.0: it must be above 0"),
+        ("--seed -1", "seed is -1: it must be from 0 to 4294967295"),
+        ("--seed 18446744073709551616", "seed is 18446744073709551616: it must be from 0 to 4294967295"),
+        ("somewhere", "unrecognized options: somewhere"),
     ],
 )
-def test_a_wrong_flag_ends_with_status_2_and_says_what_to_change(args, sentence, capsys):
+def test_a_wrong_flag_ends_with_status_2_and_one_sentence(args, sentence, capsys):
     with pytest.raises(SystemExit) as end:
-        parse(args)
+        parse(args.split())
+    (said,) = capsys.readouterr().err.splitlines()
     assert end.value.code == 2
-    assert sentence in " ".join(capsys.readouterr().err.split())
+    assert said.startswith(f"error: {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("program", "args", "sentence"),
+    [
+        ("sf_eval", "", "PATH is missing: name a run directory, such as train_dir/doom_basic, or a checkpoint."),
+        ("sf_eval", "x --episode 3", "unknown flag --episode: did you mean --episodes?"),
+        ("sf_eval", "x --episodes 0", "episodes is 0: at least 1"),
+        ("sf_enjoy", "x --speed inf", "speed is 'inf': it must be a finite number"),
+        ("sf_export", "x", "--out PATH is missing: name the file to write."),
+        ("sf_bench", "--layers all", "layers is ['all']: it must be one or more of simulation, sampler"),
+        ("sf_bench", "--autotune maybe", "autotune is 'maybe', which is neither true nor false"),
+        ("sf_bench", "--autotune --rounds x", "rounds is 'x': it must be a whole number"),
+        ("sf_envs", "a b", "unrecognized options: b"),
+        ("sf_report", "x --x rounds", "x is 'rounds': it must be "),
+    ],
+)
+def test_the_other_commands_do_so_too(program, args, sentence, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [program, *args.split()])
+    with pytest.raises(SystemExit) as end:
+        getattr(commands, program)()
+    (said,) = capsys.readouterr().err.splitlines()
+    assert end.value.code == 2
+    assert said.startswith(f"error: {sentence}")
+
+
+def test_a_number_with_an_exponent_is_a_whole_number_where_it_is_one():
+    assert parse(["--env", "toy_bandit", "--train_for_env_steps", "1e6"]).run.train_for_env_steps == 1_000_000
 
 
 def test_a_resumed_run_reads_the_configuration_it_was_started_with(tmp_path):

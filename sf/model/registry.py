@@ -20,8 +20,10 @@ Numbers arrive in the dtype of the network's products, images as they are: uint8
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable
 from importlib.metadata import entry_points
+from numbers import Integral
 from typing import Any, TypeVar
 
 import gymnasium as gym
@@ -49,16 +51,38 @@ def register_model(name: str) -> Callable[[Factory], Factory]:
 
 
 def build_encoder(name: str, space: gym.spaces.Box, config: ModelConfig) -> Any:
-    """A module with `out_size`. Raises ValueError for an unknown name, and where `space` does not suit it."""
-    return _look_up(_encoders, "encoder", name)(space, config)
+    """A module with `out_size`. Raises ValueError for an unknown name, for what makes no such module, and where `space`
+    does not suit it."""
+    encoder = _built("encoder", name, _look_up(_encoders, "encoder", name), space=space, config=config)
+    if not isinstance(getattr(encoder, "out_size", None), Integral):
+        raise UsageError(f"encoder is {name}, which has no out_size: set it to the number of features that it gives")
+    return encoder
 
 
 def build_model(config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: ActionSpec) -> Any:
     """The network of `config`: an `ActorCritic`, or what is registered as `config.model`.
 
-    Raises ValueError for an unknown name, and where an encoder cannot take its observations.
+    Raises ValueError for an unknown name, for what makes no module, and where an encoder cannot take its observations.
     """
-    return _look_up(_models, "model", config.model)(config, obs_space, action_spec)
+    factory = _look_up(_models, "model", config.model)
+    return _built("model", config.model, factory, config=config, obs_space=obs_space, action_spec=action_spec)
+
+
+def _built(kind: str, name: str, factory: Callable[..., Any], **arguments: Any) -> nn.Module:
+    """What the factory makes of the arguments, which it takes by position."""
+    called = f"{kind} is {name}: it must be a torch.nn.Module, or a function that makes one, of {', '.join(arguments)}"
+    if isinstance(factory, type) and not issubclass(factory, nn.Module):
+        raise UsageError(f"{called}, and is a class of another kind")
+    if inspect.isbuiltin(factory):
+        raise UsageError(f"{called}, and is a function of another kind")
+    try:
+        inspect.signature(factory).bind(*arguments.values())
+    except TypeError as error:
+        raise UsageError(f"{called}, and cannot be called so ({error})") from None
+    module = factory(*arguments.values())
+    if not isinstance(module, nn.Module):
+        raise UsageError(f"{called}, and makes a {type(module).__name__}")
+    return module
 
 
 def _register(table: dict[str, Any], kind: str, name: str) -> Callable[[Factory], Factory]:

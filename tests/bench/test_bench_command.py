@@ -73,7 +73,7 @@ def test_a_start_that_fails_is_said_in_one_sentence(monkeypatch, capsys):
         (["--rounds", "0"], "rounds is 0: at least 1"),
         (["--seconds", "0"], "seconds is 0.0: a number of seconds above 0"),
         (["--seconds", "-1"], "seconds is -1.0"),
-        (["--budget_s", "nan"], "budget_s is nan"),
+        (["--budget_s", "nan"], "budget_s is 'nan': it must be a finite number"),
         (["--layers"], "layers is empty"),
         (["--json", "{here}"], "cannot be written"),
     ],

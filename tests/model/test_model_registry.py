@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from torch import nn
 
-from sf.config import ModelConfig
+from sf.config import Config, ModelConfig
 from sf.model import registry
 from sf.model.registry import build_encoder, register_encoder
+from sf.plan import make_plan
 
 SPACE = gym.spaces.Box(-1.0, 1.0, (3,), np.float32)
 SOURCE = """
@@ -82,6 +83,35 @@ def test_module_and_name_find_a_class_and_what_the_module_registers(own_module, 
 def test_a_wrong_name_is_answered_with_what_to_change(own_module, name, sentence):
     with pytest.raises(ValueError, match=sentence):
         build_encoder(name, SPACE, ModelConfig())
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "math:sqrt",
+            "encoder is math:sqrt: it must be a torch.nn.Module, or a function that makes one, of space, config",
+        ),
+        ("builtins:max", "and is a function of another kind"),
+        ("json:loads", "and cannot be called so (too many positional arguments)"),
+        ("gymnasium:Env", "and is a class of another kind"),
+        ("own_nets:makes_text", "and makes a str"),
+        ("own_nets:makes_no_encoder", "encoder is own_nets:makes_no_encoder, which has no out_size: set it to"),
+    ],
+)
+def test_an_encoder_that_is_no_network_is_refused_in_one_sentence(own_module, tmp_path, name, sentence):
+    with (tmp_path / "own_nets.py").open("a") as file:
+        file.write("def makes_text(space, config): return 'x'\ndef makes_no_encoder(*_): return nn.Flatten()\n")
+    with pytest.raises(ValueError) as refused:
+        build_encoder(name, SPACE, ModelConfig())
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["json:loads", "math:sqrt", "gymnasium:Env"])
+def test_a_model_that_is_no_network_is_refused_before_anything_starts(name):
+    with pytest.raises(ValueError, match=f"^model is {name}: it must be a torch.nn.Module, or a function"):
+        make_plan(Config().replace(env="toy_bandit", model=name))
 
 
 def test_what_a_module_of_ones_own_lacks_is_named(own_module, tmp_path):

@@ -147,10 +147,10 @@ def test_a_name_that_cannot_be_encoded_is_spelled_out(tmp_path, commands):
 
 SETTINGS = {
     "env": [3, None, [], {"a": 1}, True, 1.5],
-    "num_policies": [0, -1, 1.5, True, None, "3", [1], {}, float("nan")],
+    "num_policies": [0, -1, 1.5, True, None, "three", [1], {}, float("nan")],
     "stats_avg": [0, -5, "x", None, [], float("inf")],
     "summaries_every_sec": [0, None, "often", [], True],
-    "train_for_env_steps": ["x", [], {}, True],
+    "train_for_env_steps": ["x", [], {}, True, float("nan")],
     "train_for_seconds": ["x", [], {}],
 }
 
@@ -197,7 +197,7 @@ def test_a_configuration_that_is_none_is_one_sentence(tmp_path, content, command
 
 def test_odd_settings_that_nothing_hangs_on_do_no_harm(tmp_path, commands):
     path = write_run(tmp_path / "a")
-    odd = ["num_policies: 1000000000", "a: {1: [2, {}]}", f"b: {'9' * 4000}", "train_for_env_steps: .nan", "gamma: [x]"]
+    odd = ["num_policies: 1000000000", "a: {1: [2, {}]}", f"b: {'9' * 4000}", "gamma: [x]"]
     with (path / "config.yaml").open("a") as config:
         config.write("\n".join(odd) + "\n")
     for status, out, err in commands(path):
