@@ -31,7 +31,7 @@ from sf.config import Config
 from sf.earlier_run import EarlierRun
 
 # They say where a run is and how this start treats it, not what is trained.
-_NOT_SAVED = ("train_dir", "restart_behavior", "experiment")
+NOT_SAVED = ("train_dir", "restart_behavior", "experiment", "trust")
 
 _COUNT = ((int,), lambda value: value >= 1, "a whole number, at least 1")
 _LIMIT = ((int, float, type(None)), lambda value: True, "a number")
@@ -127,7 +127,7 @@ class RunDir:
         Raises ValueError where the path is taken by something that is not a run, has links among its files, or cannot
         be written.
         """
-        flags = {name: value for name, value in config.flat().items() if name not in _NOT_SAVED}
+        flags = {name: value for name, value in config.flat().items() if name not in NOT_SAVED}
         text = yaml.safe_dump(
             {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()},
             sort_keys=False,
