@@ -19,6 +19,7 @@ from sf.envs.registry import (
     register_env,
     register_parallel_env,
     register_vector_env,
+    require_name,
 )
 
 __all__ = [
@@ -41,4 +42,5 @@ __all__ = [
     "register_env",
     "register_parallel_env",
     "register_vector_env",
+    "require_name",
 ]

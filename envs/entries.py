@@ -44,6 +44,13 @@ class MakeRenderedGroup(Protocol):
 
 Describe = Callable[[str, EnvOptions], EnvSpec]
 
+AN_ENV = "an environment (it has no reset and step)"  # for messages: what `is_env` asks for
+
+
+def is_env(kind: type) -> bool:
+    """Whether a class can be one of an environment, of whatever kind."""
+    return all(callable(getattr(kind, method, None)) for method in ("reset", "step"))
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -10,10 +10,12 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from sf.envs.entries import AN_ENV, is_env
 from sf.envs.errors import UsageError, is_refusal_of_arguments
-from sf.envs.named_objects import import_module
+from sf.envs.named_objects import factory, import_module
 from sf.envs.parallel_group import ParallelEnv
 
+PETTINGZOO = "pettingzoo"  # before the colon: the rest is an id there
 _FUNCTION = "parallel_env"
 
 
@@ -24,7 +26,7 @@ def find_factory(env_id: str) -> Callable[..., ParallelEnv] | None:
     environment does not take its arguments.
     """
     package, colon, name = env_id.partition(":")
-    if colon and package == "pettingzoo":
+    if colon and package == PETTINGZOO:
         return lambda **kwargs: _from_pettingzoo(env_id, name, kwargs)
     if name == _FUNCTION:
         return lambda **kwargs: _from_module(env_id, package, kwargs)
@@ -50,10 +52,11 @@ def _from_pettingzoo(env_id: str, name: str, kwargs: dict[str, Any]) -> Parallel
 
 def _from_module(env_id: str, name: str, kwargs: dict[str, Any]) -> ParallelEnv:
     module = import_module(name, f"env {env_id!r}")
-    if not hasattr(module, _FUNCTION):
+    make = factory(module, _FUNCTION, f"env {env_id!r}", is_env, AN_ENV)
+    if make is None:
         raise UsageError(f"env {env_id!r}: the module {name} has no function {_FUNCTION}: name the module that has")
     try:
-        return module.parallel_env(**kwargs)
+        return make(**kwargs)
     except (ImportError, TypeError) as error:
         if isinstance(error, TypeError) and not is_refusal_of_arguments(error):
             raise

@@ -22,12 +22,14 @@ import inspect
 import re
 from collections.abc import Callable
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, TypeVar
 
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
 from sf.envs.entries import (
+    AN_ENV,
     Describe,
     Entry,
     MakeGroup,
@@ -37,16 +39,17 @@ from sf.envs.entries import (
     entry_of_matches,
     entry_of_vector,
     gymnasium_entry,
+    is_env,
 )
 from sf.envs.errors import UsageError, call_of
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
-from sf.envs.named_objects import attribute, import_module
+from sf.envs.named_objects import factory, file_of_module, import_module, split
 from sf.envs.options import EnvOptions
 from sf.envs.parallel_group import ParallelEnv
-from sf.envs.parallel_names import find_factory
+from sf.envs.parallel_names import PETTINGZOO, find_factory
 
-# Modules with ENV_IDS, describe, make_group and make_rendered_group, imported (with their emulators) only when they
-# are asked for.
+# Modules with ENV_IDS, describe, make_group and, where they can be drawn, make_rendered_group, imported (with their
+# emulators) only when they are asked for.
 _FAMILIES = (
     (r"doom_", "sf.envs.doom"),
     (r"atari_|ALE/|\w+NoFrameskip-v4$", "sf.envs.atari"),
@@ -55,6 +58,8 @@ _FAMILIES = (
 )
 # The same without ENV_IDS: what follows the prefix is not for us to look up.
 _PREFIXES = {"doom:": "sf.envs.doom", "envpool:": "sf.envs.envpool_group"}
+# Ids of Gymnasium whose environment imports what its arguments name.
+_WRAPPERS_OF_OLD_IDS = ("GymV21Environment-v0", "GymV26Environment-v0")
 
 GymFactory = TypeVar("GymFactory", bound=Callable[..., gym.Env])
 ParallelFactory = TypeVar("ParallelFactory", bound=Callable[..., ParallelEnv])
@@ -97,8 +102,36 @@ def make_rendered_group(
     with call_of(env_id, "its set-up"):
         make = _find(env_id).make_rendered_group
         if make is None:
-            raise UsageError(f"env {env_id!r} cannot be drawn: envs.register it with a make_rendered_group")
+            raise UsageError(f"env {env_id!r} cannot be drawn: give it, or its family, a make_rendered_group")
         return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
+
+
+def require_name(env_id: str) -> None:
+    """Raises ValueError for what cannot be the name of an environment."""
+    if not re.search(r"\w", env_id):
+        raise UsageError(
+            f"env {env_id!r} is no name: name an environment, for example CartPole-v1 (sf-envs lists them)"
+        )
+    if _is_in_module(env_id):
+        split(env_id, f"env {env_id!r}")
+
+
+def code_of(env_id: str) -> str | None:
+    """The file of the code that this name has run, beside packages that are installed for it; None: there is none.
+
+    Of `module:Name` it is that of the module, if there is one; of `doom:my.cfg` the .cfg file, which can give the
+    engine any arguments. Nothing is imported.
+    """
+    if env_id in _registered:
+        return None
+    if env_id in _WRAPPERS_OF_OLD_IDS:
+        return env_id
+    prefix, colon, name = env_id.partition(":")
+    if prefix == "doom" and colon:
+        return str(Path(name).resolve()) if "/" in name or Path(name).exists() else None
+    if not _is_in_module(env_id):
+        return None
+    return file_of_module(prefix)
 
 
 def env_ids() -> list[str]:
@@ -156,6 +189,7 @@ def _registrar(env_id: str, factory: Any, entry_of: Callable[[Any], Entry]) -> C
 
 
 def _find(env_id: str) -> Entry:
+    require_name(env_id)
     entry = _registered.get(env_id) or _find_in_family(env_id) or _find_by_spelling(env_id)
     if entry is None:
         _load_entry_points()
@@ -180,7 +214,7 @@ def _find_in_family(env_id: str) -> Entry | None:
     if not modules:
         return None
     family = importlib.import_module(modules[0])
-    return Entry(family.describe, family.make_group, family.make_rendered_group)
+    return Entry(family.describe, family.make_group, getattr(family, "make_rendered_group", None))
 
 
 def _find_by_spelling(env_id: str) -> Entry | None:
@@ -192,23 +226,29 @@ def _find_by_spelling(env_id: str) -> Entry | None:
     return _find_in_module(env_id) if ":" in env_id else None
 
 
+def _is_in_module(env_id: str) -> bool:
+    """Whether what is before its colon is a module to import."""
+    prefix, colon, _ = env_id.partition(":")
+    return bool(colon) and env_id not in _registered and f"{prefix}:" not in _PREFIXES and prefix != PETTINGZOO
+
+
 def _find_in_module(env_id: str) -> Entry:
     """By what importing the module of "module:Name" registers, or its class or function of that name."""
-    module_name, _, name = env_id.partition(":")
-    module = import_module(module_name, f"env {env_id!r}")
+    what = f"env {env_id!r}"
+    module_name, name = split(env_id, what)
+    module = import_module(module_name, what)
     if name in _registered:
         return _registered[name]
     if name in gym.registry:
         return gymnasium_entry()
-    factory = attribute(module, name)
-    if factory is None:
+    make = factory(module, name, what, is_env, AN_ENV)
+    if make is None:
         raise UsageError(
-            f"env {env_id!r}: importing {module_name} did not register {name!r}, and it has no class or function of "
-            "that name"
+            f"{what}: importing {module_name} did not register {name!r}, and it has no class or function of that name"
         )
-    if inspect.isclass(factory) and issubclass(factory, VectorEnv):
-        return entry_of_vector(factory)
-    return entry_of_either(factory)
+    if inspect.isclass(make) and issubclass(make, VectorEnv):
+        return entry_of_vector(make)
+    return entry_of_either(make)
 
 
 def _load_entry_points() -> None:

@@ -60,6 +60,14 @@ def from_json(data: dict[str, Any]) -> gym.Space:
     raise UsageError(f"{kind!r} is not a space that is known here: the file is of a newer version")
 
 
+def read(data: Any, what_is_wrong: str) -> gym.Space:
+    """`from_json` for what somebody else may have written. Raises UsageError, which begins with `what_is_wrong`."""
+    try:
+        return from_json(data)
+    except Exception as error:  # whatever NumPy and Gymnasium make of it
+        raise UsageError(f"{what_is_wrong} ({type(error).__name__}: {error}): take another one") from None
+
+
 def _numbers(bound: np.ndarray) -> Any:
     """One number where all are equal, as in most spaces; else nested lists."""
     return bound.flat[0].item() if bound.size and (bound == bound.flat[0]).all() else bound.tolist()

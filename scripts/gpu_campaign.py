@@ -8,7 +8,7 @@
 Each step runs unattended in a process of its own, in under ten minutes, and writes STEP.json and STEP.txt; one that
 fails, or hangs and is killed, does not stop the next. A step that is there already is skipped, unless --again names it
 anew; one that did not come to its end goes on. At the end there is a table of what was learned. --rehearse does all of
-it on the CPU, as small as it can be, in about three minutes.
+it on the CPU, as small as it can be, in some minutes.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+import stat
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,8 +79,11 @@ def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Pa
     for path in _newest_first(directory):
         try:
             saved = load(path)
-        except FileNotFoundError:  # the run has removed it meanwhile: it has newer ones
-            return load_latest(directory, say)
+        except FileNotFoundError:
+            if path.is_symlink():
+                say(f"{path} is a link to a file that is not there")
+                continue
+            return load_latest(directory, say)  # the run has removed it meanwhile: it has newer ones
         except ValueError as error:
             say(str(error))
             continue
@@ -115,11 +119,13 @@ def load_best(directory: Path) -> tuple[Path, Checkpoint]:
     """The one with the highest score. Raises ValueError where there is none that is whole."""
     whole = []
     for path in _best(directory):
-        with suppress(FileNotFoundError, ValueError):
-            whole.append((path, load(path)))
+        with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+            saved = load(path)
+            whole.append((float(saved.state[_SCORE]), path, saved))
     if not whole:
         raise UsageError(f"{directory} holds no best checkpoint yet: take the latest")
-    return max(whole, key=lambda found: found[1].state[_SCORE])
+    _, path, saved = max(whole, key=lambda found: found[0])
+    return path, saved
 
 
 def best_score(directory: Path) -> float:
@@ -135,21 +141,16 @@ def env_steps(path: Path) -> int:
     return int(path.stem.split("_")[2])
 
 
-def check_fits(path: Path, weight_shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raises ValueError where the checkpoint holds another network than one with these weights, or is not whole."""
-    tensors = load(path).tensors
-    saved = {name[len(MODEL) :]: tuple(tensors[name].shape) for name in tensors if name.startswith(MODEL)}
-    if saved != dict(weight_shapes):
-        different = sorted({name for name, _ in saved.items() ^ weight_shapes.items()})
-        raise UsageError(
-            f"{path} holds another network than the flags describe (they differ in {', '.join(different[:3])}): "
-            "leave the flags of the model as they were, or name another --experiment"
-        )
-
-
 def load(path: Path) -> Checkpoint:
-    """Raises ValueError where the file is not whole."""
-    return decode(_whole_bytes(path))
+    """Raises ValueError where the file is not whole, or is whole and no checkpoint; OSError where it cannot be read."""
+    data = _whole_bytes(path)
+    try:
+        saved = decode(data)
+    except Exception as error:  # anybody can write a file with a right checksum
+        raise UsageError(f"{path} is no checkpoint of this package ({type(error).__name__}: {error})") from None
+    if not isinstance(saved.state, dict):
+        raise UsageError(f"{path} is no checkpoint of this package (its state is no mapping)")
+    return saved
 
 
 def encode(checkpoint: Checkpoint) -> bytes:
@@ -214,6 +215,8 @@ def _best(directory: Path) -> list[Path]:
 
 def _whole_bytes(path: Path) -> bytes:
     """The content of the file. Raises ValueError where a byte of it is changed or missing."""
+    if not stat.S_ISREG(path.stat().st_mode):  # to read a pipe would wait for ever
+        raise UsageError(f"{path} is no file")
     data = path.read_bytes()
     if data[_digest_place(data)] != _digest(data):
         raise UsageError(f"{path} is not whole (its checksum does not fit its content)")

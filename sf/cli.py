@@ -162,15 +162,16 @@ def _command() -> list[str]:
     return ["python", str(script)] if script.suffix == ".py" and script.stem != "__main__" else ["sf-train"]
 
 
-def _early(args: list[str]) -> dict[str, str]:
+def _early(args: list[str]) -> dict[str, Any]:
     """The flags of the command line that say what a run starts from, ahead of the real parser."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for flag in ("env", "env_kwargs", "experiment", "train_dir", "config", "restart_behavior"):
+    for flag in ("env", "env_kwargs", "encoder", "model", "experiment", "train_dir", "config", "restart_behavior"):
         early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", dest=flag)
+    early.add_argument("--trust", type=parse_bool)
     try:
         return {k: v for k, v in vars(early.parse_known_args(args)[0]).items() if v is not None}
     except argparse.ArgumentError:
-        return {}  # a flag without its value: the real parser says so
+        return {}  # a flag without its value, or with a wrong one: the real parser says so
 
 
 @contextmanager

@@ -53,6 +53,10 @@ class RunConfig:
     with a fresh optimiser and all counters at 0. Of a run with several policies, each goes to the policy of its number.
     A run that is resumed goes on from its own."""
 
+    trust: bool = False
+    """true: a run that is resumed, or the file of --config, may name environments, encoders and models of its own,
+    which are code that is then run. Needed where you have not trained with them before: docs/reliability.md."""
+
     seed: int = 0
     """Seeds the environments, the sampling of actions, and the weights."""
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from sf import checkpoint
+from sf.checkpoint import Checkpoint
+from sf.compatibility import require_fits
+from sf.learner.tensors import RNG
 from sf.plan import Plan
+from sf.play.named_checkpoint import require_whole_state
 from sf.run_dir import RunDir
+
+_OF_THE_UPDATER = ("version", "learning_rate", "max_learning_rate", "skipped_updates")
 
 
 class CompleteRunError(ValueError):
@@ -25,15 +32,30 @@ def saved_env_steps(plan: Plan, run_dir: RunDir, say: Callable[[str], None]) -> 
     env_steps: list[int | None] = []
     seconds = 0.0
     for policy_id in range(plan.num_policies):
-        saved = checkpoint.latest(run_dir.checkpoints_of(policy_id, plan.num_policies), say)
-        if saved is None:
+        file = checkpoint.latest(run_dir.checkpoints_of(policy_id, plan.num_policies), say)
+        if file is None:
             env_steps.append(None)
             continue
-        checkpoint.check_fits(saved, plan.weight_shapes)
-        env_steps.append(checkpoint.env_steps(saved))
-        seconds = max(seconds, checkpoint.load(saved).state["seconds"])
+        saved = checkpoint.load(file)
+        _require_all_parts(saved, file)
+        require_fits(saved, file, plan, "leave the flags as they were, or name another --experiment")
+        env_steps.append(checkpoint.env_steps(file))
+        seconds = max(seconds, saved.state["seconds"])
     _require_time_left(plan, run_dir, sum(steps or 0 for steps in env_steps), seconds)
     return env_steps
+
+
+def _require_all_parts(saved: Checkpoint, file: Path) -> None:
+    """Raises ValueError where the learner would miss something."""
+    require_whole_state(saved, file)
+    updater = saved.state.get("updater")
+    numbers = [saved.state.get(name) for name in ("trained_steps", "seconds")]
+    numbers += [updater.get(name) if isinstance(updater, dict) else None for name in _OF_THE_UPDATER]
+    if RNG not in saved.tensors or not all(isinstance(number, int | float) for number in numbers):
+        raise ValueError(
+            f"{file} lacks a part of what a learner goes on with: remove it, so that the one before is taken, or begin "
+            "a new run with its weights (--init_from)"
+        )
 
 
 def _require_time_left(plan: Plan, run_dir: RunDir, env_steps: int, seconds: float) -> None:

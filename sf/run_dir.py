@@ -31,7 +31,7 @@ from sf.earlier_run import EarlierRun
 from sf.envs.field_types import as_type, flag_types
 
 # They say where a run is and how this start treats it, not what is trained.
-_NOT_SAVED = ("train_dir", "restart_behavior", "experiment")
+NOT_SAVED = ("train_dir", "restart_behavior", "experiment", "trust")
 
 # Settings that are read without the others, and so without the rules of `Config`: what a number must be above, if any.
 _READ_ALONE: dict[str, int | None] = {
@@ -124,7 +124,7 @@ class RunDir:
         Raises ValueError where the path is taken by something that is not a run, has links among its files, or cannot
         be written.
         """
-        flags = {name: value for name, value in config.flat().items() if name not in _NOT_SAVED}
+        flags = {name: value for name, value in config.flat().items() if name not in NOT_SAVED}
         text = yaml.safe_dump(
             {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()},
             sort_keys=False,

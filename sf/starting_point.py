@@ -6,12 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from sf import presets
-from sf.config import Config
+from sf import envs, presets
+from sf.config import Config, RunConfig
 from sf.describing import describe
 from sf.envs import EnvError, EnvOptions
 from sf.envs.field_types import checked
-from sf.run_dir import RunDir
+from sf.run_dir import NOT_SAVED, RunDir
+from sf.trust.named_code import TRUST, require_trusted
 
 
 class StartingPoint(NamedTuple):
@@ -43,21 +44,31 @@ def starting_point(flags: Mapping[str, Any]) -> StartingPoint:
     An environment that has no preset of its name is made once, for its spaces. Raises ValueError where the flags do
     not go with the run or preset, or the file of one has a value that cannot be.
     """
-    run = Config().run
     flags = {name: value for name, value in flags.items() if value is not None}
-    chosen = presets.load(flags["config"]) if "config" in flags else {}
-    env = flags.get("env", chosen.get("env", run.env))
-    experiment = flags.get("experiment") or env.replace("/", "_").replace(":", "_")
-    if flags.get("restart_behavior", run.restart_behavior) == "resume":
-        run_dir = RunDir.at(flags.get("train_dir", run.train_dir), experiment)
+    chosen = _of_file(presets.load(flags["config"]), flags["config"], flags) if "config" in flags else {}
+    given = {name: flags[name] for name in NOT_SAVED if name in flags}
+    run = RunConfig(**{**given, "env": flags.get("env", chosen.get("env", RunConfig.env))})
+    envs.require_name(run.env)
+    if run.restart_behavior == "resume":
+        run_dir = RunDir.at(run.train_dir, run.experiment_name)
         saved = run_dir.saved_flags()
         if saved is not None:
-            saved = checked(Config, saved, str(run_dir.config))
-            _check_is_the_same(flags, saved, experiment)
-            return StartingPoint(saved, str(run_dir.config))
-    name = flags.get("config") or presets.name_for_env(env) or _preset_of_kind(env, flags)
+            saved = _of_file(saved, str(run_dir.config), flags)
+            _check_is_the_same(flags, saved, run.experiment_name)
+            # Where a run is, and what becomes of one that is there, is not for its own file to say.
+            return StartingPoint({k: v for k, v in saved.items() if k not in NOT_SAVED}, str(run_dir.config))
+    name = flags.get("config") or presets.name_for_env(run.env) or _preset_of_kind(run.env, flags)
     preset = chosen or (presets.load(name) if name else {})
-    return StartingPoint({**preset, "env": env, "config": name}, str(name))
+    return StartingPoint({**preset, "env": run.env, "config": name}, str(name))
+
+
+def _of_file(file_flags: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags in a file. Raises ValueError where one is of the wrong kind, or names code that nobody vouches for."""
+    found = checked(Config, file_flags, source)
+    if found.get(TRUST):
+        raise ValueError(f"{source} sets {TRUST}, which only the command line can: take it out")
+    require_trusted(found, source, flags.get(TRUST, False), named_by_user=flags)
+    return found
 
 
 def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:

@@ -37,6 +37,8 @@ from sf.stopping import Signals, caught_signals
 from sf.supervisor import Supervisor
 from sf.system_info import record_start
 from sf.tensorboard_events import TensorBoard
+from sf.trust import known_code
+from sf.trust.named_code import named_code
 from sf.wandb_sink import WandbSink, require_wandb
 
 
@@ -73,6 +75,7 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
         with earlier.put_back_unless_settled(print), log.of_process():
             for line in said:
                 log.write(line)
+            known_code.remember(named_code(config.flat()), log.write)
             warm_start.write(plan, run_dir, initial)
             record_start(run_dir)
             resumed_steps = [env_steps or 0 for env_steps in saved_steps]

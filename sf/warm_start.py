@@ -10,23 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-import gymnasium as gym
 import torch
 
 from sf import checkpoint
 from sf.checkpoint import MODEL, Checkpoint
+from sf.compatibility import require_fits
 from sf.config import Config
-from sf.envs import ActionSpec, space_json
-from sf.envs.observations import ObsWriter
+from sf.envs import ActionSpec
 from sf.learner.snapshot import make_checkpoint
 from sf.learner.update import Updater
 from sf.plan import Plan
-from sf.play.policy import find_checkpoint
+from sf.play.named_checkpoint import find_checkpoint, num_policies
 from sf.run_dir import RunDir
 
 Say = Callable[[str], None]
-
-_OF_THE_FUNCTION = ("nonlinearity",)  # flags that change what a network computes, and not the shape of its weights
 
 
 def initial_checkpoints(plan: Plan, policy_ids: Collection[int], say: Say) -> dict[int, Checkpoint]:
@@ -63,12 +60,12 @@ def of_resumed(config: Config, run_dir: RunDir, say: Say) -> Config:
 
 def _begun_from(source: str, policy_id: int, plan: Plan, say: Say) -> Checkpoint:
     try:
-        flags = None if Path(source).is_file() else RunDir(Path(source)).saved_flags()
-        num_sources = (flags or {}).get("num_policies", 1)
-        file, saved = find_checkpoint(source, policy_id=policy_id % num_sources, say=say)
+        file, saved = find_checkpoint(source, policy_id=policy_id % num_policies(Path(source)), say=say)
+        require_fits(
+            saved, file, plan, "take a run on the same environment, and give the flags of the model that its run had"
+        )
     except ValueError as error:
         raise ValueError(f"init_from: {error}") from None
-    _check_fits(file, saved, plan)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(plan.config.run.seed + policy_id)  # as its learner does where it begins from nothing
         action_spec = ActionSpec.of(plan.spec.action_space)
@@ -77,41 +74,6 @@ def _begun_from(source: str, policy_id: int, plan: Plan, say: Say) -> Checkpoint
         initial = make_checkpoint(updater, plan.config, plan.spec)
     say(f"policy {policy_id} begins with the weights of {file}")
     return initial
-
-
-def _check_fits(file: Path, saved: Checkpoint, plan: Plan) -> None:
-    if "obs_space" in saved.state:  # an older checkpoint does not say; its network shows most of it
-        obs = _obs_layout(ObsWriter(str(file), space_json.from_json(saved.state["obs_space"])).space)
-        _require_alike("observations", obs, _obs_layout(plan.spec.obs_space), file, plan)
-        actions = _action_layout(space_json.from_json(saved.state["action_space"]))
-        _require_alike("actions", actions, _action_layout(plan.spec.action_space), file, plan)
-    theirs, own = saved.state["config"], plan.config.flat()
-    differing = [name for name in _OF_THE_FUNCTION if theirs.get(name, own[name]) != own[name]]
-    shapes = {name: tuple(tensor.shape) for name, tensor in _weights(saved).items()}
-    differing += sorted({name for name, _ in shapes.items() ^ plan.weight_shapes.items()})
-    if differing:
-        raise ValueError(
-            f"init_from: {file} holds another network than the flags describe (they differ in "
-            f"{', '.join(differing[:3])}): give the flags of the model that its run had"
-        )
-
-
-def _require_alike(what: str, theirs: str, own: str, file: Path, plan: Plan) -> None:
-    if theirs != own:
-        raise ValueError(
-            f"init_from: the {what} of {file} are {theirs}, and those of {plan.config.run.env} are {own}: a run can "
-            "begin only with what was trained on alike ones"
-        )
-
-
-def _obs_layout(space: gym.spaces.Dict) -> str:
-    """Without bounds, which no network knows."""
-    return ", ".join(f"{key} {box.dtype} {box.shape}" for key, box in space.items())
-
-
-def _action_layout(space: gym.Space) -> str:
-    spec = ActionSpec.of(space)
-    return f"{len(spec.discrete_sizes)} choices among {spec.discrete_sizes} and {spec.num_continuous} real numbers"
 
 
 def _weights(saved: Checkpoint) -> dict[str, torch.Tensor]:

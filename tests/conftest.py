@@ -1,11 +1,16 @@
 """What holds for all tests, which share a machine with each other and with others."""
 
 import os
+import tempfile
 
 from hypothesis import settings
 
 # For torch, here and in every process that a test starts: the networks are tiny. It is read when torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# What runs remember of a user's own code, here and in every process that a test starts, is no user's.
+_state_home = tempfile.TemporaryDirectory(prefix="sf-tests-")
+os.environ["XDG_STATE_HOME"] = _state_home.name
 
 settings.register_profile("shared_machine", deadline=None)  # no test is timed
 settings.load_profile("shared_machine")

@@ -92,15 +92,21 @@ def test_microseconds_a_sample_are_busy_time_over_samples():
 
 
 @pytest.mark.parametrize(
-    ("returns", "seconds", "is_ok", "is_finished", "said"),
+    ("returns", "episodes", "seconds", "is_ok", "is_finished", "said"),
     [
-        ([-20.0, 18.5], 100.0, True, True, "18 after 20 s"),
-        ([-20.0, 3.0], 100.0, False, False, "not 18 yet"),
-        ([-20.0, 3.0], 900.0, False, True, "18 not reached"),
+        ([-20.0, 18.5], 100, 100.0, True, True, "18 after 20 s"),
+        ([-20.0, 18.5], 99, 100.0, False, False, "not 18 yet"),
+        ([-20.0, 3.0], 100, 100.0, False, False, "not 18 yet"),
+        ([-20.0, 3.0], 100, 900.0, False, True, "18 not reached"),
     ],
 )
-def test_a_score_is_reached_or_goes_on_or_is_given_up(returns, seconds, is_ok, is_finished, said, context, monkeypatch):
-    records = [{"seconds": 10.0 * (i + 1), "mean_return": value} for i, value in enumerate(returns)]
+def test_a_score_is_reached_or_goes_on_or_is_given_up(
+    returns, episodes, seconds, is_ok, is_finished, said, context, monkeypatch
+):
+    records = [
+        {"seconds": 10.0 * (i + 1), "mean_return": value, "episodes_in_mean": episodes}
+        for i, value in enumerate(returns)
+    ]
     told = []
     monkeypatch.setattr(
         learning, "train", lambda context, name, end, flags: told.append(end) or trained(records, seconds=seconds)

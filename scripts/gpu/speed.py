@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from functools import partial
@@ -95,7 +96,7 @@ def limits(context: Context) -> Findings:
             best, fastest = larger, speed
             if context.is_rehearsal:
                 break
-    lines.add(f"the most that gained: {cli.arguments(best)}, {fastest:,.0f} frames/s")
+    lines.add(f"the most that gained: {shlex.join(cli.arguments(best))}, {fastest:,.0f} frames/s")
     return Findings(fastest > 0, lines.lines, {"best": best, "runs": data})
 
 

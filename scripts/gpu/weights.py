@@ -38,8 +38,7 @@ def run(context: Context) -> Findings:
     results.recv()  # it has mapped the memory
     for version in range(2, num_versions + 1):
         flat.add_(1.0)
-        if version % 10 == 0 or version == num_versions:
-            digests[version] = _digest(flat)
+        digests[version] = _digest(flat)
         memory.publish(flat, version)
     memory.flush()
     read: dict[int, str] = results.recv()

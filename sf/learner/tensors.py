@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from sf.checkpoint import MODEL
 
 _OPTIMIZER = "optimizer/"  # prefix of its tensors
-_RNG = "rng"
+RNG = "rng"
 
 
 def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -18,7 +18,7 @@ def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, 
     out: dict[str, Tensor] = {MODEL + name: value for name, value in model.state_dict().items()}
     for name, parameter in model.named_parameters():
         out |= {f"{_OPTIMIZER}{name}/{key}": value for key, value in optimizer.state[parameter].items()}
-    return {**out, _RNG: torch.get_rng_state()}
+    return {**out, RNG: torch.get_rng_state()}
 
 
 def are_finite(tensors: Mapping[str, Tensor]) -> bool:
@@ -40,4 +40,4 @@ def load_tensors(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Ma
                     parameter if value.ndim else value, device=parameter.device, requires_grad=False
                 )
                 moments[key[len(prefix) :]] = like.copy_(value)
-    torch.set_rng_state(tensors[_RNG])
+    torch.set_rng_state(tensors[RNG])

@@ -32,7 +32,7 @@ from torch import nn
 from sf.config import ModelConfig
 from sf.envs.actions import ActionSpec
 from sf.envs.errors import UsageError
-from sf.envs.named_objects import attribute, import_module
+from sf.envs.named_objects import factory, import_module, split
 
 Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
 
@@ -116,12 +116,15 @@ def _look_up(table: dict[str, Any], kind: str, name: str) -> Any:
 
 def _find_in_module(table: dict[str, Any], kind: str, name: str) -> Any:
     """What importing a module registers, or else its class or function of that name."""
-    module_name, _, own_name = name.partition(":")
-    module = import_module(module_name, f"{kind} {name!r}")
-    found = table.get(own_name) or attribute(module, own_name)
+    what = f"{kind} {name!r}"
+    module_name, own_name = split(name, what)
+    module = import_module(module_name, what)
+    found = table.get(own_name) or factory(
+        module, own_name, what, lambda found: issubclass(found, nn.Module), "a torch.nn.Module"
+    )
     if found is None:
         raise UsageError(
-            f"{kind} {name!r}: importing {module_name} did not register {own_name!r}, and it has no class or function "
-            "of that name"
+            f"{what}: importing {module_name} did not register {own_name!r}, and it has no class or function of that "
+            "name"
         )
     return found

@@ -67,6 +67,10 @@ class EnjoyFlags:
     seed: int = 0
     """Seeds environments and actions."""
 
+    trust: bool = False
+    """true: the environment, encoder or model that a checkpoint names (module:Name) may be imported, though you have
+    not trained with it before. It is code: docs/reliability.md."""
+
     def __post_init__(self) -> None:
         if not 1 <= self.episodes <= _MOST_EPISODES:
             raise ValueError(f"episodes is {self.episodes}: from 1 to {_MOST_EPISODES}")
@@ -140,15 +144,14 @@ def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
     os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # it would swallow SIGTERM
     with closing(_screen(flags, interrupt)) as screen:  # what is wrong with it is said before torch is imported
         from sf import envs  # noqa: PLC0415
-        from sf.config import Config  # noqa: PLC0415
         from sf.play.players import find_policies, overridden  # noqa: PLC0415
         from sf.play.policy import Policy  # noqa: PLC0415
         from sf.torch_runtime import configure  # noqa: PLC0415
 
         configure("cpu", num_threads=1, deterministic=True)
-        saved = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy)
+        saved = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy, flags.trust)
         policies = {name: Policy(each, name) for name, each in saved.items()}
-        config = Config().replace(**next(iter(saved.values())).state["config"])
+        config = next(iter(policies.values())).config
         env, options = config.run.env, overridden(config.environment, flags.override)
         num_agents = envs.describe(env, options).num_agents
         num_envs = min(flags.episodes, max(1, MAX_PANELS // num_agents))

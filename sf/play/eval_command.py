@@ -68,6 +68,10 @@ class EvalFlags:
     csv: Path | None = None
     """Write the episodes to this file, a row each."""
 
+    trust: bool = False
+    """true: the environment, encoder or model that a checkpoint names (module:Name) may be imported, though you have
+    not trained with it before. It is code: docs/reliability.md."""
+
     def __post_init__(self) -> None:
         for name in ("episodes", "num_workers", "num_envs_per_worker"):
             value = getattr(self, name)
@@ -89,16 +93,17 @@ def main() -> None:
 
 
 def _run(flags: EvalFlags) -> None:
-    from sf.config import Config  # noqa: PLC0415  torch is slow to import: not for --help
-    from sf.play.evaluation import EvaluationTask, evaluate  # noqa: PLC0415
+    from sf.play.evaluation import EvaluationTask, evaluate  # noqa: PLC0415  torch is slow to import: not for --help
+    from sf.play.named_checkpoint import config_of  # noqa: PLC0415
     from sf.play.players import find_policies, overridden  # noqa: PLC0415
     from sf.torch_runtime import resolve_device  # noqa: PLC0415
 
     for flag, path in (("json", flags.json), ("csv", flags.csv)):
         if path is not None:
             output_file.require_writable(flag, path)
-    policies = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy)
-    config = Config().replace(**next(iter(policies.values())).state["config"])
+    policies = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy, flags.trust)
+    name, first = next(iter(policies.items()))
+    config = config_of(first, name)
     task = EvaluationTask(
         env=config.run.env,
         options=overridden(config.environment, flags.override),

@@ -26,6 +26,10 @@ class ExportFlags:
     policy: int = 0
     """Of a run with several policies, the one to export."""
 
+    trust: bool = False
+    """true: the encoder or model that the checkpoint names (module:Name) may be imported, though you have not trained
+    with it before. It is code: docs/reliability.md."""
+
 
 def main() -> None:
     """Export, say what is in the file; end with 0, 2 after a user's mistake, 130 after Ctrl-C."""
@@ -42,9 +46,10 @@ def main() -> None:
 def _run(flags: ExportFlags) -> None:
     from sf.play.export import export_policy  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.play.export_check import TOLERANCE  # noqa: PLC0415
-    from sf.play.policy import Policy, find_checkpoint  # noqa: PLC0415
+    from sf.play.named_checkpoint import find_trusted  # noqa: PLC0415
+    from sf.play.policy import Policy  # noqa: PLC0415
 
-    file, saved = find_checkpoint(flags.run, flags.checkpoint, flags.policy)
+    file, saved = find_trusted(flags.run, flags.checkpoint, flags.policy, is_trusted=flags.trust)
     policy = Policy(saved, str(file))
     try:
         export = export_policy(policy, flags.out)

@@ -15,11 +15,13 @@ def load_policy(
     device: str = "cpu",
     seed: int = 0,
     say: Callable[[str], None] = print,
+    trust: bool = False,
 ) -> LoadedPolicy:
     """Load a policy from a run directory, a checkpoint, or an ONNX file that `sf-export` wrote, which takes no torch.
 
     which: "latest" or "best" of a run. policy_id: of a run with several. device: an ONNX file takes "cpu" alone.
-    seed: of the actions it draws. Raises ValueError where there is no such policy, or it cannot be used.
+    seed: of the actions it draws. trust: an encoder or model of its own (module:Name) may be imported, though you have
+    not trained with it before. Raises ValueError where there is no such policy, or it cannot be used.
     """
     suffix = Path(path).suffix
     if suffix == ".onnx":
@@ -32,7 +34,8 @@ def load_policy(
     if suffix == ".pt2":
         raise ValueError(f"{path} is for torch.export.load: docs/export.md says how; an .onnx file can be loaded here")
 
-    from sf.play.policy import Policy, find_checkpoint  # noqa: PLC0415  torch is slow to import
+    from sf.play.named_checkpoint import find_trusted  # noqa: PLC0415  torch is slow to import
+    from sf.play.policy import Policy  # noqa: PLC0415
 
-    file, saved = find_checkpoint(path, which, policy_id, say)
+    file, saved = find_trusted(path, which, policy_id, say, trust)
     return Policy(saved, str(file), device, seed)

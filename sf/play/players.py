@@ -11,15 +11,16 @@ import yaml
 
 from sf.checkpoint import Checkpoint
 from sf.envs import EnvOptions
-from sf.play.policy import find_checkpoint
-from sf.run_dir import RunDir
+from sf.play.named_checkpoint import find_trusted, num_policies
 
 
-def find_policies(run: Path, against: tuple[Path, ...], which: str, policy_id: int | None) -> dict[str, Checkpoint]:
+def find_policies(
+    run: Path, against: tuple[Path, ...], which: str, policy_id: int | None, is_trusted: bool = False
+) -> dict[str, Checkpoint]:
     """By name, those of `run` first.
 
     which: latest or best, of a run. policy_id: which of `run` alone; None: all of them. Raises ValueError where one is
-    missing, or they cannot play the same environment.
+    missing, they cannot play the same environment, or one names code that nobody vouches for.
     """
     if run.is_file() and policy_id is not None:
         raise ValueError(f"policy is {policy_id}, but {run} is a checkpoint, which has one policy: leave it out")
@@ -31,9 +32,8 @@ def find_policies(run: Path, against: tuple[Path, ...], which: str, policy_id: i
             raise ValueError(
                 f"{path} is an export, for load_policy: name the run or the checkpoint that it was made from"
             )
-        num_policies = 1 if path.is_file() else (RunDir(path).saved_flags() or {}).get("num_policies", 1)
-        for wanted in range(num_policies) if policy_id is None or number > 0 else [policy_id]:
-            file, saved = find_checkpoint(path, which, wanted, _say)
+        for wanted in range(num_policies(path)) if policy_id is None or number > 0 else [policy_id]:
+            file, saved = find_trusted(path, which, wanted, _say, is_trusted)
             name = str(file.with_suffix("").relative_to(path.parent))
             while name in found:
                 name += "'"

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from sf import checkpoint
 from sf.checkpoint import MODEL, Checkpoint
-from sf.config import Config
 from sf.envs import space_json
 from sf.envs.errors import UsageError
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.play.loaded import LoadedPolicy
-from sf.run_dir import RunDir
+from sf.play.named_checkpoint import config_of
 
 
 class Actions(NamedTuple):
@@ -35,21 +32,29 @@ class Policy(LoadedPolicy):
     """
 
     def __init__(self, saved: Checkpoint, name: str, device: str = "cpu", seed: int = 0) -> None:
-        """name: for messages. Raises ValueError where the checkpoint is of another version, or its model unknown."""
-        if "action_space" not in saved.state:
+        """name: for messages. It imports the model and the encoder that the checkpoint names: see `sf.trust`.
+
+        Raises ValueError where the checkpoint is of another version, lacks a part, or its model is unknown.
+        """
+        if not {"obs_space", "action_space"} <= saved.state.keys():
             raise UsageError(f"{name} is older than this version, which keeps the spaces: resume its run once")
-        self.config = Config().replace(**saved.state["config"])
-        super().__init__(
-            name,
-            self.config.run.env,
-            saved.state["env_steps"],
-            space_json.from_json(saved.state["obs_space"]),
-            space_json.from_json(saved.state["action_space"]),
+        self.config = config_of(saved, name)
+        obs_space, action_space = (
+            space_json.read(saved.state[which], f"{name} has no {which} that can be read")
+            for which in ("obs_space", "action_space")
         )
+        super().__init__(name, self.config.run.env, saved.state["env_steps"], obs_space, action_space)
         self.device = torch.device(device)
         self.network = inference_model(self.config.model, self.flat_obs_space, self.action_spec, "float32", self.device)
         prefix = len(MODEL)
-        self.network.load_state_dict({k[prefix:]: v for k, v in saved.tensors.items() if k.startswith(MODEL)})
+        weights = {k[prefix:]: v for k, v in saved.tensors.items() if k.startswith(MODEL)}
+        try:
+            self.network.load_state_dict(weights)
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())
+            raise UsageError(
+                f"{name} does not hold the network that it describes: take another one ({reason})"
+            ) from None
         self._actors = Actors(self, 1, seed)
 
     def _choose(
@@ -92,24 +97,3 @@ class Actors:
             distribution = ActionDistribution(self._policy.action_spec, out.params)
             discrete, continuous = distribution.mode() if deterministic else distribution.sample(self._generator)
         return Actions(*(tensor.cpu().numpy() for tensor in (discrete, continuous, out.value)))
-
-
-def find_checkpoint(
-    path: str | Path, which: str = "latest", policy_id: int = 0, say: Callable[[str], None] = print
-) -> tuple[Path, Checkpoint]:
-    """The file and its content; see `sf.play.load`. Raises ValueError where there is none."""
-    path = Path(path)
-    if path.is_file():
-        return path, checkpoint.load(path)
-    flags = RunDir(path).saved_flags()
-    if flags is None:
-        raise UsageError(f"{path} is neither a checkpoint nor the directory of a run, such as train_dir/doom_basic")
-    num_policies = flags.get("num_policies", 1)
-    if not 0 <= policy_id < num_policies:
-        raise UsageError(f"policy is {policy_id}, but {path} has {num_policies}: from 0 to {num_policies - 1}")
-    directory = RunDir(path).checkpoints_of(policy_id, num_policies)
-    if which == "latest":
-        return checkpoint.load_latest(directory, say)
-    if which == "best":
-        return checkpoint.load_best(directory)
-    raise UsageError(f"checkpoint is {which!r}: latest, best, or the path of a file in place of the run")

@@ -25,6 +25,7 @@ from sf.stopping import caught_signals
 from sf.sweep.grid import SweepRun, read_sweep
 from sf.sweep.results import Result, over_seeds, points, require_same_settings, write_csv
 from sf.sweep.runner import SweepRunner
+from sf.trust.named_code import require_trusted
 
 if TYPE_CHECKING:
     from sf.config import Config
@@ -50,6 +51,10 @@ class SweepFlags:
     dry_run: bool = False
     """Print the commands and do nothing."""
 
+    trust: bool = False
+    """true: the file may name environments, encoders and models of its own (module:Name), though you have not trained
+    with them before. They are code: docs/reliability.md."""
+
     def __post_init__(self) -> None:
         if self.parallel is not None and self.parallel < 1:
             raise ValueError(f"parallel is {self.parallel}: at least 1")
@@ -67,6 +72,10 @@ def main() -> None:
 def _sweep(flags: SweepFlags) -> int:
     directory = flags.train_dir / flags.sweep.stem
     runs = read_sweep(flags.sweep)
+    for run in runs:
+        require_trusted(run.texts(), flags.sweep, flags.trust)
+    if flags.trust:
+        runs = [run.trusted() for run in runs]
     configs = _parsed(runs, directory)
     for run, config in zip(runs, configs, strict=True):
         require_same_settings(run, config, RunDir(directory / run.name))

@@ -12,6 +12,7 @@ seeds: [0, 1, 2]            # of every combination; or a number of them
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
 import json
@@ -27,9 +28,10 @@ import yaml
 from sf import cli
 from sf.config import Config
 from sf.envs.field_types import checked
+from sf.trust.named_code import TRUST
 
 _KEYS = ("flags", "grid", "seeds")
-_OF_THE_SWEEP = ("experiment", "train_dir", "restart_behavior")  # flags that say where a run is
+_OF_THE_SWEEP = ("experiment", "train_dir", "restart_behavior", TRUST)  # flags that no sweep can have
 _FORBIDDEN = "<>:\"/\\|?* '"  # in the name of a directory
 _LONGEST_NAME = 200  # bytes: file systems take 255, and beside the directory of a run are files with longer names
 MAX_RUNS = 10_000
@@ -53,6 +55,14 @@ class SweepRun:
         """Of sf-train, for a run directory inside that of the sweep."""
         flags = {**self.flags, "train_dir": str(directory), "experiment": self.name}
         return cli.arguments(flags)
+
+    def texts(self) -> dict[str, str]:
+        """The flags as they are typed."""
+        return {name: " ".join(cli.words(value)) for name, value in self.flags.items()}
+
+    def trusted(self) -> SweepRun:
+        """The same, whose run may import what its flags name, and what is named where it goes on."""
+        return dataclasses.replace(self, flags={**self.flags, TRUST: True})
 
 
 def read_sweep(path: Path) -> list[SweepRun]:
@@ -83,6 +93,7 @@ def read_sweep(path: Path) -> list[SweepRun]:
         point = dict(zip(grid, values, strict=True))
         for seed in seeds:
             all_flags = checked(Config, {**flags, **point, "seed": seed}, str(path))
+            _require_values(path, all_flags)
             runs.append(SweepRun(_name(point, seed), point, seed, all_flags))
     if len({run.name for run in runs}) < len(runs):
         raise ValueError(f"{path}: two runs have the same values: each value of a list, and each seed, once")
@@ -99,6 +110,13 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(sweep, dict) or not set(sweep) <= set(_KEYS):
         raise ValueError(f"{path} must be a YAML mapping with the keys {', '.join(_KEYS)} and no other")
     return sweep
+
+
+def _require_values(path: Path, flags: Mapping[str, Any]) -> None:
+    """Raises ValueError for a value that sf-train would take for another flag."""
+    for name, value in flags.items():
+        if any(word.startswith("--") for word in cli.words(value)):
+            raise ValueError(f"{path}: {name} is {reprlib.repr(value)}: a value cannot begin with --, as a flag does")
 
 
 def _mapping(path: Path, sweep: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -41,6 +41,11 @@ def _private():
 
 gymnasium.register("OwnGym-v0", Bandit)
 NUMBER = 3
+from shutil import rmtree
+from functools import lru_cache, partial
+from collections import Counter
+hard = partial(Memory, delay=3)
+cached = lru_cache(memory)
 
 def number():
     return 3
@@ -101,6 +106,8 @@ def test_decorators_register_what_they_decorate_and_leave_it_as_it_is() -> None:
         ("OwnGym-v0", GymGroup),
         ("Vector", VectorGroup),
         ("Pennies", ParallelGroup),
+        ("hard", GymGroup),
+        ("cached", GymGroup),
     ],
 )
 def test_module_and_name_find_classes_functions_and_what_the_module_registers(name: str, kind: type) -> None:
@@ -121,6 +128,9 @@ def test_module_and_name_find_classes_functions_and_what_the_module_registers(na
         ),
         ("NUMBER", "{}", "did not register 'NUMBER'"),
         ("number", "{}", "own_envs:number: it is of type int, and must be a gymnasium.Env"),
+        ("rmtree", "{}", "env 'own_envs:rmtree': rmtree is not defined in own_envs: name the module that defines it"),
+        ("partial", "{}", "partial is a class, but not an environment"),
+        ("Counter", "{}", "Counter is a class, but not an environment .it has no reset and step.: name one that is"),
         (
             "memory",
             '{"gravitas": 1}',

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
+from types import ModuleType
 
 import gymnasium as gym
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from group_driver import play
 
 from sf import envs
-from sf.envs import EnvOptions, registry
+from sf.envs import EnvOptions, match_toys, registry
 from sf.envs.gym_group import GymGroup
 from sf.envs.match_toys import Pennies
 from sf.envs.parallel_group import ParallelGroup
@@ -160,15 +161,41 @@ def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tm
         ("zzzzqqqq", "is not known: register it with envs.register_env"),
         ("no_such_module:Env-v0", "no_such_module cannot be imported"),
         ("no_such.game_v0:parallel_env", r"\(No module named 'no_such'\): check the name, install"),
-        ("json:parallel_env", "the module json has no function parallel_env"),
+        ("yaml:parallel_env", "the module yaml has no function parallel_env"),
         ("pettingzoo:classic/rps_v1", r"env 'pettingzoo:classic/rps_v1' with .* v1 .* not found"),
         ("toy_match_rsp", "did you mean toy_match_rps"),
+        ("..", r"env '\.\.' is no name: name an environment, for example CartPole-v1"),
+        (" ", "env ' ' is no name"),
+        ("", "env '' is no name"),
+        (":", "env ':' is no name"),
+        ("a:", "env 'a:' is not of the form module:Name: write it as in my_module:MyClass"),
+        (":x", "env ':x' is not of the form module:Name"),
+        (".x:y", r"env '\.x:y' is not of the form module:Name"),
+        ("a..b:c", r"env 'a\.\.b:c' is not of the form module:Name"),
+        ("my-module:Env", "env 'my-module:Env' is not of the form module:Name"),
+        ("CartPole-v1:", "env 'CartPole-v1:' is not of the form module:Name"),
+        ("os:system", "env 'os:system': os is a module of Python itself: name one of your own"),
+        ("subprocess:Popen", "subprocess is a module of Python itself"),
+        ("builtins:eval", "builtins is a module of Python itself"),
+        ("importlib.util:parallel_env", "importlib.util is a module of Python itself"),
     ],
 )
 def test_a_wrong_name_gets_a_sentence_that_helps(env_id: str, sentence: str) -> None:
     for ask in (_make, lambda env_id: envs.describe(env_id, EnvOptions())):
         with pytest.raises(ValueError, match=sentence):
             ask(env_id)
+
+
+def test_a_family_that_cannot_be_drawn_trains_and_says_so(monkeypatch) -> None:
+    family = ModuleType("plain_family")
+    family.ENV_IDS = ("toy_plain",)  # type: ignore[attr-defined]
+    family.describe, family.make_group = match_toys.describe, match_toys.make_group  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "plain_family", family)
+    monkeypatch.setattr(registry, "_FAMILIES", ((r"toy_plain", "plain_family"),))
+    monkeypatch.setitem(match_toys.TOYS, "toy_plain", Pennies)
+    assert envs.describe("toy_plain", EnvOptions()).num_agents == 2
+    with pytest.raises(ValueError, match=r"env 'toy_plain' cannot be drawn: .* make_rendered_group"):
+        envs.make_rendered_group("toy_plain", 1, EnvOptions(), seed=0, first_env_idx=0)
 
 
 def test_an_unsupported_observation_space_is_named_before_anything_runs() -> None:

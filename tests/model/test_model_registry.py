@@ -30,6 +30,15 @@ class Other(Own):
     pass
 
 
+def make(space, config):
+    return Own(space, config)
+
+
+class Plain:
+    pass
+
+
+from shutil import rmtree
 NUMBER = 3
 """
 
@@ -51,11 +60,11 @@ def own_module(tmp_path, monkeypatch):
     sys.modules.pop("own_nets", None)
 
 
-@pytest.mark.parametrize("name", ["Own", "own_by_name", "Other"])
+@pytest.mark.parametrize("name", ["Own", "own_by_name", "Other", "make"])
 def test_module_and_name_find_a_class_and_what_the_module_registers(own_module, name):
     encoder = build_encoder(f"{own_module}:{name}", SPACE, ModelConfig())
     assert encoder.out_size == 3
-    assert type(encoder).__name__ == ("Own" if name == "Own" else "Other")
+    assert type(encoder).__name__ == ("Own" if name in ("Own", "make") else "Other")
 
 
 @pytest.mark.parametrize(
@@ -63,6 +72,10 @@ def test_module_and_name_find_a_class_and_what_the_module_registers(own_module, 
     [
         ("own_nets:Missing", "importing own_nets did not register 'Missing', and it has no class or function"),
         ("own_nets:NUMBER", "did not register 'NUMBER'"),
+        ("own_nets:Plain", "encoder 'own_nets:Plain': Plain is a class, but not a torch.nn.Module: name one that is"),
+        ("own_nets:rmtree", "encoder 'own_nets:rmtree': rmtree is not defined in own_nets"),
+        ("os:system", "encoder 'os:system': os is a module of Python itself"),
+        ("own_nets:", "encoder 'own_nets:' is not of the form module:Name"),
         ("no_such_nets:Own", "encoder 'no_such_nets:Own': no_such_nets cannot be imported"),
         ("rsnet", "encoder is rsnet, which is not registered: did you mean resnet"),
     ],

@@ -1,0 +1,49 @@
+"""The code that flags name, and whether a file that they come from may have it imported."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sf.envs.errors import UsageError
+from sf.envs.named_objects import file_of_module
+from sf.envs.registry import code_of
+from sf.trust import known_code
+from sf.trust.known_code import NamedCode
+
+TRUST = "trust"  # the flag, which no file may set
+_OF_THE_NETWORK = ("encoder", "model")
+
+
+def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
+    """What would be imported for these flags beside what comes with the package; nothing is imported here."""
+    found = []
+    env = flags.get("env", "")
+    file = code_of(env)
+    if file is not None:
+        found.append(NamedCode("env", env, flags.get("env_kwargs", "{}"), file))
+    for flag in _OF_THE_NETWORK:
+        module, colon, _ = flags.get(flag, "").partition(":")
+        file = file_of_module(module) if colon else None
+        if file is not None:
+            found.append(NamedCode(flag, flags[flag], None, file))
+    return found
+
+
+def require_trusted(
+    flags: Mapping[str, Any], source: object, is_trusted: bool, named_by_user: Collection[str] = ()
+) -> None:
+    """Raises ValueError where flags from a file name code that nobody vouches for.
+
+    named_by_user: flags that are on the command line, too. is_trusted: the user trusts the file.
+    """
+    code = [each for each in named_code(flags) if each.flag not in named_by_user]
+    if is_trusted or not code:
+        return
+    known = known_code.load()
+    unknown = [f"{each.flag} {each.name!r}" for each in code if each not in known]
+    if unknown:
+        raise UsageError(
+            f"{source} names {' and '.join(unknown)}: that is code, and you have not trained with it under this name "
+            "before; if you trust whoever made the file, add --trust true (in Python trust=True)"
+        )
