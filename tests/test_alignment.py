@@ -93,7 +93,30 @@ def recording_learner(reports, args):
     reports.send("finished", env_steps=0)
 
 
-@pytest.fixture(scope="module", params=["async", "sync", "policy workers die"])
+def dying_learner(reports, args):
+    """The first one dies with a batch in its hands, and on a GPU with the memory of the weights."""
+    if args.goes_on_at is not None:
+        recording_learner(reports, args)
+        return
+    configure(args.memory.device, num_threads=1, deterministic=True)
+    memory = PolicyMemory.create(args.memory)
+    memory.publish(torch.ones(1), version=1)
+    Readers(memory, args.readers, reports)
+    loader = make_loader(args, memory)
+    for _ in range(3):
+        loader.next()
+        loader.release()
+    loader.next()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+BODIES = {  # of policy workers and learner, and how many of these die
+    "policy workers die": (dying_policy_worker, recording_learner, 2),
+    "learner dies": (counting_policy_worker, dying_learner, 1),
+}
+
+
+@pytest.fixture(scope="module", params=["async", "sync", *BODIES])
 def trajectories(request, tmp_path_factory):
     """Trajectories [T or T+1, B, ...] of all batches side by side, in the order of their arrival."""
     config = Config().replace(
@@ -110,10 +133,9 @@ def trajectories(request, tmp_path_factory):
     )
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     run_dir.prepare(config)
-    dies = request.param == "policy workers die"
-    policy_body = dying_policy_worker if dies else counting_policy_worker
-    summary = Run(make_plan(config), run_dir, policy_body=policy_body, learner_body=recording_learner).run()
-    assert summary["restarts"] == (2 if dies else 0)
+    policy_body, learner_body, deaths = BODIES.get(request.param, (counting_policy_worker, recording_learner, 0))
+    summary = Run(make_plan(config), run_dir, policy_body=policy_body, learner_body=learner_body).run()
+    assert summary["restarts"] == deaths
     with np.load(run_dir.checkpoints / "batches.npz") as arrays:
         return dict(arrays)
 
