@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from contextlib import suppress
+from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
+
+_SIGNALS = 128  # and its number is the status of a command that a signal has ended
 
 
 class Interrupt:
@@ -41,8 +46,11 @@ class Interrupt:
             return
         sys.meta_path.remove(self)
         sys.unraisablehook = self._report_dropped
-        # A second Ctrl-C while Python ends has no traceback either.
-        signal.signal(signal.SIGINT, signal.SIG_DFL if self.came else signal.default_int_handler)
+        # Of a command that a signal has ended, another one while Python ends changes no status, and has no traceback.
+        if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code > _SIGNALS:
+            signal.signal(signal.SIGINT, partial(_end_at_once, error.code))
+        else:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """Python asks for it at each import of a new module."""
@@ -56,3 +64,9 @@ class Interrupt:
     def _on_dropped(self, dropped: Any) -> None:
         if not issubclass(dropped.exc_type, KeyboardInterrupt):
             self._report_dropped(dropped)
+
+
+def _end_at_once(status: int, number: int, frame: FrameType | None) -> None:
+    with suppress(OSError, ValueError, RuntimeError, AttributeError):  # it may be in the middle of that
+        sys.stdout.flush()
+    os._exit(status)

@@ -144,7 +144,7 @@ class SweepSession:
     @property
     def arguments(self) -> list[str]:
         places = ["--train_dir", str(self._directory), "--parallel", str(_PARALLEL)]
-        return ["-m", "sf.sweep.command", str(self.grid.file), *places]
+        return ["-m", "sf.sweep.command", str(self.grid.file), "--trust", "true", *places]
 
     # What it does
 
