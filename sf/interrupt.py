@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -46,11 +47,10 @@ class Interrupt:
             return
         sys.meta_path.remove(self)
         sys.unraisablehook = self._report_dropped
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         # Of a command that a signal has ended, another one while Python ends changes no status, and has no traceback.
         if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code > _SIGNALS:
-            signal.signal(signal.SIGINT, partial(_end_at_once, error.code))
-        else:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            atexit.register(signal.signal, signal.SIGINT, partial(_end_at_once, error.code))
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """Python asks for it at each import of a new module."""

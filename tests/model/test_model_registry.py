@@ -88,29 +88,34 @@ def test_a_wrong_name_is_answered_with_what_to_change(own_module, name, sentence
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        (
-            "math:sqrt",
-            "encoder is math:sqrt: it must be a torch.nn.Module, or a function that makes one, of space, config",
-        ),
-        ("builtins:max", "and is a function of another kind"),
-        ("json:loads", "and cannot be called so (too many positional arguments)"),
-        ("gymnasium:Env", "and is a class of another kind"),
+        ("math:sqrt", "encoder 'math:sqrt': math is a module of Python itself: name one of your own"),
+        ("builtins:max", "builtins is a module of Python itself"),
+        ("gymnasium:Env", "encoder 'gymnasium:Env': Env is a class, but not a torch.nn.Module: name one that is"),
+        ("own_nets:takes_nothing", "and cannot be called so (too many positional arguments)"),
         ("own_nets:makes_text", "and makes a str"),
         ("own_nets:makes_no_encoder", "encoder is own_nets:makes_no_encoder, which has no out_size: set it to"),
     ],
 )
 def test_an_encoder_that_is_no_network_is_refused_in_one_sentence(own_module, tmp_path, name, sentence):
     with (tmp_path / "own_nets.py").open("a") as file:
-        file.write("def makes_text(space, config): return 'x'\ndef makes_no_encoder(*_): return nn.Flatten()\n")
+        file.write(
+            "def takes_nothing(): ...\ndef makes_text(space, config): return 'x'\ndef makes_no_encoder(*_): return nn.Flatten()\n"
+        )
     with pytest.raises(ValueError) as refused:
         build_encoder(name, SPACE, ModelConfig())
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["json:loads", "math:sqrt", "gymnasium:Env"])
-def test_a_model_that_is_no_network_is_refused_before_anything_starts(name):
-    with pytest.raises(ValueError, match=f"^model is {name}: it must be a torch.nn.Module, or a function"):
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("json:loads", "json is a module of Python itself"),
+        ("gymnasium:Env", "Env is a class, but not a torch.nn.Module"),
+    ],
+)
+def test_a_model_that_is_no_network_is_refused_before_anything_starts(name, sentence):
+    with pytest.raises(ValueError, match=f"^model '{name}': {sentence}"):
         make_plan(Config().replace(env="toy_bandit", model=name))
 
 
