@@ -99,7 +99,8 @@ def test_a_wrong_name_is_answered_with_what_to_change(own_module, name, sentence
 def test_an_encoder_that_is_no_network_is_refused_in_one_sentence(own_module, tmp_path, name, sentence):
     with (tmp_path / "own_nets.py").open("a") as file:
         file.write(
-            "def takes_nothing(): ...\ndef makes_text(space, config): return 'x'\ndef makes_no_encoder(*_): return nn.Flatten()\n"
+            "def takes_nothing(): ...\ndef makes_text(space, config): return 'x'\n"
+            "def makes_no_encoder(*_): return nn.Flatten()\n"
         )
     with pytest.raises(ValueError) as refused:
         build_encoder(name, SPACE, ModelConfig())
