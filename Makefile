@@ -15,8 +15,8 @@ train: $(INSTALLED)
 	$(BIN)/sf-train --env doom_basic --restart_behavior restart
 
 test: lint $(VENV)/.docs
-	$(BIN)/python -m pytest tests --numprocesses auto --maxprocesses 4 --dist worksteal
-	PYTHONPATH=tests/late_gpu SF_TEST_DEVICE=cuda $(BIN)/python -m pytest $(ON_LATE_GPU) --numprocesses auto --maxprocesses 4 --dist worksteal
+	$(BIN)/python -m pytest tests --numprocesses 4 --dist worksteal
+	PYTHONPATH=tests/late_gpu SF_TEST_DEVICE=cuda $(BIN)/python -m pytest $(ON_LATE_GPU) --numprocesses 4 --dist worksteal
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -6,19 +6,21 @@ import atexit
 import os
 import signal
 import sys
+import threading
 from contextlib import suppress
 from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
 
+_AGAIN_AFTER_S = 0.05
 _SIGNALS = 128  # and its number is the status of a command that a signal has ended
 
 
 class Interrupt:
     """Within it, Ctrl-C raises KeyboardInterrupt, and goes on doing so at each import until the command is left.
 
-    Python drops what is raised in a callback, and an import has some: the first KeyboardInterrupt may be lost there,
-    with a traceback on standard error. Some libraries turn it into another error.
+    Python drops what is raised in a callback, with a traceback on standard error. A KeyboardInterrupt that is lost so
+    is raised once more, shortly after. Some libraries turn it into another error while they are imported.
 
     came: whether there was one.
     """
@@ -26,6 +28,7 @@ class Interrupt:
     def __init__(self) -> None:
         self.came = False
         self._is_outermost = False
+        self._again: threading.Timer | None = None
 
     def __enter__(self) -> Interrupt:
         # Whoever has a handler of its own, or ignores the signal as nohup does, keeps it.
@@ -45,6 +48,8 @@ class Interrupt:
     ) -> None:
         if not self._is_outermost:
             return
+        if self._again is not None:
+            self._again.cancel()
         sys.meta_path.remove(self)
         sys.unraisablehook = self._report_dropped
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -64,6 +69,10 @@ class Interrupt:
     def _on_dropped(self, dropped: Any) -> None:
         if not issubclass(dropped.exc_type, KeyboardInterrupt):
             self._report_dropped(dropped)
+        else:  # once more, when Python has left the callback
+            self._again = threading.Timer(_AGAIN_AFTER_S, os.kill, (os.getpid(), signal.SIGINT))
+            self._again.daemon = True
+            self._again.start()
 
 
 def _end_at_once(status: int, number: int, frame: FrameType | None) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import redirect_stderr
 
 import make_flags_page
@@ -73,11 +74,22 @@ def ended(body):
     return end.value.code
 
 
-def test_an_interrupt_that_python_drops_in_a_callback_is_raised_again_at_the_next_import(capsys, monkeypatch):
-    class Dropping:
-        def __del__(self):
-            signal.raise_signal(signal.SIGINT)
+class Dropping:
+    """Its end is a callback, in which Python drops what is raised."""
 
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupt_that_python_drops_in_a_callback_is_raised_again(capsys):
+    def work():
+        Dropping()
+        threading.Event().wait(60)
+
+    assert (ended(work), *capsys.readouterr()) == (128 + signal.SIGINT, "", "")
+
+
+def test_an_interrupt_that_python_drops_in_a_callback_is_raised_again_at_the_next_import(capsys, monkeypatch):
     def work():
         Dropping()
         importlib.import_module("this")

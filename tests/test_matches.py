@@ -95,7 +95,7 @@ def test_a_match_that_fails_is_made_anew_for_all_its_agents():
         [11, 1, 0, 0, -1],
     ]
     [fault] = group.pop_faults()
-    assert fault.message == "RuntimeError: in a match"
+    assert fault.message == "breaks failed in step(): RuntimeError: in a match"
     group.close()
 
 

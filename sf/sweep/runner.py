@@ -147,6 +147,10 @@ class SweepRunner:
 
 
 def _begin(cores: Sequence[int]) -> None:
-    """In the process of a run, before its program: keep to the cores of its place, and save when the sweep dies."""
+    """In the process of a run, before its program: keep to the cores of its place, and save when the sweep dies.
+
+    A sweep in the background of a script has SIGINT ignored, and what it starts would ignore the sweep's own, too.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.sched_setaffinity(0, cores)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
