@@ -128,6 +128,7 @@ def _run(name: str, environ: Mapping[str, str], connection: Connection, body: Ca
     if os.getppid() != sys.modules["sf.fork_server"].PID:
         os._exit(1)  # it had died before that took effect
     gc.freeze()  # a collection writes to what it looks at: all that is shared with the siblings would be copied
+    gc.enable()
     os.environ.clear()
     os.environ.update(environ)  # that of the fork server is as old as it is
     _set_name(name)

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -18,14 +19,18 @@ _PROGRAM = re.compile(r"sf-[a-z]+|make|python3?|pip")
 _VARIABLE = re.compile(r"\$\{?\w+\}?")  # of the shell
 
 
+@cache
+def _tokens(page: Path) -> list[Token]:
+    return _MARKDOWN.parse(page.read_text())
+
+
 def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
     """The code blocks, fenced with one of the languages; "" stands for fenced without one, and for indented."""
-    tokens = _MARKDOWN.parse(page.read_text())
-    return [t.content for t in tokens if t.type in ("fence", "code_block") and t.info.split(" ")[0] in languages]
+    return [t.content for t in _tokens(page) if t.type in ("fence", "code_block") and t.info.split(" ")[0] in languages]
 
 
 def commands(page: Path) -> list[list[str]]:
@@ -64,11 +69,11 @@ def links(page: Path) -> list[str]:
 
 def anchors(page: Path) -> set[str]:
     """Of the headings, as GitHub and the site make them."""
-    tokens = _MARKDOWN.parse(page.read_text())
+    tokens = _tokens(page)
     headings = [tokens[i + 1] for i, token in enumerate(tokens) if token.type == "heading_open"]
     texts = ["".join(child.content for child in heading.children or []) for heading in headings]
     return {re.sub(r"[^\w\- ]", "", text).strip().lower().replace(" ", "-") for text in texts}
 
 
 def _inlines(page: Path) -> list[Token]:
-    return [child for token in _MARKDOWN.parse(page.read_text()) for child in token.children or []]
+    return [child for token in _tokens(page) for child in token.children or []]

@@ -93,6 +93,7 @@ def test_memory_cannot_be_solved_without_one(learn):
     assert learn("toy_memory", MEMORY_STEPS, math.inf, gae_lambda=1.0) < between(toys.Memory, 0.4)
 
 
+@pytest.mark.long
 def test_continuous_actions_are_learned(learn):
     enough = between(toys.Continuous, 0.9)
     assert learn("toy_continuous", 120_000, enough, initial_stddev=0.5) > enough
@@ -108,6 +109,7 @@ def test_an_image_and_a_vector_are_learned_together(learn):
     assert learn("toy_dict", 25_000, enough, encoder_conv_mlp_layers=(32,), learning_rate=0.001) > enough
 
 
+@pytest.mark.long
 def test_pendulum_is_learned_by_the_preset_of_its_kind(learn, capsys):
     enough = -600  # at random about -1200, at best about -150
     flags = {**presets.load("continuous"), "config": "continuous", "stats_avg": 50}
@@ -115,6 +117,7 @@ def test_pendulum_is_learned_by_the_preset_of_its_kind(learn, capsys):
     assert "starts from the preset continuous" in capsys.readouterr().out
 
 
-@pytest.mark.timeout(300)
-def test_cartpole_is_solved_by_its_preset(learn):
-    assert learn("CartPole-v1", 250_000, 475, **presets.load("CartPole-v1")) > 475
+@pytest.mark.long
+def test_cartpole_is_learned_by_its_preset(learn):
+    enough = 300  # at random about 20, at best 500
+    assert learn("CartPole-v1", 250_000, enough, **presets.load("CartPole-v1")) > enough

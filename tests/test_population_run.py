@@ -34,6 +34,7 @@ SELF_PLAY = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_self_play_of_two_policies_finds_the_equilibrium_of_a_game(tmp_path):
     found = train_here(tmp_path, *_flags(SELF_PLAY), env="toy_match_rps")
@@ -61,6 +62,7 @@ POPULATION = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_population_with_spread_learning_rates_beats_its_median_member_trained_alone(tmp_path):
     num_steps = 14_000  # of each policy

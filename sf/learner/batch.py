@@ -243,8 +243,11 @@ class SyncLoader:
     at once where the batch wants more rounds, else when the learner has trained on the last batch cut from the round.
     """
 
-    def __init__(self, slots: LearnerSlots, copier: SlotCopier, buffer: BatchBuffer, num_actors: int) -> None:
+    def __init__(
+        self, slots: LearnerSlots, copier: SlotCopier, buffer: BatchBuffer, memory: PolicyMemory, num_actors: int
+    ) -> None:
         self._slots = slots
+        self._memory = memory
         self._copier = copier
         self._buffer = buffer
         self._num_actors = num_actors
@@ -273,6 +276,7 @@ class SyncLoader:
         """The learner has trained on the batch and published."""
         self._buffer.release()
         if not self._round:
+            self._memory.flush()  # the next round is collected with the latest weights
             self._give_back()
 
     def _collect_round(self) -> None:

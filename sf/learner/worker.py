@@ -127,4 +127,4 @@ def make_loader(args: LearnerArgs, memory: PolicyMemory) -> AsyncLoader | SyncLo
 
     if args.config.sampler.async_rl:
         return AsyncLoader(args.slots, copier, (buffer(), buffer()), device)
-    return SyncLoader(args.slots, copier, buffer(), args.num_actors)
+    return SyncLoader(args.slots, copier, buffer(), memory, args.num_actors)

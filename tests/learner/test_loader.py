@@ -66,7 +66,8 @@ class System:
         return AsyncLoader(slots or self.pool.of_learner(), copier or self.copier, buffers, "cpu")
 
     def sync_loader(self, num_trajectories):
-        return SyncLoader(self.pool.of_learner(), self.copier, self.buffer(num_trajectories), self.num_actors)
+        buffer = self.buffer(num_trajectories)
+        return SyncLoader(self.pool.of_learner(), self.copier, buffer, self.memory, self.num_actors)
 
 
 class Sampler:
@@ -274,6 +275,25 @@ def test_the_synchronous_sampler_stands_still_until_the_last_batch_of_its_round_
         loader.release()
         system.sampler.fill_what_is_free()
         assert system.sampler.num_filled == num_filled + 4
+
+
+def test_the_synchronous_sampler_goes_on_with_the_latest_weights(monkeypatch):
+    """On a GPU they are named only when they are written: before that it must not collect."""
+    system = System(num_workers=2, actors_per_group=1)
+    loader = system.sync_loader(num_trajectories=2)
+    system.sampler.fill_what_is_free()
+    loader.next()
+    num_filled = system.sampler.num_filled
+
+    def flush():
+        system.sampler.fill_what_is_free()
+        assert system.sampler.num_filled == num_filled
+
+    monkeypatch.setattr(system.memory, "flush", flush)
+    loader.release()
+    monkeypatch.undo()
+    system.sampler.fill_what_is_free()
+    assert system.sampler.num_filled == 2 * num_filled
 
 
 def test_a_synchronous_batch_of_several_rounds_lets_the_sampler_go_on_before_it_is_whole():
