@@ -1,18 +1,18 @@
-# make train: from a fresh clone to a trained Doom agent. make test: every check, but for the
-# long ones, which are make test-long. make docs: the documentation as a site.
-# All set up .venv where it is missing.
+# make train: from a fresh clone to a trained Doom agent. make test: every check but the long ones. make test-long: what
+# learns, and the commands of the pages. make docs: the documentation as a site. All set up .venv where it is missing.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 # What is run once more on a stand-in for a GPU that does everything as late as a real one may (tests/late_gpu).
-ON_LATE_GPU := tests/test_alignment.py tests/test_policies.py tests/test_supervision.py \
-	$(addprefix tests/test_run_lifetime.py::test_, \
+ON_LATE_GPU := tests/test_alignment.py tests/test_policies.py $(addprefix tests/test_run_lifetime.py::test_, \
 	synchronous_runs_with_one_seed_give_the_same_weights_to_the_bit \
-	a_synchronous_run_that_was_stopped_and_resumed_equals_one_that_was_not_to_the_bit \
+	a_synchronous_run_that_was_stopped_and_resumed_equals_one_that_was_not_to_the_bit)
+LONG_ON_LATE_GPU := tests/test_supervision.py $(addprefix tests/test_run_lifetime.py::test_, \
 	a_killed_parent_takes_every_process_with_it \
 	for_a_learner_that_dies_before_its_last_checkpoint_the_parent_saves_what_it_remembered)
+LATE_GPU := PYTHONPATH=tests/late_gpu SF_TEST_DEVICE=cuda
 IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
 
 .PHONY: train test test-long lint bench completion docs clean
@@ -22,10 +22,11 @@ train: $(INSTALLED)
 
 test: lint $(VENV)/.docs
 	$(BIN)/python -m pytest tests -m "not long" $(IN_PARALLEL)
-	PYTHONPATH=tests/late_gpu SF_TEST_DEVICE=cuda $(BIN)/python -m pytest $(ON_LATE_GPU) $(IN_PARALLEL)
+	$(LATE_GPU) $(BIN)/python -m pytest $(ON_LATE_GPU) $(IN_PARALLEL)
 
-test-long: $(INSTALLED)
+test-long: $(VENV)/.docs
 	$(BIN)/python -m pytest tests -m long $(IN_PARALLEL)
+	$(LATE_GPU) $(BIN)/python -m pytest $(LONG_ON_LATE_GPU) $(IN_PARALLEL)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .

@@ -27,6 +27,7 @@ def peers_dir(tmp_path):
     return tmp_path / "peers"
 
 
+@pytest.mark.long
 def test_the_command_of_the_page_compares(peers_dir, tmp_path):
     (command,) = (c for page in PAGES for c in commands(page) if "scripts/bench_peers.py" in c)
     words = [*command[2:], *SMALL, OWN_FLAGS, "--peers_dir", str(peers_dir), "--json", str(tmp_path / "peers.json")]

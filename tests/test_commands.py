@@ -133,6 +133,7 @@ def run_here(program, *words):
     return said.getvalue()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", covering(train_commands()))
 def test_a_training_command_trains(text, here):
     maps.skip_without(text)
@@ -181,6 +182,7 @@ def train_small(env, here):
     return latest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "texts"), runs_of_pages().items())
 def test_the_commands_for_a_run_do_their_work(name, texts, here):
     latest = train_small(name, here)
@@ -197,6 +199,7 @@ def test_the_commands_for_a_run_do_their_work(name, texts, here):
             shutil.copy("basic.mp4", "best.mp4")  # a page shows it in a report
 
 
+@pytest.mark.long
 def test_the_sweep_of_the_page_comes_to_its_end(here):
     (page,) = (b for b in blocks(ROOT / "docs" / "sweeps.md", "yaml") if "grid:" in b)
     sweep = yaml.safe_load(page)
@@ -219,6 +222,7 @@ def bench_commands():
     return covering([text for text, (program, *_) in COMMANDS.items() if program == "sf-bench"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", bench_commands())
 def test_a_benchmark_measures(text, here):
     maps.skip_without(text)

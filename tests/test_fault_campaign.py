@@ -13,6 +13,7 @@ from pages import ROOT, commands
 CAMPAIGN = ROOT / "scripts" / "fault_campaign.py"
 
 
+@pytest.mark.long
 def test_the_command_of_the_page_made_short_finds_every_promise_kept(tmp_path):
     faults = ["learner killed", "environment raises", "SIGTERM"]
     (command,) = (words for words in commands(ROOT / "docs" / "reliability.md") if "scripts/fault_campaign.py" in words)

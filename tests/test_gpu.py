@@ -59,7 +59,9 @@ def test_what_is_called_float32_keeps_its_digits_and_only_fixed_shapes_are_timed
         assert done.stdout.split() == ["highest", "False", "False", benchmark]
 
 
-@pytest.mark.parametrize("fault", ["allocate", "send", "map", "stale"])
+@pytest.mark.parametrize(
+    "fault", ["allocate", "stale", *(pytest.param(fault, marks=pytest.mark.long) for fault in ("send", "map"))]
+)
 def test_memory_that_cannot_be_shared_ends_a_run_with_a_sentence(fault, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "sf", "--env", "toy_identity", "--device", "cuda", "--train_dir", str(tmp_path)],

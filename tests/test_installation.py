@@ -55,6 +55,7 @@ class Shell:
         (site_packages / "here.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
 
+@pytest.mark.long
 def test_the_page_of_installation_leads_from_nothing_to_the_program_and_back(tmp_path):
     first, *others = lines(INSTALLATION, "python3?|pip|rm")
     shell = Shell(tmp_path)
@@ -76,6 +77,7 @@ def test_the_page_of_installation_leads_from_nothing_to_the_program_and_back(tmp
     assert not list((shell.home / ".zfunc").iterdir())
 
 
+@pytest.mark.long
 def test_an_extra_of_another_page_is_one(tmp_path):
     shell = Shell(tmp_path)
     shell.run(f"{sys.executable} -m venv .venv")
@@ -105,6 +107,7 @@ def program(shell, name, module, *flags):
     path.chmod(0o755)
 
 
+@pytest.mark.long
 def test_make_train_trains_doom_again_and_again(made):
     small = ["--num_workers 1", "--num_envs_per_worker 2", "--rollout 8", "--batch_size 16", "--learner_threads 1"]
     program(made, "sf-train", "sf", *small, "--train_for_env_steps 64")

@@ -84,11 +84,13 @@ def test_the_identity_is_learned_by_every_variant_of_the_algorithm(learn, varian
 MEMORY_STEPS = 40_000  # with a memory, 15,000 are enough
 
 
+@pytest.mark.long
 def test_memory_is_solved_with_a_recurrent_core(learn):
     enough = between(toys.Memory, 0.9)
     assert learn("toy_memory", MEMORY_STEPS, enough, core="gru", rnn_size=32, gae_lambda=1.0) > enough
 
 
+@pytest.mark.long
 def test_memory_cannot_be_solved_without_one(learn):
     assert learn("toy_memory", MEMORY_STEPS, math.inf, gae_lambda=1.0) < between(toys.Memory, 0.4)
 
@@ -104,6 +106,7 @@ def test_discrete_and_continuous_actions_are_learned_together(learn):
     assert learn("toy_tuple", 120_000, enough, initial_stddev=0.5) > enough
 
 
+@pytest.mark.long
 def test_an_image_and_a_vector_are_learned_together(learn):
     enough = between(toys.DictObs, 0.8)
     assert learn("toy_dict", 25_000, enough, encoder_conv_mlp_layers=(32,), learning_rate=0.001) > enough

@@ -84,6 +84,7 @@ def test_a_population_with_spread_learning_rates_beats_its_median_member_trained
     assert all(past.hyperparameters["learning_rate"] > 1e-4 for past in histories(events).values())
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_population_that_was_killed_comes_back_with_its_lineage_and_counters(tmp_path):
     run = RunDir.at(str(tmp_path), "toy_identity")

@@ -19,6 +19,10 @@ class Pace:
         self._first_s = 0.0  # up to the end of the first step: with the pass before it, and all that starts up
         self._step_s: float | None = None  # the latest one
 
+    def expect(self, iteration_s: float) -> str | None:
+        """Before the first iteration, which will take about as long; returns a sentence where that is long."""
+        return self._say(iteration_s)
+
     def begin(self, now: float) -> None:
         """An iteration begins."""
         self._begun_at = self._last_at = now
@@ -27,7 +31,7 @@ class Pace:
     def step(self, now: float) -> str | None:
         """A step is done. The second one, which no longer has to start things up, tells how long an iteration takes.
 
-        Returns a sentence where that is long, once.
+        Returns a sentence where that is long, and has not been said.
         """
         self._num_done += 1
         self._step_s, self._last_at = now - self._last_at, now

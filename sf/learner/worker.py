@@ -15,6 +15,7 @@ import torch
 from sf.learner.batch import AsyncLoader, Batch, BatchBuffer, SlotCopier, SyncLoader
 from sf.learner.pace import Pace
 from sf.learner.state import LearnerArgs, LearnerState
+from sf.learner.trial import iteration_seconds
 from sf.policy_memory import PolicyMemory, Readers
 from sf.processes import Reports
 from sf.torch_runtime import configure
@@ -33,6 +34,11 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     configure(args.memory.device, args.num_threads, not args.config.sampler.async_rl, has_fixed_shapes=True)
     torch.manual_seed(args.config.run.seed + args.policy_id)
     memory = PolicyMemory.create(args.memory)
+    pace = Pace(args.config.learner)
+    if args.goes_on_at is None:
+        sentence = pace.expect(iteration_seconds(args, memory.slot_state.shape[1]))
+        if sentence is not None:
+            reports.send("say", text=sentence)
     state = LearnerState(args, reports, memory.latest_version)
     state.publish(memory)
     readers = Readers(memory, args.readers, reports)
@@ -46,7 +52,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     )
     if state.lost_steps:
         state.remember_if_due()  # a successor that comes before the first iteration shall not count them once more
-    _train(reports, args, memory, state, loader)
+    _train(reports, args, memory, state, loader, pace)
     reports.send("saving")
     if not state.save():
         raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
@@ -55,12 +61,16 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
 
 
 def _train(
-    reports: Reports, args: LearnerArgs, memory: PolicyMemory, state: LearnerState, loader: AsyncLoader | SyncLoader
+    reports: Reports,
+    args: LearnerArgs,
+    memory: PolicyMemory,
+    state: LearnerState,
+    loader: AsyncLoader | SyncLoader,
+    pace: Pace,
 ) -> None:
     """Iteration after iteration, until the run has its env steps, or is asked to stop."""
     config, counters = args.config.learner, args.counters
     reported_at = time.perf_counter()
-    pace = Pace(config)
 
     def say(sentence: str | None) -> None:
         if sentence is not None:
