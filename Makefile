@@ -37,7 +37,7 @@ bench: $(INSTALLED)
 	$(BIN)/sf-bench --env doom_battle
 
 completion: $(INSTALLED)
-	$(BIN)/python -m sf.completion --shell bash
+	$(BIN)/python -m sf.commands.completion --shell bash
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -51,6 +51,12 @@ def check_fields(instance: Any) -> None:
             object.__setattr__(instance, name, value)
 
 
+def require(rule: bool, message: str) -> None:
+    """Raise ValueError with the message where a rule of a field does not hold."""
+    if not rule:
+        raise ValueError(message)
+
+
 def checked(kind: type, flags: Mapping[str, Any], source: str = "") -> dict[str, Any]:
     """Flags by name, converted to the types of the fields of `kind` and of the dataclasses inside it.
 

@@ -31,7 +31,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sf.system_info import system_info
+from sf.metrics.system_info import system_info
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import tyro
 
-from sf import cli
+from sf.commands import cli
 from sf.report.population import draw, load
 from sf.report.style import require_format, save
 

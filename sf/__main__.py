@@ -7,7 +7,7 @@ import io
 import sys
 from typing import Any, NoReturn
 
-from sf import commands
+from sf.commands import ends
 
 
 def main(**defaults: Any) -> None:
@@ -16,8 +16,8 @@ def main(**defaults: Any) -> None:
     With `--check` the machine is tested instead, and the end is 1 where something fails.
     defaults: flags that the command line need not name, for a script that trains an environment of its own.
     """
-    with commands.quiet_end():
-        from sf.main_module import end_if_imported_again  # noqa: PLC0415
+    with ends.quiet_end():
+        from sf.processes.main_module import end_if_imported_again  # noqa: PLC0415
 
         end_if_imported_again()
         if "--check" in sys.argv:
@@ -25,7 +25,7 @@ def main(**defaults: Any) -> None:
 
             check(defaults)
 
-        from sf.leaving import leaves_threads_behind  # noqa: PLC0415
+        from sf.processes.leaving import leaves_threads_behind  # noqa: PLC0415
 
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be UTF-8, and is printed to be copied
@@ -34,31 +34,31 @@ def main(**defaults: Any) -> None:
 
 
 def _train(defaults: dict[str, Any]) -> NoReturn:
-    from sf import cli  # noqa: PLC0415
-    from sf.stopping import ended_by_ctrl_c  # noqa: PLC0415
+    from sf.commands import cli  # noqa: PLC0415
+    from sf.processes.stopping import ended_by_ctrl_c  # noqa: PLC0415
 
     with ended_by_ctrl_c():
         config = cli.parse(defaults=defaults)
 
-        from sf import fork_servers  # noqa: PLC0415
+        from sf.processes import fork_servers  # noqa: PLC0415
 
         fork_servers.start_for_training()  # they import torch while this process does
 
         gc.disable()  # imports leave nothing to collect, and looking for it takes a fifth of their time
-        from sf.plan import make_plan  # noqa: PLC0415  torch is slow to import: not for --help
-        from sf.supervisor import ChildError  # noqa: PLC0415
-        from sf.trainer import train  # noqa: PLC0415
+        from sf.run.plan import make_plan  # noqa: PLC0415  torch is slow to import: not for --help
+        from sf.run.supervisor import ChildError  # noqa: PLC0415
+        from sf.run.trainer import train  # noqa: PLC0415
 
         gc.freeze()
         gc.enable()
-        with commands.exit_status():
+        with ends.exit_status():
             plan = make_plan(config)
     try:
         summary = train(config, plan=plan)
     except ValueError as error:
-        commands.fail(str(error))
+        ends.fail(str(error))
     except ChildError as error:
-        commands.end(str(error), commands.FAILURE)
+        ends.end(str(error), ends.FAILURE)
     cli.report(config, summary)
 
 

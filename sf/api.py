@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from sf.config import Config
-from sf.main_module import end_if_imported_again, hidden_unless_a_file
-from sf.readable import printable
-from sf.run_dir import RunDir
-from sf.starting_point import make_config
+from sf.processes.main_module import end_if_imported_again, hidden_unless_a_file
+from sf.run.starting_point import make_config
+from sf.storage.printable import printable
+from sf.storage.run_dir import RunDir
 
 
 def train(
@@ -46,7 +46,7 @@ def train(
         raise ValueError("train waits for signals, which reach the main thread only: call it there, or in a process")
     config = config or make_config(**flags)
 
-    from sf import resumption, trainer  # noqa: PLC0415  torch is slow to import: not for what is wrong with the flags
+    from sf.run import resumption, trainer  # noqa: PLC0415  torch is slow to import: not for what is wrong with the flags
 
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sf.memory import Field, SharedArrays
+from sf.arrays import Field, SharedArrays
 
 _NAMES = ("steps", "calls", "busy_s", "wait_s", "slot_wait_s", "episodes", "heartbeat")
 

@@ -1,7 +1,7 @@
 """The GPU: the only module that calls CUDA for a run. Tests put another in its place, which does all of it late.
 
-A device is named as in `sf.plan`: "cpu", or "cuda:N". For "cpu" every function is the plain operation on host memory,
-done when it returns, so its callers have one path for both.
+A device is named as in `sf.run.plan`: "cpu", or "cuda:N". For "cpu" every function is the plain operation on host
+memory, done when it returns, so its callers have one path for both.
 
 Work is queued in the order of the calls of a thread, on the current stream of its device; `take` comes first in every
 thread. What a copy gives is there for another stream, thread or process only after its event.

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sf import checkpoint
-from sf.checkpoint import Checkpoint
-from sf.memory import Field, SharedArrays
+from sf.arrays import Field, SharedArrays
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
 
 _NONE = -1
 _ALIGNMENT = 64  # of each tensor

@@ -22,8 +22,8 @@ from typing import cast
 import gymnasium as gym
 import numpy as np
 
+from sf.arrays import Field, SharedArrays
 from sf.envs import ActionSpec, EnvSpec
-from sf.memory import Field, SharedArrays
 from sf.queues import IndexQueue
 
 FREE, FILLING, FULL, TRAINING = range(4)

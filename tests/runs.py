@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 
-from sf import cli, trainer
+from sf.commands import cli
+from sf.run import trainer
 
 DEVICE = os.environ.get("SF_TEST_DEVICE", "cpu")
 

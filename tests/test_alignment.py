@@ -19,11 +19,11 @@ from runs import DEVICE
 
 from sf.config import Config
 from sf.learner.worker import make_loader
-from sf.plan import make_plan
-from sf.policy_memory import PolicyMemory, Readers
-from sf.run_dir import RunDir
-from sf.torch_runtime import configure
-from sf.trainer import Run
+from sf.processes.torch_runtime import configure
+from sf.run.plan import make_plan
+from sf.run.trainer import Run
+from sf.storage.run_dir import RunDir
+from sf.weights import PolicyMemory, Readers
 
 NUM_BATCHES = 12
 FIELDS = (

@@ -9,9 +9,10 @@ import threading
 import pytest
 
 import sf
-from sf import cli, resumption, trainer
+from sf.commands import cli
 from sf.config import Config
-from sf.run_dir import RunDir
+from sf.run import resumption, trainer
+from sf.storage.run_dir import RunDir
 
 TINY = {
     "env": "toy_identity",

@@ -24,8 +24,9 @@ import pytest
 import yaml
 from pages import PAGES, ROOT, blocks, commands
 
-from sf import checkpoint, cli
-from sf.run_dir import RunDir
+from sf.commands import cli
+from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
 
 COMMANDS = {shlex.join(command): command for page in PAGES for command in commands(page)}
 PROGRAMS = make_flags_page.entry_points()

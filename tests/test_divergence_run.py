@@ -8,18 +8,18 @@ from multiprocessing import Pipe
 import pytest
 import torch
 
-from sf import checkpoint
 from sf.config import Config
 from sf.learner.state import LearnerState
 from sf.learner.worker import learner
 from sf.model.actor_critic import ActorCritic
 from sf.model.registry import register_model
-from sf.plan import make_plan
 from sf.policy.worker import policy_worker
-from sf.run_dir import RunDir
-from sf.run_memory import RunMemory
-from sf.supervisor import ChildError
-from sf.trainer import Run
+from sf.run.allocation import RunMemory
+from sf.run.plan import make_plan
+from sf.run.supervisor import ChildError
+from sf.run.trainer import Run
+from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
 
 BATCH = 64
 GOOD_UPDATES, BAD_UPDATES = 5, 3

@@ -23,13 +23,14 @@ from pages import PAGES, ROOT, anchors, blocks, commands, inline_code, links, na
 from untrained import untrained
 
 import sf.api
-from sf import checkpoint, make_config
+from sf import make_config
 from sf.bench.command import BenchFlags
 from sf.config import Config
 from sf.envs import describe
-from sf.plan import make_plan
-from sf.run_dir import RunDir
-from sf.trainer import train
+from sf.run.plan import make_plan
+from sf.run.trainer import train
+from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
 
 TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
 PROGRAMS = make_flags_page.entry_points()

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sf.events import EventHandler
+from sf.run.reports import EventHandler
 
 WALK = """
 import multiprocessing

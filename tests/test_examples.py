@@ -12,10 +12,11 @@ import pytest
 from runs import FAST
 
 import sf
-from sf import cli, envs
+from sf import envs
+from sf.commands import cli
 from sf.config import Config
 from sf.envs import StepResult
-from sf.plan import make_plan
+from sf.run.plan import make_plan
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("own_*.py"))

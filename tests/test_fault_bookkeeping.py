@@ -6,7 +6,7 @@ import pytest
 from faults import bookkeeping
 from faults.bookkeeping import NotRecoveredError
 
-from sf.run_dir import RunDir
+from sf.storage.run_dir import RunDir
 
 ITERATION = 64  # samples
 

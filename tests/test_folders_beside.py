@@ -7,7 +7,8 @@ import pytest
 
 SCRIPT = """
 import sf
-from sf import envs, presets
+from sf import envs
+from sf.config import presets
 from sf.envs import EnvOptions
 assert envs.describe("toy_bandit", EnvOptions()).num_agents == 1
 assert presets.name_for_env("doom_battle") == "doom_battle"

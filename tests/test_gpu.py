@@ -49,7 +49,7 @@ def test_no_other_module_calls_cuda():
 
 def test_what_is_called_float32_keeps_its_digits_and_only_fixed_shapes_are_timed():
     code = (
-        "import sys, torch; from sf.torch_runtime import configure\n"
+        "import sys, torch; from sf.processes.torch_runtime import configure\n"
         "configure('cpu', 1, deterministic=False, has_fixed_shapes=sys.argv[1] == 'fixed')\n"
         "print(torch.get_float32_matmul_precision(), torch.backends.cuda.matmul.allow_tf32,"
         " torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark)"

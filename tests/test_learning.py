@@ -8,10 +8,10 @@ import signal
 
 import pytest
 
-from sf import presets, trainer
-from sf.config import Config
+from sf.config import Config, presets
 from sf.envs import toys
-from sf.metrics import MetricsWriter
+from sf.metrics.writer import MetricsWriter
+from sf.run import trainer
 
 COMMON = {
     "num_workers": 2,

@@ -6,13 +6,13 @@ import signal
 
 import pytest
 
-from sf import checkpoint
 from sf.config import Config
 from sf.learner.worker import learner
-from sf.plan import make_plan
 from sf.policy.worker import policy_worker
-from sf.run_dir import RunDir
-from sf.trainer import Run
+from sf.run.plan import make_plan
+from sf.run.trainer import Run
+from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
 
 TAKEN = "taken"
 BATCH = 64

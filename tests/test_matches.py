@@ -8,10 +8,10 @@ from masked_env import Masked
 
 from sf.config import Config
 from sf.envs import EnvOptions, StepResult, make_group
+from sf.envs.guard import GuardedGroup
 from sf.envs.match_toys import CountingMatch
 from sf.envs.parallel_group import ParallelGroup
-from sf.rollout.guard import GuardedGroup
-from sf.trainer import train
+from sf.run.trainer import train
 
 COMMON = {
     "num_workers": 1,

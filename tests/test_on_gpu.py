@@ -12,8 +12,8 @@ from sf import gpu
 from sf.config import ModelConfig
 from sf.envs import ActionSpec
 from sf.model.inference import inference_model
-from sf.policy_memory import PolicyMemory, PolicyMemorySpec
-from sf.torch_runtime import configure
+from sf.processes.torch_runtime import configure
+from sf.weights import PolicyMemory, PolicyMemorySpec
 
 pytestmark = [
     pytest.mark.gpu,

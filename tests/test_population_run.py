@@ -8,11 +8,11 @@ import pytest
 from faults.processes import alive_below, wait_until_gone
 from runs import start, train_here
 
-from sf import checkpoint
 from sf.envs.match_toys import RockPaperScissors
 from sf.population.lineage import histories
 from sf.population.record import read_events
-from sf.run_dir import RunDir
+from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
 
 
 def metrics(run):

@@ -9,9 +9,9 @@ import torch
 from halfway import Accesses, HalfwayArray
 from victims import fork, kill
 
-from sf.checkpoint import Checkpoint
 from sf.queues import IndexQueue, wait
 from sf.recovery import RecoveryMemory
+from sf.storage.checkpoint import Checkpoint
 
 DTYPES = [
     torch.float64,

@@ -16,11 +16,11 @@ from safetensors.numpy import load_file
 
 from sf import gpu
 from sf.__main__ import main
-from sf.checkpoint import load
-from sf.cli import report
+from sf.commands.cli import report
 from sf.config import Config
 from sf.play.load import load_policy
-from sf.stopping import caught_signals
+from sf.processes.stopping import caught_signals
+from sf.storage.checkpoint import load
 
 
 def descendants(pid):

@@ -14,7 +14,7 @@ from faults.session import Session
 from faults.tasks import flags
 from leftovers import in_shared_memory, left_in_shared_memory
 
-from sf import checkpoint
+from sf.storage import checkpoint
 
 FAULT = {fault.name: fault for fault in FAULTS}
 

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("envs", "sf/model", "sf/rollout", "sf/policy", "sf/learner")
-MODULES = ("sf/plan.py", "sf/torch_runtime.py", "sf/checkpoint.py")
+MODULES = ("sf/run/plan.py", "sf/processes/torch_runtime.py", "sf/storage/checkpoint.py")
 MODULES += tuple(f"sf/play/{name}.py" for name in ("policy", "play", "worker", "evaluator"))
 ONLY_WE_CAN_BREAK = {("sf/model/inference.py", "_parts")}  # functions that the paths of a user do not reach
 

@@ -3,10 +3,10 @@
 import torch
 
 from sf import envs
-from sf.checkpoint import MODEL, Checkpoint
 from sf.config import Config
 from sf.envs import ActionSpec, space_json
 from sf.model.registry import build_model
+from sf.storage.checkpoint import MODEL, Checkpoint
 
 
 def untrained(env, seed=0, env_steps=1234, **flags):

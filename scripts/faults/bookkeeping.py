@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sf import checkpoint
-from sf.plan import Plan
-from sf.run_dir import RunDir
+from sf.run.plan import Plan
+from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
 
 _NEVER_FALL = (
     "env_steps", "seconds", "episodes", "restarts", "lost_episodes", "lost_frames", "env_faults"

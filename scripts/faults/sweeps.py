@@ -21,7 +21,7 @@ from faults.machine import patience
 from faults.session import start_process
 from faults.watch import PATIENCE_S, Beginning, EndedError, RunWatch
 
-from sf.run_dir import RunDir
+from sf.storage.run_dir import RunDir
 from sf.sweep.grid import read_sweep
 
 ENV_STEPS = 10_000  # of each run: 20 s and more

@@ -13,15 +13,15 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from sf import envs, make_config
+from sf.arrays import SharedArrays
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.learner.batch import Batch
 from sf.learner.update import Updater
-from sf.memory import SharedArrays
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
+from sf.processes.torch_runtime import configure
 from sf.slots import slot_fields
-from sf.torch_runtime import configure
 
 _ENVS = ("doom_health_gathering", "atari_breakout")
 _ROWS = 12  # of a table

@@ -13,7 +13,8 @@ from gpu.running import REPOSITORY
 from gpu.step import Context, Findings, Lines
 from gpu.training import train
 
-from sf import cli, envs
+from sf import envs
+from sf.commands import cli
 
 _GAIN = 1.05  # less than that is none
 

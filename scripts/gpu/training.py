@@ -13,7 +13,7 @@ from typing import Any
 from gpu.monitor import GpuMonitor, as_text
 from gpu.step import Context
 
-from sf import cli
+from sf.commands import cli
 
 _START_UP_AND_END_S = 180.0
 _TINY = {

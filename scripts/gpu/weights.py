@@ -11,8 +11,8 @@ import torch
 from gpu.step import Context, Findings
 from torch import Tensor
 
-from sf.policy_memory import PolicyMemory, PolicyMemorySpec
-from sf.torch_runtime import configure
+from sf.processes.torch_runtime import configure
+from sf.weights import PolicyMemory, PolicyMemorySpec
 
 _STATE = (4, 2, 2)  # size of a recurrent state, actors, slots: not of interest here
 

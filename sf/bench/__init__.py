@@ -1,0 +1,1 @@
+"""`sf-bench`: how many frames a second, layer by layer."""

@@ -13,11 +13,11 @@ from sf.envs.actions import ACTION_MASK
 from sf.learner.state import LearnerArgs
 from sf.learner.update import Updater
 from sf.policy.worker import PolicyWorkerArgs
-from sf.policy_memory import PolicyMemory, Readers
-from sf.processes import Reports
+from sf.processes.child import Reports
+from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
 from sf.slots import OBS
-from sf.torch_runtime import configure
+from sf.weights import PolicyMemory, Readers
 
 _REPORT_EVERY_S = 0.25
 

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.console import Console
 from rich.table import Table
 
-from sf import cli, finite_json, output_file
+from sf.commands import cli
 from sf.config import Config
+from sf.storage import finite_json, output_file
 
 if TYPE_CHECKING:
     from sf.bench.autotune import Search, Settings
-    from sf.plan import Plan
+    from sf.run.plan import Plan
 
 Layer = Literal["simulation", "sampler", "inference", "training"]
 
@@ -104,7 +105,7 @@ def main() -> None:
 
 def _measure_layers(config: Config, layers: Sequence[str], seconds: float, rounds: int) -> dict[str, Any]:
     from sf.bench.layers import LAYERS  # noqa: PLC0415  torch is slow to import: not for --help
-    from sf.plan import make_plan  # noqa: PLC0415
+    from sf.run.plan import make_plan  # noqa: PLC0415
 
     plan = make_plan(config)
     results: dict[str, list[dict[str, Any]]] = {layer: [] for layer in layers}
@@ -121,8 +122,8 @@ def _autotune(config: Config, given: Mapping[str, Any], seconds: float, budget_s
     """given: flags that stay as they are."""
     from sf.bench.autotune import TUNED, Search, settings_of  # noqa: PLC0415
     from sf.bench.layers import LAYERS  # noqa: PLC0415
-    from sf.plan import make_plan  # noqa: PLC0415
-    from sf.supervisor import ChildError  # noqa: PLC0415
+    from sf.run.plan import make_plan  # noqa: PLC0415
+    from sf.run.supervisor import ChildError  # noqa: PLC0415
 
     def measure(settings: Settings) -> float:
         try:

@@ -20,13 +20,13 @@ from sf.bench.bodies import draining_learner, publishing_learner, random_policy_
 from sf.bench.simulation import simulate
 from sf.learner.state import LearnerArgs
 from sf.learner.worker import learner
-from sf.plan import Plan
 from sf.policy.worker import policy_worker
-from sf.processes import Reports
-from sf.run_dir import RunDir
-from sf.starter import LearnerBody, PolicyBody
-from sf.stopping import StopFlag
-from sf.trainer import Run
+from sf.processes.child import Reports
+from sf.processes.stopping import StopFlag
+from sf.run.plan import Plan
+from sf.run.starter import LearnerBody, PolicyBody
+from sf.run.trainer import Run
+from sf.storage.run_dir import RunDir
 
 Measure = Callable[[Plan, float], dict[str, Any]]
 """(plan, seconds) -> `fps`, frames per second over that time, and of a run the shares of time of its parts."""

@@ -21,8 +21,8 @@ from sf import envs
 from sf.envs import ActionSpec, StepResult
 from sf.envs.actions import ACTION_MASK
 from sf.envs.observations import obs_arrays
-from sf.plan import Plan
-from sf.processes import die_with_creator
+from sf.processes.child import die_with_creator
+from sf.run.plan import Plan
 
 _WARMUP_S = 1.0
 

@@ -11,11 +11,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sf import cli, fork_servers, output_file
 from sf.check import isolated
 from sf.check.probe import Needs, Outcome, Probe
 from sf.check.table import PROBES
+from sf.commands import cli
 from sf.config import Config
+from sf.processes import fork_servers
+from sf.storage import output_file
 
 _DESCRIPTION = """\
 Test, within a minute, what training relies on here: versions, shared memory, pipes, disk, Doom, Atari, and each GPU.

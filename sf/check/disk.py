@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sf.check.probe import Needs, ProbeError
-from sf.run_dir import write_atomically
+from sf.storage.run_dir import write_atomically
 
 _SHM = Path("/dev/shm")
 _ENOUGH_ON_DISK = 1 << 30

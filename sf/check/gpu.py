@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from sf import gpu
+from sf.arrays import Field, SharedArrays
 from sf.check.probe import Needs, ProbeError
-from sf.memory import Field, SharedArrays
-from sf.torch_runtime import resolve_bfloat16
+from sf.processes.torch_runtime import resolve_bfloat16
 
 _ENOUGH_MEMORY = 2 << 30
 _NUMBERS = 4 << 20  # int32: a copy that takes long enough to be overtaken

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from sf import gpu
 from sf.check.probe import ProbeError
-from sf.torch_runtime import configure
+from sf.processes.torch_runtime import configure
 
 # Of the root mean square. float32 is right to some 1e-6, TF32 (10 bits) to some 3e-4, bfloat16 (7 bits) to some 3e-3.
 _FLOAT32, _TF32, _BFLOAT16 = 3e-5, 3e-3, 3e-2

@@ -13,10 +13,9 @@ from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from sf import processes
 from sf.check.probe import Outcome, Probe, ProbeError
-from sf.fork_servers import NETWORKS, SIMULATORS
-from sf.processes import Child, Reports
+from sf.processes.child import Child, Reports, start_child
+from sf.processes.fork_servers import NETWORKS, SIMULATORS
 
 _GONE_WITHIN_S = 5.0  # a process that was killed; one that waits for a broken driver may never go
 
@@ -57,9 +56,9 @@ def call(name: str, probe: Probe, *arguments: Any) -> Call:
     children: list[Child] = []
     try:
         ends = [ours for ours, _ in pipes]
-        children.append(processes.start(server, "probe", 0, (), _body, probe.function, (*arguments, *ends)))
+        children.append(start_child(server, "probe", 0, (), _body, probe.function, (*arguments, *ends)))
         for idx, (function, (_, theirs)) in enumerate(zip(probe.partners, pipes, strict=True)):
-            children.append(processes.start(server, "partner", idx, (), _body, function, (theirs,)))
+            children.append(start_child(server, "partner", idx, (), _body, function, (theirs,)))
     except BaseException:
         for child in children:
             child.process.kill()

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from sf.arrays import Field, SharedArrays, available_memory
 from sf.check.probe import Needs, ProbeError
-from sf.fork_servers import descriptors_needed
-from sf.memory import Field, SharedArrays, available_memory
-from sf.processes import die_with_creator
+from sf.processes.child import die_with_creator
+from sf.processes.fork_servers import descriptors_needed
 from sf.queues import IndexQueue
 
 _SHARED_BYTES = 64 << 20
@@ -124,7 +124,7 @@ def cpu_quota(needs: Needs) -> str:
 
 
 def kept_memory(needs: Needs) -> str:
-    """mallopt: freed memory is used again instead of being given back (sf/torch_runtime.py)."""
+    """mallopt: freed memory is used again instead of being given back (sf/processes/torch_runtime.py)."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None or not mallopt(-3, 1 << 30):
         raise ProbeError("the C library has no mallopt that obeys")

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from sf import gpu
-from sf.memory import SharedArrays
-from sf.policy_memory import PolicyMemory
+from sf.arrays import SharedArrays
 from sf.queues import StopRequested
 from sf.slots import OBS, LearnerSlots
+from sf.weights import PolicyMemory
 
 _STEP_FIELDS = (
     "discrete",

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sf.config import SupervisionConfig
-from sf.processes import FinalError
+from sf.processes.child import FinalError
 
 MAX_ROLLBACKS = 3  # without a checkpoint in between: an eighth of the learning rate has not helped, if it is halved
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sf import checkpoint
-from sf.checkpoint import Checkpoint
-from sf.processes import Reports
+from sf.processes.child import Reports
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
 
 _RETRY_AFTER_S = 10.0
 

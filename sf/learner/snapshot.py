@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sf.checkpoint import Checkpoint
 from sf.config import Config
 from sf.envs import EnvSpec, space_json
 from sf.learner.update import Updater
+from sf.storage.checkpoint import Checkpoint
 
 
 def make_checkpoint(

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from sf import checkpoint, gpu
-from sf.checkpoint import Checkpoint
+from sf import gpu
 from sf.config import Config
 from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvSpec
@@ -19,11 +18,13 @@ from sf.learner.milestones import Milestones
 from sf.learner.orders import Orders
 from sf.learner.snapshot import make_checkpoint
 from sf.learner.update import Updater
-from sf.policy_memory import PolicyMemory, PolicyMemorySpec
-from sf.processes import Reports
+from sf.processes.child import Reports
+from sf.processes.stopping import StopFlag
 from sf.recovery import RecoveryMemory
 from sf.slots import LearnerSlots
-from sf.stopping import StopFlag
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+from sf.weights import PolicyMemory, PolicyMemorySpec
 
 _REMEMBER_EVERY_S = 5.0  # what a successor loses, if that does not take long
 _REMEMBER_COSTS = 0.02  # of the time of the training thread, at most

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from sf.checkpoint import MODEL
+from sf.storage.checkpoint import MODEL
 
 _OPTIMIZER = "optimizer/"  # prefix of its tensors
 RNG = "rng"

@@ -16,9 +16,9 @@ from sf.learner.batch import AsyncLoader, Batch, BatchBuffer, SlotCopier, SyncLo
 from sf.learner.pace import Pace
 from sf.learner.state import LearnerArgs, LearnerState
 from sf.learner.trial import iteration_seconds
-from sf.policy_memory import PolicyMemory, Readers
-from sf.processes import Reports
-from sf.torch_runtime import configure
+from sf.processes.child import Reports
+from sf.processes.torch_runtime import configure
+from sf.weights import PolicyMemory, Readers
 
 _REPORT_EVERY_S = 1.0
 _FINISH_ITERATION_WITHIN_S = 2.0  # after a stop, in synchronous mode

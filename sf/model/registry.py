@@ -128,3 +128,7 @@ def _find_in_module(table: dict[str, Any], kind: str, name: str) -> Any:
             "name"
         )
     return found
+
+
+# The built-in ones register themselves, before one of a user's could take their names.
+from sf.model import actor_critic, encoders  # noqa: E402, F401

@@ -1,0 +1,1 @@
+"""A trained policy that acts: found, loaded, and played in episodes."""

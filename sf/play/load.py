@@ -28,7 +28,7 @@ def load_policy(
         if device != "cpu":
             raise ValueError(f"device is {device}, but an exported policy acts on the CPU here: leave it out")
 
-        from sf.play.exported import ExportedPolicy  # noqa: PLC0415
+        from sf.play.onnx_policy import ExportedPolicy  # noqa: PLC0415
 
         return ExportedPolicy(path, seed)
     if suffix == ".pt2":

@@ -1,6 +1,6 @@
 """What every loaded policy can do, whatever runs its network: act for one actor, in the environment's own terms.
 
-`sf.play.policy.Policy` runs a checkpoint with torch, `sf.play.exported.ExportedPolicy` an ONNX file without it.
+`sf.play.policy.Policy` runs a checkpoint with torch, `sf.play.onnx_policy.ExportedPolicy` an ONNX file without it.
 """
 
 from __future__ import annotations

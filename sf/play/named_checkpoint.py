@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sf import checkpoint
-from sf.checkpoint import Checkpoint
 from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
-from sf.run_dir import RunDir
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+from sf.storage.run_dir import RunDir
 from sf.trust.named_code import require_trusted
 
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from sf.checkpoint import MODEL, Checkpoint
 from sf.envs import space_json
 from sf.envs.errors import UsageError
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.play.loaded import LoadedPolicy
 from sf.play.named_checkpoint import config_of
+from sf.storage.checkpoint import MODEL, Checkpoint
 
 
 class Actions(NamedTuple):

@@ -1,0 +1,1 @@
+"""Answers requests: one process infers actions for many environments at once."""

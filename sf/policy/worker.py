@@ -17,18 +17,18 @@ import torch
 from torch import Tensor
 
 from sf import gpu
-from sf.channels import PolicyChannel
+from sf.arrays import SharedArrays
 from sf.config import ModelConfig
 from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvSpec
-from sf.memory import SharedArrays
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model, load_flat
-from sf.policy_memory import PolicyMemory, PolicyMemorySpec
-from sf.processes import Reports
+from sf.processes.child import Reports
+from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
+from sf.requests import PolicyChannel
 from sf.slots import OBS
-from sf.torch_runtime import configure
+from sf.weights import PolicyMemory, PolicyMemorySpec
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from sf.arrays import SharedArrays
 from sf.config import Config
 from sf.envs import EnvSpec
-from sf.memory import SharedArrays
+from sf.metrics.progress import Progress
 from sf.population.evolution import RANGES, SHAPING, Member, evolve
 from sf.population.record import PopulationRecord
-from sf.progress import Progress
-from sf.run_dir import RunDir
+from sf.storage.run_dir import RunDir
 
 Order = Callable[..., None]
 """Called with the policy id and the fields of an order: see `LearnerState.obey` in sf.learner.state."""

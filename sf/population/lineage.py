@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sf.readable import rounded
+from sf.metrics.readable import rounded
 
 _SHOWN_ANCESTORS = 5  # in a sentence
 

@@ -16,10 +16,10 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from sf.no_links import open_to_append
 from sf.population.evolution import Decision, Member
 from sf.population.lineage import Event, PolicyHistory, histories, sentences
-from sf.run_dir import write_atomically
+from sf.storage.no_links import open_to_append
+from sf.storage.run_dir import write_atomically
 
 EVENTS = "population.jsonl"
 SENTENCES = "population.log"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from sf.extras import how_to_install
+from sf.machine.extras import how_to_install
 
 _LIBRARIES = ("matplotlib", "jinja2")
 

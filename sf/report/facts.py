@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from sf.config import Config
-from sf.readable import clock, count
+from sf.metrics.readable import clock, count
 from sf.report.groups import shown
 from sf.report.records import is_number, numbers, settled
 from sf.report.runs import Run

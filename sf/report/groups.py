@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sf.config import Config
-from sf.readable import printable
 from sf.report.runs import Run
+from sf.storage.printable import printable
 
 NOT_THE_EXPERIMENT = frozenset(
     {

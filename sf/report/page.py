@@ -11,9 +11,10 @@ from typing import Literal
 
 import tyro
 
-from sf import cli, output_file
+from sf.commands import cli
 from sf.report import extra
 from sf.report.runs import load
+from sf.storage import output_file
 
 _MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 _SUFFIXES = (".html", ".htm", "")  # not .yaml or .jsonl: to name a file of the run would cost the run

@@ -9,9 +9,10 @@ from typing import Literal
 
 import tyro
 
-from sf import cli, output_file
+from sf.commands import cli
 from sf.report import extra
 from sf.report.runs import load_all
+from sf.storage import output_file
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from sf.policy_progress import enough_episodes
-from sf.readable import printable
+from sf.metrics.policy_progress import enough_episodes
+from sf.storage.printable import printable
 
 _EPISODE_MEAN = re.compile(r"(policy_\d+/)?(?:(?:mean|std|min|max)_return|mean_episode_\w+|episodes_in_mean|stats/.+)")
 _LARGEST = 1e100  # squares and sums of what is drawn must be finite; nothing that a run measures is larger

@@ -7,12 +7,12 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from sf.metrics.system_info import read_starts
 from sf.population.lineage import sentences
 from sf.population.record import EVENTS
 from sf.report import charts, facts, population
 from sf.report.inline_svg import inline_svg
 from sf.report.runs import Run
-from sf.system_info import read_starts
 
 _OBJECTIVE = "true_objective"  # by which policies are ranked
 

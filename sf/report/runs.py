@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from sf.config import Config
-from sf.readable import printable
 from sf.report.records import read_records, settled
-from sf.run_dir import RunDir
+from sf.storage.printable import printable
+from sf.storage.run_dir import RunDir
 
 _MOVED_ASIDE = re.compile(r"\.old\d+$")  # by --restart_behavior restart
 

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from sf import output_file
+from sf.storage import output_file
 
 FORMATS = (".png", ".svg", ".pdf")
 INK, GRID, GOLD = "#333333", "#dddddd", "#ffd700"

@@ -18,16 +18,16 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from sf import envs
-from sf.channels import WorkerChannel
+from sf.arrays import SharedArrays
 from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, UsageError
+from sf.envs.guard import EnvFaultError, Fault, GuardedGroup
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
-from sf.memory import SharedArrays
-from sf.processes import FinalError, Reports, SaidError
+from sf.processes.child import FinalError, Reports, SaidError
 from sf.queues import StopRequested, wait
-from sf.rollout.casting import Cast, CastRules
-from sf.rollout.guard import EnvFaultError, Fault, GuardedGroup
+from sf.requests import WorkerChannel
+from sf.rollout.assignment import Cast, CastRules
 from sf.slots import OBS, WorkerSlots
 
 _REPORT_EPISODES_EVERY_S = 0.5

@@ -1,0 +1,1 @@
+"""`sf-sweep`: every combination of some flags, as runs of their own."""

@@ -16,12 +16,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sf import cli, run_lock
-from sf.cores import num_usable_cores, shares, usable_cores
-from sf.readable import number
+from sf.commands import cli
+from sf.machine.cores import num_usable_cores, shares, usable_cores
+from sf.metrics.readable import number
+from sf.processes.stopping import caught_signals
 from sf.report.groups import shown
-from sf.run_dir import RunDir
-from sf.stopping import caught_signals
+from sf.storage import run_lock
+from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun, read_sweep
 from sf.sweep.results import Result, over_seeds, points, require_same_settings, write_csv
 from sf.sweep.runner import SweepRunner

@@ -25,7 +25,7 @@ from typing import Any
 
 import yaml
 
-from sf import cli
+from sf.commands import cli
 from sf.config import Config
 from sf.envs.field_types import checked
 from sf.trust.named_code import TRUST

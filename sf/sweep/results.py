@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 
 from sf.config import Config
-from sf.policy_progress import enough_episodes
+from sf.metrics.policy_progress import enough_episodes
 from sf.report.groups import NOT_THE_EXPERIMENT, shown
 from sf.report.records import numbers, parsed, read_records, settled_means
-from sf.run_dir import RunDir, write_atomically
+from sf.storage.run_dir import RunDir, write_atomically
 from sf.sweep.grid import SweepRun
 
 _ENDS = ("train_for_env_steps", "train_for_env_frames", "train_for_seconds", "stop_at_return")

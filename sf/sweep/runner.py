@@ -17,8 +17,8 @@ from functools import partial
 from multiprocessing import connection
 from pathlib import Path
 
-from sf.run_dir import RunDir
-from sf.stopping import Signals
+from sf.processes.stopping import Signals
+from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun
 from sf.sweep.results import Result, State, is_done, read_result
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from sf import cli
 from sf.bench import command, layers
-from sf.supervisor import ChildError
+from sf.commands import cli
+from sf.run.supervisor import ChildError
 
 
 def run_command(monkeypatch, *arguments):

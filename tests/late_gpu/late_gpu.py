@@ -16,7 +16,7 @@ from multiprocessing import reduction
 
 import torch
 
-from sf.memory import Field, SharedArrays
+from sf.arrays import Field, SharedArrays
 
 HOST = "cpu"
 

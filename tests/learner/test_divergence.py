@@ -16,7 +16,7 @@ from sf.envs import ActionSpec
 from sf.learner.batch import Batch
 from sf.learner.divergence import MAX_ROLLBACKS, RollbackBudget, SkippedUpdates
 from sf.learner.update import Updater
-from sf.processes import FinalError
+from sf.processes.child import FinalError
 
 T, B = 4, 6
 CPU = torch.device("cpu")

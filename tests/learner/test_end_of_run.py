@@ -7,9 +7,9 @@ import pytest
 from sf.config import Config
 from sf.learner.schedules import linear
 from sf.learner.state import LearnerState
-from sf.plan import make_plan
-from sf.run_dir import RunDir
-from sf.run_memory import RunMemory
+from sf.run.allocation import RunMemory
+from sf.run.plan import make_plan
+from sf.storage.run_dir import RunDir
 
 
 class NoReports:

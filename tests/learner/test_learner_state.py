@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import pytest
 from full_disk import full_disk
 
-from sf import checkpoint
 from sf.config import Config
 from sf.learner import state
 from sf.learner.state import LearnerState
-from sf.plan import make_plan
-from sf.run_dir import RunDir
-from sf.run_memory import RunMemory
+from sf.run.allocation import RunMemory
+from sf.run.plan import make_plan
+from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
 
 HOUR = 3600.0
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from sf.envs import EnvSpec
 from sf.learner.batch import AsyncLoader, BatchBuffer, SlotCopier, SyncLoader
-from sf.policy_memory import PolicyMemory, PolicyMemorySpec
 from sf.queues import STOP, StopRequested, wait
 from sf.slots import SlotPool
+from sf.weights import PolicyMemory, PolicyMemorySpec
 
 PATIENCE_S = 30.0  # after which something is taken to hang
 T = 2

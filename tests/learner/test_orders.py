@@ -6,12 +6,12 @@ from multiprocessing import Pipe
 import pytest
 import torch
 
-from sf import checkpoint
 from sf.config import Config
 from sf.learner.state import LearnerState
-from sf.plan import make_plan
-from sf.run_dir import RunDir
-from sf.run_memory import RunMemory
+from sf.run.allocation import RunMemory
+from sf.run.plan import make_plan
+from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
 
 
 class NoReports:

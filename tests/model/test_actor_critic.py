@@ -5,7 +5,7 @@ import torch
 
 from sf.config import ModelConfig
 from sf.envs.actions import ActionSpec
-from sf.model import build_model
+from sf.model.registry import build_model
 
 SPACE = gym.spaces.Dict(
     {

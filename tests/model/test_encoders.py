@@ -7,9 +7,8 @@ from torch import nn
 
 from sf.config import ModelConfig
 from sf.envs.actions import ActionSpec
-from sf.model import build_model, register_encoder, register_model
 from sf.model.images import ImageShape, PixelConv2d
-from sf.model.registry import build_encoder
+from sf.model.registry import build_encoder, build_model, register_encoder, register_model
 
 DOOM = gym.spaces.Box(0, 255, (72, 128, 3), np.uint8)
 ATARI = gym.spaces.Box(0, 255, (4, 84, 84), np.uint8)

@@ -5,7 +5,8 @@ import torch
 
 from sf.config import ModelConfig
 from sf.envs.actions import ActionSpec
-from sf.model import build_model, inference_model, load_flat, num_weights, write_flat
+from sf.model.inference import inference_model, load_flat, num_weights, write_flat
+from sf.model.registry import build_model
 
 SPACE = gym.spaces.Dict(
     {

@@ -11,7 +11,7 @@ from torch import nn
 from sf.config import Config, ModelConfig
 from sf.model import registry
 from sf.model.registry import build_encoder, register_encoder
-from sf.plan import make_plan
+from sf.run.plan import make_plan
 
 SPACE = gym.spaces.Box(-1.0, 1.0, (3,), np.float32)
 SOURCE = """

@@ -11,9 +11,10 @@ import pytest
 import torch
 from untrained import untrained
 
-from sf import checkpoint, load_policy
-from sf.checkpoint import MODEL, Checkpoint
-from sf.run_dir import RunDir
+from sf import load_policy
+from sf.storage import checkpoint
+from sf.storage.checkpoint import MODEL, Checkpoint
+from sf.storage.run_dir import RunDir
 
 FILE = "run/checkpoints/checkpoint_000001_000000001234.safetensors"
 
@@ -92,9 +93,9 @@ BROKEN = {
 BOX = {"type": "Box", "low": -1.0, "high": 1.0, "shape": [4], "dtype": "float32"}
 
 COMMANDS = {
-    "sf-eval": ("sf.play.eval_command", ["--num_workers", "1", "--episodes", "1"]),
-    "sf-enjoy": ("sf.play.enjoy", ["--video", "out.gif", "--episodes", "1"]),
-    "sf-export": ("sf.play.export_command", ["--out", "out.pt2"]),
+    "sf-eval": ("sf.commands.evaluate", ["--num_workers", "1", "--episodes", "1"]),
+    "sf-enjoy": ("sf.commands.enjoy", ["--video", "out.gif", "--episodes", "1"]),
+    "sf-export": ("sf.commands.export", ["--out", "out.pt2"]),
 }
 
 

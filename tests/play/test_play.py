@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from untrained import untrained
 
-from sf import checkpoint, envs
+from sf import envs
+from sf.commands import evaluate as evaluate_command
 from sf.envs import EnvOptions
-from sf.play import eval_command
-from sf.play.evaluation import Evaluation, EvaluationTask, evaluate
-from sf.play.play import Play, make_lineups
-from sf.play.players import find_policies
+from sf.evaluation.evaluation import Evaluation, EvaluationTask, evaluate
+from sf.play.contestants import find_policies
+from sf.play.episodes import Play, make_lineups
 from sf.play.policy import Policy
+from sf.storage import checkpoint
 
 
 class Lengths(gym.Env):
@@ -200,7 +201,7 @@ def run(tmp_path_factory):
 
 def sf_eval(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "sf.play.eval_command", *map(str, arguments)],
+        [sys.executable, "-m", "sf.commands.evaluate", *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=100,
@@ -239,7 +240,7 @@ def test_the_command_prints_a_table_and_writes_both_files(run, tmp_path):
 def test_a_wrong_flag_takes_one_sentence(run, flags, message, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["sf-eval", str(run), *flags])
     with pytest.raises(SystemExit) as exit_info:
-        eval_command.main()
+        evaluate_command.main()
     assert exit_info.value.code == 2
     assert message in capsys.readouterr().err
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 from untrained import untrained
 
-from sf import checkpoint
-from sf.checkpoint import Checkpoint
 from sf.play.load import load_policy
 from sf.play.policy import Actors, Policy
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
 
 
 def test_a_policy_acts_on_what_the_environment_returns():

@@ -8,9 +8,9 @@ pytest.importorskip("matplotlib")
 
 from written_runs import record, write_run
 
+from sf.metrics.system_info import read_starts
 from sf.report import facts, page, plot
 from sf.report.runs import load
-from sf.system_info import read_starts
 
 GOOD = [json.dumps(record(step, float(step))).encode() for step in range(1, 6)]
 NOT_RECORDS = [

@@ -5,7 +5,7 @@ import pytest
 from sf.config import Config
 from sf.report.groups import group, shown
 from sf.report.runs import Run
-from sf.run_dir import RunDir
+from sf.storage.run_dir import RunDir
 
 
 def run(name, **flags):

@@ -12,12 +12,12 @@ pytest.importorskip("matplotlib")
 
 from written_runs import record, write_run
 
+from sf.metrics.system_info import record_start
 from sf.population.record import PopulationRecord
 from sf.report import charts, extra, facts, page
 from sf.report import render as rendering
 from sf.report.runs import load
-from sf.run_dir import RunDir
-from sf.system_info import record_start
+from sf.storage.run_dir import RunDir
 
 VOID = {"meta", "img", "br", "link", "input"}
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from sf.config import Config
-from sf.run_dir import RunDir
+from sf.storage.run_dir import RunDir
 
 
 def record(step, level, **more):

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from sf import cli
+from sf.commands import cli
 from sf.sweep.grid import read_sweep
 
 

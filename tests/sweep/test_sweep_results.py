@@ -4,7 +4,7 @@ import json
 import pytest
 
 from sf.config import Config
-from sf.run_dir import RunDir
+from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun
 from sf.sweep.results import Result, is_done, over_seeds, points, read_result, require_same_settings, write_csv
 

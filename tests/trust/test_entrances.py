@@ -11,9 +11,10 @@ import pytest
 import yaml
 from untrained import untrained
 
-from sf import checkpoint, load_policy, make_config
-from sf.checkpoint import Checkpoint
-from sf.run_dir import RunDir
+from sf import load_policy, make_config
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+from sf.storage.run_dir import RunDir
 
 MARKER = "marker"
 PLANTED = f"open({MARKER!r}, 'w').close()\nfrom sf.envs.toys import Identity as Env\nclass Net: pass\n"
@@ -29,11 +30,11 @@ PAYLOADS = {
 }
 COMMANDS = {
     "sf-train": ("sf.__main__", ["--train_dir", ".", "--experiment", "theirs"]),
-    "sf-eval": ("sf.play.eval_command", ["theirs", "--num_workers", "1", "--episodes", "1"]),
-    "sf-eval of the file": ("sf.play.eval_command", ["theirs.safetensors", "--num_workers", "1", "--episodes", "1"]),
-    "sf-eval --against": ("sf.play.eval_command", ["mine", "--against", "theirs", "--episodes", "1"]),
-    "sf-enjoy": ("sf.play.enjoy", ["theirs", "--video", "out.gif", "--episodes", "1"]),
-    "sf-export": ("sf.play.export_command", ["theirs", "--out", "out.pt2"]),
+    "sf-eval": ("sf.commands.evaluate", ["theirs", "--num_workers", "1", "--episodes", "1"]),
+    "sf-eval of the file": ("sf.commands.evaluate", ["theirs.safetensors", "--num_workers", "1", "--episodes", "1"]),
+    "sf-eval --against": ("sf.commands.evaluate", ["mine", "--against", "theirs", "--episodes", "1"]),
+    "sf-enjoy": ("sf.commands.enjoy", ["theirs", "--video", "out.gif", "--episodes", "1"]),
+    "sf-export": ("sf.commands.export", ["theirs", "--out", "out.pt2"]),
     "sf-sweep": ("sf.sweep.command", ["theirs.sweep.yaml", "--train_dir", "sweeps"]),
     "sf-train --config": ("sf.__main__", ["--config", "theirs/config.yaml", "--experiment", "new"]),
 }
@@ -114,8 +115,8 @@ def test_a_policy_that_is_loaded_runs_nothing(what, path):
 
 
 def begun_with_theirs():
-    from sf import warm_start  # noqa: PLC0415
-    from sf.plan import make_plan  # noqa: PLC0415
+    from sf.run import warm_start  # noqa: PLC0415
+    from sf.run.plan import make_plan  # noqa: PLC0415
 
     own = {"env": "toy_identity", "encoder_mlp_layers": [16], "device": "cpu"}
     plan = make_plan(make_config(**own, init_from="theirs"))
@@ -219,7 +220,7 @@ def test_a_file_that_is_trusted_is_used():
     write_run("theirs", {"env": "planted:Env"})
     assert load_policy("theirs", trust=True).env_id == "planted:Env"
     with contextlib.redirect_stdout(None):
-        assert run("sf.play.eval_command", [*COMMANDS["sf-eval"][1], "--trust", "true"]) == 0
+        assert run("sf.commands.evaluate", [*COMMANDS["sf-eval"][1], "--trust", "true"]) == 0
     config = make_config(experiment="theirs", train_dir=".", trust=True)
     assert (config.run.env, config.run.trust) == ("planted:Env", True)
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from runs import train
 
-from sf import checkpoint, load_policy, make_config
-from sf.play.players import find_policies
+from sf import load_policy, make_config
+from sf.play.contestants import find_policies
+from sf.storage import checkpoint
 from sf.trust import known_code
 from sf.trust.known_code import NamedCode
 

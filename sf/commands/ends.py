@@ -1,0 +1,104 @@
+"""How all commands end: quietly, or with one sentence, and with a status."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NoReturn
+
+from sf.processes.interrupt import Interrupt
+
+FAILURE = 1
+USER_ERROR = 2  # exit status of everything that the user can mend
+_INTERRUPTED = 128 + signal.SIGINT
+_NOT_READ = 128 + signal.SIGPIPE
+_OF_A_STREAM = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG)
+
+
+@contextmanager
+def quiet_end() -> Iterator[None]:
+    """What a command does inside never ends with the traceback of a signal or of standard output.
+
+    Ctrl-C ends the process with status 130. A reader that wants no more of standard output (`sf-envs | head`) ends it
+    with 141, as the shell counts SIGPIPE. A full disk behind standard output ends it with one sentence and status 1.
+    """
+    with Interrupt() as interrupt:
+        try:
+            try:
+                yield
+            except SystemExit as end_of_command:
+                if not end_of_command.code:
+                    _flush()
+                raise
+            _flush()
+        except KeyboardInterrupt:
+            raise SystemExit(_INTERRUPTED) from None
+        except Exception as error:
+            if interrupt.came:
+                raise SystemExit(_INTERRUPTED) from None
+            if not isinstance(error, OSError) or not _is_of_standard_output(error):
+                raise
+            _discard_output()
+            if isinstance(error, BrokenPipeError):
+                raise SystemExit(_NOT_READ) from None
+            end(f"standard output cannot be written ({error.strerror}): write to another place", FAILURE)
+
+
+@contextmanager
+def exit_status() -> Iterator[None]:
+    """As `quiet_end`, and a ValueError, which the user can mend, ends the process with its sentence and status 2, a
+    RuntimeError with its sentence and status 1, that of an environment with its traceback, too."""
+    with quiet_end():
+        try:
+            yield
+        except ValueError as error:
+            fail(str(error))
+        except RuntimeError as error:
+            end(_with_own_lines(error), FAILURE)
+
+
+def fail(message: str) -> NoReturn:
+    """Print one sentence and end with status 2."""
+    end(message, USER_ERROR)
+
+
+def end(message: str, status: int) -> NoReturn:
+    """Print one sentence on standard error and end with `status`."""
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    head = "\033[1;31merror:\033[0m" if is_terminal and "NO_COLOR" not in os.environ else "error:"
+    with suppress(OSError):  # nobody can read it: the status still says it
+        print(head, message, file=sys.stderr, flush=True)
+    raise SystemExit(status)
+
+
+def _with_own_lines(error: RuntimeError) -> str:
+    from sf.envs.errors import EnvError  # noqa: PLC0415  slow to import, unless it has been raised
+
+    return f"{error}\n\n{error.traceback}" if isinstance(error, EnvError) else str(error)
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _is_of_standard_output(error: OSError) -> bool:
+    """Whether the write that failed was one to standard output: then the next one fails, too."""
+    if error.errno not in _OF_A_STREAM or error.filename is not None or sys.stdout is None:
+        return False
+    try:
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
+
+
+def _discard_output() -> None:
+    """Python flushes standard output when it ends: what cannot be written must not change the status then."""
+    with suppress(OSError, AttributeError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,276 @@
+"""`sf-enjoy`: watch trained policies play, in a window or as a video."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import tyro
+
+from sf.commands import cli
+from sf.screen.overlay import Grid, Panel
+
+if TYPE_CHECKING:
+    from sf.envs import RenderedGroup
+    from sf.play.episodes import Played
+    from sf.play.policy import Policy
+
+MAX_PANELS = 9  # at once: of as many environments as they allow for
+_HOLD_S = 2.0  # the results stay on the screen
+_MOST_EPISODES = 1_000_000
+_RANGES = {"fps": (0.1, 240.0), "speed": (0.01, 10_000.0), "max_seconds": (0.1, 86_400.0)}
+
+
+@dataclass(frozen=True)
+class EnjoyFlags:
+    """Which policies play, how long, and where it is shown."""
+
+    run: tyro.conf.Positional[Path]
+    """A run directory, such as train_dir/doom_basic, or a checkpoint."""
+
+    checkpoint: str = "latest"
+    """latest, or best: of a run, the one that was best so far (docs/evaluation.md says by what)."""
+
+    policy: int | None = None
+    """Of a run with several policies, the one to watch. Default: all of them, in turn."""
+
+    against: tuple[Path, ...] = ()
+    """Runs or checkpoints that play, too: opponents in a match, or others to compare with."""
+
+    episodes: int = 4
+    """Episodes, or matches, in all. Up to nine are played side by side."""
+
+    deterministic: bool = False
+    """Take the most probable action. false: draw actions, as in training."""
+
+    video: Path | None = None
+    """Write to this file, .mp4 or .gif, instead of showing a window."""
+
+    fps: float | None = None
+    """Pictures a second, from 0.1 to 240. Default: as many as the environment has, at most 60, in a gif 12.5."""
+
+    speed: float = 1.0
+    """1: real time, as fast as the environment says it runs; 2: twice as fast."""
+
+    max_seconds: float = 300.0
+    """Longest video. What is not played by then is left out."""
+
+    override: tuple[str, ...] = ()
+    """Options of the environment that differ from the run's, for example --override doom_match_s=30."""
+
+    seed: int = 0
+    """Seeds environments and actions."""
+
+    trust: bool = False
+    """true: the environment, encoder or model that a checkpoint names (module:Name) may be imported, though you have
+    not trained with it before. It is code: docs/reliability.md."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.episodes <= _MOST_EPISODES:
+            raise ValueError(f"episodes is {self.episodes}: from 1 to {_MOST_EPISODES}")
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}: it must be 0 or greater")
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise ValueError(f"{name} is {value}: from {least:g} to {most:g}")
+
+
+class Screen(Protocol):
+    """Where pictures are shown: `sf.screen.window`, `sf.screen.video`."""
+
+    limit: tuple[int, int]  # width and height that fit
+    max_fps: float
+    is_full: bool  # of a file that has become as long as it may
+
+    def open(self, size: tuple[int, int], fps: float, title: str) -> None: ...
+
+    def show(self, picture: np.ndarray) -> bool:
+        """Returns whether to go on."""
+        ...
+
+    def finish(self) -> bool:
+        """Returns whether it leaves a file."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def main() -> None:
+    """Play and show; end with 0, 1 after a failure, 2 after a user's mistake, 130 after Ctrl-C, 143 after SIGTERM."""
+    flags = cli.parse_flags(
+        EnjoyFlags,
+        "sf-enjoy",
+        "Watch a trained policy play. Example: sf-enjoy train_dir/doom_basic --video basic.mp4",
+    )
+    with cli.exit_status():
+        interrupt = _Interrupt()
+        _run(flags, interrupt)
+        if interrupt.number:
+            raise SystemExit(128 + interrupt.number)
+
+
+class _Interrupt:
+    """Within it, Ctrl-C ends the play after the step and the picture that are under way, so that a video is finished;
+    a second one ends at once. Before it, while nothing is played yet, the first one does.
+
+    SIGTERM does the same. number: of the signal that came, or 0.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Interrupt:
+        self._before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: object) -> None:
+        self.number = number
+        self.__exit__()
+
+
+def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
+    os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # it would swallow SIGTERM
+    with closing(_screen(flags, interrupt)) as screen:  # what is wrong with it is said before torch is imported
+        from sf import envs  # noqa: PLC0415
+        from sf.play.contestants import find_policies, overridden  # noqa: PLC0415
+        from sf.play.policy import Policy  # noqa: PLC0415
+        from sf.processes.torch_runtime import configure  # noqa: PLC0415
+
+        configure("cpu", num_threads=1, deterministic=True)
+        saved = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy, flags.trust)
+        policies = {name: Policy(each, name) for name, each in saved.items()}
+        config = next(iter(policies.values())).config
+        env, options = config.run.env, overridden(config.environment, flags.override)
+        num_agents = envs.describe(env, options).num_agents
+        num_envs = min(flags.episodes, max(1, MAX_PANELS // num_agents))
+        made = envs.make_rendered_group(env, num_envs, options, seed=flags.seed, first_env_idx=0)
+        with closing(made) as group, interrupt:
+            played = _play(flags, env, policies, group, num_envs, screen, interrupt)
+            has_file = screen.finish()
+    _say_summary(played, list(policies))
+    if has_file:
+        is_cut = screen.is_full and len(played) < flags.episodes * num_agents
+        print(f"video: {flags.video}{f', cut off by --max_seconds {flags.max_seconds:g}' if is_cut else ''}")
+
+
+def _screen(flags: EnjoyFlags, interrupt: _Interrupt) -> Screen:
+    from sf.screen.video import Video  # noqa: PLC0415
+    from sf.screen.window import Window  # noqa: PLC0415
+
+    return Window(lambda: interrupt.number > 0) if flags.video is None else Video(flags.video, flags.max_seconds)
+
+
+def _play(
+    flags: EnjoyFlags,
+    env: str,
+    policies: Mapping[str, Policy],
+    group: RenderedGroup,
+    num_envs: int,
+    screen: Screen,
+    interrupt: _Interrupt,
+) -> list[Played]:
+    """Returns the episodes that were played to their end."""
+    from sf.play.episodes import Play  # noqa: PLC0415
+    from sf.screen.stage import Stage  # noqa: PLC0415
+
+    # Everybody meets the next one, and each is each agent in turn.
+    lineups = (np.arange(flags.episodes)[:, None] + np.arange(group.spec.num_agents)) % len(policies)  # [M, A]
+    play = Play(group, list(policies.values()), lineups, range(num_envs), num_envs, flags.seed, flags.deterministic)
+    stage = Stage(env, _short(list(policies)), lineups, num_envs, group.num_views)
+    projector = _Projector(screen, interrupt, group, flags, f"sf-enjoy {', '.join(_short(list(policies)))}")
+    all_played = []
+    goes_on = True
+    while goes_on and not play.is_done and not interrupt.number:
+        played = play.step()
+        all_played += played
+        for episode in played:
+            _say_episode(episode, list(policies), group.spec.num_agents)
+        for panels in stage.step(group.pictures(), group.returns(), play.value, played, play.match_idx):
+            goes_on = goes_on and projector.show(panels)
+    if goes_on and not interrupt.number:
+        projector.hold(stage.panels())
+    return all_played
+
+
+class _Projector:
+    """Shows moments on a screen, as many a second as there are in real time."""
+
+    def __init__(
+        self, screen: Screen, interrupt: _Interrupt, group: RenderedGroup, flags: EnjoyFlags, title: str
+    ) -> None:
+        self._screen = screen
+        self._interrupt = interrupt
+        self._num_views = group.num_views
+        rate = group.pictures_per_s * flags.speed
+        self._fps = min(rate, screen.max_fps) if flags.fps is None else flags.fps
+        self._pictures_per_moment = self._fps / rate
+        self._due = 0.0
+        self._title = title
+        self._grid: Grid | None = None
+
+    def show(self, panels: Sequence[Panel]) -> bool:
+        """Returns whether to go on."""
+        self._due += self._pictures_per_moment
+        num_due = int(self._due + 1e-9)
+        self._due -= num_due
+        return self._show(panels, num_due)
+
+    def hold(self, panels: Sequence[Panel]) -> None:
+        """Leave time to read what is there."""
+        self._show(panels, round(_HOLD_S * self._fps))
+
+    def _show(self, panels: Sequence[Panel], num_pictures: int) -> bool:
+        if num_pictures == 0:
+            return True
+        if self._grid is None:
+            height, width, _ = panels[0].picture.shape
+            self._grid = Grid(len(panels), self._num_views, (height, width), self._screen.limit)
+            self._screen.open(self._grid.size, self._fps, self._title)
+        picture = self._grid.draw(panels)
+        return all(not self._interrupt.number and self._screen.show(picture) for _ in range(num_pictures))
+
+
+def _short(names: Sequence[str]) -> list[str]:
+    """The run and the policy alone, where that tells them apart."""
+    kept = [
+        "/".join(part for part in Path(name).parts if part != "checkpoints" and not part.startswith("checkpoint_"))
+        for name in names
+    ]
+    return kept if len(set(kept)) == len(names) and all(kept) else list(names)
+
+
+def _say_episode(episode: Played, names: Sequence[str], num_agents: int) -> None:
+    what = f"episode {episode.match_idx + 1}"
+    if num_agents > 1:
+        what = f"match {episode.match_idx + 1}, agent {episode.agent_idx + 1}"
+    who = f" ({names[episode.policy_idx]})" if len(names) > 1 else ""
+    stats = "".join(f", {name} {value:g}" for name, value in episode.stats.items())
+    print(f"{what}{who}: return {episode.episode_return:.2f}, {episode.num_steps} steps{stats}", flush=True)
+
+
+def _say_summary(played: Sequence[Played], names: Sequence[str]) -> None:
+    if not played:
+        print("no episode has come to its end")
+    for policy_idx, name in enumerate(names):
+        returns = [episode.episode_return for episode in played if episode.policy_idx == policy_idx]
+        if returns:
+            print(
+                f"{name}: mean return {np.mean(returns):.2f}, from {min(returns):.2f} to {max(returns):.2f}, "
+                f"of {len(returns)} episode{'s' * (len(returns) > 1)}"
+            )
+
+
+if __name__ == "__main__":
+    main()

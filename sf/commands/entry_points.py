@@ -1,0 +1,47 @@
+"""The commands of the package, as they are installed.
+
+Nothing slow is imported here. A command is imported inside the guard, so Ctrl-C ends it quietly from its start on.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from sf.commands.ends import quiet_end
+
+
+def sf_eval() -> None:
+    _run("sf.commands.evaluate")
+
+
+def sf_sweep() -> None:
+    _run("sf.sweep.command")
+
+
+def sf_bench() -> None:
+    _run("sf.bench.command")
+
+
+def sf_plot() -> None:
+    _run("sf.report.plot")
+
+
+def sf_report() -> None:
+    _run("sf.report.page")
+
+
+def sf_export() -> None:
+    _run("sf.commands.export")
+
+
+def sf_enjoy() -> None:
+    _run("sf.commands.enjoy")
+
+
+def sf_envs() -> None:
+    _run("sf.commands.list_envs")
+
+
+def _run(module: str) -> None:
+    with quiet_end():
+        import_module(module).main()

@@ -1,0 +1,217 @@
+"""`sf-eval`: how good a trained policy is, over many episodes."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import tyro
+
+from sf.commands import cli
+from sf.storage import finite_json, output_file
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from sf.evaluation.evaluation import Evaluation
+    from sf.storage.checkpoint import Checkpoint
+
+_COLUMNS = ("mean", "95 % interval", "median", "std", "min", "max")
+_WIDTH_OF_FILES = 120  # columns, where the output is no terminal
+
+
+@dataclass(frozen=True)
+class EvalFlags:
+    """Which policies play, how long, and where the results go."""
+
+    run: tyro.conf.Positional[Path]
+    """A run directory, such as train_dir/doom_basic, or a checkpoint."""
+
+    checkpoint: str = "latest"
+    """latest, or best: of a run, the one that was best so far (docs/evaluation.md says by what)."""
+
+    policy: int | None = None
+    """Of a run with several policies, the one to evaluate. Default: all of them."""
+
+    against: tuple[Path, ...] = ()
+    """Runs or checkpoints that play, too: opponents in a match, or others to compare with."""
+
+    episodes: int = 100
+    """Episodes of each policy. In a match an agent has one each."""
+
+    deterministic: bool = False
+    """Take the most probable action. false: draw actions, as in training."""
+
+    seed: int = 0
+    """Seeds environments, actions and lineups. The same command gives the same episodes."""
+
+    num_workers: int | None = None
+    """Processes. Default: one for each core that the process may use."""
+
+    num_envs_per_worker: int = 4
+    """Environments that a worker steps together."""
+
+    override: tuple[str, ...] = ()
+    """Options of the environment that differ from the run's, for example --override doom_bot_difficulty=100."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where the networks run."""
+
+    json: Path | None = None
+    """Write statistics and episodes to this file."""
+
+    csv: Path | None = None
+    """Write the episodes to this file, a row each."""
+
+    trust: bool = False
+    """true: the environment, encoder or model that a checkpoint names (module:Name) may be imported, though you have
+    not trained with it before. It is code: docs/reliability.md."""
+
+    def __post_init__(self) -> None:
+        for name in ("episodes", "num_workers", "num_envs_per_worker"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}: at least 1")
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}: it must be 0 or greater")
+
+
+def main() -> None:
+    """Evaluate, print a table; end with 0, 1 after a failure, 2 after a user's mistake, 130 after Ctrl-C."""
+    flags = cli.parse_flags(
+        EvalFlags,
+        "sf-eval",
+        "Play episodes with trained policies and say how good they are. Example: sf-eval train_dir/doom_basic",
+    )
+    with cli.exit_status():
+        _run(flags)
+
+
+def _run(flags: EvalFlags) -> None:
+    from sf.evaluation.evaluation import EvaluationTask, evaluate  # noqa: PLC0415  torch is slow to import: not for --help
+    from sf.play.contestants import find_policies, overridden  # noqa: PLC0415
+    from sf.play.named_checkpoint import config_of  # noqa: PLC0415
+    from sf.processes.torch_runtime import resolve_device  # noqa: PLC0415
+
+    for flag, path in (("json", flags.json), ("csv", flags.csv)):
+        if path is not None:
+            output_file.require_writable(flag, path)
+    policies = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy, flags.trust)
+    name, first = next(iter(policies.items()))
+    config = config_of(first, name)
+    task = EvaluationTask(
+        env=config.run.env,
+        options=overridden(config.environment, flags.override),
+        policies=policies,
+        num_episodes=flags.episodes,
+        objective=config.population.pbt_target_objective,
+        seed=flags.seed,
+        deterministic=flags.deterministic,
+        device=resolve_device(flags.device),
+        num_workers=flags.num_workers,
+        num_envs_per_worker=flags.num_envs_per_worker,
+    )
+    evaluation = evaluate(task, _say_progress)
+    _print(evaluation, list(policies))
+    if flags.json is not None:
+        settings = {name: _plain(value) for name, value in dataclasses.asdict(flags).items()}
+        text = finite_json.dumps({**settings, **_result(evaluation, policies)}, indent=2) + "\n"
+        output_file.write("json", flags.json, text.encode())
+    if flags.csv is not None:
+        output_file.write("csv", flags.csv, _csv(evaluation, list(policies)).encode())
+
+
+def _print(evaluation: Evaluation, names: list[str]) -> None:
+    from rich.box import SIMPLE  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    from sf.evaluation.statistics import interval_text  # noqa: PLC0415
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDTH_OF_FILES
+    for i, name in enumerate(names):
+        statistics = evaluation.statistics(i)
+        label = f"{i}: {name}" if len(names) > 1 else name
+        num_episodes = statistics["return"].num if statistics else 0
+        console.print(f"{label}, {num_episodes} episodes", highlight=False, markup=False)
+        table = Table("", *_COLUMNS, box=SIMPLE)
+        for column in table.columns:
+            column.no_wrap = True
+            column.justify = "right" if column.header else "left"
+        for key, s in statistics.items():
+            shown = (s.mean, s.median, s.std, s.min, s.max)
+            mean, *rest = (f"{value:,.2f}" for value in shown)
+            table.add_row(key, mean, interval_text(s), *rest)
+        console.print(table)
+    _print_scores(evaluation, len(names), console, Table(box=SIMPLE))
+    for sentence in evaluation.remarks.values():
+        console.print(sentence, highlight=False, markup=False, emoji=False)
+    if evaluation.num_env_faults:
+        console.print(
+            f"{evaluation.num_env_faults} environments failed and were made anew; their episodes do not count"
+        )
+
+
+def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, table: Table) -> None:
+    """Who fared how against whom, where any two have met."""
+    policies = range(num_policies)
+    scores = [[evaluation.score_against(i, j) for j in policies] for i in policies]
+    if num_policies == 1 or not any(any(row) for row in scores):
+        return
+    console.print("mean score of a row against a column (episodes)", highlight=False)
+    for heading in ("", *map(str, policies)):
+        table.add_column(heading, justify="right")
+    for i, row in enumerate(scores):
+        table.add_row(str(i), *("-" if s is None else f"{s.mean:,.2f} ({s.num})" for s in row))
+    console.print(table)
+
+
+def _result(evaluation: Evaluation, policies: dict[str, Checkpoint]) -> dict[str, Any]:
+    indices = range(len(policies))
+    return {
+        "env_faults": evaluation.num_env_faults,
+        "policies": [
+            {
+                "checkpoint": name,
+                "env_steps": saved.state["env_steps"],
+                "statistics": {key: value._asdict() for key, value in evaluation.statistics(i).items()},
+                "scores": [s._asdict() if (s := evaluation.score_against(i, j)) else None for j in indices],
+            }
+            for i, (name, saved) in enumerate(policies.items())
+        ],
+        "episodes": [dataclasses.asdict(episode) for episode in evaluation.episodes],
+    }
+
+
+def _csv(evaluation: Evaluation, names: list[str]) -> str:
+    stats = sorted({name for episode in evaluation.episodes for name in episode.stats})
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["checkpoint", "match", "agent", "return", "num_steps", "num_frames", *stats])
+    for e in evaluation.episodes:
+        own = [names[e.policy_idx], e.match_idx, e.agent_idx, e.episode_return, e.num_steps, e.num_frames]
+        writer.writerow([*own, *(e.stats.get(name, "") for name in stats)])
+    return text.getvalue()
+
+
+def _say_progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{done} of {total} episodes", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The configuration: the parts that lie beside their components, put together, and the rules across them.
+
+Each part is a frozen dataclass in the module `config` of its package; every field is a command-line flag of the same
+name. The types of the fields are checked by `sf.envs.field_types`, whichever way a value came; rules that concern one
+part where it is defined. Derived numbers are properties. A broken rule is a ValueError that begins with the flag and
+its value, and says what to change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+from sf.envs.field_types import check_fields, checked, require
+from sf.envs.options import EnvOptions
+from sf.evaluation.config import EvaluationConfig
+from sf.learner.config import LearnerConfig
+from sf.metrics.config import WatchConfig
+from sf.model.config import ModelConfig
+from sf.population.config import PopulationConfig
+from sf.rollout.config import SamplerConfig
+from sf.run.config import RunConfig, SupervisionConfig
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything a run depends on."""
+
+    run: RunConfig = field(default_factory=RunConfig)
+    environment: EnvOptions = field(default_factory=EnvOptions)
+    sampler: SamplerConfig = field(default_factory=SamplerConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    population: PopulationConfig = field(default_factory=PopulationConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    supervision: SupervisionConfig = field(default_factory=SupervisionConfig)
+    watch: WatchConfig = field(default_factory=WatchConfig)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        batch, rollout = self.learner.batch_size, self.sampler.rollout
+        require(
+            batch % rollout == 0,
+            f"batch_size is {batch}: it must be a multiple of rollout ({rollout}), for example "
+            f"{max(1, round(batch / rollout)) * rollout}",
+        )
+        steps = self.learner.steps_per_iteration
+        require(
+            not self.sampler.async_rl or self.sampler.max_policy_lag >= steps,
+            f"max_policy_lag is {self.sampler.max_policy_lag}: the policy is {steps} versions on after each iteration "
+            "(num_batches_per_epoch x num_epochs), so all asynchronous data would be too old; raise it",
+        )
+        require(
+            self.learner.lr_schedule != "linear" or self.run.ends_by_steps or self.run.ends_by_seconds,
+            "lr_schedule is linear: it needs train_for_env_steps, train_for_env_frames or train_for_seconds to know "
+            "where the end is",
+        )
+        require(
+            not (self.learner.lr_schedule == "kl_adaptive" and steps == 1 and not self.sampler.async_rl),
+            "lr_schedule is kl_adaptive: the only step of a synchronous iteration sees no KL divergence, so raise "
+            "num_epochs or num_batches_per_epoch, or take constant or linear",
+        )
+        require(
+            self.population.num_policies == 1 or self.sampler.async_rl,
+            f"num_policies is {self.population.num_policies}: synchronous training is of one policy, so leave async_rl "
+            "true",
+        )
+        require(
+            not (self.population.with_pbt and self.learner.lr_schedule == "kl_adaptive"),
+            "lr_schedule is kl_adaptive: with_pbt changes the learning rate itself, so take constant or linear",
+        )
+
+    @property
+    def slots_per_batch(self) -> int:
+        """Trajectories of one minibatch (B)."""
+        return self.learner.batch_size // self.sampler.rollout
+
+    @property
+    def slots_per_iteration(self) -> int:
+        """Trajectories that the learner takes at once."""
+        return self.slots_per_batch * self.learner.num_batches_per_epoch
+
+    def flat(self) -> dict[str, Any]:
+        """Every field by its flag name."""
+        out: dict[str, Any] = {}
+        for part in dataclasses.fields(self):
+            out.update(dataclasses.asdict(getattr(self, part.name)))
+        return out
+
+    def replace(self, **flags: Any) -> Config:
+        """A copy with some flags changed, by flag name. Raises ValueError for an unknown name, or a value that cannot
+        be."""
+        flags = checked(Config, flags)
+        parts: dict[str, Any] = {}
+        for part in dataclasses.fields(self):
+            component = getattr(self, part.name)
+            own = {f.name: flags[f.name] for f in dataclasses.fields(component) if f.name in flags}
+            parts[part.name] = dataclasses.replace(component, **own) if own else component
+        return Config(**parts)

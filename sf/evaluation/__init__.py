@@ -1,0 +1,1 @@
+"""Scores of a policy: episodes played by processes of their own, and their statistics."""

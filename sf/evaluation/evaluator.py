@@ -1,0 +1,118 @@
+"""The evaluator: plays episodes with the policies of a run beside their training.
+
+Consumes   orders of the parent; the states that learners keep in shared memory, which are seconds old.
+Produces   reports: evaluated; the best checkpoint of each policy.
+Waits for  an order.
+Unblocked  by an order.
+
+It is one process of low priority on the CPU, so that the sampler does not wait for it: where all cores are busy, the
+evaluations come late instead. It holds nothing that anybody waits for, so it is killed at the end of the run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sf.config import Config
+from sf.counters import CounterRow
+from sf.envs.remarks import handed_to
+from sf.envs.seeding import env_seed, seed_process
+from sf.evaluation.evaluation import Evaluation
+from sf.evaluation.player import guarded_group
+from sf.play.episodes import Play, make_lineups
+from sf.play.policy import Policy
+from sf.processes.child import Reports
+from sf.processes.torch_runtime import configure
+from sf.queues import IndexQueue
+from sf.recovery import RecoveryMemory
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+
+_NICENESS = 19  # at 15 the sampler lost 2 to 8 % on two cores that were full
+_SEED_KEY = 0xE7A1  # its environments are not those that train
+
+
+@dataclass(frozen=True)
+class EvaluatorArgs:
+    """Everything the evaluator needs to know."""
+
+    config: Config
+    num_agents: int  # of one environment
+    recoveries: Sequence[RecoveryMemory]  # of all policies
+    checkpoints: Sequence[Path]  # directories, of all policies
+    orders: IndexQueue
+    counters: CounterRow
+
+
+def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
+    """Body of the process."""
+    os.nice(_NICENESS)
+    configure("cpu", num_threads=1, deterministic=True)
+    best = [checkpoint.best_score(directory) for directory in args.checkpoints]
+    reports.send("ready")
+    while True:
+        args.counters.waiting()
+        args.orders.get_many()
+        args.counters.working()
+        policies = [_remembered(recovery) for recovery in args.recoveries]
+        with handed_to(lambda about, sentence: None):  # rollout workers have said it
+            evaluation = _play(args, policies)
+        for policy_id, (saved, directory) in enumerate(zip(policies, args.checkpoints, strict=True)):
+            score = evaluation.score_of(policy_id)
+            if score is not None and score > best[policy_id]:
+                best[policy_id] = score
+                _save(reports, directory, saved, score)
+        reports.send("evaluated", policies=_results(evaluation, policies), env_faults=evaluation.num_env_faults)
+
+
+def _remembered(recovery: RecoveryMemory) -> Checkpoint:
+    """What a learner keeps for a successor: it has begun, so there is something."""
+    while True:
+        remembered = recovery.read()
+        if remembered is not None:
+            return remembered
+
+
+def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
+    config = args.config
+    lineups = make_lineups(len(saved), args.num_agents, config.evaluation.eval_episodes, seed=0)
+    num_envs = min(config.evaluation.eval_num_envs, len(lineups))
+    seed = env_seed(config.run.seed, _SEED_KEY)
+    seed_process(seed)
+    group = guarded_group(config.run.env, config.environment, seed, range(num_envs), core=None)
+    try:
+        args.counters.working()
+        policies = [Policy(state, f"policy {policy_id}") for policy_id, state in enumerate(saved)]
+        deterministic = config.evaluation.eval_deterministic
+        play = Play(group, policies, lineups, range(num_envs), num_envs, seed, deterministic)
+        evaluation = Evaluation(config.population.pbt_target_objective)
+        while not play.is_done:
+            evaluation.episodes += play.step()
+            evaluation.num_env_faults += sum(fault.count for fault in group.pop_faults())
+            args.counters.working()
+        return evaluation
+    finally:
+        group.close()
+
+
+def _save(reports: Reports, directory: Path, saved: Checkpoint, score: float) -> None:
+    try:
+        path = checkpoint.save_best(directory, saved, score)
+    except OSError as error:
+        reports.send("save_failed", message=str(error))
+    else:
+        reports.send("checkpoint", path=str(path))
+
+
+def _results(evaluation: Evaluation, policies: Sequence[Checkpoint]) -> list[dict[str, Any]]:
+    return [
+        {
+            "env_steps": saved.state["env_steps"],
+            "statistics": {name: s._asdict() for name, s in evaluation.statistics(policy_id).items()},
+        }
+        for policy_id, saved in enumerate(policies)
+    ]

@@ -1,0 +1,78 @@
+"""The evaluation worker: plays its share of the matches, with a copy of every policy of its own.
+
+Consumes   nothing: all it needs is in its arguments.
+Produces   reports: ready, played, fault, remark, finished.
+Waits for  nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from sf import envs
+from sf.arrays import SharedArrays
+from sf.envs import EnvGroup, EnvOptions
+from sf.envs.guard import GuardedGroup
+from sf.envs.remarks import handed_to
+from sf.envs.seeding import env_seed, seed_process
+from sf.play.episodes import Play
+from sf.play.policy import Policy
+from sf.processes.child import Reports
+from sf.processes.torch_runtime import configure
+from sf.storage import checkpoint
+
+
+@dataclass(frozen=True)
+class PlayerArgs:
+    """Everything an evaluation worker needs to know."""
+
+    env: str
+    options: EnvOptions
+    policies: Mapping[str, SharedArrays]  # by name: `data`, the content of a checkpoint
+    lineups: np.ndarray  # [M, A] of all matches, of all workers
+    env_idxs: range  # its environments
+    num_envs: int  # of all workers
+    seed: int
+    deterministic: bool
+    device: str
+    core: int | None  # that it is pinned to
+
+
+def player(reports: Reports, args: PlayerArgs) -> None:
+    """Body of the process."""
+    configure(args.device, num_threads=1, deterministic=True)
+    policies = [
+        Policy(checkpoint.decode(memory["data"].tobytes()), name, args.device) for name, memory in args.policies.items()
+    ]
+    seed_process(args.seed, args.env_idxs.start)
+    with handed_to(lambda about, sentence: reports.send("remark", about=about, text=sentence)):
+        _play(reports, args, policies)
+    reports.send("finished")
+
+
+def _play(reports: Reports, args: PlayerArgs, policies: Sequence[Policy]) -> None:
+    group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
+    try:
+        play = Play(group, policies, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
+        reports.send("ready")
+        while not play.is_done:
+            played = play.step()
+            if played:
+                reports.send("played", episodes=[asdict(episode) for episode in played])
+            for fault in group.pop_faults():
+                reports.send("fault", **asdict(fault))
+    finally:
+        group.close()
+
+
+def guarded_group(env: str, options: EnvOptions, seed: int, env_idxs: range, core: int | None) -> GuardedGroup:
+    """The environments of these positions, made anew where they fail. core: that the caller is pinned to."""
+
+    def make(attempt: int) -> EnvGroup:
+        own_seed = env_seed(seed, attempt) if attempt else seed
+        return envs.make_group(env, len(env_idxs), options, seed=own_seed, first_env_idx=env_idxs.start, core=core)
+
+    return GuardedGroup(make, env_id=env)

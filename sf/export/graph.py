@@ -1,0 +1,136 @@
+"""The graph that is exported, traced by torch.export: the network, and what its output means to the environment."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from sf.envs import ActionSpec
+from sf.envs.observations import obs_arrays
+from sf.play.onnx_policy import input_name
+from sf.play.policy import Policy
+
+_TRACED_BATCH = 2  # any number but 0 and 1, for which torch.export would specialise
+_LARGEST_BATCH = 1 << 30  # torch 2.7 wants a bound below that of its own integers
+
+
+class Graph(NamedTuple):
+    """program: of `ActingNetwork`. inputs, outputs: of a batch of some size, by name and in their order."""
+
+    program: ExportedProgram
+    inputs: dict[str, Tensor]
+    outputs: dict[str, Tensor]
+
+
+class ActingNetwork(nn.Module):
+    """The network, and what its output means: the graph that is exported."""
+
+    start: Tensor
+    centre: Tensor
+    scale: Tensor
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__()
+        self.network = policy.network
+        self.config = policy.config.model
+        self._spec = policy.action_spec
+        layout = action_layout(policy.action_space)
+        self.register_buffer("start", torch.tensor(layout["discrete_start"], dtype=torch.int64))  # [D]
+        for name in ("centre", "scale", "low", "high"):
+            numbers = torch.tensor(layout[f"continuous_{name}"], dtype=torch.float64)
+            self.register_buffer(name, numbers.float())  # [C]
+
+    def forward(
+        self, obs: Mapping[str, Tensor], state: Tensor | None = None, first: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """obs: {key: [N, ...]}; for a recurrent network also state: [N, S] float32 and first: [N] bool."""
+        n = next(iter(obs.values())).shape[0]
+        if state is None or first is None:
+            state, first = torch.zeros(n, 0), torch.zeros(n, dtype=torch.bool)
+        step = self.network.step(obs, state, first)
+        sizes, num_continuous = list(self._spec.discrete_sizes), self._spec.num_continuous
+        logits, mean, log_stddev = step.params.split([sum(sizes), num_continuous, num_continuous], dim=-1)
+        out: dict[str, Tensor] = {}
+        if sizes:
+            choices = [head.argmax(dim=-1) for head in logits.split(sizes, dim=-1)]
+            out |= {"action_discrete": torch.stack(choices, dim=-1) + self.start, "logits": logits}
+        if num_continuous:
+            action = (self.centre + self.scale * mean).clamp(self.low, self.high)
+            out |= {"action_continuous": action, "mean": mean, "log_stddev": log_stddev}
+        out["value"] = step.value
+        if self.network.state_size:
+            out["next_state"] = step.state
+        return out
+
+
+def trace(policy: Policy) -> Graph:
+    """Of a policy on the CPU. Raises ValueError where the model's `step` cannot be traced."""
+    network = ActingNetwork(policy).eval()
+    rows = obs_arrays(policy.flat_obs_space, _TRACED_BATCH)
+    obs = {key: torch.from_numpy(array) for key, array in rows.items()}
+    memory: dict[str, Tensor] = {}
+    if policy.network.state_size:
+        memory["state"] = torch.zeros(_TRACED_BATCH, policy.network.state_size)
+        memory["first"] = torch.zeros(_TRACED_BATCH, dtype=torch.bool)
+    program = _traced(network, {"obs": obs, **memory})
+    for module in program.graph_module.modules():
+        for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
+            node.meta.pop("stack_trace", None)  # paths of this machine are nobody's business
+    inputs = {**{input_name(key): tensor for key, tensor in obs.items()}, **memory}
+    return Graph(program, inputs, network(obs, **memory))
+
+
+def first_line(error: Exception) -> str:
+    """Of its message: what torch says is long."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _traced(network: ActingNetwork, inputs: dict[str, Any]) -> ExportedProgram:
+    batch = {0: Dim("N", min=1, max=_LARGEST_BATCH)}
+    dynamic = {name: dict.fromkeys(value, batch) if name == "obs" else batch for name, value in inputs.items()}
+    trace_with = functools.partial(torch.export.export, network, (), inputs, dynamic_shapes=dynamic)
+    # Each way follows Python that the other does not, and which that is depends on the version of torch. What they
+    # raise has many kinds: the model's own code is among it.
+    try:
+        return trace_with(strict=True)
+    except Exception as strict_error:
+        try:
+            return trace_with(strict=False)
+        except Exception as error:
+            raise ValueError(
+                f"torch.export cannot trace the step of the model {network.config.model} with the encoder "
+                f"{network.config.encoder}: write it without Python that depends on the values or the number of its "
+                f"inputs (it said: {first_line(strict_error)}; {first_line(error)})"
+            ) from error
+
+
+def action_layout(space: gym.Space) -> dict[str, list[Any]]:
+    """How the flat action of the network becomes the environment's, as `sf.envs.actions.decoder` does it.
+
+    The choice of head i counts from start; a continuous number x is clip(centre + scale * x, low, high).
+    """
+    leaves = space.spaces if isinstance(space, gym.spaces.Tuple) else (space,)
+    boxes = [leaf for leaf in leaves if isinstance(leaf, gym.spaces.Box)]
+    low = np.concatenate([np.zeros(0), *(box.low.ravel() for box in boxes)])
+    high = np.concatenate([np.zeros(0), *(box.high.ravel() for box in boxes)])
+    with np.errstate(over="ignore"):
+        bounded = high - low < np.finfo(np.float32).max
+    bottom, top = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+    heads = [leaf for leaf in leaves if isinstance(leaf, gym.spaces.Discrete | gym.spaces.MultiDiscrete)]
+    return {
+        "discrete_sizes": list(ActionSpec.of(space).discrete_sizes),
+        "discrete_start": np.concatenate([np.zeros(0, np.int64), *(np.ravel(head.start) for head in heads)]).tolist(),
+        "continuous_centre": ((top + bottom) / 2).tolist(),
+        "continuous_scale": ((top - bottom) / 2).tolist(),
+        "continuous_low": low.tolist(),
+        "continuous_high": high.tolist(),
+    }

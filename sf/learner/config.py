@@ -1,0 +1,149 @@
+"""Flags of the learner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sf.envs.field_types import check_fields, require
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """Losses, optimiser and batches."""
+
+    batch_size: int = 1024
+    """Samples of one minibatch: one step of the optimiser. A multiple of rollout."""
+
+    num_batches_per_epoch: int = 1
+    """Minibatches in the data that is taken at once; num_epochs passes are made over it."""
+
+    num_epochs: int = 1
+    """Passes over the data of one iteration."""
+
+    shuffle_steps: bool = False
+    """Cut that data into single steps in random order, with value targets and advantages of one pass at the start, as
+    most implementations of PPO do. false: into whole trajectories, whose targets are new in each step of the optimiser.
+    A network with memory has those in any case."""
+
+    gamma: float = 0.99
+    """Discount of a step."""
+
+    with_vtrace: bool = True
+    """V-trace value targets and advantages (off-policy correction). false: GAE."""
+
+    vtrace_rho: float = 1.0
+    """V-trace: truncation of the importance weight of the temporal difference (rho_bar)."""
+
+    vtrace_c: float = 1.0
+    """V-trace: truncation of the trace coefficients (c_bar)."""
+
+    gae_lambda: float = 0.95
+    """Exponential weight of longer returns: GAE, and the lambda of V-trace's traces."""
+
+    with_ppo_clip: bool = True
+    """PPO's clipped surrogate objective. false: the policy gradient with V-trace's weights (as IMPALA)."""
+
+    ppo_clip_ratio: float = 0.1
+    """The ratio of target to behaviour policy (or proximal policy, see decoupled_clip) is clipped to
+    [1 / (1 + x), 1 + x]."""
+
+    decoupled_clip: bool = True
+    """In an iteration of several optimiser steps, clip around the policy at its start, not around the older behaviour
+    policy, and weigh samples by the ratio of the two, at most vtrace_rho (Hilton et al. 2022, "decoupled
+    PPO")."""
+
+    ppo_clip_value: float = 1.0
+    """The value may move this far from the behaviour value for free of the clipped loss; 0 turns the clip off."""
+
+    normalize_advantages: bool = True
+    """Advantages of a minibatch are shifted and scaled to mean 0 and standard deviation 1."""
+
+    value_loss_coeff: float = 0.5
+    """Weight of the value loss."""
+
+    exploration_loss_coeff: float = 0.003
+    """Weight of the entropy bonus."""
+
+    reward_scale: float = 1.0
+    """Rewards are multiplied by this."""
+
+    reward_clip: float = 1000.0
+    """Rewards are then clipped to [-x, x]."""
+
+    learning_rate: float = 1e-4
+    """Of Adam, at the start."""
+
+    lr_schedule: Literal["constant", "linear", "kl_adaptive"] = "constant"
+    """linear: down to 0 at the end of the run: with train_for_env_steps or train_for_env_frames by the steps of all
+    policies together, else by train_for_seconds. kl_adaptive: changed after each iteration, so that the KL divergence
+    of the policy after it from the one before stays near lr_schedule_kl_threshold."""
+
+    lr_schedule_kl_threshold: float = 0.008
+    """kl_adaptive: the KL divergence that is aimed at, in nats."""
+
+    lr_adaptive_min: float = 1e-6
+    """kl_adaptive: the lowest learning rate."""
+
+    lr_adaptive_max: float = 1e-2
+    """kl_adaptive: the highest learning rate."""
+
+    adam_eps: float = 1e-6
+    """Adam's epsilon."""
+
+    adam_beta1: float = 0.9
+    """Adam's decay of the first moment."""
+
+    adam_beta2: float = 0.999
+    """Adam's decay of the second moment."""
+
+    max_grad_norm: float = 4.0
+    """The global norm of the gradients is clipped to this; 0 turns the clip off."""
+
+    learner_threads: int | None = None
+    """CPU threads of the learner. Default: half of the cores that the process may use (threads that wait for each
+    other on cores that the sampler uses, too, lose more than they gain); 4 with a GPU."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        require(self.batch_size >= 1, f"batch_size is {self.batch_size}: at least 1")
+        require(
+            self.num_batches_per_epoch >= 1,
+            f"num_batches_per_epoch is {self.num_batches_per_epoch}: at least 1",
+        )
+        require(self.num_epochs >= 1, f"num_epochs is {self.num_epochs}: at least 1")
+        for name in ("gamma", "gae_lambda"):
+            require(0.0 <= getattr(self, name) <= 1.0, f"{name} is {getattr(self, name)}: from 0 to 1")
+        for name in ("adam_beta1", "adam_beta2"):
+            require(0.0 <= getattr(self, name) < 1.0, f"{name} is {getattr(self, name)}: from 0 to below 1")
+        for name in (
+            "vtrace_rho",
+            "vtrace_c",
+            "ppo_clip_ratio",
+            "reward_scale",
+            "reward_clip",
+            "learning_rate",
+            "lr_schedule_kl_threshold",
+            "lr_adaptive_min",
+            "adam_eps",
+        ):
+            require(getattr(self, name) > 0, f"{name} is {getattr(self, name)}: it must be above 0")
+        for name in ("ppo_clip_value", "value_loss_coeff", "exploration_loss_coeff", "max_grad_norm"):
+            require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}: it must be 0 or greater")
+        require(
+            self.vtrace_rho >= self.vtrace_c,
+            f"vtrace_rho is {self.vtrace_rho}, vtrace_c {self.vtrace_c}: V-trace needs rho >= c",
+        )
+        require(
+            self.lr_adaptive_min <= self.lr_adaptive_max,
+            f"lr_adaptive_min is {self.lr_adaptive_min}: it must not exceed lr_adaptive_max {self.lr_adaptive_max}",
+        )
+        require(
+            self.learner_threads is None or self.learner_threads >= 1,
+            f"learner_threads is {self.learner_threads}: at least 1",
+        )
+
+    @property
+    def steps_per_iteration(self) -> int:
+        """Optimiser steps on the data that is taken at once."""
+        return self.num_batches_per_epoch * self.num_epochs

@@ -1,0 +1,95 @@
+"""What a person sees while a run goes on: a live panel on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+
+from sf.metrics import display_panel
+from sf.metrics.display_panel import Curve, Target
+from sf.metrics.progress import Outlook
+from sf.metrics.readable import clock, number
+from sf.storage.printable import printable
+
+_SAID_AGAIN = 50  # lines, where a terminal was resized
+
+
+class Display:
+    """Shows records as they come.
+
+    target: where the run ends. console: to show them on, standard output unless a test says otherwise. log: is told
+    every line, those of records also where a panel is shown instead.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        target: Target,
+        console: Console | None = None,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._title = printable(title)
+        self._target = target
+        self._log = log
+        self.console = console or Console()
+        if not self.console.is_interactive:
+            self.console.soft_wrap = True  # a record stays one line
+        self._live: Live | None = None
+        self._width = self.console.width
+        self._said: deque[str] = deque(maxlen=_SAID_AGAIN)
+        self._curve = Curve()
+
+    def __enter__(self) -> Display:
+        if self.console.is_interactive:
+            self._live = Live(console=self.console, auto_refresh=False, transient=False)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            with suppress(OSError):
+                self._live.stop()
+
+    def say(self, line: str) -> None:
+        """One event, one line. What nobody can read, since the terminal is gone or the disk full, ends no run."""
+        self._log(line)
+        self._said.append(line)
+        self._print(line)
+
+    def show(self, record: dict[str, Any], outlook: Outlook) -> None:
+        if outlook.has_enough_episodes:
+            self._curve.add(record["mean_return"])
+        line = self._line(record, outlook)
+        self._log(line)
+        if self._live is None:
+            self._print(line)
+            return
+        with suppress(OSError):
+            if self.console.width != self._width:
+                self._draw_anew()
+            panel = display_panel.panel(self._title, record, outlook, self._target, self._curve)
+            self._live.update(panel, refresh=True)
+
+    def _print(self, line: str) -> None:
+        with suppress(OSError):
+            self.console.print(printable(line), highlight=False, markup=False, emoji=False)
+
+    def _draw_anew(self) -> None:
+        """A terminal that gets narrower breaks the lines of the old panel, so nobody knows how many there are now."""
+        self._width = self.console.width
+        self.console.clear()
+        for line in self._said:
+            self._print(line)
+
+    def _line(self, record: dict[str, Any], outlook: Outlook) -> str:
+        return (
+            f"{clock(record['seconds'])} frames {record['env_frames']:,} fps {record['env_frames_per_second']:,.0f} "
+            f"return {number(record['mean_return'])} episode {number(record['mean_episode_steps'])} steps "
+            f"lag {number(record.get('train/lag_mean'))} eta {clock(self._target.seconds_left(record, outlook))} "
+            f"bottleneck {outlook.bottleneck}"
+        )

@@ -1,0 +1,281 @@
+"""What is known of a run at a moment: rates, returns, shares of time, and the load of its parts."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sf.counters import Counters
+from sf.metrics.bottleneck import Load, bottleneck
+from sf.metrics.core_use import CoreSeconds, core_seconds
+from sf.metrics.policy_progress import PolicyEvent, PolicyProgress, episode_means
+
+Roles = dict[str, list[int]]
+"""Rows of the counters by role: rollout, policy, learner."""
+
+_RECENT_S = 60.0  # what is said of the present is of so much time
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What processes had counted at a moment."""
+
+    at: float  # time.perf_counter()
+    counts: dict[str, np.ndarray]  # [num_processes] by name
+    cpu: CoreSeconds
+
+    def since(self, then: Snapshot) -> tuple[float, dict[str, np.ndarray]]:
+        """Seconds, and what was counted in them."""
+        return max(self.at - then.at, 1e-9), {name: self.counts[name] - then.counts[name] for name in self.counts}
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is worth seeing beside a record. Rates and the load are of the last minute or so, and do not jump as those
+    of a record do.
+
+    frames_per_second, sampled_frames_per_second: that learners have taken, that rollout workers have stepped.
+    has_enough_episodes: for the mean return to say something.
+    checkpoint: path of the last one, and how many seconds ago it was written.
+    last_events: what evolution did last, by policy.
+    """
+
+    load: Load | None
+    frames_per_second: float = 0.0
+    sampled_frames_per_second: float = 0.0
+    has_enough_episodes: bool = True
+    checkpoint: tuple[str, float] | None = None
+    last_events: tuple[PolicyEvent | None, ...] = ()
+
+    @property
+    def bottleneck(self) -> str:
+        return bottleneck(self.load)
+
+
+@dataclass
+class Progress:
+    """Collects the reports of the children; `record` makes one record of all that happened since the last.
+
+    With several policies the names of a record are of all of them together, and once more of each, behind
+    `policy_00/` and so on.
+    """
+
+    counters: Counters
+    roles: Roles
+    frameskip: int
+    stats_avg: int
+    num_policies: int = 1
+    objective: str = "true_objective"  # the statistic of episodes that says how good a policy is
+    cores: tuple[int, ...] = ()  # that the run may use
+    num_cores: int = 0  # that it can keep busy; fewer where it has a quota
+    num_epochs: int = 1  # of the learner, on the same data
+    is_on_gpu: bool = False
+    is_synchronous: bool = False
+    started_at: float = field(default_factory=time.perf_counter)
+    seconds_before: float = 0.0  # wall time of earlier parts of a resumed run
+    num_episodes: int = 0
+    num_restarts: int = 0  # of processes that died
+    num_lost_episodes: int = 0  # that were running in them, were not reported, or were cut by a fault
+    num_lost_frames: int = 0  # of those that learners took, without a trace in the weights
+    num_env_faults: int = 0  # environments that failed and were made anew
+    last_checkpoint: tuple[str, float] | None = None  # its path, and when it was written by time.perf_counter()
+
+    def __post_init__(self) -> None:
+        self.num_cores = self.num_cores or len(self.cores)
+        self.policies = [PolicyProgress(self.stats_avg) for _ in range(self.num_policies)]
+        self._begun: set[int] = set()  # policies whose learners have said where they begin
+        self._evaluation: dict[str, Any] = {}  # that is in no record yet
+        self._previous = self._snapshot()  # of the last record
+        self._recent = deque([self._previous])  # those over _RECENT_S
+        self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
+        self._last_trained: tuple[float, int] | None = None
+
+    @property
+    def seconds(self) -> float:
+        return self.seconds_before + time.perf_counter() - self.started_at
+
+    @property
+    def env_steps(self) -> int:
+        """That all learners have taken."""
+        return sum(policy.env_steps for policy in self.policies)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether all learners have said where they begin."""
+        return len(self._begun) == self.num_policies
+
+    def resume(self, policy_id: int, env_steps: int, seconds_before: float) -> bool:
+        """Go on where an earlier part of the run ended. False where this policy has begun already."""
+        if policy_id in self._begun:
+            return False
+        self._begun.add(policy_id)
+        self.policies[policy_id].env_steps = env_steps
+        self.seconds_before = max(self.seconds_before, seconds_before)
+        return True
+
+    def add_episodes(self, episodes: list[list]) -> None:
+        """episodes: return, steps, frames, stats, and the policy that played it."""
+        for *episode, policy_id in episodes:
+            self.policies[policy_id].episodes.append(episode)
+        self.num_episodes += len(episodes)
+
+    def add_training(self, policy_id: int, env_steps: int, metrics: dict[str, float]) -> None:
+        self.policies[policy_id].env_steps = env_steps
+        self.policies[policy_id].train.update(metrics)
+        self._last_trained = (time.perf_counter(), self.env_steps)
+        if self._first_trained is None:
+            self._first_trained = self._last_trained
+            self._recent = deque([self._snapshot()])  # while processes start, shares say nothing
+
+    def note_checkpoint(self, path: str) -> None:
+        self.last_checkpoint = (path, time.perf_counter())
+
+    def add_evaluation(self, metrics: dict[str, Any]) -> None:
+        """They are in the next record, and in no other."""
+        self._evaluation.update(metrics)
+
+    def record(self) -> dict[str, Any]:
+        """One flat record; shares and rates are of the time since the last one."""
+        then, now = self._previous, self._snapshot()
+        self._previous = now
+        self._recent.append(now)
+        while now.at - self._recent[1].at > _RECENT_S:
+            self._recent.popleft()
+        elapsed, delta = now.since(then)
+        return {
+            "env_steps": self.env_steps,
+            "env_frames": self.env_steps * self.frameskip,
+            "seconds": self.seconds,
+            "env_frames_per_second": self._rate(delta, "learner", elapsed) * self.frameskip,
+            "sampled_env_frames_per_second": self._rate(delta, "rollout", elapsed) * self.frameskip,
+            "episodes": self.num_episodes,
+            **self._losses(),
+            **self._means(),
+            **self._shares(delta, elapsed),
+            **self._cores(now, then),
+            **self._taken_evaluation(),
+        }
+
+    def outlook(self) -> Outlook:
+        """At the last record."""
+        elapsed, delta = self._recent[-1].since(self._recent[0])
+        checkpoint = self.last_checkpoint
+        return Outlook(
+            load=self.load(),
+            frames_per_second=self._rate(delta, "learner", elapsed) * self.frameskip,
+            sampled_frames_per_second=self._rate(delta, "rollout", elapsed) * self.frameskip,
+            has_enough_episodes=all(policy.has_enough_episodes for policy in self.policies),
+            checkpoint=checkpoint and (checkpoint[0], time.perf_counter() - checkpoint[1]),
+            last_events=tuple(policy.last_event for policy in self.policies),
+        )
+
+    def load(self) -> Load | None:
+        """Of the last minute or so; None before anything was trained on."""
+        if self._first_trained is None or len(self._recent) < 2:
+            return None
+        now, then = self._recent[-1], self._recent[0]
+        elapsed, delta = now.since(then)
+        shares, cores = self._shares(delta, elapsed), self._cores(now, then)
+        learner = max(self.roles["learner"], key=lambda row: float(delta["busy_s"][row]))
+        return Load(
+            rollout_busy=shares["rollout/busy_share"],
+            rollout_wait=shares["rollout/wait_share"],
+            slot_wait=shares["rollout/slot_wait_share"],
+            policy_busy=shares["policy/busy_share"],
+            policy_wait=shares["policy/wait_share"],
+            learner_busy=_share(delta, "busy", [learner], elapsed),
+            learner_wait=_share(delta, "wait", [learner], elapsed),
+            actions_per_batch=shares["policy/actions_per_batch"],
+            cores_in_use=cores["cores/in_use_share"],
+            cores={role: cores[f"cores/{role}"] for role in self.roles},
+            num_cores=self.num_cores,
+            num_epochs=self.num_epochs,
+            is_on_gpu=self.is_on_gpu,
+            is_synchronous=self.is_synchronous,
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """The whole run in one record."""
+        total = self.counters.snapshot()
+        elapsed = max(time.perf_counter() - self.started_at, 1e-9)
+        frames_now = float(total["steps"][self.roles["learner"]].sum()) * self.frameskip
+        steady = 0.0
+        if self._first_trained and self._last_trained and self._last_trained[0] > self._first_trained[0]:
+            (t0, steps0), (t1, steps1) = self._first_trained, self._last_trained
+            steady = (steps1 - steps0) * self.frameskip / (t1 - t0)
+        return {
+            "env_steps": self.env_steps,
+            "env_frames": self.env_steps * self.frameskip,
+            "seconds": self.seconds,
+            "env_frames_per_second": frames_now / elapsed,
+            "steady_env_frames_per_second": steady,
+            "episodes": self.num_episodes,
+            **self._losses(),
+            **self._means(),
+            **self._shares(total, elapsed),
+        }
+
+    def _rate(self, delta: dict[str, np.ndarray], role: str, elapsed: float) -> float:
+        return float(delta["steps"][self.roles[role]].sum()) / elapsed
+
+    def _shares(self, delta: dict[str, np.ndarray], elapsed: float) -> dict[str, float]:
+        shares = {}
+        for role, rows in self.roles.items():
+            for name in ("busy", "wait", "slot_wait"):
+                if name != "slot_wait" or role == "rollout":
+                    shares[f"{role}/{name}_share"] = _share(delta, name, rows, elapsed)
+        if self.num_policies > 1:
+            for policy_id, row in enumerate(self.roles["learner"]):
+                for name in ("busy", "wait"):
+                    shares[f"policy_{policy_id:02d}/learner/{name}_share"] = _share(delta, name, [row], elapsed)
+        policy = self.roles["policy"]
+        shares["policy/actions_per_batch"] = float(delta["steps"][policy].sum() / max(delta["calls"][policy].sum(), 1))
+        return shares
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(time.perf_counter(), self.counters.snapshot(), core_seconds(self.cores, tuple(self.roles)))
+
+    def _cores(self, now: Snapshot, then: Snapshot) -> dict[str, float]:
+        """How many cores each role keeps busy, and the share of all that is in use by whatever program."""
+        elapsed, _ = now.since(then)
+        # What a process that has died had used is gone from the sum.
+        of_role = {role: max(0.0, now.cpu.of_role[role] - then.cpu.of_role[role]) / elapsed for role in self.roles}
+        of_machine = (now.cpu.of_machine - then.cpu.of_machine) / elapsed
+        in_use = sum(of_role.values()) if self.num_cores < len(self.cores) else of_machine  # a quota is for this run
+        return {
+            "cores/in_use_share": min(1.0, in_use / max(1, self.num_cores)),
+            **{f"cores/{role}": cores for role, cores in of_role.items()},
+        }
+
+    def _taken_evaluation(self) -> dict[str, Any]:
+        taken, self._evaluation = self._evaluation, {}
+        return taken
+
+    def _losses(self) -> dict[str, int]:
+        return {
+            "restarts": self.num_restarts,
+            "lost_episodes": self.num_lost_episodes,
+            "lost_frames": self.num_lost_frames,
+            "env_faults": self.num_env_faults,
+        }
+
+    def _means(self) -> dict[str, Any]:
+        if self.num_policies == 1:
+            return self.policies[0].means()
+        trains = [policy.train for policy in self.policies]
+        names = sorted(set().union(*trains))
+        of_all = {f"train/{name}": float(np.mean([t[name] for t in trains if name in t])) for name in names}
+        means = {**episode_means([episode for policy in self.policies for episode in policy.episodes]), **of_all}
+        for policy_id, policy in enumerate(self.policies):
+            own = {"env_steps": policy.env_steps, **policy.means(), "true_objective": policy.objective(self.objective)}
+            means |= {f"policy_{policy_id:02d}/{name}": value for name, value in own.items()}
+        return means
+
+
+def _share(delta: dict[str, np.ndarray], name: str, rows: list[int], elapsed: float) -> float:
+    # A wait is counted when it ends, so it may be longer than the time since the last record.
+    return min(1.0, float(delta[f"{name}_s"][rows].mean() / elapsed))

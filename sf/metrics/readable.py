@@ -1,0 +1,45 @@
+"""How numbers and times are written for people, on the terminal and in reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+UNKNOWN = "-"
+
+
+def clock(seconds: float | None) -> str:
+    """Hours, minutes and seconds: 1:02:05."""
+    if seconds is None:
+        return UNKNOWN
+    whole = int(seconds)
+    return f"{whole // 3600}:{whole % 3600 // 60:02d}:{whole % 60:02d}"
+
+
+def number(value: float | None) -> str:
+    """12,345.60; what is a whole number by its type as 12,345."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def count(value: float | None) -> str:
+    """12,346: a number of which a fraction says nothing."""
+    return UNKNOWN if value is None else f"{value:,.0f}"
+
+
+def rounded(value: int) -> str:
+    """1.2M, 12k or 123."""
+    if value >= 1_000_000:
+        return f"{value / 1e6:.1f}M"
+    return f"{value / 1e3:.0f}k" if value >= 1_000 else str(value)
+
+
+def outcome(summary: Mapping[str, Any]) -> str:
+    """How a run went, in a sentence: of its summary."""
+    returns = summary["mean_return"]
+    mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f}"
+    return (
+        f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
+        f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes"
+    )

@@ -1,0 +1,111 @@
+"""Records for TensorBoard: curves by group, charts that are worth a look first, hyperparameters and configuration.
+
+The file is written record by record and not by torch's SummaryWriter, whose thread holds it open and dies of a full
+disk. What is not a curve comes from the functions that SummaryWriter uses.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
+from torch.utils.tensorboard import summary as summaries
+
+from sf.metrics.tensorboard_tags import tag
+from sf.metrics.writer import append
+from sf.storage.printable import printable
+from sf.storage.run_dir import RunDir
+
+_LAYOUT: dict[str, dict[str, list[Any]]] = {  # by category and title, in this order: kind of chart, and its curves
+    "Return": {  # alone, since TensorBoard draws margin charts last in their category
+        "mean, min and max of the latest episodes": ["Margin", ["return/mean", "return/min", "return/max"]],
+    },
+    "Learning": {
+        "episode length (steps)": ["Multiline", ["episodes/steps"]],
+        "entropy": ["Multiline", ["policy/entropy"]],
+        "true objective, where the environment has one": ["Multiline", ["return/true_objective"]],
+    },
+    "Speed": {
+        "frames per second": ["Multiline", ["throughput/frames_per_second_.*"]],
+        "busy share of the parts": ["Multiline", ["busy/.*"]],
+        "wait share of the parts": ["Multiline", ["wait/.*"]],
+        "cores in use, by part": ["Multiline", ["cores/(rollout|policy|learner)"]],
+        "lag (versions)": ["Multiline", ["lag/(mean|max)"]],
+    },
+    "Optimisation": {
+        "losses": ["Multiline", ["losses/.*"]],
+        "KL divergence of an update": ["Multiline", ["policy/approx_kl"]],
+        "clipped share": ["Multiline", ["policy/clip_fraction", "value/clip_fraction"]],
+        "explained variance of the value": ["Multiline", ["value/explained_variance"]],
+        "gradient norm": ["Multiline", ["optimiser/grad_norm"]],
+        "learning rate": ["Multiline", ["optimiser/learning_rate"]],
+    },
+}
+_EVALUATION: dict[str, list[Any]] = {
+    "mean return and its 95 % interval": [
+        "Margin",
+        ["eval/mean_return", "eval/mean_return_low", "eval/mean_return_high"],
+    ],
+}
+_OF_POLICIES: dict[str, list[Any]] = {
+    "return": ["Multiline", [r"policy_\d+/return/mean"]],
+    "objective": ["Multiline", [r"policy_\d+/return/objective"]],
+    "learning rate": ["Multiline", [r"policy_\d+/optimiser/learning_rate"]],
+    "entropy": ["Multiline", [r"policy_\d+/policy/entropy"]],
+}
+_COMPARED = ("return/mean", "return/true_objective", "throughput/frames_per_second_trained")  # beside hyperparameters
+
+
+class TensorBoard:
+    """A new event file in the directory of a run, for this start of it."""
+
+    def __init__(self, run_dir: RunDir, flags: Mapping[str, Any]) -> None:
+        """flags: the configuration, by flag name."""
+        name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}"
+        self._path = run_dir.tensorboard / name
+        self._flags = flags
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Raises OSError where it cannot be written; then nothing is."""
+        values = [
+            Summary.Value(tag=printable(tag(name)), simple_value=value)
+            for name, value in record.items()
+            if isinstance(value, int | float)
+        ]
+        event = _framed(step=record["env_frames"], summary=Summary(value=values))
+        append(self._path, event, header=self._header)
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        """Nothing is left to do: no file is open."""
+
+    def _header(self) -> bytes:
+        """What a file begins with, which one that was removed needs again."""
+        layout = _LAYOUT
+        if self._flags["num_policies"] > 1:
+            layout = {"Policies": _OF_POLICIES, **layout}
+        elif self._flags["eval_every_env_steps"] is not None:
+            layout = {"Evaluation": _EVALUATION, **layout}
+        words = {name: _word(value) for name, value in self._flags.items()}
+        experiment, session, _ = summaries.hparams(words, dict.fromkeys(_COMPARED))
+        config = "\n".join(f"    {name}: {value}" for name, value in words.items())  # indented: as it is, in Markdown
+        parts = [summaries.custom_scalars(layout), experiment, session, summaries.text("config", config)]
+        return _framed(file_version="brain.Event:2") + b"".join(_framed(summary=part) for part in parts)
+
+
+def _word(value: Any) -> Any:
+    """As the hyperparameters of TensorBoard take it: a number or a text."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else printable(str(value))
+
+
+def _framed(**fields: Any) -> bytes:
+    """One record of an event file, with its length and checksums."""
+    buffer = io.BytesIO()
+    RecordWriter(buffer).write(Event(wall_time=time.time(), **fields).SerializeToString())
+    return buffer.getvalue()

@@ -1,0 +1,85 @@
+"""The one writer of metrics: records go to metrics.jsonl and to further sinks, the summary to summary.json.
+
+No file stays open between two records, and missing directories are made again: a full disk, or a directory that was
+removed, costs the records of that time and not the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from sf.storage import finite_json
+from sf.storage.no_links import open_to_append
+from sf.storage.run_dir import RunDir, write_atomically
+
+
+class Sink(Protocol):
+    """Takes records, too. Never blocks for long: the caller is the parent of all processes."""
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Raises OSError where the record is lost."""
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        """There will be no record more."""
+
+
+class MetricsWriter:
+    """Appends flat records.
+
+    say: is told once when nothing can be written any more; each record is a new attempt.
+    """
+
+    def __init__(self, run_dir: RunDir, say: Callable[[str], None], sinks: Sequence[Sink] = ()) -> None:
+        self._run_dir = run_dir
+        self._say = say
+        self._sinks = sinks
+        self._config = run_dir.config.read_bytes()
+        self._is_failing = False
+
+    def write(self, record: dict[str, Any]) -> None:
+        with self._failure_said_once():
+            if not self._run_dir.config.exists():  # without it, what is saved from now on could not be resumed
+                write_atomically(self._run_dir.config, self._config)
+            append(self._run_dir.metrics, finite_json.dumps(record).encode() + b"\n")
+            for sink in self._sinks:
+                sink.write(record)
+
+    def write_evaluation(self, record: dict[str, Any]) -> None:
+        """A line of evaluations.jsonl."""
+        with self._failure_said_once():
+            append(self._run_dir.evaluations, finite_json.dumps(record).encode() + b"\n")
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Of the whole run, when it has ended."""
+        with self._failure_said_once():
+            self._run_dir.write_summary(summary)
+        for sink in self._sinks:
+            sink.finish(summary)
+
+    @contextmanager
+    def _failure_said_once(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not self._is_failing:
+                self._say(f"metrics: a record is lost ({error}); training goes on, and later records are tried again")
+            self._is_failing = True
+        else:
+            self._is_failing = False
+
+
+def append(path: Path, data: bytes, header: Callable[[], bytes] = bytes) -> None:
+    """Append all of `data` or nothing, to a new file after its header. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open_to_append(path) as file:
+        size = file.tell()
+        rest = data if size else header() + data
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]  # a disk that gets full takes a part first
+        except OSError:
+            file.truncate(size)
+            raise

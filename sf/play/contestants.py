@@ -1,0 +1,74 @@
+"""Who plays, and with which options, as `sf-eval` and `sf-enjoy` are told it."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sf.envs import EnvOptions
+from sf.play.named_checkpoint import find_trusted, num_policies
+from sf.storage.checkpoint import Checkpoint
+
+
+def find_policies(
+    run: Path, against: tuple[Path, ...], which: str, policy_id: int | None, is_trusted: bool = False
+) -> dict[str, Checkpoint]:
+    """By name, those of `run` first.
+
+    which: latest or best, of a run. policy_id: which of `run` alone; None: all of them. Raises ValueError where one is
+    missing, they cannot play the same environment, or one names code that nobody vouches for.
+    """
+    if run.is_file() and policy_id is not None:
+        raise ValueError(f"policy is {policy_id}, but {run} is a checkpoint, which has one policy: leave it out")
+    if which not in ("latest", "best"):
+        raise ValueError(f"checkpoint is {which!r}: latest, best, or the path of a file in place of the run")
+    found: dict[str, Checkpoint] = {}
+    for number, path in enumerate((run, *against)):
+        if path.suffix in (".onnx", ".pt2"):
+            raise ValueError(
+                f"{path} is an export, for load_policy: name the run or the checkpoint that it was made from"
+            )
+        for wanted in range(num_policies(path)) if policy_id is None or number > 0 else [policy_id]:
+            file, saved = find_trusted(path, which, wanted, _say, is_trusted)
+            name = str(file.with_suffix("").relative_to(path.parent))
+            while name in found:
+                name += "'"
+            found[name] = saved
+    first, *others = found.values()
+    for name, other in zip(list(found)[1:], others, strict=True):
+        for space in ("obs_space", "action_space"):
+            if other.state.get(space) != first.state.get(space):
+                raise ValueError(f"against: {name} has another {space} than {next(iter(found))}: it cannot play along")
+    return found
+
+
+def overridden(options: EnvOptions, override: tuple[str, ...]) -> EnvOptions:
+    """`options` with each NAME=VALUE applied. Raises ValueError for an unknown name, or a wrong value."""
+    known = {field.name: field for field in dataclasses.fields(EnvOptions)}
+    changed: dict[str, Any] = {}
+    for assignment in override:
+        name, equals, value = assignment.partition("=")
+        if not equals or name not in known:
+            raise ValueError(
+                f"override is {assignment!r}: write NAME=VALUE, with a name among {', '.join(sorted(known))}"
+            )
+        changed[name] = value if known[name].type == "str" else _parsed(assignment, value)
+    try:
+        return dataclasses.replace(options, **changed)
+    except TypeError:
+        raise ValueError(f"override is {' '.join(override)!r}: a value is of the wrong kind") from None
+
+
+def _parsed(assignment: str, value: str) -> Any:
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ValueError(f"override is {assignment!r}: {value!r} is no value") from None
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,1 @@
+"""How any process of this package begins, is asked to stop, and ends."""

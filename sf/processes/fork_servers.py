@@ -1,0 +1,142 @@
+"""The processes that children are forked from: one for each kind of child, which has imported what it needs.
+
+A child then starts within milliseconds instead of seconds, and shares the pages of its libraries with its siblings: of
+torch alone a process of its own holds 150 MB. They are instances of multiprocessing's fork server beside the one that
+the program may use itself. None may ever touch a GPU: CUDA does not survive a fork.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from multiprocessing import forkserver, reduction, resource_tracker
+from multiprocessing.process import BaseProcess
+
+from sf.processes.stopping import STOP_SIGNALS
+
+GONE_WITHIN_S = 2.0  # a process after its death
+_DESCRIPTORS_AT_ONCE = 200  # the kernel passes on up to 253 in a message
+_MANY_DESCRIPTORS = 65_536
+
+
+class ForkServer:
+    """Starts when it is first needed, or told to; ends with this process. preload: modules it imports at its start."""
+
+    def __init__(self, preload: Sequence[str]) -> None:
+        self._server = forkserver.ForkServer()
+        self._server.set_forkserver_preload(["sf.processes.preload", *preload])
+
+    def ensure_running(self) -> None:
+        """It goes on importing while this process does something else."""
+        with _blocked_signals(), _import_path():
+            self._server.ensure_running()
+
+    def unsuspend(self) -> None:
+        """Somebody may have stopped it: neither the death nor the start of a child of it would ever be heard of."""
+        pid = self._server._forkserver_pid  # type: ignore[attr-defined]  # there is no public way to it
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    def start(self, process: BaseProcess) -> None:
+        """Start it, and once more where this server turns out to have died: it is replaced when it is gone for good."""
+        give_up_at = time.monotonic() + GONE_WITHIN_S
+        with _blocked_signals(), _import_path(), _unflushed_streams(), self._asked_by_multiprocessing():
+            while time.monotonic() < give_up_at:
+                with suppress(ConnectionError, EOFError):
+                    process.start()
+                    return
+                time.sleep(0.01)
+            process.start()
+
+    @contextmanager
+    def _asked_by_multiprocessing(self) -> Iterator[None]:
+        """It knows of one fork server, by the name of this function."""
+        default = forkserver.connect_to_new_process
+        forkserver.connect_to_new_process = self._connect_to_new_process
+        try:
+            yield
+        finally:
+            forkserver.connect_to_new_process = default
+
+    def _connect_to_new_process(self, fds: Sequence[int]) -> tuple[int, int]:
+        """As multiprocessing's own, which takes 251 descriptors at most: a learner has two for every rollout worker.
+
+        They wait in a socket instead, which is passed on in their place: see `sf.processes.preload`.
+        """
+        theirs, ours = socket.socketpair()
+        with theirs, ours:
+            for begin in range(0, len(fds), _DESCRIPTORS_AT_ONCE):
+                reduction.sendfds(ours, list(fds[begin : begin + _DESCRIPTORS_AT_ONCE]))
+            return self._server.connect_to_new_process([theirs.fileno()])
+
+
+# The optimizer imports torch._dynamo when it is first used, which takes a second.
+NETWORKS = ForkServer(["torch._dynamo", "sf.learner.worker", "sf.policy.worker", "sf.evaluation.evaluator"])
+SIMULATORS = ForkServer(["sf.rollout.worker"])
+PLAYERS = ForkServer(["sf.evaluation.player"])  # of sf-eval: simulators and networks
+
+
+def start_for_training() -> None:
+    """The slowest first."""
+    allow_many_descriptors()
+    NETWORKS.ensure_running()
+    SIMULATORS.ensure_running()
+
+
+def descriptors_needed(num_workers: int, num_policy_workers: int) -> int:
+    """About how many the parent of a run opens."""
+    return 64 + 9 * num_workers + 16 * num_policy_workers
+
+
+def allow_many_descriptors() -> None:
+    """This process holds eight for every rollout worker, and is granted 1,024 of many more by default."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MANY_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MANY_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def unsuspend_all() -> None:
+    for server in (NETWORKS, SIMULATORS, PLAYERS):
+        server.unsuspend()
+
+
+@contextmanager
+def _blocked_signals() -> Iterator[None]:
+    """What is started in here gets none of STOP_SIGNALS before it ignores them; the parent gets them afterwards.
+
+    A terminal, or a batch system, sends them to all processes of a group: the parent alone decides what to do about it.
+    """
+    resource_tracker.ensure_running()  # multiprocessing would start it in here, and unblock some after that
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _unflushed_streams() -> Iterator[None]:
+    """multiprocessing flushes both before it starts a process, and fails where nobody can take what is in them."""
+    with redirect_stdout(None), redirect_stderr(None):
+        yield
+
+
+@contextmanager
+def _import_path() -> Iterator[None]:
+    """For a fork server that starts in here: it would not find what this program finds by a change of `sys.path`."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    try:
+        yield
+    finally:
+        del os.environ["PYTHONPATH"]
+        if before is not None:
+            os.environ["PYTHONPATH"] = before

@@ -1,0 +1,70 @@
+"""Flags of the sampler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sf.envs.field_types import check_fields, require
+
+
+@dataclass(frozen=True)
+class SamplerConfig:
+    """Rollout workers, policy workers, and how much data is under way."""
+
+    num_workers: int | Literal["auto"] = "auto"
+    """Rollout worker processes. auto: one for each core that the process may use."""
+
+    num_envs_per_worker: int = 8
+    """Environments of one rollout worker, split into worker_num_splits groups."""
+
+    worker_num_splits: int = 2
+    """Groups of a worker: with 2, one is stepped while the actions of the other are computed (double buffering)."""
+
+    policy_workers_per_policy: int = 1
+    """Processes that run the network for the rollout workers."""
+
+    rollout: int = 32
+    """Steps of one trajectory (T)."""
+
+    async_rl: bool = True
+    """Sample while the learner trains. false: collect, train, collect; bit-reproducible from the seed on CPU."""
+
+    max_policy_lag: int = 1000
+    """Samples that are more policy versions old than this are not trained on (they are counted)."""
+
+    extra_slots: int = 0
+    """Trajectories that may wait for the learner beyond one of each actor and the two batches in the learner, rounded
+    up to the same number for each group of environments. More smooth an uneven flow, and raise the lag."""
+
+    set_workers_cpu_affinity: bool = True
+    """Pin each rollout worker, and the simulators it starts, to one core: of those that other runs use least."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        require(
+            self.num_workers == "auto" or self.num_workers >= 1,
+            f"num_workers is {self.num_workers}: at least 1, or auto",
+        )
+        require(self.num_envs_per_worker >= 1, f"num_envs_per_worker is {self.num_envs_per_worker}: at least 1")
+        require(self.worker_num_splits >= 1, f"worker_num_splits is {self.worker_num_splits}: at least 1")
+        require(
+            self.num_envs_per_worker % self.worker_num_splits == 0,
+            f"num_envs_per_worker is {self.num_envs_per_worker}: it must be a multiple of worker_num_splits "
+            f"({self.worker_num_splits}), since the groups are of one size",
+        )
+        require(
+            self.policy_workers_per_policy >= 1,
+            f"policy_workers_per_policy is {self.policy_workers_per_policy}: at least 1",
+        )
+        require(
+            self.async_rl or self.policy_workers_per_policy == 1,
+            f"policy_workers_per_policy is {self.policy_workers_per_policy}: synchronous training uses 1",
+        )
+        require(self.rollout >= 1, f"rollout is {self.rollout}: at least 1 step")
+        require(self.max_policy_lag >= 0, f"max_policy_lag is {self.max_policy_lag}: 0 or greater")
+        require(self.extra_slots >= 0, f"extra_slots is {self.extra_slots}: 0 or greater")
+
+    @property
+    def num_envs_per_group(self) -> int:
+        return self.num_envs_per_worker // self.worker_num_splits

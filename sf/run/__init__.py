@@ -1,0 +1,1 @@
+"""The parent: it allocates, starts, watches and replaces the processes of a run."""

@@ -1,0 +1,79 @@
+"""Whether the weights of a checkpoint mean in a run what they meant where they were trained.
+
+Asked before a run goes on from its own checkpoints, and before one begins with those of another. The observations and
+actions must be laid out alike, and the network must be the same: its weights in name and shape, and the flags that
+change what it computes with the same weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from sf.envs import ActionSpec, space_json
+from sf.envs.errors import UsageError
+from sf.envs.observations import ObsWriter
+from sf.run.plan import Plan
+from sf.storage.checkpoint import MODEL, Checkpoint
+
+_OF_THE_FUNCTION = ("core", "nonlinearity", "share_critic", "normalize_input", "normalize_returns")
+# What the names and shapes of the weights say, unless the network is somebody's own.
+_OF_THE_SHAPES = ("encoder_mlp_layers", "encoder_conv_mlp_layers", "rnn_size")
+_OWN_MODEL, _OWN_ENCODERS = "actor_critic", ("auto", "simple", "atari", "resnet", "mlp")
+
+
+def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None:
+    """Raises ValueError, which ends with `remedy`, where the checkpoint in `file` is of something else than `plan`."""
+    if "obs_space" in saved.state:  # an older checkpoint does not say; its network shows most of it
+        theirs = {
+            "observations": _obs_layout(ObsWriter(str(file), _space(saved, "obs_space", file)).space),
+            "actions": _action_layout(_space(saved, "action_space", file)),
+        }
+        own = {"observations": _obs_layout(plan.spec.obs_space), "actions": _action_layout(plan.spec.action_space)}
+        for what, layout in theirs.items():
+            if layout != own[what]:
+                raise UsageError(
+                    f"the {what} of {file} are {layout}, and those of {plan.config.run.env} are {own[what]}, so its "
+                    f"weights are of no use: {remedy}"
+                )
+    differing = _differing_flags(saved.state["config"], plan.config.flat())
+    shapes = {k[len(MODEL) :]: tuple(tensor.shape) for k, tensor in saved.tensors.items() if k.startswith(MODEL)}
+    differing += sorted({name for name, _ in shapes.items() ^ plan.weight_shapes.items()})
+    if differing:
+        raise UsageError(
+            f"{file} holds another network than the flags describe (they differ in {', '.join(differing[:3])}): "
+            f"{remedy}"
+        )
+
+
+def _differing_flags(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+    """Flags that say that the networks differ, whatever their weights look like. One that is not saved is as own."""
+    theirs = {**own, **theirs}
+    compared = list(_OF_THE_FUNCTION)
+    models, encoders = ({theirs[flag], own[flag]} for flag in ("model", "encoder"))
+    if models != {_OWN_MODEL}:
+        compared += ["model", "encoder", *_OF_THE_SHAPES]
+    elif not encoders <= {*_OWN_ENCODERS}:  # of these, no two have weights of the same names and shapes
+        compared += ["encoder", *_OF_THE_SHAPES]
+    return [name for name in compared if _plain(theirs[name]) != _plain(own[name])]
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _space(saved: Checkpoint, which: str, file: Path) -> gym.Space:
+    return space_json.read(saved.state.get(which), f"{file} has no {which} that can be read")
+
+
+def _obs_layout(space: gym.spaces.Dict) -> str:
+    """Without bounds, which no network knows."""
+    return ", ".join(f"{key} {box.dtype} {box.shape}" for key, box in space.items())
+
+
+def _action_layout(space: gym.Space) -> str:
+    spec = ActionSpec.of(space)
+    return f"{len(spec.discrete_sizes)} choices among {spec.discrete_sizes} and {spec.num_continuous} real numbers"

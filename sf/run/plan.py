@@ -1,0 +1,154 @@
+"""From a configuration to the numbers of a run: what is allocated, how many processes, and whether it can work.
+
+Everything that can be known to be wrong is found here, before any process starts.
+"""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import dataclass
+
+import torch
+
+from sf import gpu
+from sf.arrays import available_memory
+from sf.config import Config
+from sf.envs import ActionSpec, EnvSpec
+from sf.envs.errors import UsageError
+from sf.machine.cores import num_usable_cores, usable_cores
+from sf.machine.pinned_cores import PinnedCores
+from sf.model.inference import num_weights
+from sf.model.registry import build_model
+from sf.processes.fork_servers import allow_many_descriptors, descriptors_needed
+from sf.processes.torch_runtime import resolve_bfloat16, resolve_device
+from sf.run import memory_needed
+from sf.run.describing import describe
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The derived numbers of a run."""
+
+    config: Config
+    spec: EnvSpec
+    device: str  # "cpu" or "cuda"
+    bfloat16: bool
+    cores: tuple[int, ...]  # that this process may run on
+    num_cores: int  # that it can keep busy: fewer where a container has a CPU quota
+    num_workers: int
+    actors_per_group: int
+    slots_per_group: int
+    num_weights: int  # floats of all parameters and buffers
+    state_size: int  # floats of the recurrent state of an actor
+    weight_shapes: dict[str, tuple[int, ...]]  # by name
+
+    @property
+    def num_groups(self) -> int:
+        return self.num_workers * self.config.sampler.worker_num_splits
+
+    @property
+    def num_actors(self) -> int:
+        return self.num_groups * self.actors_per_group
+
+    @property
+    def num_slots(self) -> int:
+        return self.num_groups * self.slots_per_group
+
+    @property
+    def learner_threads(self) -> int:
+        chosen = self.config.learner.learner_threads
+        share = 2 * self.num_policies
+        return chosen or (max(1, self.num_cores // share) if self.device == "cpu" else min(4, self.num_cores))
+
+    @property
+    def policy_threads(self) -> int:
+        """CPU threads of a policy worker: its cores are the rollout workers' too.
+
+        With a GPU it gathers observations, which is a copy in memory; what one core copies in a second (some 10 GB) is
+        less than a GPU takes.
+        """
+        return 1 if self.device == "cpu" else max(1, min(4, len(self.cores) // 8))
+
+    @property
+    def num_policies(self) -> int:
+        return self.config.population.num_policies
+
+    @property
+    def num_policy_workers(self) -> int:
+        return self.num_policies * self.config.sampler.policy_workers_per_policy
+
+    @property
+    def num_evaluators(self) -> int:
+        return 0 if self.config.evaluation.eval_every_env_steps is None else 1
+
+    @property
+    def target_env_steps(self) -> int:
+        """Of all policies together, at which the run ends."""
+        return self.config.run.target_env_steps(self.spec.frameskip)
+
+    def device_of(self, policy_id: int) -> str:
+        """ "cpu", or "cuda:N": policies are spread over the GPUs, each with its learner and its policy workers."""
+        return self.device if self.device == "cpu" else f"cuda:{policy_id % gpu.count()}"
+
+    def pin_workers(self) -> PinnedCores:
+        """Choose the cores of the rollout workers; for as long as the result lives, other runs spread around them.
+
+        With a quota it is the number of cores that is limited: the kernel chooses them, since others have theirs, too.
+        """
+        if not self.config.sampler.set_workers_cpu_affinity or self.num_cores < len(self.cores):
+            return PinnedCores.nowhere(self.num_workers)
+        return PinnedCores(self.cores, self.num_workers)
+
+
+def make_plan(config: Config) -> Plan:
+    """Raises ValueError, with what to change, for whatever cannot work."""
+    sampler = config.sampler
+    device = resolve_device(config.run.device)
+    spec = describe(config.run.env, config.environment)
+    with torch.device("meta"):
+        model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
+    num_cores = num_usable_cores()
+    num_workers = num_cores if sampler.num_workers == "auto" else sampler.num_workers
+    actors_per_group = sampler.num_envs_per_group * spec.num_agents
+    extra_slots = sampler.extra_slots if sampler.async_rl else 0
+    plan = Plan(
+        config=config,
+        spec=spec,
+        device=device,
+        bfloat16=resolve_bfloat16(config.model.precision, device),
+        cores=usable_cores(),
+        num_cores=num_cores,
+        num_workers=num_workers,
+        actors_per_group=actors_per_group,
+        slots_per_group=actors_per_group + -(-extra_slots // (num_workers * sampler.worker_num_splits)),
+        num_weights=num_weights(model),
+        state_size=model.state_size,
+        weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},
+    )
+    if not sampler.async_rl:
+        _check_rounds(plan)
+    memory_needed.require(available_memory(), plan)
+    allow_many_descriptors()
+    _check_descriptors(plan)
+    return plan
+
+
+def _check_rounds(plan: Plan) -> None:
+    taken, collected = plan.config.slots_per_iteration, plan.num_actors
+    if taken % collected != 0 and collected % taken != 0:
+        rollout = plan.config.sampler.rollout
+        raise UsageError(
+            f"async_rl is false, the sampler collects {collected * rollout} samples a round (workers x envs x agents x "
+            f"rollout) and the learner takes {taken * rollout} at once (batch_size x num_batches_per_epoch): one must "
+            f"be a multiple of the other, for example --batch_size {collected * rollout}"
+        )
+
+
+def _check_descriptors(plan: Plan) -> None:
+    needed = descriptors_needed(plan.num_workers, plan.num_policy_workers)
+    _, granted = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if granted != resource.RLIM_INFINITY and needed > granted:
+        raise UsageError(
+            f"the run needs about {needed} file descriptors and the system grants {granted}: lower --num_workers or "
+            "--num_policies, or raise the hard limit (ulimit -Hn)"
+        )

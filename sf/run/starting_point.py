@@ -1,0 +1,93 @@
+"""What a run starts from where its flags say nothing: the configuration of the run that is resumed, or a preset."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sf import envs
+from sf.config import Config, RunConfig, presets
+from sf.envs import EnvError, EnvOptions
+from sf.envs.field_types import checked
+from sf.run.describing import describe
+from sf.storage.run_dir import NOT_SAVED, RunDir
+from sf.trust.named_code import TRUST, require_trusted
+
+
+class StartingPoint(NamedTuple):
+    """What applies where a flag is not named."""
+
+    flags: Mapping[str, Any]
+    source: str  # where they come from, for messages
+
+
+def make_config(**flags: Any) -> Config:
+    """The configuration that `sf-train` would take from these flags: `make_config(env="doom_basic", num_workers=8)`.
+
+    env_kwargs may be a dictionary. Raises ValueError for a flag that is unknown, or has a value that it cannot have.
+    """
+    flags = checked(Config, flags)
+    start = starting_point(flags)
+    try:
+        return Config().replace(**{**start.flags, **flags})
+    except ValueError as error:
+        name = str(error).split(" ", maxsplit=1)[0]  # each rule's sentence begins with it
+        if name in start.flags and name not in flags:
+            raise ValueError(f"{start.source}: {error}") from None
+        raise
+
+
+def starting_point(flags: Mapping[str, Any]) -> StartingPoint:
+    """The flags that apply where `flags` name none; `config` among them is the preset that they are of, if any.
+
+    An environment that has no preset of its name is made once, for its spaces. Raises ValueError where the flags do
+    not go with the run or preset, or the file of one has a value that cannot be.
+    """
+    flags = {name: value for name, value in flags.items() if value is not None}
+    chosen = _of_file(presets.load(flags["config"]), flags["config"], flags) if "config" in flags else {}
+    given = {name: flags[name] for name in NOT_SAVED if name in flags}
+    run = RunConfig(**{**given, "env": flags.get("env", chosen.get("env", RunConfig.env))})
+    envs.require_name(run.env)
+    if run.restart_behavior == "resume":
+        run_dir = RunDir.at(run.train_dir, run.experiment_name)
+        saved = run_dir.saved_flags()
+        if saved is not None:
+            saved = _of_file(saved, str(run_dir.config), flags)
+            _check_is_the_same(flags, saved, run.experiment_name)
+            # Where a run is, and what becomes of one that is there, is not for its own file to say.
+            return StartingPoint({k: v for k, v in saved.items() if k not in NOT_SAVED}, str(run_dir.config))
+    name = flags.get("config") or presets.name_for_env(run.env) or _preset_of_kind(run.env, flags)
+    preset = chosen or (presets.load(name) if name else {})
+    return StartingPoint({**preset, "env": run.env, "config": name}, str(name))
+
+
+def _of_file(file_flags: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags in a file. Raises ValueError where one is of the wrong kind, or names code that nobody vouches for."""
+    found = checked(Config, file_flags, source)
+    if found.get(TRUST):
+        raise ValueError(f"{source} sets {TRUST}, which only the command line can: take it out")
+    require_trusted(found, source, flags.get(TRUST, False), named_by_user=flags)
+    return found
+
+
+def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
+    options = {field.name: flags[field.name] for field in dataclasses.fields(EnvOptions) if field.name in flags}
+    try:
+        return presets.name_for_spec(describe(env, EnvOptions(**options)))
+    except (ValueError, EnvError):
+        return None  # sf.run.plan describes it again, and says what is wrong
+
+
+def _check_is_the_same(flags: Mapping[str, Any], saved: Mapping[str, Any], experiment: str) -> None:
+    """Raises ValueError where a run that is there is not what the flags ask for."""
+    if flags.get("env", saved["env"]) != saved["env"]:
+        raise ValueError(
+            f"env is {flags['env']!r}, but the run {experiment!r} was trained on {saved['env']!r}: "
+            "name another --experiment, or --restart_behavior restart"
+        )
+    if flags.get("config", saved.get("config")) != saved.get("config"):
+        raise ValueError(
+            f"config is {flags['config']!r}, but the run {experiment!r} goes on with the settings that it was started "
+            "with: name another --experiment, or --restart_behavior restart"
+        )

@@ -1,0 +1,257 @@
+"""The parent: allocates the shared memory, has the children supervised, and records what they report.
+
+Consumes   reports of the children, signals.
+Produces   metrics, the display, the summary.
+Waits for  a report, the death of a child, a signal, or the time of the next record.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sf.config import Config
+from sf.learner.worker import learner
+from sf.metrics.display import Display
+from sf.metrics.display_panel import Target
+from sf.metrics.progress import Progress
+from sf.metrics.readable import outcome
+from sf.metrics.system_info import record_start
+from sf.metrics.tensorboard_events import TensorBoard
+from sf.metrics.wandb_sink import WandbSink, require_wandb
+from sf.metrics.writer import MetricsWriter, Sink
+from sf.policy.worker import policy_worker
+from sf.population.controller import Population
+from sf.processes.stopping import Signals, caught_signals
+from sf.run import warm_start
+from sf.run.allocation import RunMemory
+from sf.run.evaluations import BestCheckpoints, Evaluations
+from sf.run.plan import Plan, make_plan
+from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
+from sf.run.reports import EventHandler
+from sf.run.resumption import saved_env_steps
+from sf.run.starter import LearnerBody, PolicyBody
+from sf.run.supervisor import Supervisor
+from sf.storage.earlier_run import left_behind
+from sf.storage.printable import printable
+from sf.storage.run_dir import RunDir
+from sf.storage.run_log import RunLog
+from sf.trust import known_code
+from sf.trust.named_code import named_code
+
+
+def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None = None) -> dict[str, Any]:
+    """Train as configured, until the configured end or a signal; returns the summary that is also on disk.
+
+    on_record: see `sf.api.train`. plan: of this configuration, where it is made already. Raises ValueError for what the
+    user can mend (before any process starts, where that can be known), `supervisor.ChildError` where a process fails
+    for good, and what `on_record` raises.
+    `summary["stopped_by"]` is the number of the signal that ended the run, "on_record" or "stop_at_return", or None.
+    """
+    if config.watch.with_wandb:
+        require_wandb()
+    plan = plan or make_plan(config)
+    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+    said: list[str] = []  # before there is a directory for the log
+
+    def say(line: str) -> None:
+        print(printable(line))
+        said.append(line)
+
+    with run_dir.locked(say):
+        saved_steps: list[int | None] = [None] * plan.num_policies
+        if config.run.restart_behavior == "resume":
+            saved_steps = saved_env_steps(plan, run_dir, say)
+        new = [policy_id for policy_id, env_steps in enumerate(saved_steps) if env_steps is None]
+        if len(new) < plan.num_policies:
+            plan = dataclasses.replace(plan, config=warm_start.of_resumed(config, run_dir, say))
+        initial = warm_start.initial_checkpoints(plan, new, say)
+        for path in left_behind(run_dir.path):
+            say(f"{path} is a run that was to be overwritten by a start that was killed: move it, or delete it")
+        earlier = run_dir.prepare(plan.config)
+        log = RunLog(run_dir.log)
+        with earlier.put_back_unless_settled(print), log.of_process():
+            for line in said:
+                log.write(line)
+            known_code.remember(named_code(config.flat()), log.write)
+            warm_start.write(plan, run_dir, initial)
+            record_start(run_dir)
+            resumed_steps = [env_steps or 0 for env_steps in saved_steps]
+            summary = Run(plan, run_dir, resumed_steps, on_record, on_under_way=earlier.settle).run()
+            log.write(outcome(summary))
+            return summary
+
+
+class Run:
+    """A run in its lifetime: start, watch, stop.
+
+    resumed_steps: env steps of earlier parts of the run, by policy. on_record: see `sf.api.train`. on_under_way: is
+    called with a function that prints a sentence, once all processes are ready, or the run has ended with something
+    trained; it may be called again.
+    policy_body, learner_body: what runs in those processes; benchmarks put simpler ones in their place.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        run_dir: RunDir,
+        resumed_steps: Sequence[int] = (),
+        on_record: OnRecord | None = None,
+        policy_body: PolicyBody = policy_worker,
+        learner_body: LearnerBody = learner,
+        on_under_way: Callable[[Callable[[str], None]], None] = lambda say: None,
+    ) -> None:
+        self._on_under_way = on_under_way
+        self._plan = plan
+        self._run_dir = run_dir
+        self._memory = RunMemory.allocate(plan, run_dir)
+        self._is_resumed = any(resumed_steps)
+        self._supervisor = Supervisor(self._memory, policy_body, learner_body)
+        if resumed_steps:
+            self._supervisor.starter.resumed_steps = resumed_steps
+        self._progress = Progress(
+            self._memory.counters,
+            {role: rows for role, rows in self._memory.counter_rows.items() if role != "evaluator"},
+            plan.spec.frameskip,
+            plan.config.run.stats_avg,
+            plan.num_policies,
+            plan.config.population.pbt_target_objective,
+            cores=plan.cores,
+            num_cores=plan.num_cores,
+            num_epochs=plan.config.learner.num_epochs,
+            is_on_gpu=plan.device != "cpu",
+            is_synchronous=not plan.config.sampler.async_rl,
+        )
+        hooks: dict[str, OnRecord] = {} if on_record is None else {"on_record": on_record}
+        if plan.config.run.stop_at_return is not None:
+            hooks["stop_at_return"] = stop_at_return(plan.config.run.stop_at_return, self._progress)
+        self._hooks = RecordHooks(hooks)
+
+    def run(self) -> dict[str, Any]:
+        run = self._plan.config.run
+        endless = run.train_for_env_steps >= 10**10 and run.train_for_env_frames is None
+        frameskip = self._plan.spec.frameskip
+        target_frames = None if endless else self._plan.target_env_steps * frameskip
+        target_seconds = run.train_for_seconds if run.train_for_seconds < 10**10 else None
+        title = f"{run.env} in {self._run_dir.path}"
+        target = Target(target_frames, target_seconds)
+        log = RunLog(self._run_dir.log)
+        with Display(title, target, log=log.write) as display, caught_signals() as signals:
+            if run.config and not self._is_resumed:
+                display.say(f"starts from the preset {run.config} (another one: --config NAME)")
+            writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
+            population = self._make_population(display) if self._plan.config.population.with_pbt else None
+            evaluations = Evaluations(
+                self._plan.config.evaluation.eval_every_env_steps,
+                sum(self._supervisor.starter.resumed_steps),
+                self._memory.evaluations,
+                self._progress,
+                writer,
+                display.say,
+            )
+            events = EventHandler(self._progress, frameskip, display.say, evaluations, population)
+            asked_by = None
+            try:
+                self._supervisor.start(lambda: signals.first is not None)
+                asked_by = self._watch(signals, events, evaluations, population, writer, display)
+            finally:
+                for child, report in self._supervisor.stop(signals):
+                    events.handle(child, report)
+                evaluations.end()
+                if self._progress.env_steps > 0:
+                    self._on_under_way(display.say)
+                self._memory.pinned.release()
+        summary = {**self._progress.summary(), "stopped_by": signals.first or asked_by}
+        writer.write_summary(summary)
+        if self._supervisor.failure is not None:
+            raise self._supervisor.failure from self._hooks.error
+        if self._hooks.error is not None:
+            raise self._hooks.error
+        return summary
+
+    def _sinks(self, display: Display) -> list[Sink]:
+        config = self._plan.config
+        sinks: list[Sink] = [TensorBoard(self._run_dir, config.flat())]
+        if config.watch.with_wandb:
+            sinks.append(WandbSink(self._run_dir, config, display.say))
+        return sinks
+
+    def _make_population(self, display: Display) -> Population:
+        population = Population(
+            self._plan.config,
+            self._plan.spec,
+            self._run_dir,
+            self._progress,
+            self._memory.shaping,
+            self._order,
+            display.say,
+        )
+        self._supervisor.starter.hyperparameters = population.hyperparameters_of_learner
+        return population
+
+    def _order(self, policy_id: int, **order: Any) -> None:
+        """Tell the learner of a policy, and whoever watches, what was decided."""
+        self._progress.policies[policy_id].note_order(order["copies"])
+        self._supervisor.starter.order(policy_id, **order)
+
+    def _watch(
+        self,
+        signals: Signals,
+        events: EventHandler,
+        evaluations: Evaluations,
+        population: Population | None,
+        writer: MetricsWriter,
+        display: Display,
+    ) -> str | None:
+        """Until all steps are done, a signal arrives, time is up, a hook asks for the end, or a child fails for good.
+
+        Returns the name of the hook that asked.
+        """
+        run = self._plan.config.run
+        record_at = time.monotonic() + run.summaries_every_sec
+        best: BestCheckpoints | None = None
+        while not (self._supervisor.is_finished or self._supervisor.failure or signals.first):
+            if self._hooks.stopped_by or self._progress.seconds > run.train_for_seconds or self._has_all_steps:
+                break
+            timeout_s = min(record_at - time.monotonic(), run.train_for_seconds - self._progress.seconds)
+            for child, report in self._supervisor.receive(signals.wakeup, max(0.0, timeout_s)):
+                events.handle(child, report)
+            signals.clear_wakeup()
+            if self._supervisor.is_under_way:
+                self._on_under_way(display.say)
+            if population is not None:
+                population.evolve_if_due()
+            evaluations.order_if_due()
+            if time.monotonic() >= record_at:
+                record_at = time.monotonic() + run.summaries_every_sec
+                self._record(writer, display)
+                if best is not None:
+                    best.keep_if_due()
+            if best is None and not evaluations.are_made:
+                best = BestCheckpoints(self._memory, self._progress, display.say)
+        asked_by = self._hooks.stopped_by
+        if asked_by is None:
+            self._record(writer, display)
+        else:
+            display.say(self._hooks.last_words())
+        if signals.first is not None:
+            display.say(f"{signal.Signals(signals.first).name}: the run saves and ends")
+        if best is not None:
+            best.keep_if_due(now=True)
+        return asked_by
+
+    @property
+    def _has_all_steps(self) -> bool:
+        """Of several policies. A single learner ends by itself, at the very step."""
+        return self._plan.num_policies > 1 and self._progress.env_steps >= self._plan.target_env_steps
+
+    def _record(self, writer: MetricsWriter, display: Display) -> None:
+        record = self._progress.record()
+        if self._progress.has_begun:
+            writer.write(record)
+        display.show(record, self._progress.outlook())
+        if self._progress.has_begun:
+            self._hooks.call(record)

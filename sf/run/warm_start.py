@@ -1,0 +1,80 @@
+"""A run that begins with the weights of another one: `--init_from`.
+
+The parent writes them as the first checkpoint of each policy, with a fresh optimiser and all counters at 0, before any
+process starts. So a learner goes on from them however it comes to begin: first of all, in the place of one that died
+before it had trained, after a rollback, or when the run is resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+import torch
+
+from sf.config import Config
+from sf.envs import ActionSpec
+from sf.learner.snapshot import make_checkpoint
+from sf.learner.update import Updater
+from sf.play.named_checkpoint import find_checkpoint, num_policies
+from sf.run.compatibility import require_fits
+from sf.run.plan import Plan
+from sf.storage import checkpoint
+from sf.storage.checkpoint import MODEL, Checkpoint
+from sf.storage.run_dir import RunDir
+
+Say = Callable[[str], None]
+
+
+def initial_checkpoints(plan: Plan, policy_ids: Collection[int], say: Say) -> dict[int, Checkpoint]:
+    """What these policies begin with, by policy id; nothing where `init_from` names nothing. Only reads.
+
+    Of a run with S policies, policy i takes that with number i modulo S. Raises ValueError where there is no whole
+    checkpoint, or its observations, actions or network are not those of `plan`.
+    """
+    source = plan.config.run.init_from
+    if source is None:
+        return {}
+    try:
+        return {policy_id: _begun_from(source, policy_id, plan, say) for policy_id in policy_ids}
+    except (OSError, FloatingPointError) as error:
+        raise ValueError(f"init_from is {source}, which cannot be used ({error}): name another") from None
+
+
+def write(plan: Plan, run_dir: RunDir, initial: Mapping[int, Checkpoint]) -> None:
+    """Make each the first checkpoint of its policy. Raises ValueError where it cannot be written."""
+    for policy_id, saved in initial.items():
+        directory = run_dir.checkpoints_of(policy_id, plan.num_policies)
+        try:
+            checkpoint.save(directory, saved, at_env_steps=0, keep=plan.config.run.keep_checkpoints)
+        except OSError as error:
+            raise ValueError(f"{run_dir.path} cannot hold a run ({error}): name another --train_dir") from None
+
+
+def of_resumed(config: Config, run_dir: RunDir, say: Say) -> Config:
+    """The configuration of a run that has checkpoints of its own: `init_from` stays what it began with."""
+    if config.run.init_from is not None:
+        say(f"init_from is ignored: {run_dir.path} goes on from its own checkpoints")
+    return config.replace(init_from=(run_dir.saved_flags() or {}).get("init_from"))
+
+
+def _begun_from(source: str, policy_id: int, plan: Plan, say: Say) -> Checkpoint:
+    try:
+        file, saved = find_checkpoint(source, policy_id=policy_id % num_policies(Path(source)), say=say)
+        require_fits(
+            saved, file, plan, "take a run on the same environment, and give the flags of the model that its run had"
+        )
+    except ValueError as error:
+        raise ValueError(f"init_from: {error}") from None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(plan.config.run.seed + policy_id)  # as its learner does where it begins from nothing
+        action_spec = ActionSpec.of(plan.spec.action_space)
+        updater = Updater(plan.config, plan.spec.obs_space, action_spec, bfloat16=False, device=torch.device("cpu"))
+        updater.model.load_state_dict(_weights(saved))
+        initial = make_checkpoint(updater, plan.config, plan.spec)
+    say(f"policy {policy_id} begins with the weights of {file}")
+    return initial
+
+
+def _weights(saved: Checkpoint) -> dict[str, torch.Tensor]:
+    return {name[len(MODEL) :]: tensor for name, tensor in saved.tensors.items() if name.startswith(MODEL)}

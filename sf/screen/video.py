@@ -1,0 +1,114 @@
+"""A screen that is a file: mp4 or gif, written by ffmpeg while the pictures come."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from sf.machine.extras import how_to_install
+from sf.storage import output_file
+from sf.storage.run_dir import temporary_beside
+
+# Browsers play H.264 with half the colour resolution, and begin before they have all of it where the index comes first.
+_MP4 = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "veryfast", "-crf", "24", "-movflags", "+faststart"]
+_MP4 += ["-f", "mp4"]
+# The colours of every picture are its own: to choose them for all, ffmpeg would keep the whole video in memory.
+_PALETTE = "split[a][b];[a]palettegen=max_colors=64:stats_mode=single[p];[b][p]paletteuse=new=1:dither=none"
+_GIF = ["-filter_complex", _PALETTE, "-loop", "0", "-f", "gif"]
+
+_WHO = re.compile(r"^\[[^]]*] ")  # the part of ffmpeg that speaks, with an address
+
+
+class Video:
+    """Takes pictures until `finish`, which gives the file its name, or `close`, which leaves what was there before."""
+
+    def __init__(self, path: Path, max_s: float) -> None:
+        """max_s: seconds of video after which `show` takes no more.
+
+        Raises ValueError for another kind of file, where it cannot be written, and where ffmpeg is missing.
+        """
+        if path.suffix not in (".mp4", ".gif"):
+            raise ValueError(f"video is {str(path)!r}: name a file that ends with .mp4 or .gif")
+        try:
+            import imageio_ffmpeg  # noqa: PLC0415  an extra
+        except ImportError:
+            raise ValueError(f"video needs ffmpeg: {how_to_install('video')}") from None
+        self._ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
+        output_file.require_writable("video", path)
+        self._path = path.resolve() if path.is_symlink() else path  # what a link points to is written, as elsewhere
+        self._temporary = temporary_beside(self._path)
+        self._max_s = max_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self._num_left = 0
+        self.is_full = False
+        # A gif of more would be too large to be of use: it has nothing like motion compensation.
+        self.max_fps, self.limit = (12.5, (640, 480)) if path.suffix == ".gif" else (60.0, (1920, 1080))
+
+    def open(self, size: tuple[int, int], fps: float, title: str) -> None:
+        """size: width and height, even numbers. Raises ValueError where no file can be written there."""
+        width, height = size
+        self._num_left = round(self._max_s * fps)
+        try:
+            self._temporary.touch()
+        except OSError as error:
+            raise ValueError(f"{self._path} cannot be written ({error.strerror}): name another --video") from None
+        self._process = subprocess.Popen(
+            [
+                *(self._ffmpeg, "-y", "-v", "error", "-nostdin", "-f", "rawvideo", "-pix_fmt", "rgb24"),
+                *("-s", f"{width}x{height}", "-r", f"{fps:.6f}", "-i", "-", "-metadata", f"title={title}"),
+                *(_GIF if self._path.suffix == ".gif" else _MP4),
+                f"file:{self._temporary}",  # a name with a colon is none of ffmpeg's protocols
+            ],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for us: the file is to be finished
+            restore_signals=False,  # a limit on the size of files is an error, as here, that ffmpeg can say
+        )
+
+    def show(self, picture: np.ndarray) -> bool:
+        """picture: [H, W, 3] uint8, contiguous. Returns whether there is room for more. Raises ValueError."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(picture.data)
+        except OSError:
+            _, errors = self._process.communicate()
+            raise self._failure(errors) from None
+        self._num_left -= 1
+        self.is_full = self._num_left <= 0
+        return not self.is_full
+
+    def finish(self) -> bool:
+        """Returns whether there is a file, for which it takes a picture. Raises ValueError where it was not written."""
+        if self._process is None:
+            return False
+        _, errors = self._process.communicate()
+        if self._process.returncode != 0:
+            raise self._failure(errors)
+        self._process = None
+        try:
+            self._temporary.replace(self._path)
+        except OSError as error:
+            self.close()
+            raise ValueError(f"{self._path} cannot be written: {error}") from None
+        return True
+
+    def _failure(self, errors: bytes) -> ValueError:
+        """Of ffmpeg, which has ended. errors: what it had to say."""
+        assert self._process is not None
+        status = self._process.returncode
+        self.close()
+        said = errors.decode(errors="replace").strip().splitlines()
+        why = _WHO.sub("", said[-1]) if said else f"ffmpeg ended with status {status}"
+        return ValueError(f"{self._path} cannot be written: {why}; make room, or name another --video")
+
+    def close(self) -> None:
+        """Leave nothing of a video that is not finished."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+        self._temporary.unlink(missing_ok=True)

@@ -1,0 +1,238 @@
+"""Checkpoints: one safetensors file each, with everything that training depends on.
+
+Tensors hold weights, optimiser moments and normalisers; a JSON text in the file's metadata holds the rest (counters,
+schedules). Nothing is unpickled on loading.
+
+A name has two numbers: the first grows by one with every save and says which is the newest; the second is the env
+steps, which may fall after a return to an earlier state. A file is written under a temporary name, synced, and renamed,
+and it carries the SHA-256 of all its other bytes, so what a failing disk or a copy did to it later is seen, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from torch import Tensor
+
+from sf.envs.errors import UsageError
+from sf.storage.run_dir import write_atomically
+
+_NAME = re.compile(r"checkpoint_(\d+)_(\d+)\.safetensors")  # number of the save, env steps
+_BEST_NAME = re.compile(r"best_\d+\.safetensors")
+_SCORE = "score"  # of the best one, in its state
+_STATE = "state"  # keys of the metadata
+_DIGEST = "digest"
+_NO_DIGEST = "0" * 64  # what stands there while the digest is computed
+_DIGEST_FOLLOWS = b'"digest":"'  # once in a file: inside a text of the header, the quotes would be escaped
+
+MODEL = "model/"  # prefix of the weights among the tensors
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a file holds."""
+
+    tensors: dict[str, Tensor]
+    state: dict[str, Any]
+
+
+def save(directory: Path, checkpoint: Checkpoint, at_env_steps: int, keep: int) -> Path:
+    """Write a checkpoint, then remove all but the latest `keep`. The only process that writes here calls it.
+
+    Raises OSError where it cannot be written; the earlier ones are whole then, and it may be tried again.
+    """
+    path = _next_path(directory, "checkpoint", at_env_steps)
+    write_atomically(path, encode(checkpoint))
+    for old in _newest_first(directory)[keep:]:
+        old.unlink()
+    return path
+
+
+def latest(directory: Path, say: Callable[[str], None] = print) -> Path | None:
+    """The newest whole checkpoint; None where there is no checkpoint at all.
+
+    Newer ones that are not whole are renamed, so that they do not count among those that `save` keeps: nothing is
+    deleted, and each is told to `say`. Raises ValueError where none is whole, or one may not be read, and leaves all
+    as they are.
+    """
+    try:
+        return _latest(directory, say)
+    except PermissionError as error:  # what cannot be read now may be the newest and whole
+        raise UsageError(f"{error.filename}: {error.strerror}: change its permissions") from None
+
+
+def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Path, Checkpoint]:
+    """The newest whole checkpoint, for who only reads: the run that writes here may be going on.
+
+    Raises ValueError where there is none. What is broken is told to `say`, and left alone.
+    """
+    for path in _newest_first(directory):
+        try:
+            saved = load(path)
+        except FileNotFoundError:
+            if path.is_symlink():
+                say(f"{path} is a link to a file that is not there")
+                continue
+            return load_latest(directory, say)  # the run has removed it meanwhile: it has newer ones
+        except ValueError as error:
+            say(str(error))
+            continue
+        return path, saved
+    raise UsageError(f"{directory} holds no whole checkpoint: train first, for longer than --save_every_sec")
+
+
+def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
+    """Write the checkpoint of the policy that was best so far, then remove the one before. One process calls it.
+
+    Raises OSError where it cannot be written; the one before is whole then.
+    """
+    state = {**checkpoint.state, _SCORE: score}
+    path = directory / f"best_{state['env_steps']:012d}.safetensors"
+    write_atomically(path, encode(Checkpoint(checkpoint.tensors, state)))
+    for other in (*_best(directory), *directory.glob(".best_*.tmp")):  # by a process that was killed in here
+        if other != path:
+            other.unlink()
+    return path
+
+
+def save_milestone(directory: Path, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint that stays, under a name that none had before. One process calls it.
+
+    No run goes on from one by itself: `directory` is not that of the checkpoints. Raises OSError.
+    """
+    path = _next_path(directory, "milestone", checkpoint.state["env_steps"])
+    write_atomically(path, encode(checkpoint))
+    return path
+
+
+def load_best(directory: Path) -> tuple[Path, Checkpoint]:
+    """The one with the highest score. Raises ValueError where there is none that is whole."""
+    whole = []
+    for path in _best(directory):
+        with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+            saved = load(path)
+            whole.append((float(saved.state[_SCORE]), path, saved))
+    if not whole:
+        raise UsageError(f"{directory} holds no best checkpoint yet: take the latest")
+    _, path, saved = max(whole, key=lambda found: found[0])
+    return path, saved
+
+
+def best_score(directory: Path) -> float:
+    """Of the best checkpoint; minus infinity where there is none."""
+    try:
+        return load_best(directory)[1].state[_SCORE]
+    except ValueError:
+        return -math.inf
+
+
+def env_steps(path: Path) -> int:
+    """Env steps that the run had when it was saved."""
+    return int(path.stem.split("_")[2])
+
+
+def load(path: Path) -> Checkpoint:
+    """Raises ValueError where the file is not whole, or is whole and no checkpoint; OSError where it cannot be read."""
+    data = _whole_bytes(path)
+    try:
+        saved = decode(data)
+    except Exception as error:  # anybody can write a file with a right checksum
+        raise UsageError(f"{path} is no checkpoint of this package ({type(error).__name__}: {error})") from None
+    if not isinstance(saved.state, dict):
+        raise UsageError(f"{path} is no checkpoint of this package (its state is no mapping)")
+    return saved
+
+
+def encode(checkpoint: Checkpoint) -> bytes:
+    """The content of a file."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
+    metadata = {_STATE: json.dumps(checkpoint.state), _DIGEST: _NO_DIGEST}
+    data = safetensors.torch.save(tensors, metadata)
+    place = _digest_place(data)
+    return b"".join((data[: place.start], _digest(data), data[place.stop :]))
+
+
+def decode(data: bytes) -> Checkpoint:
+    """The checkpoint in the content of a file that is known to be whole."""
+    header_end = 8 + int.from_bytes(data[:8], "little")  # the format: length of the header, the header, the tensors
+    state = json.loads(json.loads(data[8:header_end])["__metadata__"][_STATE])
+    return Checkpoint(safetensors.torch.load(data), state)
+
+
+def _latest(directory: Path, say: Callable[[str], None]) -> Path | None:
+    broken: dict[Path, str] = {}
+    for path in _newest_first(directory):
+        try:
+            _whole_bytes(path)
+        except PermissionError:
+            raise
+        except (OSError, ValueError) as error:
+            broken[path] = str(error)
+            continue
+        for skipped, reason in broken.items():
+            aside = skipped.rename(f"{skipped}.corrupt")
+            say(f"{reason}: renamed to {aside.name}, and {path.name} is taken instead")
+        return path
+    if broken:
+        raise UsageError(
+            f"no checkpoint in {directory} can be used: {'; '.join(broken.values())}. Put a whole one there, or begin "
+            "anew with --restart_behavior restart, which moves this run aside"
+        )
+    return None
+
+
+def _next_path(directory: Path, kind: str, at_env_steps: int) -> Path:
+    """Of the next save; those that were renamed since count, too."""
+    for left_over in directory.glob(f".{kind}_*.tmp"):  # by a process that was killed in here
+        left_over.unlink()
+    numbers = [int(name[1]) for path in _files(directory) if (name := re.match(rf"{kind}_(\d+)_", path.name))]
+    return directory / f"{kind}_{max(numbers, default=0) + 1:06d}_{at_env_steps:012d}.safetensors"
+
+
+def _newest_first(directory: Path) -> list[Path]:
+    numbered = [(int(name[1]), path) for path in _files(directory) if (name := _NAME.fullmatch(path.name))]
+    return [path for _, path in sorted(numbered, reverse=True)]
+
+
+def _files(directory: Path) -> list[Path]:
+    """Unlike glob, it does not take a directory that cannot be read for an empty one."""
+    return list(directory.iterdir()) if directory.exists() else []
+
+
+def _best(directory: Path) -> list[Path]:
+    return [path for path in _files(directory) if _BEST_NAME.fullmatch(path.name)]
+
+
+def _whole_bytes(path: Path) -> bytes:
+    """The content of the file. Raises ValueError where a byte of it is changed or missing."""
+    if not stat.S_ISREG(path.stat().st_mode):  # to read a pipe would wait for ever
+        raise UsageError(f"{path} is no file")
+    data = path.read_bytes()
+    if data[_digest_place(data)] != _digest(data):
+        raise UsageError(f"{path} is not whole (its checksum does not fit its content)")
+    return data
+
+
+def _digest(data: bytes) -> bytes:
+    """SHA-256, in hexadecimal digits, of all but the place that it is kept in."""
+    place, view = _digest_place(data), memoryview(data)
+    digest = hashlib.sha256(view[: place.start])
+    digest.update(view[place.stop :])
+    return digest.hexdigest().encode()
+
+
+def _digest_place(data: bytes) -> slice:
+    """Where the digest is; an empty slice in a file without one."""
+    key = data.find(_DIGEST_FOLLOWS)
+    begin = key + len(_DIGEST_FOLLOWS)
+    return slice(begin, begin + len(_NO_DIGEST)) if key >= 0 else slice(0, 0)

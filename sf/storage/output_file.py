@@ -1,0 +1,54 @@
+"""A file that a command was told to write its result to.
+
+flag: by which it was named, for the sentence where it cannot be written.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from sf.storage.run_dir import write_atomically
+
+
+def require_writable(flag: str, path: Path) -> None:
+    """Look before the work, not after it. Makes missing directories. Raises ValueError where it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if _is_directory(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not _is_special(path):
+            tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise _refusal(flag, path, error) from None
+
+
+def write(flag: str, path: Path, data: bytes) -> None:
+    """A reader, or a crash, sees the old file or the new one, whole. Raises ValueError where it cannot be written."""
+    try:
+        if _is_special(path):
+            path.write_bytes(data)
+        else:
+            write_atomically(path, data)
+    except OSError as error:
+        raise _refusal(flag, path, error) from None
+
+
+def _is_directory(path: Path) -> bool:
+    """Raises OSError for a name that no file can have."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _is_special(path: Path) -> bool:
+    """A link, a pipe or a device such as /dev/stdout: a new file must not take its place."""
+    return path.is_symlink() or (path.exists() and not path.is_file())
+
+
+def _refusal(flag: str, path: Path, error: OSError) -> ValueError:
+    return ValueError(f"{path} cannot be written ({error.strerror}): name another --{flag}")

@@ -1,0 +1,196 @@
+"""The directory of a run, and what happens to one that is already there.
+
+config.yaml      the resolved configuration
+metrics.jsonl    one JSON record every few seconds
+tensorboard/     the same for TensorBoard
+checkpoints/     see sf.storage.checkpoint; with several policies checkpoints/policy_00/ and so on
+checkpoints/milestones/     with --save_milestones_sec: those that are kept for good
+wandb/           with --with_wandb: its files, and the id of the run there
+evaluations.jsonl     one JSON record an evaluation, see sf.run.evaluations
+run.log          all that the run says, see sf.storage.run_log
+summary.json     written at the end and at a stop
+system.json      the machine and the versions at each start, see sf.metrics.system_info
+population.jsonl, population.log     of a run with population-based training, see sf.population.record
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sf.config import Config, presets
+from sf.envs.field_types import as_type, flag_types
+from sf.storage import finite_json, no_links, run_lock
+from sf.storage.earlier_run import EarlierRun
+
+# They say where a run is and how this start treats it, not what is trained.
+NOT_SAVED = ("train_dir", "restart_behavior", "experiment", "trust")
+
+# Settings that are read without the others, and so without the rules of `Config`: what a number must be above, if any.
+_READ_ALONE: dict[str, int | None] = {
+    "env": None,
+    "num_policies": 0,
+    "stats_avg": 0,
+    "summaries_every_sec": 0,
+    "train_for_env_steps": None,
+    "train_for_env_frames": None,
+    "train_for_seconds": None,
+}
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """Paths of one run."""
+
+    path: Path
+
+    @classmethod
+    def at(cls, train_dir: str, experiment: str) -> RunDir:
+        return cls(Path(train_dir) / experiment)
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def evaluations(self) -> Path:
+        return self.path / "evaluations.jsonl"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    def checkpoints_of(self, policy_id: int, num_policies: int) -> Path:
+        """Where the checkpoints of a policy are: in a folder of its own, unless it is the only one."""
+        return self.checkpoints if num_policies == 1 else self.checkpoints / f"policy_{policy_id:02d}"
+
+    def milestones_of(self, policy_id: int, num_policies: int) -> Path:
+        """Where the checkpoints of a policy are that are kept for good."""
+        directory = self.checkpoints / "milestones"
+        return directory if num_policies == 1 else directory / f"policy_{policy_id:02d}"
+
+    @property
+    def summary(self) -> Path:
+        return self.path / "summary.json"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "run.log"
+
+    @property
+    def system(self) -> Path:
+        return self.path / "system.json"
+
+    def saved_flags(self) -> dict[str, Any] | None:
+        """The flags of the run that is here, or None where there is none. Raises ValueError for a broken file."""
+        if not self.config.is_file():
+            return None
+        flags = presets.parse(presets.read(self.config), str(self.config))
+        if "env" not in flags:
+            raise ValueError(f"{self.config} names no env, so it is not the configuration of a run")
+        return _readable(flags, self.config)
+
+    def saved_summary(self) -> dict[str, Any] | None:
+        """What the run wrote at its end; None where that is missing or damaged."""
+        try:
+            summary = json.loads(self.summary.read_bytes())
+        except (OSError, ValueError):
+            return None
+        return summary if isinstance(summary, dict) else None
+
+    def locked(self, say: Callable[[str], None] = print) -> AbstractContextManager[None]:
+        """Keeps every other run out; see sf.storage.run_lock. Raises ValueError where one is running."""
+        return run_lock.held(self.path, say)
+
+    def prepare(self, config: Config) -> EarlierRun:
+        """Make the directory, move an earlier run aside unless it is resumed, and write config.yaml.
+
+        Returns that earlier run, to be settled when the new one is under way, or put back.
+        Raises ValueError where the path is taken by something that is not a run, has links among its files, or cannot
+        be written.
+        """
+        flags = {name: value for name, value in config.flat().items() if name not in NOT_SAVED}
+        text = yaml.safe_dump(
+            {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()},
+            sort_keys=False,
+        )
+        is_run = self.config.is_file()
+        try:
+            if not is_run and self.path.exists() and any(self.path.iterdir()):
+                raise ValueError(
+                    f"{self.path} exists and holds no config.yaml, so it is not a run: name another --experiment"
+                )
+            earlier = EarlierRun(self.path, config.run.restart_behavior if is_run else "resume")
+            try:
+                no_links.require_none(self.path)
+                self.checkpoints.mkdir(parents=True, exist_ok=True)
+                write_atomically(self.config, text.encode())
+            except OSError:
+                earlier.put_back()
+                raise
+        except OSError as error:
+            raise ValueError(f"{self.path} cannot hold a run ({error}): name another --train_dir") from None
+        return earlier
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        write_atomically(self.summary, (finite_json.dumps(summary, indent=2) + "\n").encode())
+
+
+def _readable(flags: Mapping[str, Any], source: Path) -> dict[str, Any]:
+    """With the settings converted that most readers need. Raises ValueError for one that they cannot take."""
+    try:
+        json.dumps(flags, default=str, skipkeys=True)
+    except (ValueError, RecursionError) as error:  # a list inside itself, a number of ten thousand digits
+        raise ValueError(f"{source} has a setting that is none ({error})") from None
+    types = flag_types(Config)
+    read = {name: as_type(name, flags[name], types[name], f"{source}: ") for name in _READ_ALONE if name in flags}
+    for name, value in read.items():
+        bound = _READ_ALONE[name]
+        if bound is not None and not value > bound:
+            raise ValueError(f"{source}: {name} is {value}: it must be above {bound}")
+    return {**flags, **read}
+
+
+def temporary_beside(path: Path) -> Path:
+    """Where a file is written before it gets its name, which may be as long as the file system takes."""
+    return path.with_name(f".{path.name[:40]}.{os.getpid()}.tmp")
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write so that a reader, or a crash, sees the old file or the new one, whole. Makes missing directories.
+
+    Raises OSError, having removed what it wrote, where that is possible.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = temporary_beside(path)
+    try:
+        temporary.unlink(missing_ok=True)  # of a process that had the same number
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)  # the rename itself must survive a crash
+    finally:
+        os.close(directory)

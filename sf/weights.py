@@ -1,0 +1,203 @@
+"""What learner and policy workers of one policy share: the weights, and the recurrent state of every actor.
+
+The recurrent states are in shared RAM, so the death of no process takes them along. So are the weights on CPU. With a
+GPU they are in its memory, which the learner allocates and the policy workers map: they never cross the bus.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import connection, reduction
+from multiprocessing.connection import Connection
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sf import gpu
+from sf.arrays import Field, SharedArrays
+from sf.processes.child import FinalError, Reports, end_with_error
+
+_TRIES = 3  # a torn read may be repeated; memory that is not the learner's stays wrong
+
+
+@dataclass(frozen=True)
+class PolicyMemorySpec:
+    """Sizes of the memory, and its part in shared RAM; an argument of learner and policy workers.
+
+    num_weights: W, of all parameters and buffers.
+    """
+
+    device: str
+    num_weights: int
+    host: SharedArrays
+
+    @classmethod
+    def allocate(
+        cls, device: str, num_weights: int, state_size: int, num_actors: int, num_slots: int
+    ) -> PolicyMemorySpec:
+        fields = [
+            Field("version", (2,), np.int64),
+            Field("latest", (1,), np.int64),
+            Field("actor_state", (2, num_actors, state_size), np.float32),
+            Field("slot_state", (num_slots, state_size), np.float32),
+        ]
+        if device == gpu.HOST:
+            fields.append(Field("weights", (2, num_weights + 1), np.float32))
+        return cls(device, num_weights, SharedArrays(fields))
+
+
+class PolicyMemory:
+    """The mapped memory.
+
+    weights: two copies [2, W + 1] float32 of all parameters and buffers, in the order of `sf.model`, each followed by
+        its version as the bits of an int32: the learner writes the copy that is not the latest, then flips, so readers
+        seldom wait and never see half an update. The version that a reader copies along proves whose weights it has.
+    actor_state: [2, num_actors, S] float32, the running recurrent state of each actor. Request k of an actor reads copy
+        (k - 1) % 2 and writes copy k % 2, so that a request can be answered again where a policy worker died over it.
+    slot_state: [num_slots, S] float32, the recurrent state before row 0 of each slot.
+    """
+
+    def __init__(self, spec: PolicyMemorySpec, weights: Tensor) -> None:
+        self._device = spec.device
+        self._version = spec.host["version"]
+        self._latest = spec.host["latest"]
+        self._weights = weights
+        self._stamps = weights.view(torch.int32)[:, -1]  # [2]
+        self._unnamed: tuple[int, int, gpu.Event] | None = None  # what is queued: its copy, its version, its end
+        self.actor_state = torch.from_numpy(spec.host["actor_state"])
+        self.slot_state = torch.from_numpy(spec.host["slot_state"])
+
+    @classmethod
+    def create(cls, spec: PolicyMemorySpec) -> PolicyMemory:
+        """In the learner: map the shared RAM, or allocate GPU memory.
+
+        Raises FinalError where GPU memory cannot be shared.
+        """
+        if spec.device == gpu.HOST:
+            return cls(spec, torch.from_numpy(spec.host["weights"]))
+        with _final():
+            return cls(spec, gpu.shared_zeros((2, spec.num_weights + 1), spec.device))
+
+    def share(self, policy_worker: Connection) -> None:
+        """In the learner, after the first publication: let a policy worker begin.
+
+        Raises OSError where it has died, FinalError where GPU memory cannot be shared.
+        """
+        if self._device == gpu.HOST:
+            policy_worker.send(None)
+            return
+        with _final():
+            gpu.send(self._weights, policy_worker)
+
+    @classmethod
+    def attach(cls, spec: PolicyMemorySpec, learner: Connection) -> PolicyMemory:
+        """In a policy worker: wait until the learner shares the memory, and map it.
+
+        Raises EOFError where the learner ends before that, FinalError where GPU memory cannot be shared.
+        """
+        if spec.device == gpu.HOST:
+            learner.recv()
+            return cls(spec, torch.from_numpy(spec.host["weights"]))
+        with _final():
+            return cls(spec, gpu.receive(learner))
+
+    @property
+    def device(self) -> str:
+        return self._device
+
+    @property
+    def latest_version(self) -> int:
+        """Version of the latest weights."""
+        return int(self._version[self._latest[0]])
+
+    def publish(self, flat: Tensor, version: int) -> None:
+        """Queue `flat` [W] to become the latest weights. Versions start at 1 and grow.
+
+        On a GPU they become so at the next `publish` or `flush`: the host, which queues the next optimiser step
+        meanwhile, never stands still for a copy that is not done.
+        """
+        self.flush()
+        target = 1 - int(self._latest[0])
+        self._version[target] = 0  # a reader that is still at this copy notices
+        gpu.copy(self._weights[target, :-1], flat, self._device)
+        self._stamps[target].fill_(version)
+        self._unnamed = target, version, gpu.now(self._device)
+        if self._device == gpu.HOST:
+            self.flush()
+
+    def flush(self) -> None:
+        """Wait until what was published last is written, and name it the latest."""
+        if self._unnamed is not None:
+            target, version, written = self._unnamed
+            written.wait()
+            self._version[target] = version
+            self._latest[0] = target
+            self._unnamed = None
+
+    def read(self, out: Tensor) -> int:
+        """Copy the latest weights into `out` [W + 1], the last of which is their version as it travels; returns it.
+
+        Raises FinalError where what is read is not what the learner published.
+        """
+        stamps: list[int] = []
+        while len(stamps) < _TRIES:
+            source = int(self._latest[0])
+            version = int(self._version[source])
+            gpu.copy(out, self._weights[source], self._device).wait()
+            if version == 0 or int(self._version[source]) != version:
+                continue  # the learner has written this copy meanwhile: it may be mixed
+            stamps.append(int(out.view(torch.int32)[-1]))
+            if stamps[-1] == version:
+                return version
+        raise FinalError(
+            f"a policy worker read weights of version {stamps[-1]} where the learner had published version {version}: "
+            f"the memory of {self._device} that they share is not the same for both. `sf-train --check` tests it; "
+            "--device cpu trains without"
+        )
+
+
+@contextmanager
+def _final() -> Iterator[None]:
+    """What the GPU cannot do, it cannot do in a new process either."""
+    try:
+        yield
+    except gpu.SharingError as error:
+        raise FinalError(str(error)) from error
+
+
+class Readers:
+    """In the learner: shares the memory with every policy worker that the parent announces, in a thread.
+
+    announcements: where the parent sends a pipe for each policy worker.
+    """
+
+    def __init__(self, memory: PolicyMemory, announcements: Connection, reports: Reports) -> None:
+        memory.flush()
+        self._memory = memory
+        self._announcements = announcements
+        self._reports = reports
+        self._pipes: list[Connection] = []
+        threading.Thread(target=self._serve, name="readers", daemon=True).start()
+
+    def wait_until_gone(self) -> None:
+        """GPU memory goes with the process that allocated it: wait until no policy worker uses it any more."""
+        living = [] if self._memory.device == gpu.HOST else list(self._pipes)
+        while living:  # nothing is ever sent this way: it is the ends of the pipes that are waited for
+            for pipe in connection.wait(living):
+                living.remove(pipe)  # type: ignore[arg-type]  # they are what was passed in
+
+    def _serve(self) -> None:
+        try:
+            gpu.take(self._memory.device)
+            with suppress(EOFError, OSError):  # the parent has gone
+                while True:
+                    pipe = Connection(reduction.recv_handle(self._announcements))
+                    self._pipes = [*(old for old in self._pipes if not old.poll()), pipe]  # without those at their end
+                    with suppress(OSError):  # that policy worker has died
+                        self._memory.share(pipe)
+        except Exception as error:  # nobody would act: the learner, which waits for samples, cannot go on
+            end_with_error(self._reports, error)

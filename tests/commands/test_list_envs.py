@@ -1,0 +1,151 @@
+"""`sf-envs`: which names it finds, and what it says of them."""
+
+import json
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from sf import envs
+from sf.commands import list_envs
+from sf.envs.registry import _registered
+
+
+@pytest.fixture
+def own_env():
+    """Registers environments under the name `own`, until the test ends."""
+
+    def register(factory):
+        envs.register_env("own", factory)
+
+    yield register
+    _registered.pop("own", None)
+
+
+def run(capsys, monkeypatch, *args):
+    monkeypatch.setattr(sys, "argv", ["sf-envs", *args])
+    list_envs.main()
+    return capsys.readouterr().out
+
+
+def test_every_family_is_found_without_a_pattern():
+    families = {list_envs.family_of(env) for env in list_envs.find(None)}
+    assert families >= {"doom", "atari", "toy", "gymnasium"}
+
+
+def test_a_part_of_a_name_is_found_in_whatever_case():
+    assert list_envs.find("DUEL") == ["doom_duel", "doom_duel_bots"]
+    assert list_envs.find("doom_duel*bots") == ["doom_duel_bots"]
+
+
+def test_a_name_in_full_is_that_environment_alone():
+    assert list_envs.find("doom_duel") == ["doom_duel"]
+
+
+def test_a_family_holds_nothing_of_the_others():
+    assert "toy_bandit" in list_envs.find(None, "toy")
+    assert {list_envs.family_of(env) for env in list_envs.find(None, "toy")} == {"toy"}
+
+
+def test_other_spellings_and_older_versions_are_found_only_by_their_names():
+    names = list_envs.find(None)
+    assert "atari_pong" in names
+    assert "CartPole-v1" in names
+    for unlisted in ("ALE/Pong-v5", "PongNoFrameskip-v4", "CartPole-v0"):
+        assert unlisted not in names
+        assert unlisted in list_envs.find(unlisted)
+
+
+def test_a_name_that_is_known_to_nobody_is_answered_with_the_nearest():
+    with pytest.raises(ValueError, match="did you mean doom_basic"):
+        list_envs.find("doom_basicc")
+    with pytest.raises(ValueError, match="nothing of the family toy"):
+        list_envs.find("CartPole", "toy")
+
+
+def test_games_of_pettingzoo_are_listed_once_whether_agents_take_turns_or_not():
+    pytest.importorskip("pettingzoo")
+    names = list_envs.find(None, "pettingzoo")
+    assert {"pettingzoo:classic/connect_four-v3", "pettingzoo:butterfly/knights_archers_zombies-v11"} <= set(names)
+    assert len(names) == len(set(names))
+
+
+def test_what_is_registered_is_listed(own_env):
+    own_env(lambda: gym.make("CartPole-v1"))
+    assert "own" in list_envs.find(None, "registered")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (RuntimeError("no display,\n  start one"), "no display, start one"),
+        (ModuleNotFoundError("No module named 'simulator.core'", name="simulator.core"), "pip install simulator"),
+        (KeyError(), "KeyError"),
+    ],
+)
+def test_an_environment_that_fails_is_listed_with_its_reason_beside_the_others(own_env, error, sentence):
+    def fails():
+        raise error
+
+    own_env(fails)
+    failed, made = list_envs.describe_all(["own", "toy_bandit"])
+    assert failed.spec is None
+    assert sentence in failed.error
+    assert made.spec is not None
+
+
+def test_a_missing_extra_is_named_without_what_the_table_says_already():
+    described = list_envs.describe("mujoco_is_missing:Env-v0")
+    assert described.error == "No module named 'mujoco_is_missing': pip install mujoco_is_missing"
+
+
+def test_spaces_are_short():
+    image, vector = gym.spaces.Box(0, 255, (72, 128, 3), np.uint8), gym.spaces.Box(-1, 1, (2,), np.float32)
+    assert list_envs.obs_text({"obs": image}) == "72x128x3 uint8"
+    assert list_envs.obs_text({"image": image, "speed": vector}) == "image 72x128x3 uint8, speed 2 float32"
+    choices = gym.spaces.MultiDiscrete([3, 2])
+    assert list_envs.action_text(choices) == "MultiDiscrete(3, 2)"
+    both = gym.spaces.Tuple((gym.spaces.Discrete(3), vector))
+    assert list_envs.action_text(both) == "Tuple(Discrete(3), Box(2))"
+
+
+def test_json_says_what_an_agent_sees_and_does(capsys, monkeypatch):
+    duel, bots = json.loads(run(capsys, monkeypatch, "doom_due*", "--json", "true"))
+    assert (duel["env"], duel["num_agents"], duel["frameskip"], duel["preset"]) == ("doom_duel", 2, 2, "doom_duel")
+    assert duel["obs"]["obs"] == {"shape": [72, 128, 3], "dtype": "uint8"}
+    assert duel["error"] is None
+    assert bots["num_agents"] == 1
+
+
+def test_without_a_terminal_a_line_is_an_environment(capsys, monkeypatch):
+    header, *lines = run(capsys, monkeypatch, "toy_match").splitlines()
+    assert header.split() == ["env", "observation", "action", "agents", "frameskip", "preset"]
+    assert [line.split()[0] for line in lines] == ["toy_match_counting", "toy_match_pennies", "toy_match_rps"]
+    header, *lines = run(capsys, monkeypatch).splitlines()
+    assert header.split() == ["family", "env", "preset"]
+    assert ["doom", "doom_basic", "doom_basic"] in [line.split() for line in lines]
+
+
+def test_what_an_environment_prints_is_not_in_the_list(capsys, monkeypatch, own_env):
+    def chatty():
+        print("hello from the simulator")
+        return gym.make("CartPole-v1")
+
+    own_env(chatty)
+    [described] = json.loads(run(capsys, monkeypatch, "own", "--json", "true"))
+    assert described["action"] == "Discrete(2)"
+
+
+def test_torch_is_not_imported():
+    code = "import sys, sf.commands.list_envs; sf.commands.list_envs.find(None); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    command = f"{sys.executable} -m sf.commands.list_envs | head -1"
+    bash = ["bash", "-o", "pipefail", "-c", command]
+    done = subprocess.run(bash, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("family")

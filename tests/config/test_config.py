@@ -1,0 +1,307 @@
+"""Wrong settings are found before anything starts, and said in one sentence."""
+
+import dataclasses
+import os
+import resource
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import yaml
+
+from sf.commands import entry_points
+from sf.commands.cli import parse
+from sf.config import Config, presets
+from sf.envs import EnvSpec
+from sf.run.allocation import RunMemory
+from sf.run.plan import make_plan
+from sf.storage.run_dir import RunDir
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ({"batch_size": 1000}, "batch_size is 1000: it must be a multiple of rollout"),
+        ({"num_envs_per_worker": 5}, "it must be a multiple of worker_num_splits"),
+        ({"gamma": 1.5}, "gamma is 1.5: from 0 to 1"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0: it must be above 0"),
+        ({"lr_schedule": "linear"}, "it needs train_for_env_steps, train_for_env_frames or train_for_seconds"),
+        ({"lr_schedule": "kl_adaptive", "async_rl": False}, "sees no KL divergence"),
+        ({"vtrace_c": 2.0}, "V-trace needs rho >= c"),
+        ({"env_kwargs": "[1]"}, "it must be a JSON object"),
+        ({"experiment": "a/b"}, "without '/'"),
+        ({"async_rl": False, "policy_workers_per_policy": 2}, "synchronous training uses 1"),
+        ({"bacth_size": 32}, "unknown setting bacth_size"),
+    ],
+)
+def test_a_broken_rule_names_the_flag_and_what_to_change(flags, sentence):
+    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
+        Config().replace(**flags)
+
+
+def test_no_flag_name_belongs_to_two_components():
+    components = [getattr(Config(), field.name) for field in dataclasses.fields(Config)]
+    assert len(Config().flat()) == sum(len(dataclasses.fields(component)) for component in components)
+
+
+def test_flags_win_over_the_preset_of_the_environment():
+    config = parse(["--env", "doom_basic", "--learning_rate", "0.5"])
+    assert config.model.core == "gru"
+    assert config.learner.learning_rate == 0.5
+
+
+def test_config_names_another_preset():
+    config = parse(["--env", "CartPole-v1", "--config", "doom_battle"])
+    assert (config.run.env, config.model.core) == ("CartPole-v1", "gru")
+
+
+def test_a_family_has_a_preset_for_every_member():
+    assert presets.name_for_env("atari_pong") == "atari"
+    assert presets.load(presets.name_for_env("ALE/Pong-v5")) == presets.load("atari")
+    assert presets.name_for_env("unheard_of") is None
+    assert presets.name_for_env("vector_of_choices") is None  # its actions say its kind, not its name
+
+
+VECTOR, IMAGE = gym.spaces.Box(-1.0, 1.0, (3,), np.float32), gym.spaces.Box(0, 255, (36, 36, 3), np.uint8)
+CHOICE = gym.spaces.Discrete(2)
+
+
+@pytest.mark.parametrize(
+    ("obs", "action_space", "preset"),
+    [
+        ({"obs": VECTOR}, CHOICE, "vector"),
+        ({"obs": VECTOR}, gym.spaces.MultiDiscrete([3, 2]), "vector"),
+        ({"obs": VECTOR}, VECTOR, "continuous"),
+        ({"obs": VECTOR}, gym.spaces.Tuple((CHOICE, VECTOR)), "continuous"),
+        ({"place": VECTOR, "camera": IMAGE}, VECTOR, "image"),
+        ({"obs": IMAGE}, CHOICE, "image"),
+        ({"obs": VECTOR, "action_mask": IMAGE}, CHOICE, "vector"),  # of a board, with a plane for each kind of move
+    ],
+)
+def test_the_spaces_say_which_kind_an_environment_is_of(obs, action_space, preset):
+    assert presets.name_for_spec(EnvSpec(gym.spaces.Dict(obs), action_space)) == preset
+
+
+class OfSomeKind(gym.Env):
+    """Its arguments say which; its name is known to no preset."""
+
+    def __init__(self, is_continuous=False, num_pixels=0):
+        self.observation_space = gym.spaces.Box(0, 255, (num_pixels, num_pixels, 3), np.uint8) if num_pixels else VECTOR
+        self.action_space = VECTOR if is_continuous else CHOICE
+
+
+@pytest.mark.parametrize(
+    ("args", "preset"),
+    [
+        ([], "vector"),
+        (["--env_kwargs", '{"is_continuous": true}'], "continuous"),
+        (['--env_kwargs={"num_pixels": 36}'], "image"),
+        (["--env_kwargs", '{"is_continuous": true}', "--config", "CartPole-v1"], "CartPole-v1"),
+    ],
+)
+def test_an_environment_without_a_preset_of_its_name_starts_from_that_of_its_kind(args, preset, tmp_path):
+    args = ["--env", f"{__name__}:OfSomeKind", *args, "--train_dir", str(tmp_path), "--experiment", "x"]
+    config = parse([*args, "--gamma", "0.5"])
+    flags = {name: tuple(v) if isinstance(v, list) else v for name, v in presets.load(preset).items()}
+    assert flags.items() <= config.flat().items()
+    assert (config.run.config, config.learner.gamma) == (preset, 0.5)
+    RunDir.at(str(tmp_path), "x").prepare(config)
+    assert yaml.safe_load(RunDir.at(str(tmp_path), "x").config.read_text())["config"] == preset
+    assert parse(args).run.config == preset
+
+
+@pytest.mark.parametrize(
+    ("env", "sentence"),
+    [
+        ("Pendulum-v1000", "Pendulum"),
+        ("not_a_module:Env", "not_a_module"),
+        (f"{__name__}:VECTOR", "no class or function"),
+    ],
+)
+def test_what_is_wrong_with_an_environment_is_said_by_the_plan(env, sentence):
+    config = parse(["--env", env])
+    assert config == Config().replace(env=env)
+    with pytest.raises(ValueError, match=sentence):
+        make_plan(config)
+
+
+@pytest.mark.parametrize("name", presets.preset_names())
+def test_every_preset_is_a_valid_configuration(name):
+    Config().replace(**presets.load(name))
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        ("--num_worker 3", "unknown flag --num_worker: did you mean --num_workers?"),
+        ("--learning-rat=3", "unknown flag --learning_rat: did you mean --learning_rate?"),
+        ("--qqqqqq", "unknown flag --qqqqqq: see sf-train --help"),
+        ("--async_rl maybe", "async_rl is 'maybe', which is neither true nor false"),
+        ("--batch_size 1000", "batch_size is 1000: it must be a multiple of rollout (32), for example 992"),
+        (
+            "--config dom_basic",
+            "config is 'dom_basic': there is no such preset and no such file; did you mean 'doom_b",
+        ),
+        ("--gamma", "gamma has no value: it must be a finite number"),
+        ("--gamma high", "gamma is 'high': it must be a finite number"),
+        ("--gamma 0.9 0.8", "unrecognized options: 0.8"),
+        ("--core rnn", "core is 'rnn': it must be none, gru or lstm"),
+        ("--num_workers all", "num_workers is 'all': it must be a whole number or auto"),
+        ("--encoder_mlp_layers 64 wide", "encoder_mlp_layers is ['64', 'wide']: it must be a list of whole numbers"),
+        ("--rollout 0.5", "rollout is '0.5': it must be a whole number"),
+        ("--reward_scale inf", "reward_scale is 'inf': it must be a finite number"),
+        ("--stop_at_return nan", "stop_at_return is 'nan': it must be a finite number or None"),
+        ("--learning_rate inf", "learning_rate is 'inf': it must be a finite number"),
+        ("--reward_scale -1", "reward_scale is -1.0: it must be above 0"),
+        ("--seed -1", "seed is -1: it must be from 0 to 4294967295"),
+        ("--seed 18446744073709551616", "seed is 18446744073709551616: it must be from 0 to 4294967295"),
+        ("somewhere", "unrecognized options: somewhere"),
+    ],
+)
+def test_a_wrong_flag_ends_with_status_2_and_one_sentence(args, sentence, capsys):
+    with pytest.raises(SystemExit) as end:
+        parse(args.split())
+    (said,) = capsys.readouterr().err.splitlines()
+    assert end.value.code == 2
+    assert said.startswith(f"error: {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("program", "args", "sentence"),
+    [
+        ("sf_eval", "", "PATH is missing: name a run directory, such as train_dir/doom_basic, or a checkpoint."),
+        ("sf_eval", "x --episode 3", "unknown flag --episode: did you mean --episodes?"),
+        ("sf_eval", "x --episodes 0", "episodes is 0: at least 1"),
+        ("sf_enjoy", "x --speed inf", "speed is 'inf': it must be a finite number"),
+        ("sf_export", "x", "--out PATH is missing: name the file to write."),
+        ("sf_bench", "--layers all", "layers is ['all']: it must be one or more of simulation, sampler"),
+        ("sf_bench", "--autotune maybe", "autotune is 'maybe', which is neither true nor false"),
+        ("sf_bench", "--autotune --rounds x", "rounds is 'x': it must be a whole number"),
+        ("sf_envs", "a b", "unrecognized options: b"),
+        ("sf_report", "x --x rounds", "x is 'rounds': it must be "),
+    ],
+)
+def test_the_other_commands_do_so_too(program, args, sentence, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [program, *args.split()])
+    with pytest.raises(SystemExit) as end:
+        getattr(entry_points, program)()
+    (said,) = capsys.readouterr().err.splitlines()
+    assert end.value.code == 2
+    assert said.startswith(f"error: {sentence}")
+
+
+def test_a_number_with_an_exponent_is_a_whole_number_where_it_is_one():
+    assert parse(["--env", "toy_bandit", "--train_for_env_steps", "1e6"]).run.train_for_env_steps == 1_000_000
+
+
+def test_a_resumed_run_reads_the_configuration_it_was_started_with(tmp_path):
+    started = parse(["--env", "toy_bandit", "--train_dir", str(tmp_path), "--rollout", "8", "--batch_size", "64"])
+    RunDir.at(str(tmp_path), "toy_bandit").prepare(started)
+    resumed = parse(["--env", "toy_bandit", "--train_dir", str(tmp_path), "--seed", "5"])
+    assert (resumed.sampler.rollout, resumed.learner.batch_size, resumed.run.seed) == (8, 64, 5)
+
+
+def test_a_run_is_not_resumed_on_another_environment(tmp_path, capsys):
+    started = parse(["--env", "toy_bandit", "--train_dir", str(tmp_path), "--experiment", "x"])
+    RunDir.at(str(tmp_path), "x").prepare(started)
+    with pytest.raises(SystemExit) as end:
+        parse(["--env", "toy_memory", "--train_dir", str(tmp_path), "--experiment", "x"])
+    assert end.value.code == 2
+    assert "was trained on 'toy_bandit'" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_preset_for_a_run_that_is_there_is_refused_unless_it_is_the_one_it_has(tmp_path, capsys):
+    here = ["--env", "toy_identity", "--train_dir", str(tmp_path)]
+    RunDir.at(str(tmp_path), "toy_identity").prepare(parse([*here, "--config", "CartPole-v1"]))
+    assert parse([*here, "--config", "CartPole-v1"]).run.config == "CartPole-v1"
+    assert parse(here).run.config == "CartPole-v1"
+    with pytest.raises(SystemExit):
+        parse([*here, "--config", "doom"])
+    assert "goes on with the settings that it was started with: name another --experiment" in capsys.readouterr().err
+    parse([*here, "--config", "doom", "--experiment", "other"])
+
+
+def test_the_configuration_of_a_run_is_a_preset_for_another(tmp_path):
+    run = RunDir.at(str(tmp_path), "toy_identity")
+    run.prepare(parse(["--env", "toy_identity", "--train_dir", str(tmp_path), "--gamma", "0.5"]))
+    again = ["--train_dir", str(tmp_path), "--config", str(run.config), "--experiment", "again"]
+    config = parse(again)
+    assert (config.run.env, config.learner.gamma, config.run.experiment_name) == ("toy_identity", 0.5, "again")
+
+
+def test_restart_moves_the_earlier_run_aside_and_overwrite_removes_it(tmp_path):
+    flags = ["--env", "toy_bandit", "--train_dir", str(tmp_path)]
+    run_dir = RunDir.at(str(tmp_path), "toy_bandit")
+    run_dir.prepare(parse(flags))
+    (run_dir.path / "mark").write_text("first")
+    run_dir.prepare(parse([*flags, "--restart_behavior", "restart"]))
+    assert (tmp_path / "toy_bandit.old1" / "mark").read_text() == "first"
+    assert not (run_dir.path / "mark").exists()
+    (run_dir.path / "mark").write_text("second")
+    run_dir.prepare(parse([*flags, "--restart_behavior", "overwrite"])).settle()
+    assert not (run_dir.path / "mark").exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["toy_bandit", "toy_bandit.old1"]
+
+
+def test_a_directory_that_is_no_run_is_left_alone(tmp_path):
+    (tmp_path / "toy_bandit").mkdir()
+    (tmp_path / "toy_bandit" / "thesis.tex").write_text("years of work")
+    config = parse(["--env", "toy_bandit", "--train_dir", str(tmp_path), "--restart_behavior", "overwrite"])
+    with pytest.raises(ValueError, match="it is not a run"):
+        RunDir.at(str(tmp_path), "toy_bandit").prepare(config)
+    assert (tmp_path / "toy_bandit" / "thesis.tex").exists()
+
+
+def test_the_written_configuration_is_whole(tmp_path):
+    config = parse(["--env", "toy_bandit", "--train_dir", str(tmp_path), "--encoder_mlp_layers", "7", "9"])
+    run_dir = RunDir.at(str(tmp_path), "toy_bandit")
+    run_dir.prepare(config)
+    saved = yaml.safe_load(run_dir.config.read_text())
+    assert Config().replace(**saved, train_dir=str(tmp_path)) == config
+
+
+def test_more_processes_than_the_system_grants_descriptors_for_are_refused(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, 1024))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: None)
+    config = Config().replace(env="toy_identity", num_envs_per_worker=2, device="cpu")
+    make_plan(config.replace(num_workers=100))
+    with pytest.raises(ValueError, match="system grants 1024: lower --num_workers"):
+        make_plan(config.replace(num_workers=200))
+
+
+def test_a_plan_sees_to_it_that_the_memory_of_a_run_has_descriptors_enough(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limits[1] < 1024:
+        pytest.skip("the system grants too few")
+    in_use = max(int(fd) for fd in os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 64, limits[1]))
+    try:
+        plan = make_plan(Config().replace(**{**SMALL, "num_workers": 40}, device="cpu"))
+        RunMemory.allocate(plan, RunDir(tmp_path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_seed_that_no_generator_takes_is_refused():
+    assert Config().replace(seed=2**32 - 1).run.seed == 2**32 - 1
+    with pytest.raises(ValueError, match=r"seed is 18446744073709551616: it must be from 0 to 4294967295"):
+        Config().replace(seed=2**64)
+
+
+SMALL = {"env": "toy_identity", "num_workers": 1, "num_envs_per_worker": 2, "rollout": 8, "batch_size": 16}
+
+
+@pytest.mark.parametrize(
+    ("flags", "part"),
+    [
+        ({"num_envs_per_worker": 2**27}, "trajectories: lower --num_workers"),
+        ({"batch_size": 2**33}, "batches of the learner: lower --batch_size"),
+        ({"encoder_mlp_layers": (200_000, 200_000)}, "copies of the network, of 40,.* weights: lower the widths"),
+        ({"core": "gru", "rnn_size": 4096, "num_envs_per_worker": 2**20}, "recurrent states: lower --rnn_size"),
+    ],
+)
+def test_a_run_that_does_not_fit_into_memory_is_told_what_takes_most_of_it(flags, part):
+    make_plan(Config().replace(**SMALL, device="cpu"))
+    with pytest.raises(ValueError, match=part):
+        make_plan(Config().replace(**{**SMALL, **flags}, device="cpu"))

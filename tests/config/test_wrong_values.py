@@ -1,0 +1,211 @@
+"""A value of the wrong type is refused in one sentence, from a preset, from the config.yaml of a run, and in Python."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import sf
+from sf.config import Config, LearnerConfig, ModelConfig, RunConfig, SamplerConfig, presets
+from sf.envs import EnvOptions
+from sf.storage.run_dir import RunDir
+
+WRONG = [  # a value, and what it must be
+    ("core", "rnn", "none, gru or lstm"),
+    ("core", None, "none, gru or lstm"),
+    ("core", ["gru"], "none, gru or lstm"),
+    ("lr_schedule", "lin", "constant, linear or kl_adaptive"),
+    ("precision", "fp16", "auto, bfloat16 or float32"),
+    ("nonlinearity", "gelu", "elu, relu or tanh"),
+    ("on_divergence", "retry", "rollback or stop"),
+    ("restart_behavior", "delete", "resume, restart or overwrite"),
+    ("device", "gpu", "auto, cpu or cuda"),
+    ("async_rl", "false", "true or false"),
+    ("with_vtrace", "no", "true or false"),
+    ("share_critic", 1, "true or false"),
+    ("with_pbt", None, "true or false"),
+    ("doom_shaping", "off", "true or false"),
+    ("gamma", None, "a finite number"),
+    ("gamma", "high", "a finite number"),
+    ("gamma", True, "a finite number"),
+    ("learning_rate", [1e-3], "a finite number"),
+    ("learning_rate", math.inf, "a finite number"),
+    ("reward_scale", math.inf, "a finite number"),
+    ("reward_clip", -math.inf, "a finite number"),
+    ("max_grad_norm", math.nan, "a finite number"),
+    ("stop_at_return", math.nan, "a finite number or None"),
+    ("stop_at_return", "best", "a finite number or None"),
+    ("worker_timeout_s", math.inf, "a finite number"),
+    ("save_best_every_sec", "1 min", "a finite number"),
+    ("atari_sticky", "often", "a finite number or None"),
+    ("train_for_env_steps", 0.5, "a whole number"),
+    ("train_for_env_steps", "1e6 steps", "a whole number"),
+    ("batch_size", 64.5, "a whole number"),
+    ("rollout", True, "a whole number"),
+    ("rollout", None, "a whole number"),
+    ("seed", "one", "a whole number"),
+    ("num_workers", "all", "a whole number or auto"),
+    ("num_workers", 1.5, "a whole number or auto"),
+    ("learner_threads", "half", "a whole number or None"),
+    ("num_policies", [2], "a whole number"),
+    ("encoder_mlp_layers", "64 64", "a list of whole numbers"),
+    ("encoder_mlp_layers", None, "a list of whole numbers"),
+    ("encoder_mlp_layers", [64, 0.5], "a list of whole numbers"),
+    ("encoder_mlp_layers", {"layers": 2}, "a list of whole numbers"),
+    ("wandb_tags", [1, 2], "a list of texts"),
+    ("wandb_project", 7, "a text"),
+    ("encoder", False, "a text"),
+    ("doom_map", 2, "a text or None"),
+    ("env_kwargs", ["a"], "a JSON object or a mapping"),
+    ("env_kwargs", 1, "a JSON object or a mapping"),
+]
+ACCEPTED = [  # a value, and what it is taken for
+    ("learning_rate", "3e-4", 3e-4),  # YAML 1.1 reads these two as text
+    ("train_for_env_steps", "1e6", 1_000_000),
+    ("train_for_env_steps", 1e6, 1_000_000),
+    ("train_for_seconds", 60, 60.0),
+    ("num_workers", "2", 2),
+    ("num_workers", "auto", "auto"),
+    ("stop_at_return", None, None),
+    ("stop_at_return", "None", None),
+    ("wandb_group", "None", None),
+    ("encoder_mlp_layers", 64, (64,)),
+    ("encoder_mlp_layers", [64, 32.0], (64, 32)),
+    ("encoder_mlp_layers", [], ()),
+    ("wandb_tags", "one", ("one",)),
+    ("env_kwargs", {"a": {"b": [1, None]}}, '{"a": {"b": [1, null]}}'),
+]
+
+
+def sentence_of(refused):
+    """One sentence, which begins with what the message is about."""
+    message = str(refused.value)
+    assert "\n" not in message
+    return message
+
+
+def expected(name, value, allowed):
+    return f"{name} is {value!r}", f": it must be {allowed}"
+
+
+@pytest.mark.parametrize(("name", "value", "allowed"), WRONG)
+def test_a_preset_with_a_wrong_value_is_refused(name, value, allowed, tmp_path):
+    path = tmp_path / "my.yaml"
+    path.write_text(yaml.safe_dump({name: value}))
+    with pytest.raises(ValueError) as refused:
+        sf.make_config(env="toy_bandit", config=str(path), train_dir=str(tmp_path))
+    begin, end = expected(name, value, allowed)
+    assert sentence_of(refused).startswith(f"{path}: {begin}")
+    assert end in sentence_of(refused)
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    """A run directory, and the flags in its config.yaml."""
+    run_dir = RunDir.at(str(tmp_path_factory.mktemp("train_dir")), "toy_bandit")
+    run_dir.prepare(Config().replace(env="toy_bandit"))
+    return run_dir, yaml.safe_load(run_dir.config.read_text())
+
+
+@pytest.mark.parametrize(("name", "value", "allowed"), WRONG)
+def test_a_run_whose_configuration_was_given_a_wrong_value_is_not_resumed(name, value, allowed, started):
+    run_dir, flags = started
+    run_dir.config.write_text(yaml.safe_dump({**flags, name: value}))
+    with pytest.raises(ValueError) as refused:
+        sf.make_config(env="toy_bandit", train_dir=str(run_dir.path.parent))
+    begin, end = expected(name, value, allowed)
+    assert sentence_of(refused).startswith(f"{run_dir.config}: {begin}")
+    assert end in sentence_of(refused)
+
+
+def component_of(name):
+    kinds = [type(getattr(Config(), field.name)) for field in dataclasses.fields(Config)]
+    return next(kind for kind in kinds if name in {field.name for field in dataclasses.fields(kind)})
+
+
+@pytest.mark.parametrize("way", ["train", "make_config", "replace", "component", "dataclasses.replace"])
+@pytest.mark.parametrize(("name", "value", "allowed"), WRONG)
+def test_a_wrong_value_is_refused_in_python(name, value, allowed, way):
+    make = {
+        "train": lambda: sf.train(env="toy_bandit", **{name: value}),
+        "make_config": lambda: sf.make_config(env="toy_bandit", **{name: value}),
+        "replace": lambda: Config().replace(**{name: value}),
+        "component": lambda: component_of(name)(**{name: value}),
+        "dataclasses.replace": lambda: dataclasses.replace(component_of(name)(), **{name: value}),
+    }[way]
+    with pytest.raises(ValueError) as refused:
+        make()
+    begin, end = expected(name, value, allowed)
+    assert sentence_of(refused).startswith(begin)
+    assert end in sentence_of(refused)
+
+
+@pytest.mark.parametrize(("name", "value", "taken"), ACCEPTED)
+def test_what_is_as_good_as_the_type_is_converted(name, value, taken, tmp_path):
+    path = tmp_path / "my.yaml"
+    path.write_text(yaml.safe_dump({name: value}))
+    of_preset = sf.make_config(env="toy_bandit", config=str(path), train_dir=str(tmp_path)).flat()[name]
+    of_component = getattr(component_of(name)(**{name: value}), name)
+    for found in (of_preset, of_component, Config().replace(**{name: value}).flat()[name]):
+        assert (found, type(found)) == (taken, type(taken))
+
+
+def test_numbers_of_numpy_and_paths_are_plain_afterwards():
+    assert type(RunConfig(seed=np.int64(3)).seed) is int
+    assert type(LearnerConfig(gamma=np.float32(0.5)).gamma) is float
+    assert SamplerConfig(async_rl=np.bool_(False)).async_rl is False
+    assert ModelConfig(encoder_mlp_layers=np.array([8, 4])).encoder_mlp_layers == (8, 4)
+    assert RunConfig(train_dir=Path("runs")).train_dir == "runs"
+    yaml.safe_dump(Config().replace(seed=np.int64(3), train_dir=Path("runs")).flat())
+
+
+def test_a_mapping_that_json_cannot_hold_is_refused():
+    with pytest.raises(ValueError, match=r"env_kwargs is .*not JSON serializable.*it must be a JSON object or a map"):
+        EnvOptions(env_kwargs={"a": object()})
+
+
+def test_a_component_in_the_place_of_another_is_refused():
+    with pytest.raises(ValueError, match=r"learner is ModelConfig\(.*it must be a LearnerConfig"):
+        Config(learner=ModelConfig())
+    with pytest.raises(ValueError, match="config is 'toy_bandit': it must be a Config; name flags instead"):
+        sf.train("toy_bandit")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 18446744073709551616])
+def test_a_seed_that_libraries_do_not_take_is_refused(seed):
+    with pytest.raises(ValueError, match=f"seed is {seed}: it must be from 0 to 4294967295"):
+        Config().replace(seed=seed)
+
+
+def test_a_rule_that_a_value_of_a_file_breaks_names_the_file(tmp_path):
+    (tmp_path / "my.yaml").write_text("gamma: 2\n")
+    with pytest.raises(ValueError, match=r"my\.yaml: gamma is 2\.0: from 0 to 1"):
+        sf.make_config(env="toy_bandit", config=str(tmp_path / "my.yaml"), train_dir=str(tmp_path))
+    with pytest.raises(ValueError, match=r"^gamma is 3\.0: from 0 to 1"):
+        sf.make_config(env="toy_bandit", config=str(tmp_path / "my.yaml"), train_dir=str(tmp_path), gamma=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("gama: 1\n", "my.yaml: unknown setting gama: did you mean gamma?"),
+        ("1: 2\n", "my.yaml must be a YAML mapping of flag names to values"),
+        ("extends: my.yaml\n", "my.yaml extends itself: my.yaml extends my.yaml"),
+        ("extends: other.yaml\n", "my.yaml extends itself: my.yaml extends other.yaml extends my.yaml"),
+        ("extends: dom\n", "my.yaml: extends is 'dom': there is no such preset and no such file; did you mean 'doom'?"),
+        ("extends: [doom]\n", "my.yaml: extends is ['doom']: it must be the name of a preset or the path of a file"),
+        ("extends:\n", "my.yaml: extends is None: it must be the name of a preset"),
+        ("gamma: [1\n", "my.yaml is not YAML: while parsing a flow sequence"),
+        (b"\xff\xfe\x00", "my.yaml cannot be read ('utf-8' codec"),
+    ],
+)
+def test_a_preset_that_is_none_is_refused(text, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.yaml").write_text("extends: my.yaml\n")
+    (tmp_path / "my.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError) as refused:
+        presets.load("my.yaml")
+    assert sentence_of(refused).startswith(sentence)

@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from sf.evaluation import statistics as module
+from sf.evaluation.statistics import interval_text
+
+
+def statistics(values, match_idxs=None):
+    return module.statistics(values, range(len(values)) if match_idxs is None else match_idxs)
+
+
+def test_the_figures_are_those_of_numpy():
+    values = np.random.default_rng(1).normal(3.0, 2.0, 50).tolist()
+    s = statistics(values)
+    assert (s.num, s.median, s.min, s.max) == (50, np.median(values), min(values), max(values))
+    assert s.mean == pytest.approx(np.mean(values))
+    assert s.std == pytest.approx(np.std(values, ddof=1))
+
+
+def test_the_interval_is_the_percentile_bootstrap():
+    values = [1.0, 2.0, 2.0, 5.0, 11.0, 0.0, 3.0]
+    rng = np.random.default_rng(2)
+    means = sorted(sum(rng.choice(values, len(values))) / len(values) for _ in range(4_000))
+    s = statistics(values)
+    assert s.low == pytest.approx(means[100], abs=0.3)
+    assert s.high == pytest.approx(means[3_900], abs=0.3)
+
+
+def test_the_interval_holds_the_true_mean_as_often_as_it_says():
+    rng = np.random.default_rng(3)
+    hits = 0
+    for _ in range(200):
+        s = statistics(rng.exponential(1.0, 100).tolist())
+        hits += s.low <= 1.0 <= s.high
+    assert 0.89 <= hits / 200 <= 0.99
+
+
+def test_equal_values_leave_no_doubt():
+    assert statistics([4.0] * 10)[:5] == (10, 4.0, 4.0, 4.0, 4.0)
+
+
+def test_the_interval_counts_matches_and_not_those_who_share_one():
+    rng = np.random.default_rng(4)
+    hits = 0
+    for _ in range(200):
+        shared = rng.normal(1.0, 1.0, 60).repeat(4)
+        s = statistics((shared + rng.normal(0.0, 0.1, 240)).tolist(), np.arange(60).repeat(4))
+        hits += s.low <= 1.0 <= s.high
+    assert 0.89 <= hits / 200 <= 0.99
+
+
+def test_what_sums_to_zero_in_each_match_has_a_mean_without_doubt():
+    gains = np.random.default_rng(5).normal(size=30)
+    s = statistics([*gains, *-gains], [*range(30), *range(30)])
+    assert (s.mean, s.low, s.high) == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
+
+
+def test_many_values_are_drawn_in_portions(monkeypatch):
+    values = np.random.default_rng(6).normal(size=40).tolist()
+    whole = statistics(values)
+    monkeypatch.setattr(module, "_DRAWN_AT_ONCE", 1_000)
+    assert statistics(values) == whole
+
+
+def test_one_match_has_no_spread_and_no_interval():
+    assert statistics([7.0]).std == 0.0
+    s = statistics([7.0, 9.0], [3, 3])
+    assert (s.low, s.high, interval_text(s)) == (None, None, "-")

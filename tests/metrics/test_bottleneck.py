@@ -1,0 +1,217 @@
+"""One sentence on what holds a run up.
+
+The shares are of real runs (two cores, no GPU), each made to be bound by one part.
+"""
+
+import multiprocessing
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from sf.counters import Counters
+from sf.machine.cores import usable_cores
+from sf.metrics.bottleneck import Load, bottleneck
+from sf.metrics.core_use import core_seconds
+from sf.metrics.progress import Progress
+
+IDLE_CORES = {"cores_in_use": 0.4, "cores": {"rollout": 3.0, "policy": 2.0, "learner": 1.0}, "num_cores": 16}
+BALANCED = Load(
+    rollout_busy=0.7,
+    rollout_wait=0.15,
+    slot_wait=0.15,
+    policy_busy=0.6,
+    policy_wait=0.4,
+    learner_busy=0.85,
+    learner_wait=0.15,
+    actions_per_batch=24.0,
+    **IDLE_CORES,
+)
+# A network of 2 x 1024 units that is trained on every sample four times.
+LEARNER = replace(
+    BALANCED,
+    num_epochs=4,
+    rollout_busy=0.05,
+    rollout_wait=0.62,
+    slot_wait=0.33,
+    policy_busy=0.6,
+    learner_busy=0.92,
+    learner_wait=0.06,
+)
+# An LSTM of 1024 units and two environments a worker.
+INFERENCE = replace(
+    BALANCED,
+    rollout_busy=0.06,
+    rollout_wait=0.85,
+    slot_wait=0.08,
+    policy_busy=0.88,
+    learner_busy=0.64,
+    learner_wait=0.26,
+)
+# One environment.
+LATENCY = replace(
+    BALANCED,
+    rollout_busy=0.11,
+    rollout_wait=0.86,
+    slot_wait=0.02,
+    policy_busy=0.59,
+    learner_busy=0.06,
+    learner_wait=0.94,
+    actions_per_batch=1.0,
+)
+# Environments that sleep for 5 ms.
+ENVIRONMENTS = replace(
+    BALANCED,
+    rollout_busy=0.98,
+    rollout_wait=0.0,
+    slot_wait=0.02,
+    policy_busy=0.08,
+    learner_busy=0.02,
+    learner_wait=0.88,
+)
+SYNCHRONOUS = replace(
+    BALANCED,
+    is_synchronous=True,
+    rollout_busy=0.13,
+    rollout_wait=0.62,
+    slot_wait=0.24,
+    policy_busy=0.36,
+    learner_busy=0.22,
+    learner_wait=0.77,
+)
+# Environments of which some are eight times as slow as others.
+UNEVEN = replace(
+    BALANCED,
+    rollout_busy=0.49,
+    rollout_wait=0.09,
+    slot_wait=0.42,
+    policy_busy=0.38,
+    learner_busy=0.03,
+    learner_wait=0.96,
+    actions_per_batch=1.59,
+)
+
+
+def full(load, **cores):
+    return replace(load, cores_in_use=0.99, cores={"rollout": 0.3, "policy": 0.3, "learner": 0.3, **cores}, num_cores=2)
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        (
+            LEARNER,
+            ["learner busy 92 %", "wait 33 % of their time for it", "a GPU", "fewer --num_epochs", "--learner_threads"],
+        ),
+        (INFERENCE, ["inference busy 88 %", "wait 85 %", "--policy_workers_per_policy", "--num_envs_per_worker"]),
+        (LATENCY, ["wait 86 %", "1.0 at once", "only 59 %", "--num_envs_per_worker"]),
+        (ENVIRONMENTS, ["rollout workers busy 98 %", "waits 88 %", "40 % of the cores", "--num_workers"]),
+        (SYNCHRONOUS, ["synchronous", "22 %", "--async_rl true"]),
+        (UNEVEN, ["wait 42 %", "waits 96 %", "--extra_slots"]),
+        (BALANCED, ["no part waits much"]),
+        (None, ["nothing has been trained on yet"]),
+        (replace(BALANCED, learner_busy=0.0, learner_wait=0.0), ["not known", "no iteration"]),
+    ],
+)
+def test_the_part_that_holds_the_others_up_is_named_with_figures_and_a_flag(load, words):
+    sentence = bottleneck(load)
+    assert [word for word in words if word not in sentence] == []
+
+
+@pytest.mark.parametrize(
+    ("role", "words"),
+    [
+        ("rollout", ["environments 1.3", "more cores, or a faster environment"]),
+        ("policy", ["inference 1.3", "a GPU", "--num_envs_per_worker"]),
+        ("learner", ["learner 1.3", "a GPU", "fewer --num_workers"]),
+    ],
+)
+def test_where_no_core_is_idle_the_part_that_uses_most_of_them_is_named(role, words):
+    sentence = bottleneck(full(ENVIRONMENTS, **{role: 1.3}))
+    assert [word for word in ["the cores are all in use", "of 2", *words] if word not in sentence] == []
+    assert "other programs" not in sentence
+
+
+def test_other_programs_on_the_same_cores_are_told_apart():
+    crowded = bottleneck(full(ENVIRONMENTS))
+    assert "--num_workers" in crowded
+    assert crowded.endswith("; other programs use 1.1 of 2 cores")
+    assert "(environments 0.3, inference 0.7, learner 0.3, other programs 0.7 of 2)" in bottleneck(
+        full(INFERENCE, policy=0.7)
+    )
+
+
+def test_a_learner_that_is_waited_for_is_named_even_where_no_core_is_idle():
+    sentence = bottleneck(full(LEARNER, learner=1.4))
+    assert "learner busy 92 %" in sentence
+    assert "--learner_threads" not in sentence  # there is no core for them
+
+
+def test_one_epoch_cannot_be_made_fewer():
+    assert "fewer --num_workers" in bottleneck(replace(LEARNER, num_epochs=1))
+
+
+def test_nobody_who_has_a_gpu_is_told_to_get_one():
+    loads = [LEARNER, INFERENCE, full(ENVIRONMENTS, policy=1.3), full(ENVIRONMENTS, learner=1.3)]
+    assert not any("GPU" in bottleneck(replace(load, is_on_gpu=True)) for load in loads)
+
+
+def test_a_sentence_fits_into_a_line():
+    loads = [
+        LEARNER,
+        INFERENCE,
+        LATENCY,
+        ENVIRONMENTS,
+        SYNCHRONOUS,
+        UNEVEN,
+        full(INFERENCE),
+        full(INFERENCE, policy=0.7),
+    ]
+    assert max(len(bottleneck(load)) for load in loads) <= 200
+
+
+def test_the_load_is_of_what_was_counted_since_the_first_training_and_of_the_busiest_learner():
+    counters = Counters.allocate(4)
+    progress = Progress(
+        counters, {"rollout": [0], "policy": [1], "learner": [2, 3]}, 4, 10, num_policies=2, cores=usable_cores()
+    )
+    counters.row(0).add(busy_s=1e6)  # while processes start
+    progress.record()
+    assert progress.load() is None
+    progress.add_training(0, 64, {})
+    started_at = time.perf_counter()
+    counters.row(1).add(steps=60, calls=4)
+    counters.row(2).add(busy_s=1e-9, wait_s=1e6, steps=100)
+    counters.row(3).add(busy_s=1e6)
+    record, load = progress.record(), progress.load()
+    assert (load.rollout_busy, load.learner_busy, load.learner_wait) == (0.0, 1.0, 0.0)
+    assert load.actions_per_batch == 15.0
+    assert 0.0 <= load.cores_in_use <= 1.0
+    assert record["policy_01/learner/busy_share"] == 1.0
+    assert record["policy_00/learner/busy_share"] < 1.0
+    assert progress.outlook().frames_per_second >= 400 / (time.perf_counter() - started_at)
+
+
+def test_what_a_child_and_its_simulators_compute_counts_for_its_role():
+    spins = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    context = multiprocessing.get_context("fork")
+    ready = context.Event()
+    child = context.Process(target=_start_a_simulator, args=(spins, ready), name="rollout-7")
+    before = core_seconds(usable_cores(), ("rollout", "learner"))
+    child.start()
+    assert ready.wait(60)
+    after = core_seconds(usable_cores(), ("rollout", "learner"))
+    child.kill()
+    child.join()
+    assert after.of_role["rollout"] >= 0.25
+    assert after.of_role["learner"] == 0.0
+    assert after.of_machine - before.of_machine >= 0.25
+
+
+def _start_a_simulator(code, ready):
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as simulator:
+        simulator.stdout.readline()
+        ready.set()
+        simulator.wait()

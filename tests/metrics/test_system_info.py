@@ -1,0 +1,69 @@
+"""The record of the machine: what is in it, each start, and whose commit."""
+
+import subprocess
+
+import pytest
+
+from sf.metrics.system_info import commit_of, read_starts, record_start, system_info
+from sf.storage.run_dir import RunDir
+
+
+def git(directory, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    done = subprocess.run(["git", *identity, *arguments], cwd=directory, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_the_machine_and_the_versions_are_known():
+    info = system_info()
+    assert info["cpu"]
+    assert 1 <= info["usable_cores"] <= info["cores"]
+    assert info["memory_gib"] > 0
+    assert {"torch", "numpy", "gymnasium"} <= info["versions"].keys()
+
+
+def test_each_start_adds_an_entry(tmp_path):
+    run_dir = RunDir(tmp_path / "run")
+    assert read_starts(run_dir) == []
+    record_start(run_dir)
+    record_start(run_dir)
+    first, second = read_starts(run_dir)
+    assert first["versions"] == second["versions"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "3", "[1, null]"])
+def test_a_damaged_file_begins_anew(tmp_path, text):
+    run_dir = RunDir(tmp_path)
+    run_dir.system.write_text(text)
+    assert read_starts(run_dir) == []
+    record_start(run_dir)
+    assert len(read_starts(run_dir)) == 1
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="name another --train_dir"):
+        record_start(RunDir(tmp_path / "file"))
+
+
+def test_the_commit_is_that_of_the_source_and_says_whether_it_was_changed(tmp_path):
+    source = tmp_path / "module.py"
+    source.write_text("a = 1\n")
+    git(tmp_path, "init")
+    git(tmp_path, "add", "module.py")
+    git(tmp_path, "commit", "-m", "first")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    assert commit_of(source) == commit
+    source.write_text("a = 2\n")
+    assert commit_of(source) == f"{commit}-dirty"
+
+
+def test_a_repository_around_an_installed_package_is_not_its_commit(tmp_path):
+    git(tmp_path, "init")
+    (tmp_path / "mine.py").write_text("")
+    git(tmp_path, "add", "mine.py")
+    git(tmp_path, "commit", "-m", "first")
+    installed = tmp_path / ".venv" / "module.py"
+    installed.parent.mkdir()
+    installed.write_text("")
+    assert commit_of(installed) is None

@@ -1,0 +1,153 @@
+"""What TensorBoard gets of a run, and that every metric has a group there and a row in docs/watching.md."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from runs import train
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.hparams import plugin_data_pb2
+
+from sf.config import Config
+from sf.evaluation.statistics import Statistics
+from sf.metrics.tensorboard_events import TensorBoard
+from sf.metrics.tensorboard_tags import TAGS, tag
+from sf.run.evaluations import evaluation_metrics
+from sf.storage.run_dir import RunDir
+
+DOCS = Path(__file__).parents[2] / "docs" / "watching.md"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of two policies, which writes every name that a run of one writes, and those of each policy."""
+    tmp_path = tmp_path_factory.mktemp("run")
+    train(tmp_path, "--num_policies", "2", "--train_for_env_steps", "2000", env="toy_match_rps")
+    return RunDir.at(str(tmp_path), "toy_match_rps")
+
+
+@pytest.fixture(scope="module")
+def names(run):
+    records = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    return {name for record in records for name, value in record.items() if value is not None}
+
+
+@pytest.fixture(scope="module")
+def events(run):
+    events = EventAccumulator(str(run.tensorboard))
+    events.Reload()
+    return events
+
+
+def charts(events):
+    """Tags (regular expressions but in margin charts) by title of the chart."""
+    layout = layout_pb2.Layout.FromString(events.Tensors("custom_scalars__config__")[0].tensor_proto.string_val[0])
+    margins = {
+        c.title: [tag for s in c.margin.series for tag in (s.value, s.lower, s.upper)] for c in charts_of(layout)
+    }
+    return {**margins, **{c.title: list(c.multiline.tag) for c in charts_of(layout) if c.multiline.tag}}
+
+
+def charts_of(layout):
+    return [chart for category in layout.category for chart in category.chart]
+
+
+def documented():
+    """Names in the table of docs/watching.md; `NAME` and `NN` stand for anything."""
+    return re.findall(r"^\| `([^`]+)` \|", DOCS.read_text(), re.MULTILINE)
+
+
+def test_every_metric_of_a_run_has_a_curve_in_a_group(names, events):
+    tags = {tag(name) for name in names}
+    assert tags <= set(events.Tags()["scalars"])
+    assert not [one for one in tags if "other/" in one]
+
+
+def test_no_two_metrics_share_a_curve_and_none_is_there_that_no_run_has(names):
+    tags = [tag(name) for name in names]
+    assert len(set(tags)) == len(tags)
+    assert set(TAGS) - {"true_objective"} <= names
+    assert "policy_00/true_objective" in names
+
+
+def test_a_policy_has_the_groups_of_a_run_behind_its_name():
+    assert tag("policy_03/mean_return") == "policy_03/return/mean"
+    assert tag("policy_03/stats/kills") == "policy_03/stats/kills"
+    assert tag("policy/busy_share") == "busy/policy"
+
+
+def test_a_metric_that_nobody_has_heard_of_has_a_group_too():
+    assert tag("surprise") == "other/surprise"
+    assert tag("train/surprise") == "other/train/surprise"
+
+
+def test_every_chart_of_the_layout_has_curves(events):
+    tags = events.Tags()["scalars"]
+    for title, patterns in charts(events).items():
+        assert all(any(re.match(pattern, one) for one in tags) for pattern in patterns), title
+
+
+def test_the_charts_of_the_return_and_of_the_parts_have_several_curves(events):
+    assert charts(events)["mean, min and max of the latest episodes"] == ["return/mean", "return/min", "return/max"]
+    busy = [one for one in events.Tags()["scalars"] if re.match(charts(events)["busy share of the parts"][0], one)]
+    assert sorted(busy) == ["busy/learner", "busy/policy", "busy/rollout"]
+
+
+def test_hyperparameters_and_configuration_are_in_the_event_file(events):
+    content = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+    flags = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info.hparams
+    assert flags["batch_size"].number_value == 64
+    assert flags["async_rl"].string_value == "True"
+    text = events.Tensors("config/text_summary")[0].tensor_proto.string_val[0].decode()
+    assert "env: toy_match_rps" in text
+
+
+def test_a_run_of_one_policy_has_no_charts_of_policies(tmp_path):
+    run_dir = RunDir.at(str(tmp_path), "run")
+    TensorBoard(run_dir, Config().flat()).write({"env_frames": 0})
+    events = EventAccumulator(str(run_dir.tensorboard))
+    events.Reload()
+    assert not any("policy_" in pattern for patterns in charts(events).values() for pattern in patterns)
+
+
+def test_a_run_with_evaluations_has_their_chart_first(tmp_path):
+    run_dir = RunDir.at(str(tmp_path), "run")
+    TensorBoard(run_dir, Config().replace(eval_every_env_steps=1).flat()).write({"env_frames": 0})
+    events = EventAccumulator(str(run_dir.tensorboard))
+    events.Reload()
+    assert next(iter(charts(events).values())) == ["eval/mean_return", "eval/mean_return_low", "eval/mean_return_high"]
+
+
+def test_names_that_are_not_utf_8_are_written_with_their_bytes_spelled_out(tmp_path):
+    run_dir = RunDir.at(str(tmp_path), "run")
+    flags = Config().replace(train_dir="a\udcffb", env_kwargs='{"map": "\udcfe"}').flat()
+    TensorBoard(run_dir, flags).write({"env_frames": 4, "stats/k\udcffills": 2.0})
+    events = EventAccumulator(str(run_dir.tensorboard))
+    events.Reload()
+    assert [event.value for event in events.Scalars("stats/k\\udcffills")] == [2.0]
+    text = events.Tensors("config/text_summary")[0].tensor_proto.string_val[0].decode()
+    assert "train_dir: a\\udcffb" in text
+
+
+def test_the_documentation_has_the_curve_of_every_metric():
+    rows = dict(re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", DOCS.read_text(), re.MULTILINE))
+    assert {name: rows.get(name) for name in TAGS if name != "true_objective"} == {
+        name: curve for name, curve in TAGS.items() if name != "true_objective"
+    }
+
+
+def of_evaluations():
+    statistics = dict.fromkeys(Statistics._fields, 1.0)
+    result = {"env_steps": 1, "statistics": dict.fromkeys(("return", "num_steps", "num_frames", "frags"), statistics)}
+    names = {f"eval/{name}" for name in evaluation_metrics(result)}
+    return names | {f"policy_00/{name}" for name in names if "/stats/" not in name}
+
+
+def test_every_metric_is_documented_and_every_documented_metric_is_written(names, run):
+    names = names | of_evaluations() | json.loads(run.summary.read_text()).keys()
+    patterns = {re.escape(row).replace("NAME", r"\w+").replace("NN", r"\d\d"): row for row in documented()}
+    assert len(patterns) > 40
+    assert not [name for name in names if not any(re.fullmatch(pattern, name) for pattern in patterns)]
+    assert not [row for pattern, row in patterns.items() if not any(re.fullmatch(pattern, name) for name in names)]

@@ -1,0 +1,104 @@
+"""The records of a run, and that losing one costs no more than that."""
+
+import json
+import shutil
+
+import pytest
+from full_disk import full_disk
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from sf.config import Config
+from sf.metrics.tensorboard_events import TensorBoard
+from sf.metrics.writer import MetricsWriter
+from sf.storage.run_dir import RunDir
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    run_dir = RunDir.at(str(tmp_path), "run")
+    run_dir.prepare(Config().replace(env="toy_bandit"))
+    return run_dir
+
+
+def record(env_frames):
+    return {"env_frames": env_frames, "train/loss": env_frames / 4, "name": "text", "mean_return": None}
+
+
+def a_writer(run_dir, say):
+    return MetricsWriter(run_dir, say, [TensorBoard(run_dir, Config().flat())])
+
+
+def lines(run_dir):
+    return [json.loads(line) for line in run_dir.metrics.read_text().splitlines()]
+
+
+def curve(run_dir, tag):
+    events = EventAccumulator(str(run_dir.tensorboard))
+    events.Reload()
+    return [(event.step, event.value) for event in events.Scalars(tag)]
+
+
+def test_a_record_is_a_line_and_a_point_of_every_curve(run_dir):
+    for frames in (4, 8):
+        a_writer(run_dir, print).write(record(frames))  # a resumed run goes on in the same files
+    assert lines(run_dir) == [record(4), record(8)]
+    assert curve(run_dir, "losses/total") == [(4, 1.0), (8, 2.0)]
+    assert curve(run_dir, "run/env_frames") == [(4, 4.0), (8, 8.0)]
+
+
+def test_a_full_disk_is_said_once_and_later_records_are_whole(run_dir):
+    said = []
+    writer = a_writer(run_dir, said.append)
+    writer.write(record(4))
+    with full_disk(run_dir.metrics.stat().st_size + 10):  # a part of a line fits
+        writer.write(record(8))
+        writer.write(record(12))
+        writer.write_summary({"env_frames": 12, "text": "longer than what fits" * 10})
+    assert len(said) == 1
+    assert "training goes on" in said[0]
+    writer.write(record(16))
+    assert lines(run_dir) == [record(4), record(16)]
+    assert curve(run_dir, "losses/total") == [(4, 1.0), (16, 4.0)]
+    assert not run_dir.summary.exists()
+    with full_disk(0):
+        writer.write(record(20))
+    assert len(said) == 2
+
+
+def test_a_directory_that_was_removed_is_made_again_and_the_run_can_be_resumed(run_dir):
+    said = []
+    writer = a_writer(run_dir, said.append)
+    writer.write(record(4))
+    flags = run_dir.saved_flags()
+    shutil.rmtree(run_dir.path)
+    writer.write(record(8))
+    assert lines(run_dir) == [record(8)]
+    assert curve(run_dir, "losses/total") == [(8, 2.0)]
+    assert run_dir.saved_flags() == flags
+    shutil.rmtree(run_dir.path)
+    writer.write_summary({"env_frames": 8})
+    assert json.loads(run_dir.summary.read_text()) == {"env_frames": 8}
+    assert said == []
+
+
+def test_numbers_that_are_not_finite_are_null_in_what_is_written(run_dir):
+    def refuse(constant):
+        raise ValueError(f"{constant} is no JSON")
+
+    writer = a_writer(run_dir, print)
+    writer.write({**record(4), "mean_score": float("nan"), "best": float("-inf")})
+    writer.write_evaluation({"statistics": {"score": {"mean": float("nan"), "all": [1.0, float("inf")]}}})
+    writer.write_summary({"mean_score": float("nan")})
+    texts = [run_dir.metrics.read_text(), run_dir.evaluations.read_text(), run_dir.summary.read_text()]
+    metrics, evaluation, summary = (json.loads(text, parse_constant=refuse) for text in texts)
+    assert metrics == {**record(4), "mean_score": None, "best": None}
+    assert evaluation == {"statistics": {"score": {"mean": None, "all": [1.0, None]}}}
+    assert summary == {"mean_score": None}
+
+
+def test_flags_that_are_not_utf_8_cost_no_record(run_dir):
+    said = []
+    flags = {**Config().flat(), "experiment": "caf\udce9", "train_dir": "/tmp/caf\udce9"}
+    MetricsWriter(run_dir, said.append, [TensorBoard(run_dir, flags)]).write(record(4))
+    assert said == []
+    assert curve(run_dir, "losses/total") == [(4, 1.0)]

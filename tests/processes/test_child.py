@@ -1,0 +1,64 @@
+"""What the parent hears of a child, and what it makes of its end."""
+
+import os
+from multiprocessing import Pipe
+from types import SimpleNamespace
+
+import pytest
+
+from sf.processes.child import Child, Reports
+
+
+@pytest.fixture
+def pipe():
+    reader, writer = Pipe(duplex=False)
+    yield reader, writer
+    reader.close()
+    writer.close()
+
+
+def test_reports_arrive_whole_and_in_their_order(pipe):
+    reader, writer = pipe
+    child, reports = Child("rollout", 0, SimpleNamespace(), reader, ()), Reports(writer)
+    assert child.receive() == []
+    reports.send("episodes", episodes=[[1.5, 8]])
+    reports.send("say", text="two\nlines")
+    assert child.receive() == [
+        {"kind": "episodes", "episodes": [[1.5, 8]]},
+        {"kind": "say", "text": "two\nlines"},
+    ]
+
+
+def test_half_a_report_is_not_waited_for(pipe):
+    reader, writer = pipe
+    child = Child("rollout", 0, SimpleNamespace(), reader, ())
+    os.write(writer.fileno(), b'{"kind": "rea')
+    assert child.receive() == []
+    os.write(writer.fileno(), b'dy"}\n')
+    assert child.receive() == [{"kind": "ready"}]
+
+
+def test_the_pipe_is_closed_at_its_end_and_what_was_half_written_is_dropped(pipe):
+    reader, writer = pipe
+    child = Child("rollout", 0, SimpleNamespace(), reader, ())
+    os.write(writer.fileno(), b'{"kind": "ready"}\n{"kind": "epi')
+    writer.close()
+    assert child.receive() == [{"kind": "ready"}]
+    assert child.connection.closed
+    assert child.receive() == []
+
+
+@pytest.mark.parametrize(
+    ("exitcode", "hung_for_s", "error", "cause"),
+    [
+        (-9, None, None, "died of SIGKILL"),
+        (-40, None, None, "died of signal 40"),
+        (-9, 12.4, None, "made no progress for 12 s (--worker_timeout_s) and was killed"),
+        (3, None, None, "ended with exit code 3"),
+        (1, None, {"message": "no door", "traceback": "Traceback: ..."}, "no door\n\nTraceback: ..."),
+    ],
+)
+def test_the_cause_of_a_death_is_said_in_words(pipe, exitcode, hung_for_s, error, cause):
+    process = SimpleNamespace(exitcode=exitcode)
+    child = Child("rollout", 0, process, pipe[0], (), hung_for_s=hung_for_s, error=error)
+    assert child.cause_of_death() == cause

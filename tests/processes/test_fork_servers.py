@@ -1,0 +1,104 @@
+"""What a child that is forked from a prepared process has of its own, and what it shares."""
+
+import json
+import os
+import site
+import subprocess
+import sys
+from multiprocessing import forkserver
+from pathlib import Path
+
+import pytest
+from careless import Careless
+from child_body import answer, tell
+from runs import train_here
+
+from sf.processes.child import start_child
+from sf.processes.fork_servers import NETWORKS, SIMULATORS
+from sf.processes.stopping import STOP_SIGNALS
+from sf.queues import IndexQueue
+
+
+@pytest.fixture
+def told_by(tmp_path):
+    def told(server):
+        start_child(server, "rollout", 0, (), tell, tmp_path / "told").join()
+        return json.loads((tmp_path / "told").read_text())
+
+    return told
+
+
+def test_each_server_has_imported_what_its_children_need(told_by):
+    assert told_by(NETWORKS)["torch"]
+    assert not told_by(SIMULATORS)["torch"]
+
+
+def test_a_child_has_the_environment_variables_of_now_and_not_those_of_its_fork_server(told_by, monkeypatch):
+    SIMULATORS.ensure_running()
+    monkeypatch.setenv("SF_TEST_NAMED", "later")
+    assert told_by(SIMULATORS)["named"] == "later"
+    monkeypatch.delenv("SF_TEST_NAMED")
+    assert told_by(SIMULATORS)["named"] is None
+
+
+def test_a_garbage_collection_in_a_child_copies_nothing_of_what_it_shares(told_by):
+    assert told_by(NETWORKS)["frozen"] > 100_000
+
+
+def test_the_fork_server_that_the_program_itself_may_use_is_left_alone(told_by):
+    of_program = forkserver.connect_to_new_process
+    told_by(SIMULATORS)
+    assert forkserver.connect_to_new_process is of_program
+    assert forkserver._forkserver._forkserver_pid is None
+
+
+def test_a_child_gets_the_queues_of_many_hundred_workers(tmp_path):
+    queues = [IndexQueue(4) for _ in range(450)]
+    start_child(NETWORKS, "learner", 0, (), answer, tmp_path / "told", queues).join()
+    assert [queue.get_many() for queue in queues] == [[number] for number in range(450)]
+
+
+def test_a_program_that_finds_the_package_by_sys_path_alone_trains(tmp_path):
+    root = Path(__file__).parents[2]
+    flags = {"env": "toy_identity", "num_workers": 1, "train_dir": str(tmp_path), "train_for_env_steps": 500}
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import sys\nsys.path[:0] = {[str(root), *site.getsitepackages()]}\n"
+        f"if __name__ == '__main__':\n    import sf\n    sf.train(**{flags | {'device': 'cpu'}})\n"
+    )
+    without = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    run = [sys.executable, "-S", str(script)]
+    done = subprocess.run(run, cwd=tmp_path, env=without, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "toy_identity" / "summary.json").exists()
+
+
+def test_rollout_workers_draw_different_numbers_from_generators_of_the_process_and_the_same_in_the_next_run(tmp_path):
+    def drawn(name):
+        folder = tmp_path / f"drawn_{name}"
+        folder.mkdir()
+        kwargs = f'{{"folder": "{folder}"}}'
+        flags = ["--env_kwargs", kwargs, "--experiment", name, "--train_for_env_steps", "200"]
+        train_here(tmp_path, *flags, env=f"careless:{Careless.__name__}")
+        return sorted(log.read_text().splitlines()[:20] for log in folder.iterdir() if log.name != str(os.getpid()))
+
+    first = drawn("first")
+    assert len(first) == 2
+    assert not set(first[0]) & set(first[1])
+    assert drawn("second") == first
+
+
+def test_a_fork_server_gets_none_of_the_signals_that_a_whole_group_of_processes_gets():
+    """The first that a program starts, too: the tracker that multiprocessing starts before it unblocks them."""
+    program = (
+        "import re\n"
+        "from pathlib import Path\n"
+        "from sf.processes.fork_servers import ForkServer\n"
+        "server = ForkServer([])\n"
+        "server.ensure_running()\n"
+        "status = Path(f'/proc/{server._server._forkserver_pid}/status').read_text()\n"
+        "print(int(re.search(r'SigBlk:\\s*(\\w+)', status)[1], 16))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    blocked = int(done.stdout)
+    assert [signum.name for signum in STOP_SIGNALS if not blocked & 1 << signum - 1] == []

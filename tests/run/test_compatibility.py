@@ -1,0 +1,129 @@
+"""What a run goes on with, or begins with, means there what it meant where it was trained."""
+
+import pytest
+import torch
+from runs import FAST
+from untrained import untrained
+
+from sf.commands import cli
+from sf.config import Config
+from sf.run.compatibility import require_fits
+from sf.run.plan import make_plan
+from sf.run.resumption import saved_env_steps
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+from sf.storage.run_dir import RunDir
+
+LEARNER = {
+    "trained_steps": 1234,
+    "seconds": 3.0,
+    "updater": {"version": 7, "learning_rate": 1e-4, "max_learning_rate": 1e-4, "skipped_updates": 0},
+}
+
+
+def plan_of(env="toy_identity", **flags):
+    small = {"encoder_mlp_layers": (16,), "encoder_conv_mlp_layers": (32,), "rnn_size": 16, "device": "cpu"}
+    return make_plan(Config().replace(env=env, num_workers=1, **{**small, **flags}))
+
+
+def fits(plan, env="toy_identity", **flags):
+    require_fits(untrained(env, **flags), "FILE", plan, "REMEDY")
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ({}, {}),
+        ({}, {"encoder": "mlp"}),  # which auto is for such observations
+        ({}, {"encoder_conv_mlp_layers": (99,), "rnn_size": 99}),  # which this network has not
+        ({}, {"initial_stddev": 0.5, "precision": "float32", "gamma": 0.5, "learning_rate": 0.1}),
+        ({"core": "gru"}, {"core": "gru"}),
+    ],
+)
+def test_the_same_network_fits_however_it_is_described(before, now):
+    fits(plan_of(**now), **before)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "named"),
+    [
+        ({}, {"nonlinearity": "tanh"}, "nonlinearity"),
+        ({}, {"normalize_returns": True}, "normalize_returns"),
+        ({}, {"normalize_input": False}, "normalize_input"),
+        ({}, {"share_critic": False}, "share_critic"),
+        ({"core": "gru"}, {"core": "lstm"}, "core"),
+        ({}, {"encoder_mlp_layers": (16, 16)}, r"policy_head|trunk"),
+    ],
+)
+def test_another_network_is_named_by_what_differs(before, now, named):
+    with pytest.raises(ValueError, match=rf"FILE holds another network .*differ in .*{named}.*: REMEDY"):
+        fits(plan_of(**now), **before)
+
+
+@pytest.mark.parametrize("own", ["mine:Net", "mine"])
+def test_an_encoder_of_ones_own_is_the_same_with_the_same_name_and_sizes_alone(own):
+    saved, plan = untrained("toy_identity"), plan_of()
+    config = {**saved.state["config"], "encoder": own}
+    with pytest.raises(ValueError, match="differ in encoder"):
+        require_fits(Checkpoint(saved.tensors, {**saved.state, "config": config}), "FILE", plan, "REMEDY")
+
+
+@pytest.mark.parametrize(
+    ("env", "what"), [("toy_bandit", "observations of FILE are obs float32"), ("CartPole-v1", "observations|actions")]
+)
+def test_other_observations_or_actions_are_said(env, what):
+    with pytest.raises(ValueError, match=rf"({what}).*those of toy_identity are.*REMEDY"):
+        fits(plan_of(), env)
+
+
+def test_choices_that_only_add_up_to_the_same_are_other_actions():
+    saved, plan = untrained("toy_identity"), plan_of()
+    num = int(plan.spec.action_space.n)
+    one, other = (
+        {"type": "MultiDiscrete", "nvec": nvec, "start": [0, 0], "dtype": "int64"}
+        for nvec in ([1, num - 1], [num - 1, 1])
+    )
+    for space in (one, other):
+        changed = Checkpoint(saved.tensors, {**saved.state, "action_space": space})
+        with pytest.raises(ValueError, match="the actions of FILE are 2 choices"):
+            require_fits(changed, "FILE", plan, "REMEDY")
+
+
+def saved_run(tmp_path, tensors=None, **state):
+    """The directory of a run with a checkpoint that lacks the entries that are None."""
+    run_dir = RunDir(tmp_path / "run")
+    run_dir.prepare(cli.parse(["--env", "toy_identity", *FAST]))
+    whole = untrained("toy_identity")
+    changed = {name: value for name, value in {**whole.state, **LEARNER, **state}.items() if value is not None}
+    tensors = {**whole.tensors, "rng": torch.get_rng_state()} if tensors is None else tensors
+    checkpoint.save(run_dir.checkpoints, Checkpoint(tensors, changed), at_env_steps=1234, keep=2)
+    return run_dir
+
+
+def test_a_run_goes_on_with_its_own_network(tmp_path):
+    assert saved_env_steps(plan_of(), saved_run(tmp_path), print) == [1234]
+
+
+def test_a_run_does_not_go_on_with_another_activation(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"differ in nonlinearity\): leave the flags as they were, or name another --exp"
+    ):
+        saved_env_steps(plan_of(nonlinearity="tanh"), saved_run(tmp_path), print)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"seconds": None},
+        {"seconds": "long"},
+        {"trained_steps": None},
+        {"updater": None},
+        {"updater": {"version": 7}},
+        {"config": None},
+        {"tensors": untrained("toy_identity").tensors},
+        {"tensors": {}},
+    ],
+)
+def test_a_run_does_not_go_on_with_a_checkpoint_that_lacks_a_part(tmp_path, state):
+    with pytest.raises(ValueError, match=r"checkpoint_000001_000000001234\.safetensors (lacks a part|does not say)"):
+        saved_env_steps(plan_of(), saved_run(tmp_path, **state), print)

@@ -1,0 +1,289 @@
+"""When evaluations are ordered, what becomes of their results, and which checkpoint is the best."""
+
+import json
+import os
+import re
+import signal
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import runs
+from faults import processes
+from untrained import untrained
+
+from sf.play.load import load_policy
+from sf.recovery import RecoveryMemory
+from sf.run.evaluations import BestCheckpoints, Evaluations
+from sf.run.reports import EventHandler
+from sf.storage import checkpoint
+
+
+class Orders:
+    def __init__(self):
+        self.num = 0
+
+    def put(self, index):
+        self.num += 1
+
+
+class Writer:
+    def __init__(self):
+        self.records = []
+
+    def write_evaluation(self, record):
+        self.records.append(record)
+
+
+class Progress:
+    """As much of `sf.metrics.progress.Progress` as is asked for here."""
+
+    has_begun = True
+    seconds = 1.0
+    objective = "true_objective"
+
+    def __init__(self, env_steps=0, scores=()):
+        self.env_steps = env_steps
+        self.metrics = {}
+        self.policies = [SimpleNamespace(objective=lambda name, i=i: self.scores[i]) for i in range(len(scores))]
+        self.scores = list(scores)
+
+    def add_evaluation(self, metrics):
+        self.metrics.update(metrics)
+
+
+def statistics(mean):
+    return {"num": 3, "mean": mean, "low": mean - 1, "high": mean + 1, "median": mean, "std": 0.0, "min": 0, "max": 9}
+
+
+def report(*means):
+    return {
+        "env_faults": 0,
+        "policies": [
+            {
+                "env_steps": 90,
+                "statistics": {"return": statistics(m), "num_steps": statistics(5), "frags": statistics(2)},
+            }
+            for m in means
+        ],
+    }
+
+
+def make(progress, resumed_env_steps=0):
+    orders, writer, said = Orders(), Writer(), []
+    return Evaluations(100, resumed_env_steps, orders, progress, writer, said.append), orders, writer, said
+
+
+def test_an_evaluation_is_due_at_every_multiple_and_never_two_at_once():
+    progress = Progress()
+    evaluations, orders, *_ = make(progress)
+    ordered = []
+    for env_steps in range(0, 1000, 30):
+        progress.env_steps = env_steps
+        evaluations.order_if_due()
+        ordered.append(orders.num)
+        if env_steps == 510:
+            evaluations.evaluated(report(1.0))
+    assert max(ordered[:4]) == 0  # up to 90
+    assert ordered[4] == 1  # at 120
+    assert ordered[17] == 1  # nobody has answered
+    assert ordered[18] == 2  # at 540; those at 200, 300 and 400 are not made up for
+    assert ordered[-1] == 2
+
+
+def test_a_new_run_that_is_heard_of_late_has_its_first_evaluation():
+    evaluations, orders, *_ = make(Progress(env_steps=150))
+    evaluations.order_if_due()
+    assert orders.num == 1
+
+
+def test_a_resumed_run_waits_for_the_next_multiple():
+    progress = Progress(env_steps=250)
+    evaluations, orders, *_ = make(progress, resumed_env_steps=240)
+    evaluations.order_if_due()
+    assert orders.num == 0
+    progress.env_steps = 300
+    evaluations.order_if_due()
+    assert orders.num == 1
+
+
+def test_after_the_death_of_the_evaluator_the_next_evaluation_is_ordered():
+    progress = Progress()
+    evaluations, orders, *_ = make(progress)
+    for env_steps in (0, 100, 200):
+        progress.env_steps = env_steps
+        evaluations.order_if_due()
+        evaluations.interrupted()
+    assert orders.num == 2
+
+
+def test_when_the_evaluator_is_given_up_training_decides_over_the_best_checkpoints():
+    progress = Progress(env_steps=150)
+    evaluations, orders, _, said = make(progress)
+    evaluations.order_if_due()
+    assert evaluations.are_made
+    events = EventHandler(progress, 1, said.append, evaluations)
+    events.handle(SimpleNamespace(name="evaluator-0", role="evaluator"), {"kind": "given_up", "text": "it has died"})
+    assert not evaluations.are_made
+    progress.env_steps = 1000
+    evaluations.order_if_due()
+    evaluations.end()
+    assert orders.num == 1
+    assert len(said) == 1
+    assert "from here on the best checkpoints are those of the best returns in training" in said[0]
+
+
+def test_results_are_written_said_and_become_metrics():
+    progress = Progress()
+    evaluations, _, writer, said = make(progress)
+    evaluations.evaluated(report(4.0))
+    assert progress.metrics == {
+        "eval/env_steps": 90,
+        "eval/mean_return": 4.0,
+        "eval/mean_return_low": 3.0,
+        "eval/mean_return_high": 5.0,
+        "eval/median_return": 4.0,
+        "eval/mean_episode_steps": 5,
+        "eval/stats/frags": 2,
+    }
+    assert writer.records[0]["statistics"]["frags"]["mean"] == 2
+    assert said == ["evaluation at 90 env steps: mean return 4.00 (3.00 to 5.00) over 3 episodes"]
+
+
+def test_results_of_several_policies_have_their_names():
+    progress = Progress()
+    evaluations, _, writer, said = make(progress)
+    evaluations.evaluated(report(4.0, 6.0))
+    assert progress.metrics["policy_01/eval/mean_return"] == 6.0
+    assert [record["policy_id"] for record in writer.records] == [0, 1]
+    assert "of policy 1" in said[1]
+
+
+class Memory:
+    """As much of `sf.run.allocation.RunMemory` as is asked for here."""
+
+    def __init__(self, path):
+        evaluation = SimpleNamespace(save_best_every_sec=1000.0)
+        self.plan = SimpleNamespace(num_policies=1, config=SimpleNamespace(evaluation=evaluation))
+        self.recoveries = [RecoveryMemory(1 << 20)]
+        self._path = path
+
+    def checkpoints_of(self, policy_id):
+        return self._path
+
+
+def test_the_best_checkpoint_is_renewed_when_the_objective_is_higher_and_time_has_passed(tmp_path):
+    memory, progress = Memory(tmp_path), Progress(scores=[None])
+    best = BestCheckpoints(memory, progress, print)
+
+    def at(env_steps, score, now=False):
+        memory.recoveries[0].write(untrained("toy_bandit", env_steps=env_steps))
+        progress.scores[0] = score
+        best.keep_if_due(now)
+        return checkpoint.load_best(tmp_path)[1].state["env_steps"] if any(tmp_path.iterdir()) else None
+
+    assert at(100, None) is None  # too few episodes
+    assert at(200, -3.0) == 200
+    assert at(300, -1.0) == 200  # too soon after the last
+    assert at(400, -4.0, now=True) == 200
+    assert at(500, -2.0, now=True) == 500
+    assert BestCheckpoints(memory, progress, print)._best == {0: -2.0}  # a resumed run knows
+
+
+def test_a_full_disk_costs_the_best_checkpoint_and_not_the_run(tmp_path):
+    (tmp_path / "file").write_text("")
+    memory, said = Memory(tmp_path / "file"), []
+    memory.recoveries[0].write(untrained("toy_bandit"))
+    best = BestCheckpoints(Memory(tmp_path / "nothing"), Progress(scores=[1.0]), said.append)
+    best._memory = memory
+    best.keep_if_due()
+    assert "could not be saved" in said[0]
+
+
+EVALUATED = ["--num_policies", "2", "--eval_every_env_steps", "500", "--eval_episodes", "6"]
+
+
+class Watched:
+    """A run of two policies and what it says. Its evaluator plays while its learners stand still: else, on a machine
+    that tests share, nobody knows when one of the lowest priority gets its turn."""
+
+    def __init__(self, path):
+        self._process = runs.start(path, *EVALUATED, env="toy_match_rps")
+        self.said = []
+
+    def read_until(self, is_enough):
+        for line in self._process.stdout:
+            self.said.append(line)
+            if is_enough(line):
+                return
+        raise AssertionError("".join(self.said))
+
+    def train_until_evaluated(self):
+        num_said = len(self.said)
+        while not any(line.startswith("evaluation of policy 1") for line in self.said[num_said:]):
+            self._signal("learner", signal.SIGCONT)
+            self.read_records(3)
+            self._signal("learner", signal.SIGSTOP)
+            self.read_records(9)
+
+    def read_records(self, num):
+        for _ in range(num):
+            self.read_until(lambda line: " frames " in line)
+
+    def kill_the_evaluator(self):
+        self._signal("evaluator", signal.SIGKILL)
+        self.read_until(lambda line: line.startswith("evaluator-0 died of SIGKILL"))
+
+    def end(self):
+        self._signal("learner", signal.SIGCONT)
+        self._process.send_signal(signal.SIGTERM)
+        self.said += self._process.stdout.readlines()
+        return self._process.wait(60)
+
+    def _signal(self, role, signum):
+        for child in processes.below(self._process.pid):
+            if child.name.startswith(f"{role}-"):
+                os.kill(child.pid, signum)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """A run that evaluates, loses its evaluator, evaluates again, and ends by SIGTERM."""
+    path = tmp_path_factory.mktemp("train_dir")
+    run = Watched(path)
+    run.train_until_evaluated()
+    run.kill_the_evaluator()
+    run.train_until_evaluated()
+    assert run.end() == 128 + signal.SIGTERM, "".join(run.said)
+    return path / "toy_match_rps", "".join(run.said)
+
+
+def test_a_dead_evaluator_is_replaced_alone(killed):
+    _, output = killed
+    assert re.search(r"evaluator-0 died of SIGKILL\. Replaced$", output, re.MULTILINE)
+
+
+def test_every_policy_of_a_run_is_evaluated(killed):
+    run, _ = killed
+    records = [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()]
+    assert {record["policy_id"] for record in records} == {0, 1}
+    assert all(record["statistics"]["return"]["num"] == 6 for record in records)
+    metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    evaluated = [record for record in metrics if "policy_01/eval/mean_return" in record]
+    assert 1 <= len(evaluated) <= len(records) // 2
+
+
+def test_the_best_checkpoint_of_every_policy_is_the_best_evaluated(killed):
+    run, _ = killed
+    records = [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()]
+    for policy_id in range(2):
+        scores = {
+            record["env_steps"]: record["statistics"]["true_objective"]["mean"]
+            for record in records
+            if record["policy_id"] == policy_id
+        }
+        best = load_policy(run, "best", policy_id)
+        score = checkpoint.best_score(run / "checkpoints" / f"policy_{policy_id:02d}")
+        # The last evaluation may have ended without a word, since the run did.
+        assert score == np.max(list(scores.values())) == scores[best.env_steps] or best.env_steps not in scores
+        assert score >= np.max(list(scores.values()))

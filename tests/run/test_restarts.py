@@ -1,0 +1,36 @@
+"""The budget of restarts: so many of one process within a time, and no more."""
+
+from sf.run.restarts import RestartBudget
+
+
+def test_a_process_may_be_replaced_so_often_and_not_once_more():
+    budget = RestartBudget(max_restarts=3, window_s=10.0)
+    assert [budget.spend("rollout-0", now) for now in (0.0, 1.0, 2.0, 3.0, 4.0)] == [True, True, True, False, False]
+
+
+def test_a_restart_counts_for_as_long_as_the_window():
+    budget = RestartBudget(max_restarts=2, window_s=10.0)
+    assert budget.spend("rollout-0", 0.0)
+    assert budget.spend("rollout-0", 6.0)
+    assert not budget.spend("rollout-0", 10.0)
+    assert budget.spend("rollout-0", 10.1)  # that at 0 is forgotten, that at 6 is not
+    assert not budget.spend("rollout-0", 16.0)
+    assert budget.spend("rollout-0", 16.1)
+
+
+def test_a_refused_restart_does_not_count():
+    budget = RestartBudget(max_restarts=1, window_s=10.0)
+    assert budget.spend("rollout-0", 0.0)
+    assert not budget.spend("rollout-0", 9.0)
+    assert budget.spend("rollout-0", 10.5)
+
+
+def test_every_process_has_a_budget_of_its_own():
+    budget = RestartBudget(max_restarts=1, window_s=10.0)
+    assert budget.spend("rollout-0", 0.0)
+    assert budget.spend("rollout-1", 0.0)
+    assert not budget.spend("rollout-0", 1.0)
+
+
+def test_without_a_budget_nothing_is_replaced():
+    assert not RestartBudget(max_restarts=0, window_s=10.0).spend("learner-0", 0.0)

@@ -1,0 +1,238 @@
+"""Who counts as hanging: children that are only claimed to run, and a clock that is set by hand."""
+
+import json
+import os
+from contextlib import suppress
+from multiprocessing import Pipe
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sf.config import Config
+from sf.processes import fork_servers
+from sf.processes.child import Child
+from sf.run import starter, supervisor
+from sf.run.allocation import RunMemory
+from sf.run.plan import make_plan
+from sf.run.supervisor import Supervisor
+from sf.slots import FULL
+from sf.storage.run_dir import RunDir
+
+TIMEOUT_S = 10.0
+
+
+class Process:
+    """What the parent holds of a process."""
+
+    exitcode = -9
+
+    def __init__(self):
+        self._pipe = Pipe(duplex=False)  # its reader is ready when the process has ended
+        self.sentinel = self._pipe[0].fileno()
+        self.is_killed = False
+
+    def kill(self):
+        self.is_killed = True
+        self._pipe[1].close()
+
+    def join(self):
+        assert self.is_killed
+
+
+class Run:
+    """A supervisor with its children; `go_on` lets time pass."""
+
+    def __init__(self, monkeypatch, tmp_path):
+        self.now = 1000.0
+        self.killed = []
+        self.writers = {}
+        self.children = {}
+        self.args = {}
+        self._wakeup, self._waker = Pipe(duplex=False)
+        config = Config().replace(
+            env="toy_identity", num_workers=2, policy_workers_per_policy=2, device="cpu", worker_timeout_s=TIMEOUT_S
+        )
+        self.memory = RunMemory.allocate(make_plan(config), RunDir(tmp_path))
+        monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(fork_servers, "start_for_training", lambda: None)
+        monkeypatch.setattr(starter, "start_child", self._start)
+        self.supervisor = Supervisor(self.memory)
+        self.supervisor.start(lambda: False)
+
+    def _start(self, server, role, idx, inputs, body, args):
+        reader, writer = Pipe(duplex=False)
+        child = Child(role, idx, Process(), reader, inputs, is_ready=True, beat_at=self.now)
+        self.children[child.name] = child
+        self.args[child.name] = args
+        self.writers[child.name] = writer
+        return child
+
+    def row(self, name):
+        role, idx = name.split("-")
+        return self.memory.counter_row(role, int(idx))
+
+    def report(self, name, **record):
+        os.write(self.writers[name].fileno(), json.dumps(record).encode() + b"\n")
+
+    def end(self, name):
+        """The process is gone, and its end of the pipe with it."""
+        self.writers[name].close()
+        self.children[name].process.kill()
+
+    def receive(self):
+        return self.supervisor.receive(self._wakeup, timeout_s=0.0)
+
+    def go_on(self, seconds, moving=()):
+        """A second at a time; those that are `moving` do a piece of work in each. Returns who was killed."""
+        before = dict(self.children)
+        for _ in range(int(seconds)):
+            self.now += 1.0
+            for name in moving:
+                self.row(name).working()
+                self.row(name).waiting()
+            self.supervisor.receive(self._wakeup, timeout_s=0.0)
+        return sorted(name for name, child in before.items() if child.process.is_killed)
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    return Run(monkeypatch, tmp_path)
+
+
+def others(run, *names):
+    return [name for name in run.children if name not in names]
+
+
+def drain(run):
+    """Nobody has work: what the parent has put into the queues is taken."""
+    for queue in run.memory.pool.free:
+        queue.drain()
+
+
+def test_a_child_that_waits_for_nothing_does_not_hang(run):
+    drain(run)
+    assert run.go_on(5 * TIMEOUT_S, moving=["rollout-0"]) == []
+
+
+def test_a_child_that_stays_at_one_piece_of_work_hangs(run):
+    drain(run)
+    run.row("rollout-1").working()
+    assert run.go_on(TIMEOUT_S, moving=others(run, "rollout-1")) == []
+    assert run.go_on(2, moving=others(run, "rollout-1")) == ["rollout-1"]
+
+
+@pytest.mark.parametrize("name", ["rollout-1", "learner-0"])
+def test_a_child_that_does_not_take_its_messages_hangs(run, name):
+    drain(run)
+    queue = run.memory.pool.free[1] if name == "rollout-1" else run.memory.pool.full[0]
+    queue.put(0)
+    assert run.go_on(TIMEOUT_S + 2, moving=others(run, name)) == [name]
+
+
+def test_a_policy_worker_that_has_taken_a_request_and_no_more_hangs(run):
+    drain(run)
+    run.memory.channels.tables["asked"][0, 3] += 1  # the message is taken: the queue is empty
+    assert run.go_on(TIMEOUT_S + 2, moving=others(run, "policy-1")) == ["policy-1"]
+
+
+def test_where_all_wait_and_nothing_moves_all_hang(run):
+    drain(run)
+    assert run.go_on(TIMEOUT_S, moving=[]) == []
+    assert run.go_on(2, moving=[]) == sorted(run.children)
+
+
+def test_where_one_hangs_those_that_wait_for_it_do_not(run):
+    drain(run)
+    run.row("rollout-0").working()
+    assert run.go_on(TIMEOUT_S + 2, moving=[]) == ["rollout-0"]
+
+
+def test_time_in_which_the_parent_did_not_run_counts_for_nobody(run):
+    run.row("rollout-0").working()
+    run.go_on(1)
+    run.now += 100 * TIMEOUT_S
+    assert run.go_on(1) == []
+
+
+def test_a_child_that_starts_may_take_longer(run):
+    drain(run)
+    run.children["learner-0"].is_ready = False
+    assert run.go_on(supervisor.START_WITHIN_S, moving=others(run, "learner-0", "policy-0")) == []
+    assert run.go_on(2, moving=others(run, "learner-0", "policy-0")) == ["learner-0"]
+
+
+def test_what_a_learner_had_in_its_hands_when_it_died_is_taken_and_lost(run):
+    pool, rollout = run.memory.pool, run.memory.plan.config.sampler.rollout
+    num_full = 0
+    for idx in range(2):
+        worker = pool.of_worker(idx)
+        slots = worker.take()
+        worker.hand_over(slots)
+        num_full += len(slots)
+    learner = pool.of_learner()
+    learner.give_back(learner.take(at_most=2))  # into a batch that is trained on
+    run.row("learner-0").add(steps=2 * rollout)
+    learner.give_back(learner.take(at_most=1))  # into the next one
+    learner.take(at_most=1)  # is being copied
+    run.children["learner-0"].process.kill()
+    run.go_on(1)
+    assert run.args["learner-0"].goes_on_at == run.row("learner-0").get("steps") == 4 * rollout
+    assert np.count_nonzero(pool.arrays["state"] == FULL) == num_full - 4  # the new one trains on them
+    run.children["learner-0"].process.kill()
+    run.go_on(1)
+    assert run.args["learner-0"].goes_on_at == 4 * rollout  # nothing is lost twice
+
+
+def test_a_policy_worker_that_waits_for_a_learner_that_starts_does_not_hang(run):
+    drain(run)
+    run.children["learner-0"].is_ready = run.children["policy-0"].is_ready = False
+    assert "policy-0" not in run.go_on(supervisor.START_WITHIN_S + 1)
+
+
+def lost(events):
+    return {
+        record["kind"]: record["lost_episodes"] for _, record in events if record["kind"] in ("replaced", "unreported")
+    }
+
+
+def test_episodes_that_a_dead_worker_had_finished_and_not_reported_are_lost(run):
+    running = run.memory.plan.config.sampler.num_envs_per_worker
+    run.row("rollout-1").add(episodes=9)
+    run.report("rollout-1", kind="episodes", episodes=[[1.0, 8, 8, {}, 0]] * 4, lost_episodes=2)
+    run.end("rollout-1")
+    assert lost(run.receive()) == {"unreported": 3, "replaced": running}
+    run.row("rollout-1").add(episodes=5)
+    run.report("rollout-1", kind="episodes", episodes=[[1.0, 8, 8, {}, 0]] * 5, lost_episodes=0)
+    run.end("rollout-1")
+    assert lost(run.receive()) == {"replaced": running}
+
+
+def test_the_last_reports_of_a_worker_that_is_killed_with_others_are_heard(run):
+    run.row("rollout-0").add(episodes=3)
+    run.report("rollout-0", kind="episodes", episodes=[[1.0, 8, 8, {}, 0]] * 2, lost_episodes=0)
+    run.writers["rollout-0"].close()
+    events = run.supervisor._kill(run.children["rollout-0"])
+    assert [record["kind"] for _, record in events] == ["episodes", "unreported"]
+    assert lost(events) == {"unreported": 1}
+
+
+def test_at_the_end_each_child_is_killed_when_its_own_time_is_over(run):
+    for writer in run.writers.values():
+        writer.close()
+    killed = []
+    signals = SimpleNamespace(first=None, is_urgent=False, wakeup=run._wakeup, clear_wakeup=lambda: None)
+
+    def receive(_wakeup, timeout_s):
+        run.now += timeout_s
+        if {child.role for child in run.supervisor._children} == {"learner"}:
+            raise KeyboardInterrupt  # it waits for the learner alone
+        return []
+
+    run.supervisor.receive = receive
+    began = run.now
+    with suppress(KeyboardInterrupt):
+        for child, record in run.supervisor.stop(signals):
+            killed.append((child.name, record["kind"], run.now - began))
+    assert {name for name, kind, _ in killed if kind == "killed"} == set(run.children) - {"learner-0"}
+    assert all(after <= 6.0 for _, _, after in killed)

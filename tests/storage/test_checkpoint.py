@@ -1,0 +1,226 @@
+"""What is loaded is what was saved, to the byte, or it is not loaded; and a save that fails costs nothing."""
+
+import errno
+import itertools
+import os
+import random
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+from full_disk import full_disk
+
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+
+KEEP = 10
+
+
+def example(env_steps=640, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    tensors = {
+        "model/weight": torch.randn(5, 7, generator=generator),
+        "model/half": torch.randn(3, generator=generator).bfloat16(),
+        "optimizer/step": torch.tensor(3),
+        "digest": torch.tensor([True, False]),
+        "none": torch.empty(0, 4),
+    }
+    return Checkpoint(tensors, {"env_steps": env_steps, "note": '{"digest":"00"}', "rate": 0.1, "none": None})
+
+
+def save(directory, env_steps=640, keep=KEEP, seed=0):
+    return checkpoint.save(directory, example(env_steps, seed), env_steps, keep)
+
+
+def spoil(path):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+def names(directory):
+    return sorted(p.name for p in directory.iterdir())
+
+
+def fail_with(number):
+    def fail(*_args, **_kwargs):
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def test_what_is_loaded_is_what_was_saved(tmp_path):
+    path = save(tmp_path)
+    loaded, saved = checkpoint.load(path), example()
+    assert loaded.state == saved.state
+    assert loaded.tensors.keys() == saved.tensors.keys()
+    for name, tensor in saved.tensors.items():
+        assert loaded.tensors[name].dtype == tensor.dtype
+        assert loaded.tensors[name].shape == tensor.shape
+        assert torch.equal(loaded.tensors[name], tensor)
+    assert checkpoint.env_steps(path) == 640
+
+
+def test_any_reader_of_the_format_can_open_a_checkpoint(tmp_path):
+    loaded = safetensors.torch.load_file(save(tmp_path))
+    assert torch.equal(loaded["model/weight"], example().tensors["model/weight"])
+
+
+def test_a_flipped_bit_in_any_byte_is_noticed(tmp_path):
+    path = save(tmp_path)
+    whole = path.read_bytes()
+    bit = random.Random(0)
+    for position in range(len(whole)):
+        data = bytearray(whole)
+        data[position] ^= 1 << bit.randrange(8)
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match="not whole"):
+            checkpoint.load(path)
+
+
+def test_a_missing_end_or_a_byte_too_many_is_noticed(tmp_path):
+    path = save(tmp_path)
+    whole = path.read_bytes()
+    for data in (*(whole[:length] for length in range(len(whole))), whole + b"\0", bytes(len(whole))):
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match="not whole"):
+            checkpoint.load(path)
+
+
+def test_a_file_without_a_checksum_is_not_whole(tmp_path):
+    path = tmp_path / "checkpoint_000001_000000000640.safetensors"
+    safetensors.torch.save_file({"model/x": torch.zeros(3)}, path, {"state": "{}"})
+    with pytest.raises(ValueError, match="not whole"):
+        checkpoint.load(path)
+
+
+def test_without_a_checkpoint_there_is_none_to_go_on_from(tmp_path):
+    assert checkpoint.latest(tmp_path) is None
+    assert checkpoint.latest(tmp_path / "missing") is None
+    (tmp_path / "checkpoint_best.safetensors").write_bytes(b"of the user")
+    assert checkpoint.latest(tmp_path) is None
+
+
+@pytest.mark.parametrize("are_whole", itertools.product([True, False], repeat=3))
+def test_the_newest_whole_one_is_taken_and_each_newer_one_is_named(tmp_path, are_whole):
+    said = []
+    paths = [save(tmp_path, env_steps=640 * (i + 1)) for i in range(len(are_whole))]
+    for path, is_whole in zip(paths, are_whole, strict=True):
+        if not is_whole:
+            spoil(path)
+    contents = {path.name: path.read_bytes() for path in paths}
+    if any(are_whole):
+        newest = max(i for i, is_whole in enumerate(are_whole) if is_whole)
+        skipped = [path.name for path in reversed(paths[newest + 1 :])]
+        for _ in range(2):  # the second start has nothing more to say
+            assert checkpoint.latest(tmp_path, said.append) == paths[newest]
+        assert len(said) == len(skipped)
+        for sentence, name in zip(said, skipped, strict=True):
+            assert name in sentence
+            assert f"{paths[newest].name} is taken instead" in sentence
+    else:
+        skipped = []
+        for _ in range(2):  # the second start does not begin anew either
+            with pytest.raises(ValueError, match="restart_behavior restart"):
+                checkpoint.latest(tmp_path, said.append)
+        assert said == []
+    expected = {name + ".corrupt" * (name in skipped): data for name, data in contents.items()}
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == expected
+
+
+def test_a_file_that_the_disk_does_not_give_back_is_skipped(tmp_path, monkeypatch):
+    older, newer = save(tmp_path), save(tmp_path, 1280)
+    read_bytes, said = Path.read_bytes, []
+    monkeypatch.setattr(Path, "read_bytes", lambda p: fail_with(errno.EIO)() if p == newer else read_bytes(p))
+    assert checkpoint.latest(tmp_path, said.append) == older
+    assert os.strerror(errno.EIO) in said[0]
+
+
+def test_a_file_that_may_not_be_read_is_not_skipped(tmp_path, monkeypatch):
+    save(tmp_path), save(tmp_path, 1280)
+    before = names(tmp_path)
+    monkeypatch.setattr(Path, "read_bytes", fail_with(errno.EACCES))
+    with pytest.raises(ValueError, match="permissions"):
+        checkpoint.latest(tmp_path)
+    assert names(tmp_path) == before
+
+
+def test_a_checkpoint_that_is_not_whole_does_not_count_among_those_that_are_kept(tmp_path):
+    oldest, older, newest = (save(tmp_path, 640 * i) for i in (1, 2, 3))
+    spoil(newest)
+    assert checkpoint.latest(tmp_path, lambda _: None) == older
+    saved = save(tmp_path, 1920, keep=2)
+    assert names(tmp_path) == sorted([older.name, newest.name + ".corrupt", saved.name])
+    assert saved.name != newest.name
+    assert not oldest.exists()
+
+
+def test_after_a_return_to_fewer_env_steps_the_newest_in_time_is_the_latest(tmp_path):
+    save(tmp_path, 6400, keep=2)
+    before = save(tmp_path, 12800, keep=2)
+    after = save(tmp_path, 7000, keep=2)
+    assert checkpoint.latest(tmp_path) == after
+    assert checkpoint.env_steps(after) == 7000
+    assert names(tmp_path) == sorted([before.name, after.name])
+
+
+def test_two_saves_at_the_same_env_steps_are_two_files(tmp_path):
+    first, second = save(tmp_path, seed=1), save(tmp_path, seed=2)
+    assert first != second
+    assert checkpoint.latest(tmp_path) == second
+
+
+def test_names_stay_in_order_when_their_number_gets_longer(tmp_path):
+    path = save(tmp_path)
+    path.rename(tmp_path / "checkpoint_999999_000000000640.safetensors")
+    after = save(tmp_path)
+    assert after.name.startswith("checkpoint_1000000_")
+    assert checkpoint.latest(tmp_path) == after
+
+
+@pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.rename", "pathlib.Path.open", "pathlib.Path.mkdir"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
+def test_a_save_that_fails_leaves_the_earlier_ones_and_can_be_tried_again(tmp_path, monkeypatch, call, number):
+    save(tmp_path)
+    before = {p: p.read_bytes() for p in tmp_path.iterdir()}
+    with monkeypatch.context() as patch:
+        patch.setattr(call, fail_with(number))
+        with pytest.raises(OSError, match=os.strerror(number)):
+            save(tmp_path, 1280, keep=1)
+    assert {p: p.read_bytes() for p in tmp_path.iterdir()} == before
+    saved = save(tmp_path, 1280, keep=1)
+    assert checkpoint.latest(tmp_path) == saved
+    assert names(tmp_path) == [saved.name]
+
+
+def test_a_save_for_which_there_is_too_little_space_leaves_no_part_of_itself(tmp_path):
+    save(tmp_path)
+    before = names(tmp_path)
+    with full_disk(100), pytest.raises(OSError):
+        save(tmp_path, 1280)
+    assert names(tmp_path) == before
+
+
+def test_a_save_makes_a_removed_directory_again(tmp_path):
+    directory = tmp_path / "run" / "checkpoints"
+    save(directory)
+    shutil.rmtree(tmp_path / "run")
+    path = save(directory, 1280)
+    assert checkpoint.latest(directory) == path
+
+
+def test_a_process_that_is_killed_while_it_saves_leaves_the_earlier_one(tmp_path, monkeypatch):
+    earlier = save(tmp_path)
+    pid = os.fork()
+    if pid == 0:
+        monkeypatch.setattr(os, "fsync", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        save(tmp_path, 1280)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    assert len(names(tmp_path)) == 2
+    assert checkpoint.latest(tmp_path) == earlier
+    saved = save(tmp_path, 1280)
+    assert names(tmp_path) == sorted([earlier.name, saved.name])  # what it left is gone

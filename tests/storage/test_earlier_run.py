@@ -1,0 +1,57 @@
+"""A run that begins anew where another one is: what is there is lost only when the new one is under way."""
+
+import pytest
+from runs import flags_of_run
+
+from sf.commands import cli
+from sf.run import trainer
+from sf.storage.run_dir import RunDir
+
+BUDGET = ["--train_for_env_steps", "640"]
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    """Of an earlier run."""
+    run_dir = RunDir.at(str(tmp_path), "toy_identity")
+    run_dir.prepare(cli.parse(flags_of_run(tmp_path)))
+    run_dir.summary.write_text("earlier")
+    return run_dir
+
+
+def train(tmp_path, restart_behavior, on_record=None):
+    flags = flags_of_run(tmp_path, *BUDGET, "--restart_behavior", restart_behavior)
+    return trainer.train(cli.parse(flags), on_record)
+
+
+def names(path):
+    return sorted(entry.name for entry in path.iterdir() if entry.suffix != ".lock")
+
+
+@pytest.mark.parametrize("restart_behavior", ["restart", "overwrite"])
+def test_a_run_that_cannot_start_leaves_the_earlier_one_at_its_place(
+    tmp_path, run_dir, monkeypatch, capsys, restart_behavior
+):
+    def fail(*_):
+        raise ValueError("there is no room")
+
+    monkeypatch.setattr(trainer.RunMemory, "allocate", fail)
+    with pytest.raises(ValueError, match="there is no room"):
+        train(tmp_path, restart_behavior)
+    assert names(tmp_path) == ["toy_identity"]
+    assert run_dir.summary.read_text() == "earlier"
+    assert f"the earlier one is in {run_dir.path} as before" in capsys.readouterr().out
+
+
+def test_overwrite_deletes_the_earlier_run_when_the_new_one_is_under_way(tmp_path, run_dir, capsys):
+    killed = run_dir.path.rename(run_dir.path.with_name("toy_identity.overwritten1"))  # by a start that was killed
+    run_dir.prepare(cli.parse(flags_of_run(tmp_path)))
+    seen = []
+
+    def look(_record):
+        seen.append(names(tmp_path))
+
+    train(tmp_path, "overwrite", look)
+    assert seen[-1] == names(tmp_path) == ["toy_identity", "toy_identity.overwritten1"]
+    assert '"env_steps"' in run_dir.summary.read_text()
+    assert f"{killed} is a run that was to be overwritten" in capsys.readouterr().out

@@ -1,0 +1,58 @@
+"""A result goes to the file that was named, whole, or there is one sentence before the work."""
+
+import os
+
+import pytest
+
+from sf.storage import output_file
+
+
+def test_missing_directories_are_made_and_nothing_else_is_left_there(tmp_path):
+    path = tmp_path / "a" / "b" / "result.json"
+    output_file.require_writable("json", path)
+    assert list(path.parent.iterdir()) == []
+    output_file.write("json", path, b"1")
+    output_file.write("json", path, b"2")
+    assert path.read_bytes() == b"2"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["", "file/result.json"])
+def test_what_cannot_be_written_is_refused_before_the_work_and_after_it(tmp_path, name):
+    (tmp_path / "file").touch()
+    for refused in (
+        lambda: output_file.require_writable("json", tmp_path / name),
+        lambda: output_file.write("json", tmp_path / name, b"1"),
+    ):
+        with pytest.raises(ValueError, match=r"cannot be written \(.+\): name another --json"):
+            refused()
+
+
+def test_a_disk_that_is_full_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "result.json"
+    path.write_bytes(b"old")
+
+    def full(_fd):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ValueError, match="No space left on device"):
+        output_file.write("json", path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_and_a_pipe_stay_what_they_are(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    link.symlink_to(target)
+    output_file.require_writable("json", link)
+    output_file.write("json", link, b"1")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"1"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    output_file.require_writable("json", pipe)
+    output_file.write("json", pipe, b"2")
+    assert os.read(reader, 10) == b"2"
+    os.close(reader)

@@ -1,0 +1,137 @@
+"""A run's directory: what is written there, and what is never lost."""
+
+import errno
+import os
+import shutil
+
+import pytest
+
+import sf.storage.run_dir
+from sf.config import Config
+from sf.storage.earlier_run import left_behind
+from sf.storage.run_dir import RunDir, write_atomically
+
+
+def config(restart_behavior="resume"):
+    return Config().replace(env="toy_bandit", restart_behavior=restart_behavior)
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    return RunDir.at(str(tmp_path), "toy_bandit")
+
+
+def test_the_flags_of_a_run_are_read_back_as_they_were(run_dir):
+    assert run_dir.saved_flags() is None
+    run_dir.prepare(config())
+    assert Config().replace(**run_dir.saved_flags()) == config()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (b"\xff\xfe\x00", "cannot be read"),
+        (b"", "names no env"),
+        (b"seed: 3\n", "names no env"),
+        (b"- 1\n", "mapping"),
+        (b"env: [", "not YAML"),
+    ],
+)
+def test_a_broken_configuration_is_one_sentence(run_dir, text, sentence):
+    run_dir.prepare(config())
+    run_dir.config.write_bytes(text)
+    with pytest.raises(ValueError, match=sentence):
+        run_dir.saved_flags()
+
+
+def test_a_configuration_cannot_run_code(run_dir, tmp_path):
+    run_dir.prepare(config())
+    run_dir.config.write_text(f"env: !!python/object/apply:os.mkdir [{tmp_path / 'made'}]\n")
+    with pytest.raises(ValueError, match="not YAML"):
+        run_dir.saved_flags()
+    assert not (tmp_path / "made").exists()
+
+
+def test_restart_moves_every_earlier_run_aside(run_dir, tmp_path):
+    for text in ("first", "second", "third"):
+        run_dir.prepare(config("restart"))
+        run_dir.summary.write_text(text)
+    contents = {path.name: (path / "summary.json").read_text() for path in tmp_path.iterdir()}
+    assert contents == {"toy_bandit.old1": "first", "toy_bandit.old2": "second", "toy_bandit": "third"}
+
+
+def test_overwrite_removes_the_earlier_run_once_the_new_one_is_under_way(run_dir, tmp_path):
+    run_dir.prepare(config())
+    run_dir.summary.write_text("first")
+    earlier = run_dir.prepare(config("overwrite"))
+    assert not run_dir.summary.exists()
+    (aside,) = left_behind(run_dir.path)
+    assert (aside / "summary.json").read_text() == "first"
+    earlier.settle()
+    earlier.put_back()
+    assert not run_dir.summary.exists()
+    assert list(tmp_path.iterdir()) == [run_dir.path]
+
+
+@pytest.mark.parametrize("restart_behavior", ["restart", "overwrite"])
+def test_a_start_that_fails_leaves_the_earlier_run_at_its_place(run_dir, tmp_path, restart_behavior):
+    run_dir.prepare(config())
+    run_dir.summary.write_text("first")
+    run_dir.prepare(config(restart_behavior)).put_back()
+    assert run_dir.summary.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [run_dir.path]
+
+
+def test_a_directory_that_cannot_be_made_leaves_the_earlier_run_at_its_place(run_dir, tmp_path, monkeypatch):
+    run_dir.prepare(config())
+
+    def fail(*_args, **_kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sf.storage.run_dir, "write_atomically", fail)
+    with pytest.raises(ValueError, match="No space left"):
+        run_dir.prepare(config("overwrite"))
+    assert list(tmp_path.iterdir()) == [run_dir.path]
+    assert run_dir.config.exists()
+
+
+@pytest.mark.parametrize("restart_behavior", ["resume", "restart", "overwrite"])
+def test_a_directory_that_is_not_a_run_is_left_alone(run_dir, restart_behavior):
+    run_dir.path.mkdir()
+    (run_dir.path / "thesis.tex").write_text("years of work")
+    with pytest.raises(ValueError, match="not a run"):
+        run_dir.prepare(config(restart_behavior))
+    assert [p.name for p in run_dir.path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_place_that_cannot_hold_a_run_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="name another --train_dir"):
+        RunDir.at(str(tmp_path / "file"), "toy_bandit").prepare(config())
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    def interrupt(_fd):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, b"new")
+    assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"old"]
+
+
+def test_a_write_makes_the_directories_that_were_removed(tmp_path):
+    path = tmp_path / "run" / "part" / "file"
+    for data in (b"old", b"new"):
+        write_atomically(path, data)
+        assert path.read_bytes() == data
+        shutil.rmtree(tmp_path / "run")
+
+
+def test_checkpoints_and_milestones_of_several_policies_lie_in_folders_of_their_own(run_dir):
+    assert run_dir.milestones_of(0, num_policies=1) == run_dir.path / "checkpoints" / "milestones"
+    places = [of(policy_id, 2) for of in (run_dir.checkpoints_of, run_dir.milestones_of) for policy_id in (0, 1)]
+    assert len(set(places)) == 4

@@ -1,0 +1,129 @@
+"""Weights between a learner and policy workers: whole, of the version they bear, named only when they are there."""
+
+import multiprocessing
+import threading
+
+import pytest
+import torch
+from late import late_gpu
+
+from sf import weights as weights_module
+from sf.processes.child import FinalError
+from sf.weights import PolicyMemory, PolicyMemorySpec
+
+NUM_WEIGHTS = 5
+
+
+def spec_on(device):
+    return PolicyMemorySpec.allocate(device, NUM_WEIGHTS, state_size=2, num_actors=3, num_slots=4)
+
+
+def weights(version, num_weights=NUM_WEIGHTS):
+    return torch.full((num_weights,), float(version))
+
+
+@pytest.fixture
+def late(monkeypatch):
+    gpu = late_gpu()
+    monkeypatch.setattr(weights_module, "gpu", gpu)
+    gpu.take("cuda:0")
+    return gpu
+
+
+def attached(memory, spec):
+    """As a policy worker sees what the learner's memory shares."""
+    theirs, ours = multiprocessing.Pipe()
+    sharing = threading.Thread(target=lambda: (weights_module.gpu.take(spec.device), memory.share(theirs)))
+    sharing.start()
+    found = PolicyMemory.attach(spec, ours)
+    sharing.join()
+    return found
+
+
+def test_a_policy_worker_reads_what_was_published_last():
+    spec = spec_on("cpu")
+    memory = PolicyMemory.create(spec)
+    reader, out = attached(memory, spec), torch.empty(NUM_WEIGHTS + 1)
+    for version in range(1, 6):
+        memory.publish(weights(version), version)
+        assert reader.latest_version == version
+        assert reader.read(out) == version
+        assert out[:-1].tolist() == weights(version).tolist()
+
+
+def test_on_a_gpu_weights_are_named_only_when_they_are_there(late):
+    spec = spec_on("cuda:0")
+    memory = PolicyMemory.create(spec)
+    memory.publish(weights(1), 1)
+    memory.flush()
+    reader, out = attached(memory, spec), torch.empty(NUM_WEIGHTS + 1)
+    for version in range(2, 7):
+        memory.publish(weights(version), version)
+        assert reader.latest_version == version - 1
+        assert reader.read(out) == version - 1
+        assert out[:-1].tolist() == weights(version - 1).tolist()
+    memory.flush()
+    assert reader.read(out) == 6
+
+
+def test_a_mapping_of_other_memory_is_found_at_the_first_read(late, monkeypatch):
+    monkeypatch.setattr(late, "_FAULT", "stale")
+    spec = spec_on("cuda:0")
+    memory = PolicyMemory.create(spec)
+    memory.publish(weights(7), 7)
+    memory.flush()
+    with pytest.raises(FinalError, match="read weights of version 0 where the learner had published version 7"):
+        attached(memory, spec).read(torch.empty(NUM_WEIGHTS + 1))
+
+
+def test_weights_of_another_version_than_their_name_says_end_the_run():
+    spec = spec_on("cpu")
+    memory = PolicyMemory.create(spec)
+    memory.publish(weights(7), 7)
+    spec.host["version"][:] = 8
+    with pytest.raises(FinalError, match="version 7 where the learner had published version 8"):
+        memory.read(torch.empty(NUM_WEIGHTS + 1))
+
+
+@pytest.mark.parametrize("fault", ["allocate", "send", "map"])
+def test_gpu_memory_that_cannot_be_shared_ends_the_run(fault, late, monkeypatch):
+    monkeypatch.setattr(late, "_FAULT", fault)
+    spec = spec_on("cuda:0")
+    theirs, ours = multiprocessing.Pipe()
+
+    def share():
+        memory = PolicyMemory.create(spec)
+        memory.publish(weights(1), 1)
+        memory.flush()
+        memory.share(theirs)
+        PolicyMemory.attach(spec, ours)
+
+    with pytest.raises(FinalError, match="GPU memory cannot be shared between processes"):
+        share()
+
+
+def test_a_reader_beside_a_writer_that_never_waits_gets_no_mixed_weights():
+    num_weights, num_reads = 20_000, 1_000
+    spec = PolicyMemorySpec.allocate("cpu", num_weights, 0, 1, 1)
+    memory = PolicyMemory.create(spec)
+    memory.publish(weights(1, num_weights), 1)
+    has_read = multiprocessing.get_context("fork").Event()
+
+    def write():
+        torch.set_num_threads(1)
+        flat, version = weights(1, num_weights), 1
+        while not has_read.is_set():
+            version += 1
+            memory.publish(flat.fill_(version), version)
+
+    writer = multiprocessing.get_context("fork").Process(target=write)
+    writer.start()
+    out, versions = torch.empty(num_weights + 1), []
+    try:
+        for _ in range(num_reads):
+            versions.append(memory.read(out))
+            assert out[:-1].min() == out[:-1].max() == versions[-1]
+    finally:
+        has_read.set()
+        writer.join()
+    assert versions == sorted(versions)
