@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import NoReturn
 
-from sf.interrupt import Interrupt
+from sf.interrupt import Interrupt, keeps_the_status_of_a_signal
 
 FAILURE = 1
 USER_ERROR = 2  # exit status of everything that the user can mend
@@ -56,7 +56,7 @@ def sf_envs() -> None:
 
 
 def _run(module: str) -> None:
-    with quiet_end():
+    with keeps_the_status_of_a_signal(), quiet_end():
         import_module(module).main()
 
 
