@@ -8,6 +8,7 @@ import sys
 from typing import Any, NoReturn
 
 from sf.commands import ends
+from sf.processes.interrupt import keeps_the_status_of_a_signal
 
 
 def main(**defaults: Any) -> None:
@@ -16,7 +17,7 @@ def main(**defaults: Any) -> None:
     With `--check` the machine is tested instead, and the end is 1 where something fails.
     defaults: flags that the command line need not name, for a script that trains an environment of its own.
     """
-    with ends.quiet_end():
+    with keeps_the_status_of_a_signal(), ends.quiet_end():
         from sf.processes.main_module import end_if_imported_again  # noqa: PLC0415
 
         end_if_imported_again()

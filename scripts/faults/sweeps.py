@@ -106,7 +106,9 @@ class Grid:
             raise NotRecoveredError(f"the sweep has the directories {there}")
         for name, row in rows.items():
             saved = bookkeeping.steps_of(sorted(self.run_dir(name).checkpoints.glob("checkpoint_*.safetensors")))
-            most = ENV_STEPS + 2 * max(_SWEEP["grid"]["batch_size"])
+            config = yaml.safe_load(self.run_dir(name).config.read_text())
+            iteration = config["batch_size"] * config["num_batches_per_epoch"]
+            most = ENV_STEPS + 2 * iteration  # a successor may count one that its predecessor was at
             if row["state"] != "done" or not ENV_STEPS <= float(row["env_steps"]) == saved <= most:
                 raise NotRecoveredError(f"{name}: {row['state']}, {row['env_steps']} env steps, {saved} saved")
 

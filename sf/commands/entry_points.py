@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from sf.commands.ends import quiet_end
+from sf.processes.interrupt import keeps_the_status_of_a_signal
 
 
 def sf_eval() -> None:
@@ -43,5 +44,5 @@ def sf_envs() -> None:
 
 
 def _run(module: str) -> None:
-    with quiet_end():
+    with keeps_the_status_of_a_signal(), quiet_end():
         import_module(module).main()

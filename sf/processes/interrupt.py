@@ -7,13 +7,14 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
 
 _AGAIN_AFTER_S = 0.05
-_SIGNALS = 128  # and its number is the status of a command that a signal has ended
+_OF_SIGNALS = [128 + signum for signum in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)]  # status of a command
 
 
 class Interrupt:
@@ -53,9 +54,6 @@ class Interrupt:
         sys.meta_path.remove(self)
         sys.unraisablehook = self._report_dropped
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        # Of a command that a signal has ended, another one while Python ends changes no status, and has no traceback.
-        if isinstance(error, SystemExit) and isinstance(error.code, int) and error.code > _SIGNALS:
-            atexit.register(signal.signal, signal.SIGINT, partial(_end_at_once, error.code))
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """Python asks for it at each import of a new module."""
@@ -75,7 +73,34 @@ class Interrupt:
             self._again.start()
 
 
-def _end_at_once(status: int, number: int, frame: FrameType | None) -> None:
+@contextmanager
+def keeps_the_status_of_a_signal() -> Iterator[None]:
+    """For a whole program, from its start. Once a signal has ended it, another one changes no status.
+
+    Python takes signals as the system does while it takes its modules apart, which lasts a second with torch. So that
+    is left out: the process ends after all that was registered with atexit meanwhile.
+    """
+    status: list[int] = []
+
+    def end() -> None:
+        if status:
+            _end_at_once(status[0])
+
+    atexit.register(end)  # the first, and so called last
+    try:
+        yield
+    except SystemExit as error:
+        if error.code in _OF_SIGNALS:
+            status.append(error.code)
+            if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+                signal.signal(signal.SIGINT, partial(_end_at_once, error.code))
+        raise
+    finally:
+        if not status:
+            atexit.unregister(end)
+
+
+def _end_at_once(status: int, *_of_a_handler: object) -> None:
     with suppress(OSError, ValueError, RuntimeError, AttributeError):  # it may be in the middle of that
         sys.stdout.flush()
     os._exit(status)

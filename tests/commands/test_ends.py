@@ -108,6 +108,40 @@ def test_an_error_that_a_library_makes_of_an_interrupt_is_not_reported(capsys):
     assert (ended(work), capsys.readouterr().err) == (128 + signal.SIGINT, "")
 
 
+INTERRUPTED_AT_ITS_END = """
+import atexit, os, signal
+from contextlib import nullcontext
+
+from sf.processes.interrupt import keeps_the_status_of_a_signal
+
+def interrupt(kill=os.kill, pid=os.getpid(), signum=signal.SIGINT):
+    kill(pid, signum)
+
+class AtTheVeryEnd:
+    def __del__(self, interrupt=interrupt):
+        interrupt()
+
+with {context}:
+    last = AtTheVeryEnd()
+    {at_exit}
+    atexit.register(print, "saved", flush=True)
+    raise SystemExit({status})
+"""
+
+
+@pytest.mark.parametrize("at_exit", ["", "atexit.register(interrupt)"])
+def test_another_ctrl_c_while_python_ends_changes_no_status(at_exit):
+    def status_and_output(context, status):
+        code = INTERRUPTED_AT_ITS_END.format(context=context, at_exit=at_exit, status=status)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stdout
+
+    interrupted = 128 + signal.SIGINT
+    assert status_and_output("keeps_the_status_of_a_signal()", interrupted) == (interrupted, "saved\n")
+    assert status_and_output("nullcontext()", interrupted)[0] == -signal.SIGINT  # what it is for
+    assert status_and_output("keeps_the_status_of_a_signal()", 0)[0] == -signal.SIGINT  # any other end is Python's own
+
+
 def into(output, program, *words):
     """The status of a command that writes to `output`, a file or a descriptor, and what it says on standard error."""
     module, function = PROGRAMS[program].split(":")
