@@ -101,7 +101,7 @@ class CountingMatch:
     here (-1 at the start of an episode). The action of step s pays s + 1. An episode takes `num_steps`, 1 to 7, and
     ends with termination, or with truncation where `truncates` says so. So the agents of a match leave one by one.
 
-    With `episodes_per_match` above 1 they come back, `pause` steps of the others later, for so many episodes in all,
+    With `episodes_per_match` above 1 they come back, `pause` steps of the others later, for this many episodes in all,
     unless everybody has left in the meantime, which ends the match.
     """
 

@@ -233,7 +233,7 @@ def _is_in_module(env_id: str) -> bool:
 
 
 def _find_in_module(env_id: str) -> Entry:
-    """By what importing the module of "module:Name" registers, or its class or function of that name."""
+    """Resolve "module:Name": import the module; take what it registered as Name, else its attribute of that name."""
     what = f"env {env_id!r}"
     module_name, name = split(env_id, what)
     module = import_module(module_name, what)

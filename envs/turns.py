@@ -101,7 +101,7 @@ class TurnsTogether:
     def step(
         self, actions: Mapping[Any, Any]
     ) -> tuple[dict[Any, Any], dict[Any, float], dict[Any, bool], dict[Any, bool], dict[Any, Any]]:
-        """One turn: the action of whoever is on turn, and the leaving of the ended until somebody's turn is who plays.
+        """Play one turn, then step agents that have ended with None until a live one is selected.
 
         To leave is a step of its own, with None, which may pay the others and end their game.
         """

@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--summary", action="store_true", help="only print the table of what is there")
     parser.add_argument("--rehearse", action="store_true", help="on the CPU, as small as it can be")
     parser.add_argument("--device", choices=["cuda", "cpu"], help="cuda, and cpu in a rehearsal")
-    parser.add_argument("--minutes", type=float, default=1e9, help="begin no step after so many")
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin no step after this many")
     parser.add_argument("--in_process", choices=names, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.out is None and not args.rehearse:

@@ -67,7 +67,7 @@ class IndexQueue:
             os.write(self._writer, messages[start : start + _ATOMIC_WRITE])
 
     def get_many(self, at_most: int = _ATOMIC_WRITE) -> list[int]:
-        """Waiting indices, oldest first, at most so many; waits for the first. More may be waiting still.
+        """Waiting indices, oldest first, at most this many; waits for the first. More may be waiting still.
 
         Raises StopRequested where STOP is among them: they are dropped then.
         """

@@ -214,7 +214,7 @@ class LearnerSlots:
         taken: list[int] = []
         while not taken:
             for slot in self.full.get_many(at_most):
-                # Of a message that was repeated, the second finds the slot in other hands by now.
+                # A repeated message is dropped: the slot is no longer FULL.
                 if state[slot] == FULL and policy[slot] == self.policy_id:
                     number[slot] = 1 + count[self.policy_id]
                     state[slot] = TRAINING

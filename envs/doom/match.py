@@ -179,7 +179,10 @@ class Match:
         raise RuntimeError(f"{len(self._players)} Doom engines did not fall into step: is the machine very busy?")
 
     def _add_bots(self) -> None:
-        """Let the bots in, and play on until all agents live: bots come in where somebody may stand, who dies of it."""
+        """Let the bots in, and play on until all agents live.
+
+        Bots spawn on start points and kill whoever stands there.
+        """
         for _ in range(self._num_bots):
             self._host.send_game_command("addbot")
         num_players = len(self._players) + self._num_bots

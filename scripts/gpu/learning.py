@@ -17,7 +17,7 @@ _EPISODES = 100  # of a mean, as by default
 
 @dataclass(frozen=True)
 class Goal:
-    """A mean return over the latest episodes; give up after so many seconds of the run."""
+    """A mean return over the latest episodes; give up after this many seconds of the run."""
 
     flags: Mapping[str, Any]
     score: float

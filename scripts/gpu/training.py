@@ -79,7 +79,7 @@ class Trained:
 
 
 def train(context: Context, name: str, seconds: float, flags: Mapping[str, Any]) -> Trained:
-    """Train in the folder of the step, for so many seconds of the run, earlier parts of it included."""
+    """Train in the folder of the step, for this many seconds of the run, earlier parts of it included."""
     where = {"train_dir": str(context.folder), "experiment": name, "device": context.device}
     told = {**flags, "train_for_seconds": seconds, **(_TINY if context.is_rehearsal else {}), **where}
     command = [sys.executable, "-m", "sf", *cli.arguments(told)]

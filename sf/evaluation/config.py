@@ -12,7 +12,7 @@ class EvaluationConfig:
     """Episodes that are played beside the training, and what is kept of the best time. See sf.evaluation.evaluator."""
 
     eval_every_env_steps: int | None = None
-    """Evaluate all policies each time that so many more env steps are trained on. Default: never."""
+    """Evaluate all policies each time that this many more env steps are trained on. Default: never."""
 
     eval_episodes: int = 20
     """Episodes of each policy in an evaluation. The environments are seeded alike in all of them."""

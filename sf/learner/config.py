@@ -54,7 +54,7 @@ class LearnerConfig:
     PPO")."""
 
     ppo_clip_value: float = 1.0
-    """The value may move this far from the behaviour value for free of the clipped loss; 0 turns the clip off."""
+    """Clip range of the value loss around the behaviour policy's value; 0: off."""
 
     normalize_advantages: bool = True
     """Advantages of a minibatch are shifted and scaled to mean 0 and standard deviation 1."""

@@ -13,9 +13,9 @@ _RETRY_AFTER_S = 10.0
 
 
 class Milestones:
-    """One is due each time that so many more seconds of the run have passed, however often it was resumed meanwhile.
+    """One is due each time that this many more seconds of the run have passed, however often it was resumed meanwhile.
 
-    None is made up for. `seconds` is the wall time of the run here, earlier parts of it included.
+    Missed ones are skipped. `seconds` is the wall time of the run here, earlier parts of it included.
     """
 
     def __init__(self, directory: Path, every_s: float, seconds: float, reports: Reports) -> None:

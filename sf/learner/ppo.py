@@ -14,7 +14,7 @@ _MAX_LOG_RATIO = 20.0
 class PPOMetrics(NamedTuple):
     """0-dim, detached, on the device of the loss: means over the samples of the mask, 0 if there are none.
 
-    What is of the policy is of those alone where there was a choice.
+    Metrics of the policy average only the samples with more than one possible action.
     """
 
     policy_loss: Tensor

@@ -52,7 +52,7 @@ class LearnerArgs:
     recoveries: tuple[RecoveryMemory, ...]  # of all policies
     orders: Connection  # decisions of the parent over the population, see sf.learner.orders
     hyperparameters: dict[str, float]  # that differ from the configuration
-    goes_on_at: int | None  # env steps of the learner that this one succeeds, None for the first of a run
+    goes_on_at: int | None  # env steps that its dead predecessor had reached; None at the first start
     started_at: float  # time.time() of the start of the run
     stop: StopFlag
 

@@ -20,7 +20,7 @@ _OF_PROCESS = slice(11, 15)  # of the figures after its name: user, system, and 
 
 @dataclass(frozen=True)
 class CoreSeconds:
-    """CPU seconds since the machine, or each process, was started: the difference of two of these is of use.
+    """CPU seconds since the machine, or each process, started. Only differences between two calls are meaningful.
 
     of_machine: of the cores in question, by whatever program. of_role: by role of the children (rollout, policy,
     learner).

@@ -11,7 +11,7 @@ import numpy as np
 
 
 def enough_episodes(stats_avg: int) -> float:
-    """For the mean of the latest `stats_avg` of a policy to say something: the first to end are the shortest."""
+    """Episodes for an unbiased mean of the latest `stats_avg`: short ones finish first."""
     return stats_avg / 2
 
 
@@ -38,7 +38,7 @@ class PolicyProgress:
 
     @property
     def has_enough_episodes(self) -> bool:
-        """For their mean to say something."""
+        """Enough for their mean to be reported."""
         assert self.episodes.maxlen is not None
         return len(self.episodes) >= enough_episodes(self.episodes.maxlen)
 

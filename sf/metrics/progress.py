@@ -35,11 +35,10 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is worth seeing beside a record. Rates and the load are of the last minute or so, and do not jump as those
-    of a record do.
+    """Smoothed figures for the display, over the last minute.
 
     frames_per_second, sampled_frames_per_second: that learners have taken, that rollout workers have stepped.
-    has_enough_episodes: for the mean return to say something.
+    has_enough_episodes: fewer would bias the mean return, because short episodes finish first.
     checkpoint: path of the last one, and how many seconds ago it was written.
     last_events: what evolution did last, by policy.
     """

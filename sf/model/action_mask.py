@@ -2,8 +2,8 @@
 
 Its numbers are those of all discrete heads one after the other, and what is 0 is forbidden: such a choice is never
 drawn, has probability 0 in the loss, and its logit gets no gradient (Huang and Ontañón 2022, "A closer look at invalid
-action masking in policy gradient algorithms"). Where a head allows nothing, as of an agent whose turn it is not, its
-first choice is taken as the only one: nothing is left to decide, so the policy's loss and entropy do not depend on it.
+action masking in policy gradient algorithms"). If a head allows nothing (an agent that
+waits for its turn), choice 0 counts as the only one, so the head adds nothing to the policy's loss and entropy.
 """
 
 from __future__ import annotations

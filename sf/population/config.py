@@ -19,7 +19,7 @@ class PopulationConfig:
     same policy. Either is drawn anew for each episode."""
 
     pbt_rollouts_per_draw: int = 4
-    """A policy that was drawn plays for at least so many rollouts, over several episodes where they are shorter: a
+    """A policy that was drawn plays for at least this many rollouts, over several episodes where they are shorter: a
     change in the middle of a rollout costs the rest of it, at 4 an eighth of the data at most. 0: every
     episode draws."""
 
@@ -48,7 +48,7 @@ class PopulationConfig:
     """And lower by more than this, in units of the objective."""
 
     pbt_initial_lr_decades: float = 0.0
-    """The policies begin with learning rates that are spread evenly, by their logarithm, over so many powers of ten
+    """The policies begin with learning rates that are spread evenly, by their logarithm, over this many powers of ten
     around learning_rate."""
 
     pbt_optimize_gamma: bool = False
@@ -97,7 +97,7 @@ class PopulationConfig:
             raise ValueError("pbt_target_objective is empty: name a statistic of episodes, for example true_objective")
 
     def generation_at(self, env_steps: int) -> int:
-        """How many generations are due when each policy has trained on so many env steps.
+        """How many generations are due when each policy has trained on this many env steps.
 
         It depends on nothing else, so a resumed run goes on at the right place, and the number together with the seed
         of the run can seed the random numbers of that generation.

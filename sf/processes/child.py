@@ -58,7 +58,7 @@ class Child:
     idx: int
     process: BaseProcess
     connection: Connection
-    inputs: tuple[IndexQueue, ...]  # messages in them want to be read soon
+    inputs: tuple[IndexQueue, ...]  # it must drain them: a backlog there means that it hangs
     unread: bytes = b""  # the beginning of a report
     is_ready: bool = False  # it has said that its set-up is done
     error: dict[str, Any] | None = None  # what it said of the exception that ended it

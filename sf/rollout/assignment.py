@@ -11,7 +11,7 @@ import numpy as np
 class CastRules:
     """num_policies: to draw from. mixed: each agent of an environment draws for itself, else one for all.
 
-    rollouts_per_draw: a policy stays for so many rollouts, over several episodes where they are shorter. When another
+    rollouts_per_draw: a policy stays for this many rollouts, over several episodes where they are shorter. When another
     one comes in the middle of a rollout, the rest of that rollout is of no use to either.
     """
 

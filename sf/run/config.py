@@ -49,13 +49,13 @@ class RunConfig:
     """Where networks run. auto takes a GPU where there is one."""
 
     train_for_env_steps: int = _ENDLESS
-    """Stop after so many environment steps (decisions of all policies together; frames are steps x frameskip)."""
+    """Stop after this many environment steps (decisions of all policies together; frames are steps x frameskip)."""
 
     train_for_env_frames: int | None = None
-    """Stop after so many frames of the simulator."""
+    """Stop after this many frames of the simulator."""
 
     train_for_seconds: float = float(_ENDLESS)
-    """Stop after so many seconds of wall time."""
+    """Stop after this many seconds of wall time."""
 
     stop_at_return: float | None = None
     """Stop when the mean return of every policy, over stats_avg finished episodes, is at least this."""
@@ -73,7 +73,7 @@ class RunConfig:
     """Seconds between two records of metrics.jsonl and TensorBoard."""
 
     stats_avg: int = 100
-    """The reported mean return is the mean of so many latest episodes."""
+    """The reported mean return is the mean of this many latest episodes."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -120,7 +120,7 @@ class SupervisionConfig:
     """What happens when something fails."""
 
     worker_timeout_s: float = 120.0
-    """A process that makes no progress for so many seconds, though it has work, is killed and replaced."""
+    """A process that makes no progress for this many seconds, though it has work, is killed and replaced."""
 
     max_restarts: int = 5
     """The run ends when one process has died more often than this within restart_window_s seconds."""
@@ -129,7 +129,7 @@ class SupervisionConfig:
     """Seconds over which max_restarts counts."""
 
     max_skipped_updates: int = 10
-    """An update whose loss or gradients are not finite is skipped. After so many in a row, on_divergence says what
+    """An update whose loss or gradients are not finite is skipped. After this many in a row, on_divergence says what
     happens."""
 
     on_divergence: Literal["rollback", "stop"] = "rollback"

@@ -17,9 +17,9 @@ _METRICS = {"return": "mean_return", "num_steps": "mean_episode_steps", "num_fra
 
 
 class Evaluations:
-    """Orders an evaluation each time that so many more env steps are done, one after another.
+    """Orders an evaluation each time that this many more env steps are done, one after another.
 
-    One that takes longer than that is not interrupted, and none is made up for.
+    A slow evaluation is never interrupted; missed ones are skipped.
     """
 
     def __init__(

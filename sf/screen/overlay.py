@@ -116,7 +116,7 @@ def _with_result(picture: np.ndarray, lines: Sequence[str]) -> np.ndarray:
 
 
 def _fitting(text: str, width: int) -> str:
-    """The text, or as much of it as fits into so many pixels."""
+    """The text, or as much of it as fits into this many pixels."""
     while text and _font(_FONT_SIZE).getlength(text) > width:
         text = f"{text[:-2]}…" if len(text) > 2 else ""
     return text

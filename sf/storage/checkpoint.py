@@ -72,7 +72,7 @@ def latest(directory: Path, say: Callable[[str], None] = print) -> Path | None:
 
 
 def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Path, Checkpoint]:
-    """The newest whole checkpoint, for who only reads: the run that writes here may be going on.
+    """The newest whole checkpoint, for readers: the run may still be writing.
 
     Raises ValueError where there is none. What is broken is told to `say`, and left alone.
     """
