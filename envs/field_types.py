@@ -52,9 +52,9 @@ def check_fields(instance: Any) -> None:
 
 
 def require(rule: bool, message: str) -> None:
-    """Raise ValueError with the message where a rule of a field does not hold."""
+    """Raise UsageError with the message where a rule of a field does not hold."""
     if not rule:
-        raise ValueError(message)
+        raise UsageError(message)
 
 
 def checked(kind: type, flags: Mapping[str, Any], source: str = "") -> dict[str, Any]:

@@ -99,7 +99,7 @@ def _look(parent: int) -> dict[str, tuple[float, int]]:
     """Private megabytes and descriptors of each process of the run; those that environments started as one."""
     found: defaultdict[str, tuple[float, int]] = defaultdict(lambda: (0.0, 0))
     helpers = {processes.helper(parent, module): name for name, module in _HELPERS.items()}
-    names = {child.pid: child.name for child in processes.child_of_run(parent)}
+    names = {child.pid: child.name for child in processes.children_of_run(parent)}
     for pid in (parent, *processes.alive_below(parent)):
         name = "parent" if pid == parent else helpers.get(pid) or names.get(pid, "engines")
         with suppress(OSError):  # it has ended meanwhile

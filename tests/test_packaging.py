@@ -59,7 +59,8 @@ def test_the_wheel_says_what_it_is(wheel):
 def test_presets_are_read_from_the_wheel_alone(wheel, tmp_path):
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from sf import cli, presets\n"
+        "from sf.commands import cli\n"
+        "from sf.config import presets\n"
         "assert presets.__file__.startswith(sys.argv[1])\n"
         "assert cli.parse(['--env', 'doom_battle']).flat()['env'] == 'doom_battle'\n"
         "assert presets.name_for_env('doom_battle') == 'doom_battle'"

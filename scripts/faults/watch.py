@@ -119,7 +119,7 @@ class RunWatch:
 
     def pid_of(self, name: str) -> int | None:
         """None while none, or more than one, is alive: the dead may take a moment to go."""
-        pids = [process.pid for process in processes.child_of_run(self.pid) if process.name == name]
+        pids = [process.pid for process in processes.children_of_run(self.pid) if process.name == name]
         return pids[0] if len(pids) == 1 else None
 
     def output(self) -> str:
@@ -253,7 +253,7 @@ class RunWatch:
         return int(self._counters["steps"][: self.plan.num_workers].sum())
 
     def _all_children_live(self) -> bool:
-        return sorted(process.name for process in processes.child_of_run(self.pid)) == self.names()
+        return sorted(process.name for process in processes.children_of_run(self.pid)) == self.names()
 
     # Plumbing
 

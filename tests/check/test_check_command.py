@@ -11,6 +11,7 @@ from sf.check.command import check, line, main, needs_of
 from sf.check.probe import Outcome, Probe
 from sf.check.table import PROBES
 from sf.config import Config
+from sf.processes.fork_servers import ForkServer
 
 
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.name)
@@ -32,7 +33,7 @@ def outcome_of(function, **changes):
 
 @pytest.fixture
 def _tests_are_importable(monkeypatch):
-    monkeypatch.setattr(isolated, "SIMULATORS", isolated.processes.ForkServer([]))  # started with today's sys.path
+    monkeypatch.setattr(isolated, "SIMULATORS", ForkServer([]))  # started with today's sys.path
 
 
 @pytest.mark.usefixtures("_tests_are_importable")
