@@ -21,7 +21,7 @@ from sf.run_memory import RunMemory
 from sf.supervisor import ChildError
 from sf.trainer import Run
 
-BATCH = 64
+BATCH, ROLLOUT = 64, 8
 GOOD_UPDATES, BAD_UPDATES = 5, 3
 _num_updates = 0  # of this process: a rollback makes a new network, but no new world
 
@@ -32,7 +32,7 @@ class DivergingModel(ActorCritic):
 
     def unroll(self, obs, state, first):
         global _num_updates  # noqa: PLW0603  see there
-        _num_updates += 1
+        _num_updates += first.shape[1] == BATCH // ROLLOUT  # not the learner's trial before the run, of a piece of it
         out = super().unroll(obs, state, first)
         is_bad = GOOD_UPDATES < _num_updates <= GOOD_UPDATES + BAD_UPDATES
         return out._replace(value=out.value * math.nan) if is_bad else out
@@ -54,7 +54,7 @@ def make_config(tmp_path, **flags):
         model="diverging",
         num_workers=1,
         num_envs_per_worker=8,
-        rollout=8,
+        rollout=ROLLOUT,
         batch_size=BATCH,
         encoder_mlp_layers=(16,),
         device="cpu",
