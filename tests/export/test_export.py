@@ -430,9 +430,7 @@ def test_a_wrong_flag_takes_one_sentence(run_dir, flags, message, monkeypatch, c
 
 
 def test_packages_that_are_missing_are_named_with_the_command(run_dir, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(
-        export_command.importlib.util, "find_spec", lambda name: None if name.startswith("onnx") else name
-    )
+    monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None if name.startswith("onnx") else name)
     with pytest.raises(SystemExit):
         sf_export(monkeypatch, run_dir, "--out", tmp_path / "policy.onnx")
     said = capsys.readouterr().err
