@@ -68,9 +68,7 @@ class VectorGroup:
         self._decode = _batch_decoder(action_space, env.num_envs)
         self.spec = EnvSpec(self._writer.space, action_space, frameskip=frameskip, env_obs_space=obs_space)
         self.num_actors = env.num_envs
-        self._unchosen = np.zeros(
-            self.num_actors, bool
-        )  # environments whose next action is ignored: a reset is pending
+        self._unchosen = np.zeros(self.num_actors, bool)  # the next action is ignored: a reset is pending
         self._return = np.zeros(self.num_actors)
         self._num_steps = np.zeros(self.num_actors, np.int64)
 

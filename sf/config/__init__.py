@@ -1,4 +1,4 @@
-"""All flags: the parts of the configuration put together, presets, and what a run starts from."""
+"""All flags: the parts of the configuration put together, the rules across them, and presets."""
 
 from sf.config.config import Config
 from sf.envs.options import EnvOptions

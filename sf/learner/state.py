@@ -57,6 +57,12 @@ class LearnerArgs:
     stop: StopFlag
 
 
+def new_updater(args: LearnerArgs, config: Config) -> Updater:
+    """An untrained network and its optimiser. config: in the place of that of `args`."""
+    action_spec = ActionSpec.of(args.spec.action_space)
+    return Updater(config, args.spec.obs_space, action_spec, args.bfloat16, gpu.torch_device(args.memory.device))
+
+
 class LearnerState:
     """What a checkpoint holds, and when the next one is due."""
 
@@ -209,10 +215,7 @@ class LearnerState:
         return None if path is None else checkpoint.load(path)
 
     def _new_updater(self) -> Updater:
-        args = self._args
-        action_spec = ActionSpec.of(args.spec.action_space)
-        device = gpu.torch_device(args.memory.device)
-        updater = Updater(args.config, args.spec.obs_space, action_spec, args.bfloat16, device)
+        updater = new_updater(self._args, self._args.config)
         updater.set_hyperparameters(self._orders.hyperparameters)
         return updater
 

@@ -7,10 +7,8 @@ import time
 import torch
 
 from sf import gpu
-from sf.envs import ActionSpec
 from sf.learner.batch import Batch
-from sf.learner.state import LearnerArgs
-from sf.learner.update import Updater
+from sf.learner.state import LearnerArgs, new_updater
 
 _PARTS = 32  # of a minibatch; one of them is tried
 
@@ -25,13 +23,7 @@ def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     num_trajectories = config.slots_per_iteration
     width = max(1, num_trajectories // config.learner.num_batches_per_epoch // _PARTS)
     random_numbers = torch.get_rng_state()
-    updater = Updater(
-        config.replace(num_epochs=1, num_batches_per_epoch=1),
-        args.spec.obs_space,
-        ActionSpec.of(args.spec.action_space),
-        args.bfloat16,
-        gpu.torch_device(device),
-    )
+    updater = new_updater(args, config.replace(num_epochs=1, num_batches_per_epoch=1))
     batch = Batch.empty(args.slots.arrays, width, state_size, device)
     for tensor in batch.tensors():
         tensor.zero_()

@@ -1,1 +1,1 @@
-"""What this machine has: cores and their quotas, memory, versions."""
+"""What this machine has: cores and their quotas, memory, optional packages."""

@@ -12,6 +12,7 @@ from faults import processes
 from rich.console import Console
 
 from sf.sweep import command as sweep_command
+from sf.sweep import runner
 from sf.sweep.grid import SweepRun
 from sf.sweep.results import Result
 
@@ -132,3 +133,22 @@ def test_runs_at_once_have_cores_of_their_own_and_stop_with_the_sweep(tmp_path):
     assert "the same command goes on" in output
     assert len(pids) >= 2
     assert processes.wait_until_gone(pids, timeout_s=30.0) == set()
+
+
+def test_a_run_heeds_sigint_where_the_sweep_itself_was_started_to_ignore_it():
+    """As in the background of a script: what it starts would ignore the sweep's own SIGINT, too."""
+
+    def before_the_program():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        runner._begin(sorted(os.sched_getaffinity(0)))
+
+    code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        preexec_fn=before_the_program,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "True\n"
