@@ -24,6 +24,7 @@ from sf.report.groups import shown
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun, read_sweep
+from sf.sweep.pool import RunPool
 from sf.sweep.results import Result, over_seeds, points, require_same_settings, write_csv
 from sf.sweep.runner import SweepRunner
 from sf.trust.named_code import require_trusted
@@ -89,7 +90,7 @@ def _sweep(flags: SweepFlags) -> int:
     if not console.is_terminal:
         console.width = _WIDTH_OF_FILES
     with run_lock.held(directory, console.print), caught_signals() as signals:
-        _make(directory)
+        make_directory(directory)
         with Live(console=console, auto_refresh=False, transient=True) as live:
             csv_errors: set[str] = set()
 
@@ -104,7 +105,8 @@ def _sweep(flags: SweepFlags) -> int:
                     live.update(_progress(results), refresh=True)
 
             cores = shares(usable_cores(), places, num_usable_cores())
-            runner = SweepRunner(runs, directory, cores, _gpus(configs), console.print, show)
+            pool = RunPool(directory, cores, gpus_of(configs))
+            runner = SweepRunner(runs, directory, pool, console.print, show)
             console.print(f"{len(runs)} runs in {directory}, {places} at once", highlight=False)
             runner.run(signals)
         results = runner.results
@@ -127,7 +129,8 @@ def _parsed(runs: Sequence[SweepRun], directory: Path) -> list[Config]:
     return [of_points[run.point_name].replace(seed=run.seed, experiment=run.name) for run in runs]
 
 
-def _make(directory: Path) -> None:
+def make_directory(directory: Path) -> None:
+    """Raises ValueError where it cannot be made."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -150,7 +153,7 @@ def _shared_out(
     return min(places, len(runs)), with_workers
 
 
-def _gpus(configs: Sequence[Config]) -> Sequence[str]:
+def gpus_of(configs: Sequence[Config]) -> Sequence[str]:
     """Names of the GPUs, where the runs use any and have one policy each: several spread over them by themselves."""
     from sf import gpu  # noqa: PLC0415
 
