@@ -22,8 +22,9 @@ from typing import cast
 
 import numpy as np
 
-from sf.envs import EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError, calls
+from sf.envs import EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError
 from sf.envs.errors import summary, traceback_of
+from sf.envs.groups import calls
 from sf.envs.remarks import remark
 
 MAX_FAULTS_IN_A_ROW = 5

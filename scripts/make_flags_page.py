@@ -103,7 +103,11 @@ def page() -> str:
 def _sections(kind: type) -> Iterator[str]:
     """The flags of the dataclass itself, then a section for each component of it."""
     hints = typing.get_type_hints(kind, include_extras=True)
-    help_of = {param.arg_name: param.description or "" for param in docstring_parser.parse_from_object(kind).params}
+    help_of = {
+        param.arg_name: param.description or ""
+        for part in kind.__mro__[:-1]  # without object
+        for param in docstring_parser.parse_from_object(part).params
+    }
     fields = [field for field in dataclasses.fields(kind) if not dataclasses.is_dataclass(hints[field.name])]
     rows = [_row(field, hints[field.name], help_of[field.name]) for field in fields]
     if rows:

@@ -60,7 +60,7 @@ def start_joined_engines(
 ) -> list[int]:
     """Start the engines of one network game at once, since each of them waits for all others.
 
-    namespaces: file numbers of those that the engines live in, see `sf.envs.doom.network`.
+    namespaces: file numbers of those that the engines live in, see `sf.envs.doom.matches.network`.
     Returns the ids of their processes; to kill one is the only way to end an engine that waits for another.
     Raises TimeoutError, with every engine ended, where they have not all joined after `limit_s` seconds.
     """

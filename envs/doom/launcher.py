@@ -16,7 +16,7 @@ engine's place, with a bare interpreter (standard library only, `-I -S`), as
 - The owner reads the process id, with which it can end an engine that hangs, from the socket pair.
 
 NAMESPACES are file numbers, joined by commas, of a user namespace and its network that the engine enters: none, or
-those of `sf.envs.doom.network`.
+those of `sf.envs.doom.matches.network`.
 
 With a JOIN_LIMIT_S above 0 the engine is to join a network game. Where that fails, it ends before it has opened
 its shared memory, which ViZDoom 1.3 answers with a null pointer: its whole process, the owner, would crash. So

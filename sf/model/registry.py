@@ -31,8 +31,8 @@ from torch import nn
 
 from sf.config import ModelConfig
 from sf.envs.actions import ActionSpec
+from sf.envs.custom.named_objects import factory, import_module, split
 from sf.envs.errors import UsageError
-from sf.envs.named_objects import factory, import_module, split
 
 Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from sf.envs.custom.named_objects import file_of_module
 from sf.envs.errors import UsageError
-from sf.envs.named_objects import file_of_module
 from sf.envs.registry import code_of
 from sf.trust import known_code
 from sf.trust.known_code import NamedCode

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from sf.envs import EnvGroup, EnvOptions, EnvSpec, Episode, ObsRows, StepResult, guard, make_group
+from sf.envs.groups.gym import GymGroup
 from sf.envs.guard import EnvFaultError, GuardedGroup
-from sf.envs.gym_group import GymGroup
 from sf.envs.remarks import handed_to
 from sf.learner.vtrace import vtrace
 
