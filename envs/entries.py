@@ -1,4 +1,4 @@
-"""How an environment that somebody names is made: described, in groups, and in groups that can be looked at."""
+"""Entries of environments that a factory makes: single ones, matches, and vector environments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AN_ENV = "an environment (it has no reset and step)"  # for messages: what `is_e
 
 
 def is_env(kind: type) -> bool:
-    """Whether a class can be one of an environment, of whatever kind."""
+    """Whether a class can be that of an environment, of any kind."""
     return all(callable(getattr(kind, method, None)) for method in ("reset", "step"))
 
 
@@ -40,7 +40,7 @@ def entry_of_matches(factory: Callable[..., Any]) -> Entry:
 
 
 def entry_of_either(factory: Callable[..., Any]) -> Entry:
-    """Of a factory of which nobody knows the kind before it has made one."""
+    """Of a factory of single environments or of matches: the first that it makes shows which."""
     return _entry_of_singles(_group_of_either_kind, _film_of_either_kind, factory)
 
 
@@ -81,7 +81,7 @@ def _vector_arguments(
 def _entry_of_singles(
     group: Callable[..., EnvGroup], film: Callable[..., RenderedGroup], factory: Callable[..., Any]
 ) -> Entry:
-    """group: makes one of some environments; film: one that can be looked at, of what makes them."""
+    """group: makes a group of environments. film: makes one that can be looked at, from what makes environments."""
 
     def make_group_of_singles(
         env_id: str,
@@ -133,7 +133,7 @@ def _is_match(env: Any) -> bool:
 
 
 def _require_arguments(env_id: str, factory: Callable[..., Any], kwargs: dict[str, Any]) -> None:
-    """Raises UsageError for arguments that it does not take; a TypeError from within it is its own affair."""
+    """Raises UsageError for arguments that the factory does not take. What it raises itself is not caught here."""
     try:
         inspect.signature(factory).bind(**kwargs)
     except TypeError as error:

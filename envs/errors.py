@@ -1,6 +1,6 @@
-"""The two kinds of failure that somebody else can mend: wrong use, and an environment that raises.
+"""The two kinds of failure that the user can mend: wrong use, and an environment that raises.
 
-Both are shown once. What is neither is a fault of the trainer, and shows its whole traceback.
+Each is shown once. Anything else is a fault of the trainer, and shows its whole traceback.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class EnvError(RuntimeError):
 
     @property
     def traceback(self) -> str:
-        """Of the cause, from the environment's own code on."""
+        """The traceback of the cause, from the environment's own code on."""
         return traceback_of(self.__cause__ or self)
 
 
 @contextmanager
 def call_of(env_id: str, call: str) -> Iterator[None]:
-    """What is raised inside is the environment's: it becomes an `EnvError`. A `UsageError` stays as it is."""
+    """What is raised inside becomes an `EnvError` of this environment and call. A `UsageError` stays as it is."""
     try:
         yield
     except (UsageError, EnvError):
@@ -51,7 +51,7 @@ def call_of(env_id: str, call: str) -> Iterator[None]:
 
 
 def summary(error: BaseException) -> str:
-    """In one line, such as "KeyError: 'door'"; a `UsageError` or an `EnvError` speaks for itself."""
+    """The error in one line, such as "KeyError: 'door'"; of a `UsageError` or an `EnvError` its own text."""
     if isinstance(error, UsageError | EnvError):
         return str(error)
     first_line = str(error).partition("\n")[0]
@@ -69,7 +69,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def is_refusal_of_arguments(error: BaseException) -> bool:
-    """Whether it says that a call had the wrong arguments, and does not come from within what was called."""
+    """Whether a call was refused for its arguments. A TypeError from inside of what was called is no refusal."""
     while isinstance(error.__cause__, TypeError):
         error = error.__cause__
     frame = error.__traceback__

@@ -1,6 +1,7 @@
 """A family of environments, as one record: what the rest of the system knows of it.
 
-A family is a module or a folder of `envs/` with its record, and a line in `sf.envs.families`.
+A family is a folder of `envs/`, or a module in `envs/libraries/`, with its record, and a line in the table of
+`sf.envs.registry`.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Family:
     """The dataclass of flags of its own, one of the parts of `sf.envs.options.EnvOptions`."""
 
     install: str | None = None
-    """How to install it, where it is an extra."""
+    """How to install it, where it is an extra. A wrong name gets no hint of its names: that would import it."""
 
     code_of: Callable[[str], str | None] = _no_code
     """The file of the code that a name has run, beside that of installed packages; None: there is none.

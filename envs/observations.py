@@ -55,7 +55,7 @@ class ObsWriter:
         self.space = gym.spaces.Dict(boxes)
 
     def write(self, obs: Any, rows: ObsRows, actor_idx: int) -> None:
-        """Raises UsageError for an observation that has not the shape or the kind of number of its space."""
+        """Raises UsageError for an observation whose shape or kind of number is not that of its space."""
         for key, path, store in self._leaves:
             store(self._at(obs, path), rows[key][actor_idx])
         if self._strict:
@@ -73,7 +73,7 @@ class ObsWriter:
     def check_bounds(self, rows: ObsRows, actor_idx: int) -> None:
         """Say where a written observation lies outside of its space; raises UsageError if `strict`. Slow.
 
-        What is not a number is up to others.
+        NaN is not looked for here: see `sf.envs.guard`.
         """
         for key, box in self.space.items():
             where = _outside(rows[key][actor_idx], box)
@@ -117,8 +117,8 @@ def is_image(space: gym.Space) -> bool:
 def channels_trail(shape: tuple[int, ...]) -> bool:
     """Whether the channels of an image are its last axis, else they are its first.
 
-    They are the end that makes the rest a square, as in boards, which can have more channels than squares a side; where
-    neither or both do, the smaller end.
+    If one end alone leaves a square, it is the channels: boards can have more channels than squares a side. Otherwise
+    the smaller end is, and of equal ends the last.
     """
     first, middle, last = shape
     is_square_before, is_square_after = first == middle, middle == last

@@ -1,8 +1,7 @@
 """Find an environment by its name, and make groups of it.
 
-What was registered in this process goes before everything. Then the families are asked, in the order of their table
-(`sf.envs.families`); those whose names look otherwise are passed over, so nothing is imported that the environment does
-not need.
+What was registered in this process goes before everything. Then the families are asked, in the order of `FAMILIES`;
+those whose names look otherwise are passed over, so nothing is imported that the environment does not need.
 """
 
 from __future__ import annotations
@@ -11,14 +10,31 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from sf.envs import families
+from sf.envs.atari.family import ATARI
 from sf.envs.custom.module import MODULE
 from sf.envs.custom.named_objects import split
-from sf.envs.custom.registered import registered
+from sf.envs.custom.registered import REGISTERED, registered
+from sf.envs.doom.family import DOOM
 from sf.envs.errors import UsageError, call_of
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
+from sf.envs.libraries.envpool import ENVPOOL
+from sf.envs.libraries.gymnasium import GYMNASIUM
+from sf.envs.libraries.pettingzoo import PETTINGZOO
 from sf.envs.options import EnvOptions
+from sf.envs.toys.family import TOY
+
+FAMILIES: tuple[Family, ...] = (
+    DOOM,
+    ATARI,
+    TOY,
+    GYMNASIUM,
+    PETTINGZOO,
+    ENVPOOL,
+    MODULE,
+    REGISTERED,
+)
+"""In the order in which they are asked for a name, and listed by `sf-envs`."""
 
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
@@ -79,15 +95,15 @@ def code_of(env_id: str) -> str | None:
 
 def env_ids() -> list[str]:
     """All names that are known, but for those of extras. It imports all other families, and entry points."""
-    return sorted(names(family for family in families.FAMILIES if family.install is None))
+    return sorted(known_names(family for family in FAMILIES if family.install is None))
 
 
-def names(of: Iterable[Family] | None = None) -> dict[str, Family]:
+def known_names(of: Iterable[Family] | None = None) -> dict[str, Family]:
     """All names that are known, and the family of each. It imports the families, and entry points."""
     found: dict[str, Family] = {}
     # The last one first: it loads entry points, which may register with Gymnasium. A name is of the family that is
     # asked for it first.
-    for family in reversed(list(families.FAMILIES if of is None else of)):
+    for family in reversed(list(FAMILIES if of is None else of)):
         if family.env_ids is not None:
             found.update(dict.fromkeys(family.env_ids(), family))
     return found
@@ -97,14 +113,14 @@ def _first_asked(env_id: str) -> Family | None:
     """The first family that is asked for a name; None where one is not."""
     if env_id in registered:
         return None
-    return next((family for family in families.FAMILIES if family.may_have(env_id)), None)
+    return next((family for family in FAMILIES if family.may_have(env_id)), None)
 
 
 def _find(env_id: str) -> Entry:
     require_name(env_id)
     if env_id in registered:
         return registered[env_id]
-    for family in families.FAMILIES:
+    for family in FAMILIES:
         entry = family.find(env_id) if family.may_have(env_id) else None
         if entry is not None:
             return entry

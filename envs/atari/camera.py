@@ -1,7 +1,7 @@
 """Films Atari games in full colour, at every frame, while the policy sees small grey ones at every fourth.
 
-An emulator of ALE's vector environment shows what it was asked for, and no more. So each game has a twin with the same
-seed and the same actions, which are therefore the same games: one that draws each frame as the console did.
+ALE's vector environment shows only the frames that it was asked for. So each game has a twin with the same seed and the
+same actions, which is therefore the same game. The twin draws each frame as the console did.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def split(reference: str, wanted_by: str) -> tuple[str, str]:
 
 
 def import_module(name: str, wanted_by: str) -> ModuleType:
-    """Import a module, also from the working directory, which a command has not on its path.
+    """Import a module, also one in the working directory, which is not on the path of a command.
 
     wanted_by: what the error begins with. Raises ValueError where the module, or one that it imports, is not there,
     and for a module of Python itself, whose functions run programs and remove files.

@@ -42,7 +42,7 @@ class FilmedEngine(vizdoom.DoomGame):
         return drawn
 
     def load_config(self, config: str) -> bool:
-        """Of a scenario, which is filmed beside the one that is played: so health and ammunition may be shown."""
+        """Show health and ammunition, too: a scenario is filmed beside the game that the policy sees."""
         loaded = super().load_config(config)
         self.set_render_hud(True)
         return loaded

@@ -59,9 +59,8 @@ def make_group(
     """
     spec = describe(env_id, options)
     if core is not None:
-        # A process that waits on the core of the one it wakes had better not push that one aside before it
-        # waits in turn: with this policy, which engines inherit as well, a step takes half the context
-        # switches, 8% less time.
+        # This process and its engines share the core and wake each other. With this policy, which engines inherit,
+        # one that is woken lets the other go on until it waits: half the context switches, and 8% less time, a step.
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     return DoomGroup(spec, _starter(env_id, options, spec), _seeds(num_envs, seed, first_env_idx))
 

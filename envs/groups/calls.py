@@ -1,6 +1,6 @@
-"""Calls of an environment that somebody else wrote, with Gymnasium's or PettingZoo's API.
+"""Calls of an environment with Gymnasium's or PettingZoo's API, whose code may be anybody's.
 
-What it raises becomes an `EnvError` with its name; an answer that is not what the API says, a `UsageError`.
+What it raises becomes an `EnvError` with its name. An answer that breaks the API is a `UsageError`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def reward(env_id: str, value: Any) -> float:
 
 
 def episode_stats(env_id: str, info: Any) -> dict[str, float]:
-    """The numbers that `info` of the last step of an episode has under "episode_stats"."""
+    """The numbers under "episode_stats" in the `info` of an episode's last step."""
     if not isinstance(info, Mapping):
         raise UsageError(f"{env_id}: step() returned the info {_short(info)}: return a dict, {{}} where there is none")
     stats = info.get("episode_stats", {})
@@ -72,7 +72,7 @@ def episode_stats(env_id: str, info: Any) -> dict[str, float]:
 
 
 def space(env_id: str, env: Any, name: str, *of_whom: Any) -> gym.Space:
-    """The attribute `name` of the environment; where `of_whom` names an agent, what the method of that name returns."""
+    """A space of the environment: its attribute `name`, or for the agent `of_whom` what its method `name` returns."""
     with call_of(env_id, name):
         try:
             found = getattr(env, name)(*of_whom) if of_whom else getattr(env, name)
@@ -90,7 +90,7 @@ def space(env_id: str, env: Any, name: str, *of_whom: Any) -> gym.Space:
 
 
 def close(env_id: str, env: Any) -> None:
-    """Close an environment, or a group. One that cannot be closed keeps nothing else from ending."""
+    """Close an environment, or a group. If that fails it is only remarked, so that everything else is closed, too."""
     try:
         env.close()
     except Exception as error:

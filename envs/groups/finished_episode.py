@@ -1,4 +1,4 @@
-"""From what an environment says of a finished episode to an `Episode`."""
+"""Makes an `Episode` of what an environment says about one that has finished."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ RAW_RETURN = "raw_return"
 def finished_episode(actor_idx: int, paid: float, num_steps: int, num_frames: int, stats: Mapping[str, Any]) -> Episode:
     """paid: the sum of the rewards that the environment gave.
 
-    stats: `info["episode_stats"]` of the last step. An environment that shapes its rewards says there, as `raw_return`,
-    what the return is without that: it is the one that is reported, and what was paid is the statistic `shaped_return`.
+    stats: `info["episode_stats"]` of the last step. An environment that shapes its rewards puts the unshaped return
+    there, as `raw_return`. That one is reported, and `paid` becomes the statistic `shaped_return`.
     """
     numbers = {name: float(value) for name, value in stats.items()}
     if RAW_RETURN not in numbers:

@@ -1,8 +1,9 @@
 """A group of matches: environments of several agents each, with PettingZoo's ParallelEnv API.
 
-Who plays is what an environment says in `agents`: an agent has left when it is no longer there, and has come back
-when it is there again; a match is over when nobody is. PettingZoo itself is not imported: any class will do that has
-the members of `ParallelEnv` below.
+`agents` of an environment lists the agents that play. One that is missing there has left, and one that is there again
+has come back. A match whose list is empty is over.
+
+PettingZoo itself is not imported: any class with the members of `ParallelEnv` below will do.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ class ParallelEnv(Protocol):
         ...
 
     def step(self, actions: dict[Any, Any]) -> tuple[_ByAgent, _ByAgent, _ByAgent, _ByAgent, _ByAgent]:
-        """Returns observations, rewards, terminations, truncations and infos of whoever acted.
+        """Returns observations, rewards, terminations, truncations and infos of the agents that acted.
 
-        Whoever was terminated or truncated is no longer in `agents`. Whoever came back is, and has an observation.
+        Those that were terminated or truncated are no longer in `agents`. Those that came back are, and have an
+        observation.
         """
         ...
 
@@ -56,9 +58,9 @@ class ParallelEnv(Protocol):
 class ParallelGroup:
     """E matches of A agents each; actor n is agent n % A of match n // A, in the order of `possible_agents`.
 
-    A match that is over is reset at once where everybody who was still in it was terminated. Where somebody was
-    truncated, the final observation comes first and the match is reset one step later; whoever has no final
-    observation to show has a row of zeros meanwhile, as agents have that left earlier.
+    A match that is over is reset at once if all agents that were still in it were terminated. If one was truncated, its
+    final observation comes first, and the match is reset one step later. Agents without a final observation have a row
+    of zeros meanwhile, like those that left earlier.
 
     An agent may give numbers about its finished episode: the mapping `infos[agent]["episode_stats"]` of its last
     step becomes `Episode.stats`, see `sf.envs.groups.finished_episode`.
@@ -73,8 +75,8 @@ class ParallelGroup:
         frameskip: int = 1,
         strict_spaces: bool = False,
     ) -> None:
-        """frameskip: how often each action is repeated; the rewards of the repetitions are added up. A step has
-            fewer, for the whole match, where an agent leaves or comes back: nobody has chosen how to go on then.
+        """frameskip: how often each action is repeated; the rewards of the repetitions are added up. Where an agent
+            leaves or comes back, the repetitions of its match end: another action has to be chosen.
 
         Raises UsageError for spaces that are not supported or not the same for all agents.
         """
@@ -161,8 +163,8 @@ class ParallelGroup:
                 if bool(ended) == (agent in env.agents):
                     raise UsageError(
                         f"{self._env_id}: agent {agent!r} was {'' if ended else 'not '}terminated or truncated, "
-                        f"and is {'still' if ended else 'no longer'} in `agents`: take out of it whoever has ended, "
-                        "and nobody else"
+                        f"and is {'still' if ended else 'no longer'} in `agents`: it must lose the agents that have "
+                        "ended, and no other"
                     )
             goes_on = num_frames < self.spec.frameskip and set(env.agents) == played.keys()
         for agent, n in played.items():
@@ -187,8 +189,8 @@ class ParallelGroup:
         playing = {agent: n for n, agent in enumerate(self._agents, m * len(self._agents)) if agent in present}
         if len(playing) != len(present):
             raise UsageError(
-                f"{self._env_id}: `agents` is {list(present)} and `possible_agents` {self._agents}: everybody in the "
-                "former must be in the latter, and there once"
+                f"{self._env_id}: `agents` is {list(present)} and `possible_agents` {self._agents}: each agent in "
+                "`agents` must be in `possible_agents`, and there once"
             )
         return playing
 
@@ -206,8 +208,8 @@ class ParallelGroup:
             return values[agent]
         except KeyError:
             raise UsageError(
-                f"{self._env_id}: the environment returned no {name} for agent {agent!r}: return one for whoever has "
-                "acted or acts next"
+                f"{self._env_id}: the environment returned no {name} for agent {agent!r}: return one for each agent "
+                "that has acted or acts next"
             ) from None
 
     def _begin_episodes(self, actors: Sequence[int]) -> None:
@@ -223,8 +225,8 @@ def _possible_agents(env_id: str, env: ParallelEnv) -> list[Any]:
     agents = list(getattr(env, "possible_agents", ()))
     if not agents:
         raise UsageError(
-            f"{env_id}: it has no `possible_agents`: list everybody there who may ever play, since memory is allocated "
-            "for all of them before the first match"
+            f"{env_id}: it has no `possible_agents`: list every agent there that may ever play, since memory is "
+            "allocated for all of them before the first match"
         )
     return agents
 

@@ -1,11 +1,11 @@
 """Environments whose agents take turns, PettingZoo's AECEnv API, as ones in which all act at once.
 
-Every turn is a step of everybody: who is on turn decides, and what the others choose is not asked for. So an agent's
-trajectory goes on through the turns of the others, which is where most of its rewards come from. Its observation has an
-`action_mask` (`sf.model.action_mask`) that allows nothing while it waits, so its policy learns nothing from those rows,
-and its critic learns what they are worth. Discounts count turns, not one's own moves.
+Every turn is a step of all agents. The one whose turn it is decides, and the actions of the others are ignored. So an
+agent's trajectory goes on through the turns of the others, which is where most of its rewards come from. While it
+waits, the `action_mask` in its observation (`sf.model.action_mask`) allows nothing. So its policy learns nothing from
+those rows, and its critic learns what they are worth. Discounts count turns, not one's own moves.
 
-PettingZoo itself is not imported: any class will do that has the members of `TurnEnv`.
+PettingZoo itself is not imported: any class with the members of `TurnEnv` will do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TurnEnv(Protocol):
 
     possible_agents: Sequence[Any]
     agents: Sequence[Any]
-    """Who has not left; whoever was terminated or truncated stays until it has stepped once more, with None."""
+    """Those that have not left. One that was terminated or truncated stays until it has stepped again, with None."""
 
     agent_selection: Any
     """Whose turn it is."""
@@ -47,7 +47,7 @@ class TurnEnv(Protocol):
     def observe(self, agent: Any) -> Any: ...
 
     def last(self) -> Any:
-        """Not called: by having it and `observe`, an environment is known as one whose agents take turns."""
+        """Never called: an environment that has it and `observe` is one whose agents take turns."""
         ...
 
     def observation_space(self, agent: Any) -> gym.Space: ...

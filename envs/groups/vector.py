@@ -1,6 +1,6 @@
 """A natively vectorised environment (`gymnasium.vector.VectorEnv`) as a group.
 
-What becomes of an environment that has ended depends on the autoreset mode that it declares:
+When an environment that has ended is reset depends on the autoreset mode that the vector environment declares:
 
 - NEXT_STEP: the next `step` resets it and ignores its action, after termination too. That row is not valid.
 - SAME_STEP: it is reset at once. After termination this is the rule of a group; after truncation the final

@@ -11,7 +11,7 @@ from sf.envs.group import EnvGroup, Episode, ObsRows, StepResult
 
 
 class Film:
-    """The pictures of one view. What an episode begins with is kept for its first step."""
+    """The pictures of one view. The first picture of an episode is kept until its first step."""
 
     def __init__(self) -> None:
         self._beginning: list[np.ndarray] = []
@@ -19,7 +19,7 @@ class Film:
 
     def begin(self, picture: np.ndarray) -> None:
         """An episode begins with this picture."""
-        self._pictures += self._beginning  # all that there was to see of the one before
+        self._pictures += self._beginning  # of an episode that had no step
         self._beginning = [picture]
 
     def add(self, picture: np.ndarray) -> None:

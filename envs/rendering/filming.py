@@ -49,7 +49,7 @@ def film_vector(env_id: str, make_env: Callable[..., VectorEnv], seed: int, firs
 def _make_drawing(make: Callable[..., Any]) -> Any:
     try:
         return make(render_mode=RENDER_MODE)
-    except (TypeError, ValueError, gym.error.Error):  # it knows no such mode; or it cannot be made, and says so again
+    except (TypeError, ValueError, gym.error.Error):  # no such mode; or it cannot be made, which is raised again
         return make()
 
 

@@ -31,8 +31,8 @@ class Faulty(gym.Env):
     - "hang": never returns;
     - "kill": kills its process with SIGKILL.
 
-    The seed of `reset` decides when. With `trigger`, the path of a file, the one step fails that finds such a file, in
-    the way that is its text, and removes it; not the last step of an episode, whose observation nobody would see.
+    The seed of `reset` decides when. With `trigger`, the path of a file, the step that finds such a file removes it,
+    and fails in the way that its text names. The last step of an episode does not look: its observation is never seen.
     """
 
     NUM_STEPS: ClassVar[int] = 8
@@ -72,7 +72,7 @@ class Faulty(gym.Env):
         return fail(step)
 
     def _asked_for(self) -> str | None:
-        """The text of the trigger. Many may see it; the one that can rename it has it."""
+        """The text of the trigger. Many processes may see the file; the one that renames it has it."""
         if self._trigger is None or self._step == self.NUM_STEPS or not self._trigger.exists():
             return None
         own = self._trigger.with_name(f"{self._trigger.name}.{os.getpid()}")

@@ -29,17 +29,22 @@ from rich.text import Text
 from sf import envs
 from sf.commands import cli
 from sf.config import presets
-from sf.envs import families
+from sf.envs import registry
 from sf.envs.family import Family
-from sf.envs.registry import names
 from sf.storage import finite_json
 
 MAX_DESCRIBED = 60
 
+
+def _families() -> list[Family]:
+    """Those whose names can be listed."""
+    return [family for family in registry.FAMILIES if family.env_ids is not None]
+
+
 if TYPE_CHECKING:
     FamilyName = str
 else:
-    FamilyName = Literal[tuple(family.name for family in families.listed())]
+    FamilyName = Literal[tuple(family.name for family in _families())]
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def find(pattern: str | None, family: str | None = None) -> list[str]:
 
     Raises ValueError where none matches, with the nearest names.
     """
-    known = {env: of for env, of in names().items() if family in (None, of.name)}
+    known = {env: of for env, of in registry.known_names().items() if family in (None, of.name)}
     listed = _listed(known)
     if pattern is None:
         if not listed:
@@ -167,13 +172,13 @@ def _listed(known: Mapping[str, Family]) -> list[str]:
     """The names that are listed where none is asked for, by family."""
     return [
         env
-        for family in families.listed()
+        for family in _families()
         for env in sorted(family.listed([env for env, of in known.items() if of is family]))
     ]
 
 
 def _how_to_install(name: str | None) -> str:
-    install = next((family.install for family in families.listed() if family.name == name), None)
+    install = next((family.install for family in _families() if family.name == name), None)
     return f"; {install}" if install else ""
 
 
@@ -188,12 +193,12 @@ def _sentence(error: Exception) -> str:
 def _print_names(matches: Sequence[str], of_all: bool) -> None:
     """of_all: nothing was asked for, so what is not installed is said, too."""
     console = Console()
-    known = names()
+    known = registry.known_names()
     if not console.is_terminal:
         rows = [(known[env].name, env, presets.name_for_env(env) or "-") for env in matches]
         _print_table(("family", "env", "preset"), rows)
         return
-    for family in families.listed():
+    for family in _families():
         own = [env for env in matches if known[env] is family]
         if own:
             console.print(Text.assemble((family.name, "bold"), f"  {len(own)}: {family.about}"))

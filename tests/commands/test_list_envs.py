@@ -11,7 +11,7 @@ import pytest
 from sf import envs
 from sf.commands import list_envs
 from sf.envs.custom.registered import registered
-from sf.envs.registry import names
+from sf.envs.registry import known_names
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def run(capsys, monkeypatch, *args):
 
 
 def test_every_family_is_found_without_a_pattern():
-    known = names()
+    known = known_names()
     assert {known[env].name for env in list_envs.find(None)} >= {"doom", "atari", "toy", "gymnasium"}
 
 
@@ -47,7 +47,7 @@ def test_a_name_in_full_is_that_environment_alone():
 
 def test_a_family_holds_nothing_of_the_others():
     toys = list_envs.find(None, "toy")
-    known = names()
+    known = known_names()
     assert "toy_bandit" in toys
     assert {known[env].name for env in toys} == {"toy"}
 

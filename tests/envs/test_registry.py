@@ -11,7 +11,7 @@ import pytest
 from group_driver import play
 
 from sf import envs
-from sf.envs import EnvOptions, families
+from sf.envs import EnvOptions, registry
 from sf.envs.custom import registered as names
 from sf.envs.custom.registered import registered
 from sf.envs.entries import entry_of_matches
@@ -195,7 +195,7 @@ def test_a_wrong_name_gets_a_sentence_that_helps(env_id: str, sentence: str) -> 
 def test_a_family_that_cannot_be_drawn_trains_and_says_so(monkeypatch) -> None:
     made = entry_of_matches(Pennies)
     plain = Family("plain", "", "plain", lambda env_id: Entry(made.describe, made.make_group))
-    monkeypatch.setattr(families, "FAMILIES", (*families.FAMILIES, plain))
+    monkeypatch.setattr(registry, "FAMILIES", (*registry.FAMILIES, plain))
     assert envs.describe("plain", EnvOptions()).num_agents == 2
     with pytest.raises(ValueError, match=r"env 'plain' cannot be drawn: .* make_rendered_group"):
         envs.make_rendered_group("plain", 1, EnvOptions(), seed=0, first_env_idx=0)

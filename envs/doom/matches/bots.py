@@ -1,10 +1,10 @@
-"""The engine's own bots, as hard as one wants them."""
+"""The engine's own bots, at a difficulty that the user chooses."""
 
 from __future__ import annotations
 
 import os
 
-NUM_BOTS = 15  # what is left of the engine's players, with one agent
+NUM_BOTS = 15  # the engine has 16 players, one of which is an agent
 SKILLS = ("aiming", "perfection", "reaction", "isp")  # isp: instant shooting power; each from 0 to 100
 
 

@@ -19,12 +19,12 @@ from sf.envs.doom.matches.tasks import MatchSetup
 from sf.envs.doom.matches.watchdog import Watchdog
 from sf.envs.group import Episode
 
-JOIN_LIMIT_S = 40.0  # a second where nothing else runs
-MAX_TICS_FOR_BOTS = 70  # two or three, if the map is large enough
-TICS_IN_STEP = 4  # what an engine makes of its lead shows within two
+JOIN_LIMIT_S = 40.0  # it takes a second where nothing else runs
+MAX_TICS_FOR_BOTS = 70  # it takes two or three, if the map is large enough
+TICS_IN_STEP = 4  # in a row: an engine changes its lead within two
 MAX_TICS_OUT_OF_STEP = 20
 
-# Who died comes to life at once, far from all others, safe for a moment. Nobody leaves before the time is over.
+# The dead come to life at once, far from all others, and safe for a moment. Nobody leaves before the time is over.
 RULES = (
     "-deathmatch +sv_forcerespawn 1 +sv_respawnprotect 1 +sv_spawnfarthest 1 +viz_respawn_delay 0 +sv_noexit 1 "
     "+sv_noautoaim 1 +sv_nocrouch 1 +sv_nojump 1 +sv_nofreelook 1"
@@ -155,12 +155,12 @@ class Match:
         )
 
     def _fall_into_step(self, threads: ThreadPoolExecutor) -> None:
-        """Play a few tics until each engine has sent the actions of its next tic before it is asked for that.
+        """Play a few tics until every engine sends its actions one tic ahead.
 
-        Only then can the engines be stepped in turn: an engine waits for the actions of all others. An engine that
-        finds itself behind the host's makes up for it by sending two tics at once, one that is too far ahead by sending
-        none, and those that are stepped in turn keep a lead of one. But after a change of the map the lead is a matter
-        of who was faster. So the host's goes first, and where it waits, the next ones follow all the same.
+        An engine waits for the actions of all others, so only then can the engines be stepped in turn. They keep that
+        lead while they are: an engine that is behind the host's sends two tics at once, and one that is too far ahead
+        sends none. After a change of the map the leads are a matter of chance. So every engine has a thread here: the
+        host's goes first, and the others follow also where it waits.
         """
         patience_s = 0.02
         in_step = 0

@@ -13,7 +13,7 @@ from sf.envs.doom.shaping import NO_SHAPING, Shaper
 from sf.envs.doom.view import View
 from sf.envs.group import Episode
 
-# What becomes of it counts for the score. All but the frags go on from episode to episode.
+# They count for the score. All but the frags go on from episode to episode.
 COUNTERS = ("FRAGCOUNT", "DEATHCOUNT", "HITCOUNT", "DAMAGECOUNT")
 
 
@@ -42,7 +42,9 @@ class Player:
         values = self._view.observe(self._state(), obs)
         self._shaper.begin(values)
         self._first_counts = self._counts = self._read_counters(values)
-        self._first_frags = self.game.get_server_state().players_frags  # bots may have some, of having come in
+        self._first_frags = (
+            self.game.get_server_state().players_frags
+        )  # bots may have some: they killed as they came in
         self._shaped_return = 0.0
 
     def act(self, choices: Sequence[int]) -> None:
@@ -70,7 +72,7 @@ class Player:
         return self._counts[0] - self._first_counts[0]
 
     def episode(self, actor_idx: int, num_steps: int, num_frames: int, winning_is_objective: bool) -> Episode:
-        """The score of the match, seen from here. Frags are kills, less the times that the player killed itself."""
+        """The score of this player. Frags are kills, less the times that the player killed itself."""
         _, deaths, hits, damage = (now - first for now, first in zip(self._counts, self._first_counts, strict=True))
         server = self.game.get_server_state()
         number = int(self.game.get_game_variable(vizdoom.GameVariable.PLAYER_NUMBER))

@@ -18,8 +18,8 @@ class Watchdog:
 
     An engine that waits for a packet of another one never returns to us, and nothing but a signal ends it. So when an
     engine is dead, or a step has not ended when the thread has looked at it twice, `PATIENCE_MS` apart, it kills all of
-    them, and ViZDoom raises in the thread that steps. Looks are counted and not seconds: a process that was stopped
-    and continued finds no step that has taken too long.
+    them, and ViZDoom raises in the thread that steps. It counts looks, not seconds: so a process that was stopped and
+    continued is not taken for one that hangs.
     """
 
     def __init__(self, pids: Sequence[int]) -> None:

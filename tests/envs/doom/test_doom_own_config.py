@@ -55,7 +55,7 @@ def test_what_comes_with_vizdoom_needs_no_path() -> None:
         ("doom_scenario_path = nowhere.wad", "names the map .*nowhere.wad, which is not there"),
         (
             "available_buttons = { MOVE_LEFT_RIGHT_DELTA }",
-            "the button MOVE_LEFT_RIGHT_DELTA, whose strength nothing says",
+            "the button MOVE_LEFT_RIGHT_DELTA, whose strength the file does not say",
         ),
         ("available_buttons = { }", "has no available_buttons|has lines that ViZDoom does not take"),
     ],

@@ -172,7 +172,7 @@ class Renamed:
 
 @pytest.mark.parametrize(
     ("names", "said"),
-    [((), "it has no `possible_agents`"), (("first",), "everybody in the former must be in the latter")],
+    [((), "it has no `possible_agents`"), (("first",), "each agent in `agents` must be in `possible_agents`")],
 )
 def test_what_is_missing_of_the_names_of_agents_is_said(names, said):
     with pytest.raises(ValueError, match=said):
