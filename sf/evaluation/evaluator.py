@@ -21,10 +21,10 @@ from sf.config import Config
 from sf.counters import CounterRow
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
-from sf.evaluation.evaluation import Evaluation
 from sf.evaluation.player import guarded_group
+from sf.evaluation.results import Evaluation
 from sf.play.episodes import Play, make_lineups
-from sf.play.policy import Policy
+from sf.play.torch_policy import TorchPolicy
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import IndexQueue
@@ -86,7 +86,7 @@ def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
     group = guarded_group(config.run.env, config.environment, seed, range(num_envs), core=None)
     try:
         args.counters.working()
-        policies = [Policy(state, f"policy {policy_id}") for policy_id, state in enumerate(saved)]
+        policies = [TorchPolicy(state, f"policy {policy_id}") for policy_id, state in enumerate(saved)]
         deterministic = config.evaluation.eval_deterministic
         play = Play(group, policies, lineups, range(num_envs), num_envs, seed, deterministic)
         evaluation = Evaluation(config.population.pbt_target_objective)

@@ -11,7 +11,7 @@ import torch
 
 from sf.envs.actions import decoder
 from sf.model.distributions import IMPOSSIBLE
-from sf.play.policy import Policy
+from sf.play.torch_policy import TorchPolicy
 
 TOLERANCE = 1e-3  # float32 in another order of additions gives 1e-7 to 4e-5, the most in deep networks
 BATCH_SIZES = (1, 2, 33)
@@ -23,7 +23,7 @@ _WIDEST = 1e6  # a range beyond that is no hint of what the numbers are like
 Run = Callable[[Mapping[str, np.ndarray], np.ndarray, np.ndarray], dict[str, np.ndarray]]
 
 
-def largest_difference(policy: Policy, run: Run) -> float:
+def largest_difference(policy: TorchPolicy, run: Run) -> float:
     """Between `run` and the network in PyTorch, over random observations, several batch sizes, steps and resets.
 
     Of distribution, value and state in units of the largest number of the same output in the batch, or of 1 where that
@@ -70,7 +70,7 @@ def _relative(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.abs(found - expected).max(initial=0.0) / max(1.0, np.abs(possible).max(initial=0.0)))
 
 
-def _of_actions(policy: Policy, out: Mapping[str, np.ndarray]) -> float:
+def _of_actions(policy: TorchPolicy, out: Mapping[str, np.ndarray]) -> float:
     """Between the actions and what the trainer makes of the same distribution."""
     n, sizes = len(out["value"]), policy.action_spec.discrete_sizes
     logits = np.split(out.get("logits", np.zeros((n, 0))), np.cumsum(sizes)[:-1], axis=-1)

@@ -6,7 +6,6 @@ action in the numbers of the environment. docs/export.md says what goes in and o
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import logging
@@ -25,9 +24,9 @@ from torch import Tensor
 from sf.envs import space_json
 from sf.export.check import TOLERANCE, Run, largest_difference
 from sf.export.graph import Graph, action_layout, first_line, trace
-from sf.machine.extras import how_to_install
+from sf.machine import extras
 from sf.play.onnx_policy import FORMAT, OnnxNetwork
-from sf.play.policy import Policy
+from sf.play.torch_policy import TorchPolicy
 from sf.storage.run_dir import write_atomically
 
 OPSET = 18  # what the exporter's operators are written for, so nothing is converted
@@ -46,7 +45,7 @@ class Export(NamedTuple):
     difference: float
 
 
-def export_policy(policy: Policy, out: Path) -> Export:
+def export_policy(policy: TorchPolicy, out: Path) -> Export:
     """Write `policy`, which is on the CPU, to `out`, whose name ends with .onnx or .pt2, and say how it compares.
 
     Raises ValueError where a package is missing, the network cannot be traced, or the export computes something else
@@ -55,7 +54,7 @@ def export_policy(policy: Policy, out: Path) -> Export:
     if out.suffix not in _WRITERS:
         raise ValueError(f"out is {out}: its name must end with {' or '.join(_WRITERS)}, which says the format")
     if out.suffix == ".onnx":
-        _require("onnx", "onnxscript", "onnxruntime")
+        extras.require("export", "onnx", "onnxscript", "onnxruntime", purpose="an export to ONNX")
     with _quiet():
         graph = trace(policy)
         data, run = _WRITERS[out.suffix](graph, _metadata(policy))
@@ -109,7 +108,7 @@ def _pt2(graph: Graph, metadata: dict[str, Any]) -> tuple[bytes, Run]:
 _WRITERS: dict[str, Callable[[Graph, dict[str, Any]], tuple[bytes, Run]]] = {".onnx": _onnx, ".pt2": _pt2}
 
 
-def _metadata(policy: Policy) -> dict[str, Any]:
+def _metadata(policy: TorchPolicy) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "env": policy.env_id,
@@ -140,12 +139,6 @@ def _described(tensors: Mapping[str, Tensor]) -> dict[str, str]:
         name: f"{str(tensor.dtype).removeprefix('torch.')} [{', '.join(map(str, ('N', *tensor.shape[1:])))}]"
         for name, tensor in tensors.items()
     }
-
-
-def _require(*packages: str) -> None:
-    missing = [name for name in packages if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ValueError(f"an export to ONNX needs {' and '.join(missing)}: {how_to_install('export')}")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from torch.export import Dim, ExportedProgram
 from sf.envs import ActionSpec
 from sf.envs.observations import obs_arrays
 from sf.play.onnx_policy import input_name
-from sf.play.policy import Policy
+from sf.play.torch_policy import TorchPolicy
 
 _TRACED_BATCH = 2  # any number but 0 and 1, for which torch.export would specialise
 _LARGEST_BATCH = 1 << 30  # torch 2.7 wants a bound below that of its own integers
@@ -38,7 +38,7 @@ class ActingNetwork(nn.Module):
     low: Tensor
     high: Tensor
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: TorchPolicy) -> None:
         super().__init__()
         self.network = policy.network
         self.config = policy.config.model
@@ -72,7 +72,7 @@ class ActingNetwork(nn.Module):
         return out
 
 
-def trace(policy: Policy) -> Graph:
+def trace(policy: TorchPolicy) -> Graph:
     """Of a policy on the CPU. Raises ValueError where the model's `step` cannot be traced."""
     network = ActingNetwork(policy).eval()
     rows = obs_arrays(policy.flat_obs_space, _TRACED_BATCH)

@@ -33,7 +33,7 @@ def find_policies(
                 f"{path} is an export, for load_policy: name the run or the checkpoint that it was made from"
             )
         for wanted in range(num_policies(path)) if policy_id is None or number > 0 else [policy_id]:
-            file, saved = find_trusted(path, which, wanted, _say, is_trusted)
+            file, saved = find_trusted(path, which, wanted, _warn, is_trusted)
             name = str(file.with_suffix("").relative_to(path.parent))
             while name in found:
                 name += "'"
@@ -70,5 +70,5 @@ def _parsed(assignment: str, value: str) -> Any:
         raise ValueError(f"override is {assignment!r}: {value!r} is no value") from None
 
 
-def _say(text: str) -> None:
+def _warn(text: str) -> None:
     print(text, file=sys.stderr)

@@ -15,7 +15,7 @@ import numpy as np
 
 from sf.envs import EnvGroup, Episode, StepResult
 from sf.envs.observations import obs_arrays
-from sf.play.policy import Actors, Policy
+from sf.play.torch_policy import Actors, TorchPolicy
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Play:
     def __init__(
         self,
         group: EnvGroup,
-        policies: Sequence[Policy],
+        policies: Sequence[TorchPolicy],
         lineups: np.ndarray,
         env_idxs: range,
         num_envs: int,
@@ -79,7 +79,7 @@ class Play:
         self._rows = {key: list(rows) for key, rows in self.obs.items()}
         self._discrete = np.zeros((n, len(policies[0].action_spec.discrete_sizes)), np.int32)
         self._continuous = np.zeros((n, policies[0].action_spec.num_continuous), np.float32)
-        self._cast(np.ones(n, bool))
+        self._assign(np.ones(n, bool))
         group.reset(self._rows)
 
     @property
@@ -100,7 +100,7 @@ class Play:
         played = [self._played(episode) for episode in ended if self._counts(episode)]
         self._count_matches()
         self._first[:] = self._result.first
-        self._cast(self._first)
+        self._assign(self._first)
         return played
 
     def _counts(self, episode: Episode) -> bool:
@@ -126,7 +126,7 @@ class Play:
         self.match_idx = self.match_idx + self._num_envs * (was_playing.any(axis=1) & ~goes_on.any(axis=1))
         self._in_episode = goes_on.ravel()
 
-    def _cast(self, who: np.ndarray) -> None:
+    def _assign(self, who: np.ndarray) -> None:
         """Give those who begin an episode to the policy that plays it. who: [N] bool."""
         in_lineups = np.minimum(self.match_idx, len(self._lineups) - 1)[self._position]  # what is beyond does not count
         self._policy[who] = self._lineups[in_lineups, self._agent_idx][who]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sf.play.loaded import LoadedPolicy
+from sf.play.policy import Policy
 
 
 def load_policy(
@@ -16,7 +16,7 @@ def load_policy(
     seed: int = 0,
     say: Callable[[str], None] = print,
     trust: bool = False,
-) -> LoadedPolicy:
+) -> Policy:
     """Load a policy from a run directory, a checkpoint, or an ONNX file that `sf-export` wrote, which takes no torch.
 
     which: "latest" or "best" of a run. policy_id: of a run with several. device: an ONNX file takes "cpu" alone.
@@ -28,14 +28,14 @@ def load_policy(
         if device != "cpu":
             raise ValueError(f"device is {device}, but an exported policy acts on the CPU here: leave it out")
 
-        from sf.play.onnx_policy import ExportedPolicy  # noqa: PLC0415
+        from sf.play.onnx_policy import OnnxPolicy  # noqa: PLC0415
 
-        return ExportedPolicy(path, seed)
+        return OnnxPolicy(path, seed)
     if suffix == ".pt2":
         raise ValueError(f"{path} is for torch.export.load: docs/export.md says how; an .onnx file can be loaded here")
 
     from sf.play.named_checkpoint import find_trusted  # noqa: PLC0415  torch is slow to import
-    from sf.play.policy import Policy  # noqa: PLC0415
+    from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
 
     file, saved = find_trusted(path, which, policy_id, say, trust)
-    return Policy(saved, str(file), device, seed)
+    return TorchPolicy(saved, str(file), device, seed)

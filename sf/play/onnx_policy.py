@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from sf.envs import space_json
-from sf.play.loaded import LoadedPolicy
+from sf.play.policy import Policy
 
 FORMAT = 1  # of the metadata: a reader refuses a higher one
 
 
-class ExportedPolicy(LoadedPolicy):
+class OnnxPolicy(Policy):
     """What an exported file holds, ready to act on the CPU. metadata: all that the file says of itself."""
 
     def __init__(self, path: str | Path, seed: int = 0) -> None:

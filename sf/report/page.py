@@ -12,7 +12,7 @@ from typing import Literal
 import tyro
 
 from sf.commands import cli
-from sf.report import extra
+from sf.machine import extras
 from sf.report.runs import load
 from sf.storage import output_file
 
@@ -43,7 +43,7 @@ def main() -> None:
     description = "Make one HTML page of a run. Example: sf-report train_dir/doom_basic"
     flags = cli.parse_flags(ReportFlags, "sf-report", description)
     with cli.exit_status():
-        extra.require()
+        extras.require("plot", "matplotlib", "jinja2", purpose="a report")
         print(report(flags))
 
 
@@ -51,7 +51,7 @@ def report(flags: ReportFlags) -> Path:
     """Write the page and return where. Raises ValueError for what the user can mend."""
     from sf.report.render import render  # noqa: PLC0415  it needs the extra
 
-    run = load(flags.run, _say)
+    run = load(flags.run, _warn)
     out = flags.out or run.directory.path / "report.html"
     if out.suffix not in _SUFFIXES:
         raise ValueError(f"out is {out}: its name must end with .html")
@@ -82,7 +82,7 @@ def data_uri(path: Path) -> str:
     return f"data:{_MEDIA[path.suffix]};base64,{base64.b64encode(content).decode()}"
 
 
-def _say(line: str) -> None:
+def _warn(line: str) -> None:
     print(line, file=sys.stderr)
 
 
