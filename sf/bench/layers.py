@@ -18,7 +18,7 @@ from typing import Any
 
 from sf.bench.bodies import draining_learner, publishing_learner, random_policy_worker
 from sf.bench.simulation import simulate
-from sf.learner.state import LearnerArgs
+from sf.learner.args import LearnerArgs
 from sf.learner.worker import learner
 from sf.policy.worker import policy_worker
 from sf.processes.child import Reports

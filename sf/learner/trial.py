@@ -7,8 +7,9 @@ import time
 import torch
 
 from sf import gpu
-from sf.learner.batch import Batch
-from sf.learner.state import LearnerArgs, new_updater
+from sf.learner.args import LearnerArgs
+from sf.learner.batches.batch import Batch
+from sf.learner.state import new_updater
 
 _PARTS = 32  # of a minibatch; one of them is tried
 
@@ -19,7 +20,7 @@ def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     Takes about a sixteenth of an optimiser step. The generator of random numbers is left as it was.
     state_size: S, of the recurrent state.
     """
-    config, device = args.config, args.memory.device
+    config, device = args.config, args.weights.device
     num_trajectories = config.slots_per_iteration
     width = max(1, num_trajectories // config.learner.num_batches_per_epoch // _PARTS)
     random_numbers = torch.get_rng_state()

@@ -16,7 +16,7 @@ from sf.population.record import PopulationRecord
 from sf.storage.run_dir import RunDir
 
 Order = Callable[..., None]
-"""Called with the policy id and the fields of an order: see `LearnerState.obey` in sf.learner.state."""
+"""Called with the policy id and the fields of an order: see `LearnerState.apply_orders` in sf.learner.state."""
 
 
 class Population:

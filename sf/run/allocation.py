@@ -13,20 +13,20 @@ import numpy as np
 from sf.arrays import Field, SharedArrays
 from sf.counters import CounterRow, Counters
 from sf.evaluation.evaluator import EvaluatorArgs
+from sf.learner.args import LearnerArgs
 from sf.learner.end_of_run import EndOfRun
-from sf.learner.state import LearnerArgs
 from sf.machine.pinned_cores import PinnedCores
 from sf.policy.worker import PolicyWorkerArgs
 from sf.processes.stopping import StopFlag
 from sf.queues import IndexQueue
 from sf.recovery import RecoveryMemory
 from sf.requests import Channels
-from sf.rollout.assignment import CastRules
+from sf.rollout.assignment import AssignmentRules
 from sf.rollout.worker import RolloutWorkerArgs
 from sf.run.plan import Plan
 from sf.slots import SlotPool
 from sf.storage.run_dir import RunDir
-from sf.weights import PolicyMemorySpec
+from sf.weights import SharedWeightsSpec
 
 _BYTES_PER_WEIGHT_IN_CHECKPOINT = 3 * 8  # the weight and two moments, if all were float64
 _REST_OF_CHECKPOINT = 1 << 20  # header, random numbers, counters
@@ -40,7 +40,7 @@ class RunMemory:
     run_dir: RunDir
     pool: SlotPool
     channels: Channels
-    policies: tuple[PolicyMemorySpec, ...]
+    policies: tuple[SharedWeightsSpec, ...]
     counters: Counters
     pinned: PinnedCores  # the rollout workers
     recoveries: tuple[RecoveryMemory, ...]  # one a policy
@@ -77,7 +77,7 @@ class RunMemory:
                 num_policies=plan.num_policies,
             ),
             policies=tuple(
-                PolicyMemorySpec.allocate(
+                SharedWeightsSpec.allocate(
                     plan.device_of(policy_id), plan.num_weights, plan.state_size, plan.num_actors, plan.num_slots
                 )
                 for policy_id in policy_ids
@@ -130,7 +130,7 @@ class RunMemory:
             slots=self.pool.of_worker(idx),
             channel=self.channels.of_worker(idx),
             counters=self.counter_row("rollout", idx),
-            cast=CastRules(
+            assignment=AssignmentRules(
                 num_policies=plan.num_policies,
                 mixed=config.population.pbt_mix_policies_in_one_env,
                 num_agents=plan.spec.num_agents,
@@ -150,7 +150,7 @@ class RunMemory:
             seed=config.run.seed,
             idx=idx,
             rollout=config.sampler.rollout,
-            memory=self.policies[self.channels.policy_of(idx)],
+            weights=self.policies[self.channels.policy_of(idx)],
             learner=learner,
             rows=self.pool.arrays,
             channel=self.channels.of_policy_worker(idx),
@@ -177,8 +177,8 @@ class RunMemory:
             num_actors=plan.num_actors,
             bfloat16=plan.bfloat16,
             num_threads=plan.learner_threads,
-            memory=self.policies[policy_id],
-            readers=readers,
+            weights=self.policies[policy_id],
+            policy_workers=readers,
             slots=self.pool.of_learner(policy_id),
             counters=self.counter_row("learner", policy_id),
             checkpoints=self.checkpoints_of(policy_id),
@@ -193,7 +193,7 @@ class RunMemory:
             recoveries=self.recoveries,
             orders=orders,
             hyperparameters=dict(hyperparameters),
-            goes_on_at=goes_on_at,
+            predecessor_env_steps=goes_on_at,
             started_at=self.started_at,
             stop=self.stop,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sf.learner.tensors import RNG
+from sf.learner.checkpoints.tensors import RNG
 from sf.play.named_checkpoint import require_whole_state
 from sf.run.compatibility import require_fits
 from sf.run.plan import Plan

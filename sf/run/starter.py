@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from sf.evaluation.evaluator import evaluator
-from sf.learner.state import LearnerArgs
+from sf.learner.args import LearnerArgs
 from sf.policy.worker import PolicyWorkerArgs
 from sf.processes.child import Child, Reports, start_child
 from sf.processes.fork_servers import NETWORKS, SIMULATORS

@@ -14,7 +14,7 @@ import torch
 
 from sf.config import Config
 from sf.envs import ActionSpec
-from sf.learner.snapshot import make_checkpoint
+from sf.learner.checkpoints.snapshot import make_checkpoint
 from sf.learner.update import Updater
 from sf.play.named_checkpoint import find_checkpoint, num_policies
 from sf.run.compatibility import require_fits

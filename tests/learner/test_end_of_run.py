@@ -5,7 +5,7 @@ import math
 import pytest
 
 from sf.config import Config
-from sf.learner.schedules import linear
+from sf.learner.learning_rate import linear
 from sf.learner.state import LearnerState
 from sf.run.allocation import RunMemory
 from sf.run.plan import make_plan

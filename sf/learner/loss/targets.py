@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from torch import Tensor
 
 from sf.config import LearnerConfig
-from sf.learner.batch import Batch
-from sf.learner.gae import gae
-from sf.learner.vtrace import vtrace
-
-
-class Targets(NamedTuple):
-    """Each [T, B], without gradients."""
-
-    value: Tensor  # in the scale of returns
-    advantage: Tensor
+from sf.learner.batches.batch import Batch
+from sf.learner.batches.minibatches import Targets
+from sf.learner.loss.gae import gae
+from sf.learner.loss.vtrace import vtrace
 
 
 def make_targets(config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor) -> Targets:
