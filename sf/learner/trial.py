@@ -24,7 +24,8 @@ def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     num_trajectories = config.slots_per_iteration
     width = max(1, num_trajectories // config.learner.num_batches_per_epoch // _PARTS)
     random_numbers = torch.get_rng_state()
-    updater = new_updater(args, config.replace(num_epochs=1, num_batches_per_epoch=1))
+    # With one step an iteration a synchronous run may not have the adaptive schedule, which the trial does not need.
+    updater = new_updater(args, config.replace(num_epochs=1, num_batches_per_epoch=1, lr_schedule="constant"))
     batch = Batch.empty(args.slots.arrays, width, state_size, device)
     for tensor in batch.tensors():
         tensor.zero_()
