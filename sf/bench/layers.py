@@ -65,7 +65,7 @@ def _run_layer(policy_body: PolicyBody = policy_worker, learner_body: LearnerBod
         run = Run(
             dataclasses.replace(plan, config=config), run_dir, policy_body=policy_body, learner_body=timed_learner
         )
-        with redirect_stdout(io.StringIO()):  # of what a run says, only its summary is of interest
+        with redirect_stdout(io.StringIO()):  # only the summary of the run is of interest
             summary = run.run()
         if summary["stopped_by"]:
             raise KeyboardInterrupt

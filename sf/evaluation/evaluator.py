@@ -5,8 +5,8 @@ Produces   reports: evaluated; the best checkpoint of each policy.
 Waits for  an order.
 Unblocked  by an order.
 
-It is one process of low priority on the CPU, so that the sampler does not wait for it: where all cores are busy, the
-evaluations come late instead. It holds nothing that anybody waits for, so it is killed at the end of the run.
+It is one process of low priority on the CPU, so that the sampler does not wait for it: where all cores are busy,
+evaluations are late. Nothing waits for it, so it is killed at the end of the run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 
 _NICENESS = 19  # at 15 the sampler lost 2 to 8 % on two cores that were full
-_SEED_KEY = 0xE7A1  # its environments are not those that train
+_SEED_KEY = 0xE7A1  # so that its environments differ from those that train
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
         args.orders.get_many()
         args.counters.working()
         policies = [_remembered(recovery) for recovery in args.recoveries]
-        with handed_to(lambda about, sentence: None):  # rollout workers have said it
+        with handed_to(lambda about, sentence: None):  # rollout workers report the same
             evaluation = _play(args, policies)
         for policy_id, (saved, directory) in enumerate(zip(policies, args.checkpoints, strict=True)):
             score = evaluation.score_of(policy_id)
@@ -70,7 +70,7 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
 
 
 def _remembered(recovery: RecoveryMemory) -> Checkpoint:
-    """What a learner keeps for a successor: it has begun, so there is something."""
+    """What a learner keeps for a successor. It has begun, so there is something."""
     while True:
         remembered = recovery.read()
         if remembered is not None:

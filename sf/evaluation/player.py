@@ -1,6 +1,6 @@
 """The evaluation worker: plays its share of the matches, with a copy of every policy of its own.
 
-Consumes   nothing: all it needs is in its arguments.
+Consumes   nothing but its arguments.
 Produces   reports: ready, played, fault, remark, finished.
 Waits for  nothing.
 """
@@ -70,7 +70,7 @@ def _play(reports: Reports, args: PlayerArgs, policies: Sequence[TorchPolicy]) -
 
 
 def guarded_group(env: str, options: EnvOptions, seed: int, env_idxs: range, core: int | None) -> GuardedGroup:
-    """The environments of these positions, made anew where they fail. core: that the caller is pinned to."""
+    """The environments with these positions, rebuilt where they fail. core: that the caller is pinned to."""
 
     def make(attempt: int) -> EnvGroup:
         own_seed = env_seed(seed, attempt) if attempt else seed

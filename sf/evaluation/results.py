@@ -14,9 +14,9 @@ from sf.play.episodes import Played
 
 @dataclass
 class Evaluation:
-    """What was played, in the order of the matches.
+    """The episodes of an evaluation, in the order of the matches.
 
-    objective: the statistic of episodes that says how good a policy is, where they have it; else it is the return.
+    objective: the statistic of episodes that says how good a policy is. Where episodes lack it, their return does.
     """
 
     objective: str
@@ -25,12 +25,14 @@ class Evaluation:
     remarks: dict[str, str] = field(default_factory=dict)  # of environments, by what they are about
 
     def names(self, policy_idx: int) -> list[str]:
-        """Of what is known of each episode: return, num_steps, num_frames, and the environment's own statistics."""
+        """The names of what is known of an episode: return, num_steps, num_frames, and the environment's own
+        statistics.
+        """
         own = {name for episode in self._of(policy_idx) for name in episode.stats}
         return ["return", "num_steps", "num_frames", *sorted(own)]
 
     def statistics(self, policy_idx: int) -> dict[str, Statistics]:
-        """By name; empty where the policy has no episode, since its agents sat their matches out."""
+        """The statistics by name. Empty for a policy without an episode: its agents joined no match."""
         own = self._of(policy_idx)
         return {name: _statistics(own, partial(_value, name=name)) for name in self.names(policy_idx)} if own else {}
 
@@ -40,7 +42,7 @@ class Evaluation:
         return float(np.mean(scores)) if scores else None
 
     def score_against(self, policy_idx: int, opponent_idx: int) -> Statistics | None:
-        """As `score_of`, of the matches where another one played, too; None where they never met."""
+        """As `score_of`, over the matches in which the opponent played, too. None where they never met."""
         lineups: dict[int, set[tuple[int, int]]] = {}
         for episode in self.episodes:
             lineups.setdefault(episode.match_idx, set()).add((episode.agent_idx, episode.policy_idx))

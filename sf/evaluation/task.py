@@ -1,6 +1,7 @@
-"""Evaluation: a fixed number of episodes of one or more policies, over several processes.
+"""An evaluation: a fixed number of episodes of one or more policies, played by several processes.
 
-Called by `sf-eval`. The same call gives the same matches, environments and random numbers, whichever process is faster.
+Called by `sf-eval`. The same task gives the same matches, environments and random numbers, however fast each process
+is.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from sf.storage.checkpoint import Checkpoint
 
 @dataclass(frozen=True)
 class EvaluationTask:
-    """What to play. policies: by name. num_episodes: of each policy, at least."""
+    """What to play. policies: by name. num_episodes: at least this many of each policy."""
 
     env: str
     options: EnvOptions
@@ -42,9 +43,9 @@ class EvaluationTask:
 
 
 def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Evaluation:
-    """Play all matches. on_progress: is told how many episodes of how many are over.
+    """Play all matches. on_progress: called with the number of episodes that are over, and of all.
 
-    Raises ValueError for what the user can mend, RuntimeError where a worker fails otherwise.
+    Raises ValueError for what the user can fix, RuntimeError where a worker fails for another reason.
     """
     num_agents = envs.describe(task.env, task.options).num_agents
     lineups = make_lineups(len(task.policies), num_agents, task.num_episodes, task.seed)
@@ -52,7 +53,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     num_workers = min(task.num_workers or num_usable_cores(), len(lineups))
     envs_per_worker = min(task.num_envs_per_worker, -(-len(lineups) // num_workers))
     num_envs = num_workers * envs_per_worker
-    # In shared memory: a file may be gone when a worker wants it, since the run that wrote it goes on.
+    # In shared memory: the run may still go on, and remove a file before a worker has read it.
     policies = {name: _shared(saved) for name, saved in task.policies.items()}
     PLAYERS.ensure_running()
     children = []
@@ -90,7 +91,7 @@ def _shared(saved: Checkpoint) -> SharedArrays:
 
 
 def _collect(children: Sequence[Child], evaluation: Evaluation, on_episodes: Callable[[], None]) -> None:
-    """Until all have finished."""
+    """Take reports until all workers have finished."""
     unfinished = list(children)
     while unfinished:
         connection.wait([child.connection for child in unfinished])

@@ -20,12 +20,12 @@ from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.weights import SharedWeights
 
-_REMEMBER_EVERY_S = 5.0  # what a successor loses, if that does not take long
-_REMEMBER_COSTS = 0.02  # of the time of the training thread, at most
+_REMEMBER_EVERY_S = 5.0  # a successor loses this much training, unless writing takes long
+_REMEMBER_COSTS = 0.02  # the largest share of the time of the training thread
 
 
 def new_updater(args: LearnerArgs, config: Config) -> Updater:
-    """An untrained network and its optimiser. config: in the place of that of `args`."""
+    """An untrained network and its optimiser. config: takes the place of that in `args`."""
     action_spec = ActionSpec.of(args.spec.action_space)
     return Updater(config, args.spec.obs_space, action_spec, args.bfloat16, gpu.torch_device(args.weights.device))
 
@@ -43,7 +43,7 @@ class LearnerState:
         self.env_steps = 0
         self._trained_steps = 0  # of these, what the weights have learned from
         self.seconds_before = 0.0
-        # What a successor goes on with has the seconds of its predecessor in it.
+        # The state of a successor includes the seconds of its predecessor.
         self._counts_seconds_from = args.started_at if args.predecessor_env_steps is None else time.time()
         self.lost_steps = 0  # that the learner before this one took, without a trace in the weights
         self.weights_event = 0  # number of the decision that gave this policy its weights, as the parent counts them
@@ -118,15 +118,15 @@ class LearnerState:
         return is_saved
 
     def keep_milestone_if_due(self) -> None:
-        """Not while updates are skipped, as with a checkpoint."""
+        """Not while updates are skipped, as for checkpoints."""
         if self._milestones.is_due(self.seconds) and self.updater.skipped.in_row == 0:
             self._milestones.keep(self._checkpoint, self.seconds)
 
     def roll_back(self) -> None:
-        """Return to the last checkpoint, or to a new network before the first; env steps stay.
+        """Return to the last checkpoint, or to a new network before the first. Env steps stay.
 
-        Not to what a successor would go on with: that is seconds old, and leads here again. Raises FinalError where
-        the run is to end instead.
+        The state for a successor is no way back: it is seconds old, and training from it diverges again. Raises
+        FinalError where the run has to end instead.
         """
         diverged, supervision = self.updater, self._args.config.supervision
         num_skipped, names = diverged.skipped.in_row, diverged.metrics.not_finite()
@@ -162,7 +162,7 @@ class LearnerState:
             self._remember_at = now + max(_REMEMBER_EVERY_S, (now - begun_at) / _REMEMBER_COSTS)
 
     def _latest(self) -> Checkpoint | None:
-        """Of the learner before this one, or else of an earlier part of the run."""
+        """The state that the learner before this one left; else the latest checkpoint of the run."""
         remembered = self._recovery.read()
         if remembered is not None:
             return remembered

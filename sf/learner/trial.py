@@ -1,4 +1,4 @@
-"""How long an iteration will take, known before the first one: from training on a small piece of one."""
+"""How long an iteration will take, known before the first one: a small piece of one is tried."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import Batch
 from sf.learner.state import new_updater
 
-_PARTS = 32  # of a minibatch; one of them is tried
+_PARTS = 32  # of a minibatch, one of which is tried
 
 
 def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
-    """Train a network that is thrown away on 1/32 of a minibatch of zeros, twice, and scale up the second time.
+    """Train a network twice on 1/32 of a minibatch of zeros, and scale up the time of the second.
 
-    Takes about a sixteenth of an optimiser step. The generator of random numbers is left as it was.
-    state_size: S, of the recurrent state.
+    The network is thrown away. Takes about a sixteenth of an optimiser step, and leaves the generator of random numbers
+    as it was. state_size: S, of the recurrent state.
     """
     config, device = args.config, args.weights.device
     num_trajectories = config.slots_per_iteration

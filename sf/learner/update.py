@@ -85,8 +85,8 @@ class Updater:
         """Train `num_epochs` times on the batch; `after_step` is called after each optimiser step.
 
         share_done: of the run before this batch, from 0 to 1, for the schedule. goes_on: asked before each piece of
-        work, none of them larger than an optimiser step; where it says no, the iteration ends there. Returns the number
-        of optimiser steps, which may be 0 then.
+        work, none of which is larger than an optimiser step. The iteration ends where it says no. Returns the number of
+        optimiser steps, which may be 0 then.
         """
         # [T, B], as the data arrives. Rows that are not valid may bear the version of another policy.
         lag = torch.where(batch.valid, self.version - batch.policy_version, 0)
@@ -133,7 +133,7 @@ class Updater:
         return tensors_of(self.model, self._optimizer)
 
     def state(self) -> dict[str, Any]:
-        """The rest: numbers."""
+        """The rest of a checkpoint: numbers."""
         return {
             "version": self.version,
             "oldest_version": self._oldest_version,
@@ -143,11 +143,11 @@ class Updater:
         }
 
     def is_finite(self) -> bool:
-        """Whether all that `tensors` gives is."""
+        """Whether all tensors of a checkpoint are finite."""
         return are_finite(self.tensors())
 
     def load(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on where `tensors` and `state` were taken: of the same network."""
+        """Go on from what `tensors` and `state` gave for the same network."""
         load_tensors(self.model, self._optimizer, tensors)
         self.version = state["version"]
         self._oldest_version = state.get("oldest_version", 0)
@@ -157,26 +157,26 @@ class Updater:
         self._learning_rate.set(self._config.learning_rate if is_constant else state["learning_rate"])
 
     def copy(self, tensors: dict[str, Tensor]) -> None:
-        """Go on with weights, statistics and moments of another policy, and never train on what came before."""
+        """Go on with another policy's weights, statistics and moments. Data from before is never trained on."""
         random_numbers = torch.get_rng_state()
         self.load(tensors, {**self.state(), "version": self.version + 1, "oldest_version": self.version + 1})
         torch.set_rng_state(random_numbers)
 
     def set_hyperparameters(self, hyperparameters: Mapping[str, float]) -> None:
-        """From now on: fields of LearnerConfig by name, the learning rate under its schedule."""
+        """Fields of LearnerConfig by name, for the steps to come. A schedule may change the learning rate further."""
         self._config = dataclasses.replace(self._config, **cast("dict[str, Any]", dict(hyperparameters)))
         if "learning_rate" in hyperparameters:
             self._learning_rate.set(self._config.learning_rate)
 
     def take_over(self, diverged: Updater, learning_rate_factor: float) -> None:
-        """Go on in the place of an updater that has diverged, at a learning rate that is lower for good."""
+        """Go on in the place of an updater that has diverged, with a learning rate that stays lower."""
         self.version = diverged.version + 1  # its own may have been published with other weights
         self.skipped = SkippedUpdates(self._device, diverged.skipped.total)
         self._learning_rate.ceiling = learning_rate_factor * min(self.learning_rate, diverged._learning_rate.ceiling)
         self._learning_rate.set(self.learning_rate)
 
     def _adapt_learning_rate(self) -> None:
-        """By how far the iteration has moved the policy, as its last epoch saw it: the first step sees none of it."""
+        """By how far the last epoch found the policy to have moved. The first step has not seen it move at all."""
         config = self._config
         kl = self.metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
         bounds = config.lr_adaptive_min, config.lr_adaptive_max

@@ -1,4 +1,4 @@
-"""Who plays, and with which options, as `sf-eval` and `sf-enjoy` are told it."""
+"""The policies that play, and the options of their environment, as the flags of `sf-eval` and `sf-enjoy` name them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from sf.storage.checkpoint import Checkpoint
 def find_policies(
     run: Path, against: tuple[Path, ...], which: str, policy_id: int | None, is_trusted: bool = False
 ) -> dict[str, Checkpoint]:
-    """By name, those of `run` first.
+    """The policies by name, those of `run` first.
 
     which: latest or best, of a run. policy_id: which of `run` alone; None: all of them. Raises ValueError where one is
-    missing, they cannot play the same environment, or one names code that nobody vouches for.
+    missing, where they cannot play the same environment, and where one names code that nobody vouches for.
     """
     if run.is_file() and policy_id is not None:
         raise ValueError(f"policy is {policy_id}, but {run} is a checkpoint, which has one policy: leave it out")
@@ -42,7 +42,9 @@ def find_policies(
     for name, other in zip(list(found)[1:], others, strict=True):
         for space in ("obs_space", "action_space"):
             if other.state.get(space) != first.state.get(space):
-                raise ValueError(f"against: {name} has another {space} than {next(iter(found))}: it cannot play along")
+                raise ValueError(
+                    f"against: {name} has another {space} than {next(iter(found))}: name policies of the same environment"
+                )
     return found
 
 

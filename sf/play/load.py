@@ -1,4 +1,4 @@
-"""A trained policy to act with, from wherever it lies: `load_policy(path).act(obs)`. Imports torch where it has to."""
+"""`load_policy(path).act(obs)`: a trained policy to act with, from a run, a checkpoint or an export."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def load_policy(
     say: Callable[[str], None] = print,
     trust: bool = False,
 ) -> Policy:
-    """Load a policy from a run directory, a checkpoint, or an ONNX file that `sf-export` wrote, which takes no torch.
+    """Load a policy from a run directory, a checkpoint, or an ONNX file of `sf-export`, which needs no torch.
 
-    which: "latest" or "best" of a run. policy_id: of a run with several. device: an ONNX file takes "cpu" alone.
-    seed: of the actions it draws. trust: an encoder or model of its own (module:Name) may be imported, though you have
-    not trained with it before. Raises ValueError where there is no such policy, or it cannot be used.
+    which: "latest" or "best" of a run. policy_id: of a run with several. device: an ONNX file takes "cpu" alone. seed:
+    of the actions that it draws. trust: the checkpoint may import an encoder or model of its own (module:Name) that you
+    have not trained with before. Raises ValueError where there is no such policy or it cannot be used.
     """
     suffix = Path(path).suffix
     if suffix == ".onnx":
@@ -32,7 +32,7 @@ def load_policy(
 
         return OnnxPolicy(path, seed)
     if suffix == ".pt2":
-        raise ValueError(f"{path} is for torch.export.load: docs/export.md says how; an .onnx file can be loaded here")
+        raise ValueError(f"{path} is for torch.export.load (see docs/export.md): load an .onnx file here")
 
     from sf.play.named_checkpoint import find_trusted  # noqa: PLC0415  torch is slow to import
     from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415

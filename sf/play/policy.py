@@ -1,6 +1,7 @@
-"""What every loaded policy can do, whatever runs its network: act for one actor, in the environment's own terms.
+"""What every loaded policy can do: act for one actor, with observations and actions of the environment itself.
 
-`sf.play.policy.Policy` runs a checkpoint with torch, `sf.play.onnx_policy.OnnxPolicy` an ONNX file without it.
+`sf.play.torch_policy.TorchPolicy` runs a checkpoint with torch, `sf.play.onnx_policy.OnnxPolicy` an ONNX file without
+it.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ class Policy(ABC):
 
     @property
     def flat_obs_space(self) -> gym.spaces.Dict:
-        """A Dict of Boxes."""
+        """The observations as the network takes them: a Dict of Boxes."""
         return self._writer.space
 
     def reset(self) -> None:
-        """An episode begins: a recurrent policy forgets."""
+        """An episode begins: a recurrent policy forgets what it saw."""
         self._is_first = True
 
     def act(self, obs: Any, deterministic: bool = False) -> Any:
@@ -60,7 +61,7 @@ class Policy(ABC):
     def _choose(
         self, obs: Mapping[str, np.ndarray], first: np.ndarray, deterministic: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The action, discrete [D] and continuous [C], of the one actor, whose recurrent state goes on.
+        """The action of the one actor, discrete [D] and continuous [C]. Its recurrent state goes on.
 
         obs: {key: [1, ...]}. first: [1] bool, whether an episode begins with it.
         """

@@ -18,7 +18,7 @@ from sf.storage.checkpoint import MODEL, Checkpoint
 
 
 class Actions(NamedTuple):
-    """What M actors do, as `sf.envs.actions.ActionSpec` lays it out, and what they expect."""
+    """The actions of M actors, laid out as in `sf.envs.actions.ActionSpec`, and the values."""
 
     discrete: np.ndarray  # [M, D] int32
     continuous: np.ndarray  # [M, C] float32
@@ -26,9 +26,9 @@ class Actions(NamedTuple):
 
 
 class TorchPolicy(Policy):
-    """What a checkpoint holds, ready to act.
+    """The policy of a checkpoint, ready to act.
 
-    config: of its run. network: an `sf.model` with its weights, in float32 and for inference only.
+    config: of its run. network: a model of `sf.model` with its weights, in float32 and for inference only.
     """
 
     def __init__(self, saved: Checkpoint, name: str, device: str = "cpu", seed: int = 0) -> None:
@@ -80,10 +80,10 @@ class Actors:
         who: np.ndarray | None = None,
         deterministic: bool = False,
     ) -> Actions:
-        """The actions of M of the actors, whose states go on.
+        """The actions of M of the actors. Their recurrent states go on.
 
-        obs: {key: [M, ...]}, laid out as `TorchPolicy.flat_obs_space`. first: [M] bool, who begins an episode with it.
-        who: [M] their positions; None: all of them.
+        obs: {key: [M, ...]}, laid out as `TorchPolicy.flat_obs_space`. first: [M] bool, whether an episode begins. who:
+        [M] positions of the actors; None: all of them.
         """
         device = self._policy.device
         idxs = torch.from_numpy(self._all if who is None else who).to(device)

@@ -17,8 +17,8 @@ from sf.report.runs import load
 from sf.storage import output_file
 
 _MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
-_SUFFIXES = (".html", ".htm", "")  # not .yaml or .jsonl: to name a file of the run would cost the run
-_LARGEST_VIDEO = 64 * 2**20  # bytes: a third more in the page, and browsers get slow beyond
+_SUFFIXES = (".html", ".htm", "")  # not .yaml or .jsonl: naming a file of the run would destroy it
+_LARGEST_VIDEO = 64 * 2**20  # bytes; it takes a third more in the page, and browsers get slow with more
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ReportFlags:
 
 
 def main() -> None:
-    """Write the page, say where it is; end with 0, 2 after a user's mistake, 130 after Ctrl-C."""
+    """Write the page and print its path. Ends with 0, 2 after a user's mistake, 130 after Ctrl-C."""
     description = "Make one HTML page of a run. Example: sf-report train_dir/doom_basic"
     flags = cli.parse_flags(ReportFlags, "sf-report", description)
     with cli.exit_status():
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def report(flags: ReportFlags) -> Path:
-    """Write the page and return where. Raises ValueError for what the user can mend."""
+    """Write the page and return its path. Raises ValueError for what the user can fix."""
     from sf.report.render import render  # noqa: PLC0415  it needs the extra
 
     run = load(flags.run, _warn)

@@ -48,7 +48,7 @@ class PlotFlags:
 
 
 def main() -> None:
-    """Draw, say where each line ends; end with 0, 2 after a user's mistake, 130 after Ctrl-C."""
+    """Draw, and print where each line ends. Ends with 0, 2 after a user's mistake, 130 after Ctrl-C."""
     description = "Draw learning curves. Example: sf-plot train_dir --out curves.pdf --x seconds"
     flags = cli.parse_flags(PlotFlags, "sf-plot", description)
     with cli.exit_status():
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def plot(flags: PlotFlags) -> None:
-    """Raises ValueError for what the user can mend."""
+    """Raises ValueError for what the user can fix."""
     from sf.report import figure, style  # noqa: PLC0415  they need matplotlib
 
     style.require_format(flags.out)

@@ -48,7 +48,7 @@ class Batch:
     def empty(
         cls, rows: SharedArrays, num_trajectories: int, state_size: int, device: str, on_host: bool = False
     ) -> Batch:
-        """on_host: in host memory, from which `device` copies."""
+        """on_host: in host memory, from which it is sent to `device`."""
 
         def new(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
             if on_host:
@@ -67,7 +67,7 @@ class Batch:
         )
 
     def tensors(self) -> list[Tensor]:
-        """All of them, in one order."""
+        """All tensors, always in the same order."""
         return [*self.obs.values(), self.first, self.state, *(getattr(self, name) for name in STEP_FIELDS)]
 
     @property
@@ -88,9 +88,9 @@ class Batch:
         )
 
     def steps(self, index: Tensor) -> Batch:
-        """The steps at `index` [M] of all T x B, as one trajectory of M [M, 1]: for a network without memory.
+        """The steps at `index` [M] of all T x B, as one trajectory [M, 1], for a network without memory.
 
-        To such a network a trajectory of unrelated steps is like any other. Its last observation is never used.
+        To such a network unrelated steps are a trajectory like any other. The last observation is never used.
         """
         with_last = torch.cat((index, index[-1:]))
         return Batch(

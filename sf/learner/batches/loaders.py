@@ -55,8 +55,9 @@ class SlotCopier:
 class AsyncLoader:
     """Fills batches in a thread; `next` hands them out in turn.
 
-    Two batches exist: one is trained on while the other is filled. The last slots of a batch go back only when the
-    learner wants that batch. Else the sampler would run on while the learner is busy, and data lie here and age.
+    There are two batches: one is trained on while the other is filled. The last slots of a batch go back only when the
+    learner wants that batch. Otherwise the sampler would run on while the learner is busy, and its data would grow old
+    here.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class AsyncLoader:
     def next(self) -> Batch | None:
         """The next filled batch; None after STOP. The one before must have been released.
 
-        Raises what went wrong in the thread.
+        Raises the exception that ended the thread.
         """
         self._wanted.put(None)
         filled = self._filled.get()
@@ -87,7 +88,7 @@ class AsyncLoader:
         return None if filled is None else filled.receive()
 
     def release(self) -> None:
-        """The batch may be overwritten, once the training that was queued on the device has read it."""
+        """The batch may be overwritten once the queued training has read it."""
         assert self._trained_on is not None
         self._trained_on.release()
         self._empty.put(self._trained_on)
@@ -109,7 +110,7 @@ class AsyncLoader:
             self._filled.put(error)
 
     def _fill(self, batch: Batch) -> list[int]:
-        """Returns slots that have been copied and not been given back."""
+        """Returns the slots that are copied and not given back yet."""
         column = 0
         held: list[int] = []
         while column < batch.num_trajectories:
@@ -126,8 +127,9 @@ class AsyncLoader:
 class SyncLoader:
     """Fills a batch from whole rounds of collection, in the order of the actors, so that every run is the same.
 
-    A round is one slot of every actor. The sampler stands still from the end of a round until its slots are given back:
-    at once where the batch wants more rounds, else when the learner has trained on the last batch cut from the round.
+    A round is one slot of every actor. The sampler stands still from the end of a round until its slots are given back.
+    Where the batch needs more rounds, that is at once, else when the learner has trained on the last batch that has a
+    part of the round.
     """
 
     def __init__(

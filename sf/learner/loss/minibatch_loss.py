@@ -22,8 +22,8 @@ def minibatch_loss(
 ) -> tuple[PPOLoss, Tensor]:
     """The loss, and the value targets [T, B] in the scale of returns.
 
-    policy: of [T, B]; value: [T+1, B] in the critic's scale. Both carry gradients. A minibatch without targets gets
-    them from these: the newest values there are.
+    policy: of [T, B]; value: [T+1, B] in the critic's scale. Both carry gradients. Where the minibatch has no targets,
+    they are made from this policy and these values: no newer ones exist.
     """
     batch = minibatch.batch
     log_prob = policy.log_prob(batch.discrete, batch.continuous)  # [T, B]

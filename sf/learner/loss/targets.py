@@ -12,7 +12,7 @@ from sf.learner.loss.vtrace import vtrace
 
 
 def make_targets(config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor) -> Targets:
-    """By a policy with these log-probabilities [T, B], and its values [T+1, B] in the scale of returns."""
+    """Targets by a policy with log-probabilities [T, B] and values [T+1, B] in the scale of returns."""
     reward = (batch.reward * config.reward_scale).clamp(-config.reward_clip, config.reward_clip)
     discount = config.gamma * (~batch.terminated).float()
     if not config.with_vtrace:
