@@ -43,7 +43,7 @@ def find_policies(
         for space in ("obs_space", "action_space"):
             if other.state.get(space) != first.state.get(space):
                 raise ValueError(
-                    f"against: {name} has another {space} than {next(iter(found))}: name policies of the same environment"
+                    f"against: {name} has another {space} than {next(iter(found))}: both need the same environment"
                 )
     return found
 
