@@ -4,15 +4,13 @@ import dataclasses
 from types import SimpleNamespace
 
 import pytest
+from allocated import allocate, learner_args
 from full_disk import full_disk
 
 from sf.config import Config
 from sf.learner import state
 from sf.learner.state import LearnerState
-from sf.run.allocation import RunMemory
-from sf.run.plan import make_plan
 from sf.storage import checkpoint
-from sf.storage.run_dir import RunDir
 
 HOUR = 3600.0
 
@@ -33,13 +31,13 @@ class Run:
         config = Config().replace(
             env="toy_identity", num_workers=1, encoder_mlp_layers=(8,), device="cpu", save_milestones_sec=HOUR
         )
-        memory = RunMemory.allocate(make_plan(config), RunDir(path))
+        memory = allocate(config, path)
         self._memory = dataclasses.replace(memory, started_at=0.0)
         self.milestones = path / "checkpoints" / "milestones"
         self.reports = Reports()
 
-    def learner(self, goes_on_at=None):
-        args = self._memory.learner_args(0, readers=None, orders=None, hyperparameters={}, goes_on_at=goes_on_at)
+    def learner(self, predecessor_env_steps=None):
+        args = learner_args(self._memory, predecessor_env_steps=predecessor_env_steps)
         return LearnerState(args, self.reports, published_version=0)
 
     def kept(self):
@@ -58,7 +56,7 @@ def test_the_seconds_of_a_run_count_once_however_often_its_learner_is_replaced(r
     for _ in range(3):
         run.now += 100.0
         first.remember_if_due()
-        first = run.learner(goes_on_at=0)
+        first = run.learner(predecessor_env_steps=0)
     run.now += 100.0
     assert first.seconds == run.now == 400.0
 
@@ -82,7 +80,7 @@ def test_a_learner_that_takes_over_or_resumes_keeps_the_next_one_and_overwrites_
     run.now = 1.5 * HOUR
     first.keep_milestone_if_due()
     first.remember_if_due()
-    second = run.learner(goes_on_at=0)
+    second = run.learner(predecessor_env_steps=0)
     second.keep_milestone_if_due()
     assert len(run.kept()) == 1  # that of the first hour is there
     run.now = 2.1 * HOUR

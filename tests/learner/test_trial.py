@@ -2,12 +2,10 @@
 
 import pytest
 import torch
+from allocated import allocate, learner_args
 
 from sf.config import Config
 from sf.learner.trial import iteration_seconds
-from sf.run.allocation import RunMemory
-from sf.run.plan import make_plan
-from sf.storage.run_dir import RunDir
 
 
 @pytest.mark.parametrize("async_rl", [True, False])
@@ -23,8 +21,7 @@ def test_a_trial_can_be_made_with_every_schedule_and_draws_no_random_number(tmp_
         num_epochs=2,
         train_for_env_steps=1000,
     )
-    memory = RunMemory.allocate(make_plan(config), RunDir(tmp_path))
-    args = memory.learner_args(0, readers=None, orders=None, hyperparameters={}, goes_on_at=None)
+    args = learner_args(allocate(config, tmp_path))
     before = torch.get_rng_state()
     assert iteration_seconds(args, state_size=0) > 0
     assert torch.equal(torch.get_rng_state(), before)
