@@ -19,7 +19,7 @@ from sf.screen.overlay import Grid, Panel
 if TYPE_CHECKING:
     from sf.envs import RenderedGroup
     from sf.play.episodes import Played
-    from sf.play.policy import Policy
+    from sf.play.torch_policy import TorchPolicy
 
 MAX_PANELS = 9  # at once: of as many environments as they allow for
 _HOLD_S = 2.0  # the results stay on the screen
@@ -145,12 +145,12 @@ def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
     with closing(_screen(flags, interrupt)) as screen:  # what is wrong with it is said before torch is imported
         from sf import envs  # noqa: PLC0415
         from sf.play.contestants import find_policies, overridden  # noqa: PLC0415
-        from sf.play.policy import Policy  # noqa: PLC0415
+        from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
         from sf.processes.torch_runtime import configure  # noqa: PLC0415
 
         configure("cpu", num_threads=1, deterministic=True)
         saved = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy, flags.trust)
-        policies = {name: Policy(each, name) for name, each in saved.items()}
+        policies = {name: TorchPolicy(each, name) for name, each in saved.items()}
         config = next(iter(policies.values())).config
         env, options = config.run.env, overridden(config.environment, flags.override)
         num_agents = envs.describe(env, options).num_agents
@@ -175,7 +175,7 @@ def _screen(flags: EnjoyFlags, interrupt: _Interrupt) -> Screen:
 def _play(
     flags: EnjoyFlags,
     env: str,
-    policies: Mapping[str, Policy],
+    policies: Mapping[str, TorchPolicy],
     group: RenderedGroup,
     num_envs: int,
     screen: Screen,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from sf.evaluation.evaluation import Evaluation
+    from sf.evaluation.results import Evaluation
     from sf.storage.checkpoint import Checkpoint
 
 _COLUMNS = ("mean", "95 % interval", "median", "std", "min", "max")
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def _run(flags: EvalFlags) -> None:
-    from sf.evaluation.evaluation import EvaluationTask, evaluate  # noqa: PLC0415  torch is slow to import: not for --help
+    from sf.evaluation.task import EvaluationTask, evaluate  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.play.contestants import find_policies, overridden  # noqa: PLC0415
     from sf.play.named_checkpoint import config_of  # noqa: PLC0415
     from sf.processes.torch_runtime import resolve_device  # noqa: PLC0415

@@ -47,10 +47,10 @@ def _run(flags: ExportFlags) -> None:
     from sf.export.check import TOLERANCE  # noqa: PLC0415
     from sf.export.export import export_policy  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.play.named_checkpoint import find_trusted  # noqa: PLC0415
-    from sf.play.policy import Policy  # noqa: PLC0415
+    from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
 
     file, saved = find_trusted(flags.run, flags.checkpoint, flags.policy, is_trusted=flags.trust)
-    policy = Policy(saved, str(file))
+    policy = TorchPolicy(saved, str(file))
     try:
         export = export_policy(policy, flags.out)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""How long an iteration will take, known before the first one: from training on a small piece of one."""
+"""How long an iteration will take, known before the first one: a small piece of one is tried."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ import time
 import torch
 
 from sf import gpu
-from sf.learner.batch import Batch
-from sf.learner.state import LearnerArgs, new_updater
+from sf.learner.args import LearnerArgs
+from sf.learner.batches.batch import Batch
+from sf.learner.state import new_updater
 
-_PARTS = 32  # of a minibatch; one of them is tried
+_PARTS = 32  # of a minibatch, one of which is tried
 
 
 def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
-    """Train a network that is thrown away on 1/32 of a minibatch of zeros, twice, and scale up the second time.
+    """Train a network twice on 1/32 of a minibatch of zeros, and scale up the time of the second.
 
-    Takes about a sixteenth of an optimiser step. The generator of random numbers is left as it was.
-    state_size: S, of the recurrent state.
+    The network is thrown away. Takes about a sixteenth of an optimiser step, and leaves the generator of random numbers
+    as it was. state_size: S, of the recurrent state.
     """
-    config, device = args.config, args.memory.device
+    config, device = args.config, args.weights.device
     num_trajectories = config.slots_per_iteration
     width = max(1, num_trajectories // config.learner.num_batches_per_epoch // _PARTS)
     random_numbers = torch.get_rng_state()
-    updater = new_updater(args, config.replace(num_epochs=1, num_batches_per_epoch=1))
+    # With one step an iteration a synchronous run may not have the adaptive schedule, which the trial does not need.
+    updater = new_updater(args, config.replace(num_epochs=1, num_batches_per_epoch=1, lr_schedule="constant"))
     batch = Batch.empty(args.slots.arrays, width, state_size, device)
     for tensor in batch.tensors():
         tensor.zero_()

@@ -1,24 +1,24 @@
-"""One plain sentence: which part of a run holds the others up, and what to turn.
+"""One sentence: which part of a run holds the others up, and which flag to change.
 
-How each case looks, and why:
+The cases, and how each shows:
 
-starting      nothing has been trained on yet, or no iteration of the learner has ended within the window: no figures.
-learner       rollout workers wait for free slots, and the learner never waits. Slots are the only throttle of the
+starting      Nothing has been trained on yet, or no iteration of the learner has ended within the window.
+learner       Rollout workers wait for free slots, and the learner never waits. Slots are the only throttle of the
               sampler, and come back at the pace of the learner.
-turns         synchronous training: the sampler waits for slots while the learner trains, the learner waits for data
-              meanwhile, and each is busy for a part of the time. That is how this mode works.
-cores         no core is idle, and this run has most of them: every part is slowed by the others, and their waits say
-              little, since a part that waits for its turn on a core counts as busy. Who uses the cores is read from
-              the kernel instead. Where other programs have most of them, that is said besides what else applies.
-uneven        rollout workers wait for slots, and the learner waits for data, asynchronously: both at once means that a
-              batch waits for its last trajectories, while those who delivered theirs have no slot to go on with.
-inference     rollout workers wait for actions, and the policy workers do not wait: requests queue up before them.
-latency       rollout workers wait for actions though policy workers wait, too: what takes time is the way of small
-              messages from process to process. It is made once a step of a group, however many environments it has.
-environments  rollout workers never wait, all others wait for them.
-balanced      none of these.
+turns         Synchronous training: the sampler waits for slots while the learner trains, then the learner waits for
+              data. That is how this mode works.
+cores         No core is idle, and this run has most of them: its parts slow each other down. Their waits mean little,
+              because a part that waits for a core counts as busy. So the kernel tells which part uses the cores.
+              Where other programs have most of them, the sentence says so beside the case that applies.
+uneven        Asynchronous training: rollout workers wait for slots, and the learner for data. A batch waits for its
+              last trajectories, while workers that delivered theirs have no slot to go on with.
+inference     Rollout workers wait for actions, and policy workers do not wait: requests queue up.
+latency       Rollout workers wait for actions, and policy workers wait, too: the messages between them take the time.
+              There is one for each step of a group, however many environments the group has.
+environments  Rollout workers never wait, and all others wait for them.
+balanced      None of these.
 
-The rules are tried in that order, and the first that applies speaks.
+The rules are tried in this order. The first that applies gives the sentence.
 """
 
 from __future__ import annotations
@@ -37,11 +37,10 @@ _PARTS = {"rollout": "environments", "policy": "inference", "learner": "learner"
 class Load:
     """Shares of time, 0 to 1, over the last minute or so; means over the processes of a role.
 
-    learner_busy, learner_wait: of the learner that is busiest, since the slowest sets the pace of all.
-    slot_wait: of rollout workers, for slots; rollout_wait: for actions.
-    actions_per_batch: that one forward pass of a policy worker computes.
-    cores_in_use: share of the cores that this program may use, by whatever program.
-    cores: how many of them each role keeps busy, simulators included.
+    learner_busy, learner_wait: of the busiest learner, since the slowest sets the pace of all. slot_wait: of rollout
+    workers, for slots; rollout_wait: for actions. actions_per_batch: of one forward pass of a policy worker.
+    cores_in_use: share of the cores that this program may use, by all programs. cores: how many of them each role keeps
+    busy, simulators included.
     """
 
     rollout_busy: float

@@ -10,7 +10,7 @@ from typing import Literal
 import tyro
 
 from sf.commands import cli
-from sf.report import extra
+from sf.machine import extras
 from sf.report.runs import load_all
 from sf.storage import output_file
 
@@ -48,16 +48,16 @@ class PlotFlags:
 
 
 def main() -> None:
-    """Draw, say where each line ends; end with 0, 2 after a user's mistake, 130 after Ctrl-C."""
+    """Draw, and print where each line ends. Ends with 0, 2 after a user's mistake, 130 after Ctrl-C."""
     description = "Draw learning curves. Example: sf-plot train_dir --out curves.pdf --x seconds"
     flags = cli.parse_flags(PlotFlags, "sf-plot", description)
     with cli.exit_status():
-        extra.require()
+        extras.require("plot", "matplotlib", purpose="a plot")
         plot(flags)
 
 
 def plot(flags: PlotFlags) -> None:
-    """Raises ValueError for what the user can mend."""
+    """Raises ValueError for what the user can fix."""
     from sf.report import figure, style  # noqa: PLC0415  they need matplotlib
 
     style.require_format(flags.out)
@@ -65,7 +65,7 @@ def plot(flags: PlotFlags) -> None:
         raise ValueError("no run is named: for example sf-plot train_dir/doom_basic")
     output_file.require_writable("out", flags.out)
     drawn = figure.panels(
-        load_all(flags.runs, _say),
+        load_all(flags.runs, _warn),
         flags.x,
         flags.y or ("mean_return",),
         flags.group_by,
@@ -75,7 +75,7 @@ def plot(flags: PlotFlags) -> None:
     print("\n".join([*figure.results(drawn, flags.x), str(flags.out)]))
 
 
-def _say(line: str) -> None:
+def _warn(line: str) -> None:
     print(line, file=sys.stderr)
 
 

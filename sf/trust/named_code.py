@@ -16,7 +16,7 @@ _OF_THE_NETWORK = ("encoder", "model")
 
 
 def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
-    """What would be imported for these flags beside what comes with the package; nothing is imported here."""
+    """The code that these flags would import and that does not come with the package. Imports none of it."""
     found = []
     env = flags.get("env", "")
     file = code_of(env)

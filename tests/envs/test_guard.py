@@ -18,7 +18,7 @@ from sf.envs import EnvGroup, EnvOptions, EnvSpec, Episode, ObsRows, StepResult,
 from sf.envs.groups.gym import GymGroup
 from sf.envs.guard import EnvFaultError, GuardedGroup
 from sf.envs.remarks import handed_to
-from sf.learner.vtrace import vtrace
+from sf.learner.loss.vtrace import vtrace
 
 NUM_ACTORS = 2
 NAN, INFINITE = float("nan"), float("inf")

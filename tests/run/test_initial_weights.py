@@ -126,8 +126,8 @@ def test_a_learner_that_is_replaced_before_it_has_trained_begins_with_them_again
     initial_weights.write(plan, run_dir, initial_weights.initial_checkpoints(plan, [0], print))
     memory = allocate(plan.config, run_dir.path)
     versions = []
-    for goes_on_at in (None, 0):
-        args = learner_args(memory, goes_on_at=goes_on_at)
+    for env_steps in (None, 0):
+        args = learner_args(memory, predecessor_env_steps=env_steps)
         state = LearnerState(args, None, published_version=max(versions, default=0))
         assert has_weights_of(Checkpoint(state.updater.tensors(), {}), seed=1)
         assert (state.env_steps, state.lost_steps, state.seconds_before) == (0, 0, 0.0)

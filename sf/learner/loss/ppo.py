@@ -7,8 +7,23 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from sf.learner.loss.masked_mean import MaskedMean
+
 # exp(20) is 5e8: far beyond any ratio that still teaches something, and far from overflow.
 _MAX_LOG_RATIO = 20.0
+
+
+class PPOSettings(NamedTuple):
+    """What does not change from one sample to the next."""
+
+    with_ppo_clip: bool  # PPO's surrogate; else the plain gradient
+    clip_ratio: float
+    rho_bar: float  # truncation of importance weights
+    with_importance_weight: bool  # of the plain gradient; V-trace needs it, GAE is without
+    clip_value: float  # 0 turns the clipping of the value loss off
+    value_loss_coeff: float
+    entropy_coeff: float
+    normalize_advantages: bool
 
 
 class PPOMetrics(NamedTuple):
@@ -48,20 +63,15 @@ def ppo_loss(
     mask: Tensor,
     has_choice: Tensor | None = None,
     *,
-    with_ppo_clip: bool,
-    clip_ratio: float,
-    rho_bar: float,
-    clip_value: float,
-    value_loss_coeff: float,
-    entropy_coeff: float,
-    normalize_advantages: bool,
+    settings: PPOSettings,
 ) -> PPOLoss:
     """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be even NaN.
 
         ratio  = exp(log_prob - proximal_log_prob)
         weight = min(max(1, rho_bar), exp(proximal_log_prob - behaviour_log_prob))
-        policy = -mean weight min(ratio A, clip(ratio, 1 / (1 + clip_ratio), 1 + clip_ratio) A)   with_ppo_clip
-                 -mean log_prob A                                                                 otherwise
+        policy = -mean weight min(ratio A, clip(ratio, 1 / (1 + clip_ratio), 1 + clip_ratio) A)  with_ppo_clip
+                 -mean min(rho_bar, exp(log_prob - behaviour_log_prob)) log_prob A    with_importance_weight
+                 -mean log_prob A                                                     otherwise
         value  = mean max((v - target)^2, (clip(v, v_b - clip_value, v_b + clip_value) - target)^2)
         loss   = policy + value_loss_coeff value - entropy_coeff mean entropy
 
@@ -74,13 +84,12 @@ def ppo_loss(
         log_prob, entropy: [T, B], of the target policy; they carry gradients.
         proximal_log_prob: [T, B], of the policy that the ratio is clipped around.
         behaviour_log_prob: [T, B], of the policy that acted.
-        advantage: [T, B], not weighted by rho with_ppo_clip (the surrogate has the ratio), else weighted.
+        advantage: [T, B], without an importance weight. Neither it nor any weight carries gradients.
         value: [T, B], carries gradients; value, behaviour_value and value_target share one scale.
         behaviour_value: [T, B], what the network that acted predicted.
         value_target: [T, B].
         mask: [T, B] bool: valid, and not too old.
         has_choice: [T, B] bool, where more than one action was possible; None: everywhere.
-        clip_value: 0 turns the clipping of the value loss off.
     """
     assert log_prob.ndim == 2, log_prob.shape
     others = (proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target)
@@ -92,38 +101,33 @@ def ppo_loss(
     )
     log_ratio = _log_ratio(log_prob, proximal_log_prob)
     ratio = log_ratio.exp()
-    weight = _log_ratio(proximal_log_prob, behaviour_log_prob).exp().clamp(max=max(1.0, rho_bar))
+    weight = _log_ratio(proximal_log_prob, behaviour_log_prob).exp().clamp(max=max(1.0, settings.rho_bar))
     chosen = mask if has_choice is None else mask & has_choice
-    num_samples = mask.sum().to(log_prob.dtype)
-    num_chosen = chosen.sum().to(log_prob.dtype)
-
-    def mean(x: Tensor) -> Tensor:
-        return torch.where(mask, x, 0.0).sum() / num_samples.clamp(min=1)
-
-    def mean_of_chosen(x: Tensor) -> Tensor:
-        return torch.where(chosen, x, 0.0).sum() / num_chosen.clamp(min=1)
+    mean, mean_of_chosen = MaskedMean(mask, log_prob.dtype), MaskedMean(chosen, log_prob.dtype)
 
     advantage = advantage.detach()
+    if settings.with_importance_weight and not settings.with_ppo_clip:
+        advantage = advantage * (log_prob.detach() - behaviour_log_prob).exp().clamp(max=settings.rho_bar)
     advantage_mean = mean_of_chosen(advantage)
     advantage_stddev = mean_of_chosen((advantage - advantage_mean).square()).sqrt()
-    if normalize_advantages:
+    if settings.normalize_advantages:
         advantage = (advantage - advantage_mean) / (advantage_stddev + 1e-5)
 
-    low, high = 1 / (1 + clip_ratio), 1 + clip_ratio
-    if with_ppo_clip:
+    low, high = 1 / (1 + settings.clip_ratio), 1 + settings.clip_ratio
+    if settings.with_ppo_clip:
         policy_loss = -mean_of_chosen(weight * torch.minimum(ratio * advantage, ratio.clamp(low, high) * advantage))
     else:
         policy_loss = -mean_of_chosen(log_prob * advantage)
 
     squared_error = (value - value_target).square()
-    move = value - behaviour_value
+    move, clip_value = value - behaviour_value, settings.clip_value
     if clip_value > 0:
         clipped = behaviour_value + move.clamp(-clip_value, clip_value)
         squared_error = torch.maximum(squared_error, (clipped - value_target).square())
     value_loss = mean(squared_error)
 
     entropy_mean = mean_of_chosen(entropy)
-    loss = policy_loss + value_loss_coeff * value_loss - entropy_coeff * entropy_mean
+    loss = policy_loss + settings.value_loss_coeff * value_loss - settings.entropy_coeff * entropy_mean
 
     with torch.no_grad():
         residual = value_target - value
@@ -145,7 +149,7 @@ def ppo_loss(
             ),
             advantage_mean=advantage_mean,
             advantage_stddev=advantage_stddev,
-            num_samples=num_samples,
+            num_samples=mean.num_samples,
         )
     return PPOLoss(loss, PPOMetrics(*(metric.detach() for metric in metrics)))
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from sf.learner.batch import Batch
-from sf.learner.minibatches import Minibatch, cut_into_steps, cut_into_trajectories
-from sf.learner.targets import Targets
+from sf.learner.batches import minibatches
+from sf.learner.batches.batch import Batch
+from sf.learner.batches.minibatches import Minibatch, Targets
 
 T, B = 6, 4
 
@@ -34,9 +34,9 @@ def numbered() -> Minibatch:
 
 
 def cut(with_steps: bool, count: int) -> Iterator[Minibatch]:
+    """As an epoch: with targets it is cut into steps."""
     whole = numbered()
-    assert whole.targets is not None
-    return cut_into_steps(whole, whole.targets, count) if with_steps else cut_into_trajectories(whole, count)
+    return minibatches.cut(whole if with_steps else whole._replace(targets=None), count)
 
 
 def numbers_of(part: Minibatch) -> torch.Tensor:

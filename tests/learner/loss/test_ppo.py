@@ -2,17 +2,19 @@ import numpy as np
 import pytest
 import torch
 
-from sf.learner.ppo import PPOLoss, ppo_loss
+from sf.learner.loss.ppo import PPOLoss, PPOSettings, ppo_loss
 
 SETTINGS = {
     "with_ppo_clip": True,
     "clip_ratio": 0.2,
     "rho_bar": 1.2,
+    "with_importance_weight": False,
     "clip_value": 0.3,
     "value_loss_coeff": 0.5,
     "entropy_coeff": 0.01,
     "normalize_advantages": True,
 }
+DEFAULT = PPOSettings(**SETTINGS)
 NAMES = [
     "log_prob",
     "proximal_log_prob",
@@ -35,6 +37,9 @@ def random_case(shape: tuple[int, int], seed: int = 0) -> dict[str, torch.Tensor
 
 def slow_loss(case: dict[str, np.ndarray], s: dict) -> dict[str, float]:
     rows = [{name: case[name][i] for name in NAMES} for i in np.ndindex(case["mask"].shape) if case["mask"][i]]
+    if s["with_importance_weight"] and not s["with_ppo_clip"]:
+        for row in rows:
+            row["advantage"] *= min(s["rho_bar"], np.exp(row["log_prob"] - row["behaviour_log_prob"]))
     mean = np.mean([row["advantage"] for row in rows])
     stddev = np.std([row["advantage"] for row in rows])
     policy, value, entropy, kl, clipped, behaviour_ratios = [], [], [], [], [], []
@@ -87,6 +92,8 @@ def named(result: PPOLoss) -> dict[str, float]:
     [
         {},
         {"with_ppo_clip": False},
+        {"with_ppo_clip": False, "with_importance_weight": True},
+        {"with_importance_weight": True},
         {"clip_value": 0.0},
         {"normalize_advantages": False},
         {"value_loss_coeff": 2.0},
@@ -97,23 +104,23 @@ def test_the_loss_and_its_metrics_are_those_of_a_loop_over_samples(shape, change
     settings = SETTINGS | change
     for seed in range(4):
         case = random_case(shape, seed)
-        result = named(ppo_loss(**case, **settings))
+        result = named(ppo_loss(**case, settings=PPOSettings(**settings)))
         for name, expected in slow_loss({k: v.numpy() for k, v in case.items()}, settings).items():
             assert result[name] == pytest.approx(expected, rel=1e-9, abs=1e-9), name
 
 
 def gradients(case: dict[str, torch.Tensor], **settings) -> dict[str, torch.Tensor]:
     leaves = {name: case[name].clone().requires_grad_() for name in ("log_prob", "entropy", "value")}
-    ppo_loss(**(case | leaves), **(SETTINGS | settings)).loss.backward()
+    ppo_loss(**(case | leaves), settings=PPOSettings(**(SETTINGS | settings))).loss.backward()
     return {name: leaf.grad for name, leaf in leaves.items()}
 
 
 def test_samples_outside_the_mask_may_be_nan_and_get_no_gradient():
     case = random_case((6, 4))
-    clean, clean_grads = named(ppo_loss(**case, **SETTINGS)), gradients(case)
+    clean, clean_grads = named(ppo_loss(**case, settings=DEFAULT)), gradients(case)
     for name in NAMES:
         case[name] = torch.where(case["mask"], case[name], torch.nan)
-    assert named(ppo_loss(**case, **SETTINGS)) == clean
+    assert named(ppo_loss(**case, settings=DEFAULT)) == clean
     for name, grad in gradients(case).items():
         torch.testing.assert_close(grad, clean_grads[name])
         assert (grad[~case["mask"]] == 0).all()
@@ -122,7 +129,7 @@ def test_samples_outside_the_mask_may_be_nan_and_get_no_gradient():
 def test_an_empty_mask_gives_a_loss_of_0_and_gradients_of_0():
     case = random_case((3, 2))
     case["mask"] = torch.zeros(3, 2, dtype=torch.bool)
-    assert all(value == 0 for value in named(ppo_loss(**case, **SETTINGS)).values())
+    assert all(value == 0 for value in named(ppo_loss(**case, settings=DEFAULT)).values())
     assert all((grad == 0).all() for grad in gradients(case).values())
 
 
@@ -149,7 +156,7 @@ def test_on_policy_the_surrogate_has_the_gradient_of_the_policy_gradient():
 
 
 def policy_loss(case: dict[str, torch.Tensor], **settings) -> float:
-    return ppo_loss(**case, **(SETTINGS | settings)).metrics.policy_loss.item()
+    return ppo_loss(**case, settings=PPOSettings(**(SETTINGS | settings))).metrics.policy_loss.item()
 
 
 def test_with_the_behaviour_policy_as_the_proximal_one_the_objective_is_that_of_ppo():
@@ -188,7 +195,7 @@ def test_the_weight_of_a_sample_is_at_most_rho_bar_and_carries_no_gradient():
 def test_ratios_that_overflow_stay_finite():
     case = random_case((2, 2))
     case["log_prob"] = case["log_prob"].float() + 500.0
-    assert all(np.isfinite(value) for value in named(ppo_loss(**case, **SETTINGS)).values())
+    assert all(np.isfinite(value) for value in named(ppo_loss(**case, settings=DEFAULT)).values())
 
 
 def test_samples_without_a_choice_teach_the_critic_alone():
@@ -196,8 +203,11 @@ def test_samples_without_a_choice_teach_the_critic_alone():
     has_choice = torch.from_numpy(np.random.default_rng(5).random((6, 4)) > 0.5)
     chosen = case["mask"] & has_choice
     assert 0 < chosen.sum() < case["mask"].sum()
-    found = named(ppo_loss(**case, has_choice=has_choice, **SETTINGS))
-    of_all, of_chosen = named(ppo_loss(**case, **SETTINGS)), named(ppo_loss(**(case | {"mask": chosen}), **SETTINGS))
+    found = named(ppo_loss(**case, has_choice=has_choice, settings=DEFAULT))
+    of_all, of_chosen = (
+        named(ppo_loss(**case, settings=DEFAULT)),
+        named(ppo_loss(**(case | {"mask": chosen}), settings=DEFAULT)),
+    )
     of_critic = {"value_loss", "value_clip_fraction", "explained_variance", "num_samples"}
     for name in found.keys() - {"loss"}:
         assert found[name] == pytest.approx((of_all if name in of_critic else of_chosen)[name], rel=1e-9), name

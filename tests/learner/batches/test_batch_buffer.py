@@ -6,8 +6,9 @@ import pytest
 from late import late_gpu
 
 from sf.envs import EnvSpec
-from sf.learner import batch
-from sf.learner.batch import BatchBuffer
+from sf.learner.batches import batch
+from sf.learner.batches import buffer as buffer_module
+from sf.learner.batches.buffer import BatchBuffer
 from sf.slots import SlotPool
 
 SPEC = EnvSpec(
@@ -18,7 +19,8 @@ SPEC = EnvSpec(
 @pytest.fixture
 def buffer(monkeypatch):
     gpu = late_gpu()
-    monkeypatch.setattr(batch, "gpu", gpu)
+    for module in (batch, buffer_module):
+        monkeypatch.setattr(module, "gpu", gpu)
     gpu.take("cuda:0")
     pool = SlotPool.allocate(
         SPEC, 3, num_workers=1, groups_per_worker=1, slots_per_group=2, actors_per_group=2, num_policies=1

@@ -14,7 +14,7 @@ RNG = "rng"
 
 
 def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """What a checkpoint keeps: the tensors themselves, and a copy of the state of the random numbers."""
+    """The content of a checkpoint: the tensors themselves, and a copy of the state of the random numbers."""
     out: dict[str, Tensor] = {MODEL + name: value for name, value in model.state_dict().items()}
     for name, parameter in model.named_parameters():
         out |= {f"{_OPTIMIZER}{name}/{key}": value for key, value in optimizer.state[parameter].items()}
@@ -23,13 +23,13 @@ def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, 
 
 def are_finite(tensors: Mapping[str, Tensor]) -> bool:
     floats = [value for value in tensors.values() if value.is_floating_point() and value.numel()]
-    # Both are NaN where an element is, and neither takes memory: a quarter of the time of isfinite().
+    # Both are NaN if any element is. They take no memory, and a quarter of the time of isfinite().
     extremes = [extreme for value in floats for extreme in torch.aminmax(value)]
     return bool(torch.stack([extreme.double().isfinite() for extreme in extremes]).all())
 
 
 def load_tensors(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Go on with what `tensors_of` gave, of the same network."""
+    """Go on with what `tensors_of` gave for the same network."""
     model.load_state_dict({name[len(MODEL) :]: value for name, value in tensors.items() if name.startswith(MODEL)})
     for name, parameter in model.named_parameters():
         prefix, moments = f"{_OPTIMIZER}{name}/", optimizer.state[parameter]

@@ -8,15 +8,21 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sf.learner.batch import Batch
-from sf.learner.targets import Targets
+from sf.learner.batches.batch import Batch
+
+
+class Targets(NamedTuple):
+    """What samples are trained towards. Each [T, B], without gradients."""
+
+    value: Tensor  # in the scale of returns
+    advantage: Tensor
 
 
 class Minibatch(NamedTuple):
     """T steps of B trajectories.
 
     mask: [T, B] bool, the samples to train on. proximal_log_prob: [T, B], of the policy that the loss is to stay close
-    to, see `decoupled_clip`. targets: None where the step is to make them from its own forward pass.
+    to, see `decoupled_clip`. targets: None where each step makes them from its own forward pass.
     """
 
     batch: Batch
@@ -25,8 +31,14 @@ class Minibatch(NamedTuple):
     targets: Targets | None = None
 
 
-def cut_into_trajectories(whole: Minibatch, count: int) -> Iterator[Minibatch]:
-    """Whole ones. Their steps make the targets: the newest values there are, and no second pass."""
+def cut(whole: Minibatch, count: int) -> Iterator[Minibatch]:
+    """The minibatches of one epoch: single steps where their targets are made, else whole trajectories."""
+    if whole.targets is None:
+        return _cut_into_trajectories(whole, count)
+    return _cut_into_steps(whole, whole.targets, count)
+
+
+def _cut_into_trajectories(whole: Minibatch, count: int) -> Iterator[Minibatch]:
     if count == 1:
         yield whole
         return
@@ -36,8 +48,8 @@ def cut_into_trajectories(whole: Minibatch, count: int) -> Iterator[Minibatch]:
         yield Minibatch(whole.batch.columns(columns), mask, proximal_log_prob)
 
 
-def cut_into_steps(whole: Minibatch, targets: Targets, count: int) -> Iterator[Minibatch]:
-    """Single ones, for a network without memory: what T and B mean then, says `Batch.steps`."""
+def _cut_into_steps(whole: Minibatch, targets: Targets, count: int) -> Iterator[Minibatch]:
+    """For a network without memory: `Batch.steps` says what T and B mean then."""
     order = torch.randperm(whole.batch.num_samples).to(whole.mask.device)
     for steps in order.chunk(count):
         mask, proximal_log_prob, value, advantage = (

@@ -12,10 +12,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from sf.envs import EnvSpec
-from sf.learner.batch import AsyncLoader, BatchBuffer, SlotCopier, SyncLoader
+from sf.learner.batches.loaders import AsyncLoader, BatchBuffer, SlotCopier, SyncLoader
 from sf.queues import STOP, StopRequested, wait
 from sf.slots import SlotPool
-from sf.weights import PolicyMemory, PolicyMemorySpec
+from sf.weights import SharedWeights, SharedWeightsSpec
 
 PATIENCE_S = 30.0  # after which something is taken to hang
 T = 2
@@ -53,8 +53,8 @@ class System:
         self.pool = make_pool(num_workers, groups_per_worker, actors_per_group, extra)
         self.pool.reset()
         self.num_actors = num_workers * groups_per_worker * actors_per_group
-        spec = PolicyMemorySpec.allocate("cpu", 1, 3, self.num_actors, self.pool.num_slots)
-        self.memory = PolicyMemory.create(spec)
+        spec = SharedWeightsSpec.allocate("cpu", 1, 3, self.num_actors, self.pool.num_slots)
+        self.memory = SharedWeights.create(spec)
         self.copier = SlotCopier(self.pool.arrays, self.memory)
         self.sampler = Sampler(self.pool, self.memory)
 

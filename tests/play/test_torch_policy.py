@@ -5,13 +5,13 @@ import torch
 from untrained import untrained
 
 from sf.play.load import load_policy
-from sf.play.policy import Actors, Policy
+from sf.play.torch_policy import Actors, TorchPolicy
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 
 
 def test_a_policy_acts_on_what_the_environment_returns():
-    policy = Policy(untrained("CartPole-v1"), "test")
+    policy = TorchPolicy(untrained("CartPole-v1"), "test")
     env = gym.make("CartPole-v1")
     obs, _ = env.reset(seed=0)
     for _ in range(5):
@@ -24,7 +24,7 @@ def test_a_policy_acts_on_what_the_environment_returns():
 
 
 def test_a_deterministic_policy_takes_the_most_probable_action():
-    policy = Policy(untrained("CartPole-v1", seed=3), "test")
+    policy = TorchPolicy(untrained("CartPole-v1", seed=3), "test")
     obs = np.array([0.5, -1.0, 0.1, 2.0], np.float32)
     params = policy.network.step(
         {"obs": torch.from_numpy(obs)[None]}, torch.zeros(1, 0), torch.tensor([True])
@@ -35,14 +35,14 @@ def test_a_deterministic_policy_takes_the_most_probable_action():
 
 
 def test_an_observation_of_another_shape_is_refused():
-    policy = Policy(untrained("CartPole-v1"), "test")
+    policy = TorchPolicy(untrained("CartPole-v1"), "test")
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
         policy.act(np.zeros(3, np.float32))
 
 
 @pytest.mark.parametrize("core", ["gru", "lstm"])
 def test_actors_carry_their_states_as_the_learner_unrolls_them(core):
-    policy = Policy(untrained("toy_memory", core=core), "test")
+    policy = TorchPolicy(untrained("toy_memory", core=core), "test")
     ((key, box),) = policy.flat_obs_space.items()
     steps, num_actors = 6, 3
     rng = np.random.default_rng(0)
@@ -60,7 +60,7 @@ def test_actors_carry_their_states_as_the_learner_unrolls_them(core):
 
 
 def test_reset_makes_a_recurrent_policy_forget():
-    policy = Policy(untrained("toy_memory", core="gru"), "test")
+    policy = TorchPolicy(untrained("toy_memory", core="gru"), "test")
     obs = policy.obs_space.sample()
     state_after_one = []
     for _ in range(2):
@@ -119,4 +119,4 @@ def test_a_checkpoint_without_spaces_is_refused():
     saved = untrained("CartPole-v1")
     old = {name: value for name, value in saved.state.items() if not name.endswith("_space")}
     with pytest.raises(ValueError, match="older than this version"):
-        Policy(Checkpoint(saved.tensors, old), "test")
+        TorchPolicy(Checkpoint(saved.tensors, old), "test")

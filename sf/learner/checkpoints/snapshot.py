@@ -1,4 +1,4 @@
-"""What a learner goes on with: the content of its checkpoints, and of what it keeps for a successor."""
+"""What a learner goes on with: the content of its checkpoints, and of what it leaves to a successor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def make_checkpoint(
     seconds: float = 0.0,
     weights_event: int = 0,
 ) -> Checkpoint:
-    """Raises FloatingPointError where it holds NaN or Inf: nobody could go on with it.
+    """Raises FloatingPointError where it would hold NaN or Inf, which nobody can go on with.
 
     The tensors are those that are trained, not copies.
     """

@@ -1,9 +1,13 @@
-"""Learning-rate schedules: pure functions to the next learning rate.
+"""The learning rate: its schedules, and the ceiling that rollbacks put on it.
 
-The only state is the present rate, which the learner keeps in its checkpoint: resuming is exact.
+The only state is the present rate and the ceiling, which the learner keeps in its checkpoint: resuming is exact.
 """
 
 from __future__ import annotations
+
+import math
+
+import torch
 
 KL_ADAPTIVE_FACTOR = 1.5
 
@@ -25,3 +29,18 @@ def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximu
     if kl < 0.5 * threshold:
         return min(rate * KL_ADAPTIVE_FACTOR, maximum)
     return rate
+
+
+class LearningRate:
+    """The rate of an optimiser. It never exceeds `ceiling`, whatever a schedule asks for."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.ceiling = math.inf
+        self._optimizer = optimizer
+
+    @property
+    def value(self) -> float:
+        return self._optimizer.param_groups[0]["lr"]
+
+    def set(self, rate: float) -> None:
+        self._optimizer.param_groups[0]["lr"] = min(rate, self.ceiling)

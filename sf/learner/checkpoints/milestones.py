@@ -13,13 +13,13 @@ _RETRY_AFTER_S = 10.0
 
 
 class Milestones:
-    """One is due each time that this many more seconds of the run have passed, however often it was resumed meanwhile.
+    """A milestone is due each time that this many more seconds of the run have passed, however often it was resumed.
 
-    Missed ones are skipped. `seconds` is the wall time of the run here, earlier parts of it included.
+    Missed ones are skipped. `seconds` is the wall time of the run, earlier parts included.
     """
 
     def __init__(self, directory: Path, every_s: float, seconds: float, reports: Reports) -> None:
-        """every_s: 0 for never. seconds: now; what was due until then has been kept by others."""
+        """every_s: 0 for never. seconds: now. Earlier learners have kept what was due until then."""
         self._directory = directory
         self._every_s = every_s
         self._reports = reports

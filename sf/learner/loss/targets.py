@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from torch import Tensor
 
 from sf.config import LearnerConfig
-from sf.learner.batch import Batch
-from sf.learner.gae import gae
-from sf.learner.vtrace import vtrace
-
-
-class Targets(NamedTuple):
-    """Each [T, B], without gradients."""
-
-    value: Tensor  # in the scale of returns
-    advantage: Tensor
+from sf.learner.batches.batch import Batch
+from sf.learner.batches.minibatches import Targets
+from sf.learner.loss.gae import gae
+from sf.learner.loss.vtrace import vtrace
 
 
 def make_targets(config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor) -> Targets:
-    """By a policy with these log-probabilities [T, B], and its values [T+1, B] in the scale of returns."""
+    """Targets by a policy with log-probabilities [T, B] and values [T+1, B] in the scale of returns."""
     reward = (batch.reward * config.reward_scale).clamp(-config.reward_clip, config.reward_clip)
     discount = config.gamma * (~batch.terminated).float()
     if not config.with_vtrace:

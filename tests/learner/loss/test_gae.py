@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from sf.learner.gae import gae
+from sf.learner.loss.gae import gae
 
 
 def random_case(num_steps: int, batch: int, seed: int) -> dict[str, np.ndarray]:

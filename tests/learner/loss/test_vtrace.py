@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from sf.learner.gae import gae
-from sf.learner.vtrace import VTrace, vtrace
+from sf.learner.loss.gae import gae
+from sf.learner.loss.vtrace import VTrace, vtrace
 
 SHAPES = [(1, 1), (1, 5), (7, 1), (9, 4)]
 

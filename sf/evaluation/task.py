@@ -1,13 +1,13 @@
-"""Evaluation: a fixed number of episodes of one or more policies, over several processes.
+"""An evaluation: a fixed number of episodes of one or more policies, played by several processes.
 
-Called by `sf-eval`. The same call gives the same matches, environments and random numbers, whichever process is faster.
+Called by `sf-eval`. The same task gives the same matches, environments and random numbers, however fast each process
+is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from multiprocessing import connection
 from typing import Any
 
@@ -17,7 +17,7 @@ from sf import envs
 from sf.arrays import Field, SharedArrays
 from sf.envs import EnvOptions, UsageError
 from sf.evaluation.player import PlayerArgs, player
-from sf.evaluation.statistics import Statistics, statistics
+from sf.evaluation.results import Evaluation
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.play.episodes import Played, make_lineups
 from sf.processes.child import Child, start_child
@@ -28,7 +28,7 @@ from sf.storage.checkpoint import Checkpoint
 
 @dataclass(frozen=True)
 class EvaluationTask:
-    """What to play. policies: by name. num_episodes: of each policy, at least."""
+    """What to play. policies: by name. num_episodes: at least this many of each policy."""
 
     env: str
     options: EnvOptions
@@ -42,67 +42,10 @@ class EvaluationTask:
     num_envs_per_worker: int = 4
 
 
-@dataclass
-class Evaluation:
-    """What was played, in the order of the matches.
-
-    objective: the statistic of episodes that says how good a policy is, where they have it; else it is the return.
-    """
-
-    objective: str
-    episodes: list[Played] = field(default_factory=list)
-    num_env_faults: int = 0
-    remarks: dict[str, str] = field(default_factory=dict)  # of environments, by what they are about
-
-    def names(self, policy_idx: int) -> list[str]:
-        """Of what is known of each episode: return, num_steps, num_frames, and the environment's own statistics."""
-        own = {name for episode in self._of(policy_idx) for name in episode.stats}
-        return ["return", "num_steps", "num_frames", *sorted(own)]
-
-    def statistics(self, policy_idx: int) -> dict[str, Statistics]:
-        """By name; empty where the policy has no episode, since its agents sat their matches out."""
-        own = self._of(policy_idx)
-        return {name: _statistics(own, partial(_value, name=name)) for name in self.names(policy_idx)} if own else {}
-
-    def score_of(self, policy_idx: int) -> float | None:
-        """Mean of the objective; None where the policy has no episode."""
-        scores = [self._score(episode) for episode in self._of(policy_idx)]
-        return float(np.mean(scores)) if scores else None
-
-    def score_against(self, policy_idx: int, opponent_idx: int) -> Statistics | None:
-        """As `score_of`, of the matches where another one played, too; None where they never met."""
-        lineups: dict[int, set[tuple[int, int]]] = {}
-        for episode in self.episodes:
-            lineups.setdefault(episode.match_idx, set()).add((episode.agent_idx, episode.policy_idx))
-        met = [
-            episode
-            for episode in self._of(policy_idx)
-            if any(p == opponent_idx and agent != episode.agent_idx for agent, p in lineups[episode.match_idx])
-        ]
-        return _statistics(met, self._score) if met else None
-
-    def _score(self, episode: Played) -> float:
-        return episode.stats.get(self.objective, episode.episode_return)
-
-    def _of(self, policy_idx: int) -> list[Played]:
-        return [episode for episode in self.episodes if episode.policy_idx == policy_idx]
-
-
-def _statistics(episodes: Sequence[Played], read: Callable[[Played], float | None]) -> Statistics:
-    known = [(value, episode.match_idx) for episode in episodes if (value := read(episode)) is not None]
-    values, match_idxs = zip(*known, strict=True)
-    return statistics(values, match_idxs)
-
-
-def _value(episode: Played, name: str) -> float | None:
-    of_all = {"return": episode.episode_return, "num_steps": episode.num_steps, "num_frames": episode.num_frames}
-    return of_all.get(name, episode.stats.get(name))
-
-
 def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Evaluation:
-    """Play all matches. on_progress: is told how many episodes of how many are over.
+    """Play all matches. on_progress: called with the number of episodes that are over, and of all.
 
-    Raises ValueError for what the user can mend, RuntimeError where a worker fails otherwise.
+    Raises ValueError for what the user can fix, RuntimeError where a worker fails for another reason.
     """
     num_agents = envs.describe(task.env, task.options).num_agents
     lineups = make_lineups(len(task.policies), num_agents, task.num_episodes, task.seed)
@@ -110,7 +53,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     num_workers = min(task.num_workers or num_usable_cores(), len(lineups))
     envs_per_worker = min(task.num_envs_per_worker, -(-len(lineups) // num_workers))
     num_envs = num_workers * envs_per_worker
-    # In shared memory: a file may be gone when a worker wants it, since the run that wrote it goes on.
+    # In shared memory: the run may still go on, and remove a file before a worker has read it.
     policies = {name: _shared(saved) for name, saved in task.policies.items()}
     PLAYERS.ensure_running()
     children = []
@@ -148,7 +91,7 @@ def _shared(saved: Checkpoint) -> SharedArrays:
 
 
 def _collect(children: Sequence[Child], evaluation: Evaluation, on_episodes: Callable[[], None]) -> None:
-    """Until all have finished."""
+    """Take reports until all workers have finished."""
     unfinished = list(children)
     while unfinished:
         connection.wait([child.connection for child in unfinished])
