@@ -11,49 +11,50 @@ from sf.envs.field_types import AS_JSON, check_fields
 
 @dataclass(frozen=True)
 class EnvOptions:
-    """Options of environments; each family reads its own and leaves the rest alone."""
+    """Options of environments. Each family reads its own and ignores the rest."""
 
     env_frameskip: int | None = None
-    """Frames the simulator advances for one decision. Default: what the environment is usually trained with."""
+    """Simulator frames per decision; the action is repeated. Default: what is usual for the environment."""
 
     env_kwargs: str = field(default="{}", metadata=AS_JSON)
-    """JSON object of keyword arguments for the environment, for example '{"continuous": true}'. A file and Python may
-    have a mapping instead."""
+    """Keyword arguments of the environment as a JSON object, for example '{"continuous": true}'. YAML files and
+    Python may use a mapping."""
 
     strict_spaces: bool = False
-    """An observation outside of the low and high of its Box is an error, at every step. Default: where the first one of
-    an environment is outside, that is said once, and training goes on."""
+    """Treat an observation outside the bounds of its Box as an error, checked at every step. false: check only the
+    first observations, report it once, and train on."""
 
     atari_episodic_life: bool = False
-    """Atari: the loss of a life ends the episode for the learner (the score is still that of the whole game)."""
+    """Atari: a lost life ends the episode for the learner. The reported score is still that of the whole game."""
 
     atari_clip_rewards: bool = True
-    """Atari: rewards are clipped to [-1, 1] for the learner (the score is not)."""
+    """Atari: clip the learner's rewards to [-1, 1]. The reported score is not clipped."""
 
     atari_sticky: float | None = None
-    """Atari: probability that the emulator repeats the previous action instead of the one it is given.
+    """Atari: probability that the emulator repeats the previous action instead of the new one (sticky actions).
     Default: 0 for atari_NAME, 0.25 for ALE/NAME-v5."""
 
     doom_shaping: bool = True
-    """Doom: shaped rewards for the learner. The reported return is always the scenario's own; of a match, the frags."""
+    """Doom: train on shaped rewards. The reported return is never shaped: it is the scenario's own, or the frags of
+    a match."""
 
     doom_map: str | None = None
-    """Doom matches: a map of doom_wad. Default: MAP02 of cig.wad, or the first one of another doom_wad."""
+    """Doom matches: a map in doom_wad. Default: MAP02 of cig.wad, or the first map of another WAD."""
 
     doom_wad: str | None = None
-    """Doom matches: path of a WAD, or the name of one that comes with ViZDoom. Default: cig.wad."""
+    """Doom matches: path of a WAD, or the name of one that ships with ViZDoom. Default: cig.wad."""
 
     doom_num_agents: int | None = None
-    """doom_deathmatch: agents of a match. Default: 4."""
+    """doom_deathmatch: agents per match. Default: 4."""
 
     doom_num_bots: int | None = None
-    """doom_deathmatch, doom_deathmatch_bots: the engine's own bots in a match. Default: none, and 7."""
+    """Bots of the engine per match. Default: 0 in doom_deathmatch, 7 in doom_deathmatch_bots."""
 
     doom_bot_difficulty: int | None = None
-    """Doom matches: how well all bots aim and react, from 0 to 100. Default: ViZDoom's bots, which differ."""
+    """Doom matches: how well all bots aim and react, from 0 to 100. Default: ViZDoom's own mix of bots."""
 
     doom_match_s: float = 240.0
-    """Doom matches: time limit, in seconds of the game (35 tics each)."""
+    """Doom matches: time limit in seconds of game time (35 tics each)."""
 
     def __post_init__(self) -> None:
         check_fields(self)

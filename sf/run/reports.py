@@ -68,7 +68,7 @@ class EventHandler:
         if self._progress.resume(child.idx, report["env_steps"], report["seconds_before"]):
             return
         frames = self._lose(report["lost_steps"])
-        self._say(f"{child.name}: goes on; training on the last {frames:,} frames is lost")
+        self._say(f"{child.name}: continues; training on the last {frames:,} frames is lost")
 
     def _episodes(self, child: Child, report: Report) -> None:
         self._progress.add_episodes(report["episodes"])
@@ -86,8 +86,8 @@ class EventHandler:
     def _given_up(self, child: Child, report: Report) -> None:
         self._evaluations.given_up()
         self._say(
-            f"{report['text']}\nThere are no evaluations any more: from here on the best checkpoints are those of the "
-            "best returns in training"
+            f"{report['text']}\nThe run continues without evaluations: from now on, returns in training select the "
+            "best checkpoint"
         )
 
     # Checkpoints
@@ -101,12 +101,12 @@ class EventHandler:
         self._say(f"{child.name}: saved {report['path']}")
 
     def _save_failed(self, child: Child, report: Report) -> None:
-        self._say(f"{child.name}: no checkpoint ({report['message']}); training goes on, and it is tried again")
+        self._say(f"{child.name}: no checkpoint ({report['message']}); training continues, and the save is retried")
 
     def _saved_for(self, child: Child, report: Report) -> None:
         frames = self._lose(max(0, self._progress.policies[child.idx].env_steps - report["env_steps"]))
         self._say(
-            f"{child.name}: {child.cause_of_death()}, and could not save; the run goes on from {report['path']}, and "
+            f"{child.name}: {child.cause_of_death()}, and could not save; the run resumes from {report['path']}, and "
             f"training on the last {frames:,} frames is lost"
         )
 
@@ -120,7 +120,7 @@ class EventHandler:
         if len(self._places_said) > _MOST_PLACES:
             self._say(f"{child.name}: environments fail at more than {_MOST_PLACES} places: env_faults counts the rest")
             return
-        lines = [f"{child.name}: an environment failed and was made anew: {report['message']}", report["traceback"]]
+        lines = [f"{child.name}: an environment failed and was rebuilt: {report['message']}", report["traceback"]]
         self._say("\n".join(line for line in lines if line is not None))
 
     def _remark(self, child: Child, report: Report) -> None:
@@ -137,7 +137,7 @@ class EventHandler:
         if is_env_death and self._are_env_deaths_said:
             return
         self._are_env_deaths_said |= is_env_death
-        others = ", and so is whoever dies of that later (restarts counts them)" if is_env_death else ""
+        others = "; later deaths of this kind are not reported (restarts counts them)" if is_env_death else ""
         self._say(f"{child.name} {report['text']}{others}")
 
     def _unreported(self, child: Child, report: Report) -> None:
@@ -150,7 +150,7 @@ class EventHandler:
             self._population.learner_has(child.idx, report["weights_event"])
 
     def _killed(self, child: Child, report: Report) -> None:
-        self._say(f"{child.name}: did not stop when it was asked to, killed")
+        self._say(f"{child.name}: did not stop when asked to, killed")
 
     def _lose(self, env_steps: int) -> int:
         """Count them as lost; returns the frames."""

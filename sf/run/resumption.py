@@ -26,8 +26,8 @@ def saved_env_steps(plan: Plan, run_dir: RunDir, say: Callable[[str], None]) -> 
     num_policies = saved_flags.get("num_policies", 1)
     if saved_flags and num_policies != plan.num_policies:
         raise ValueError(
-            f"num_policies is {plan.num_policies}, but the run {run_dir.path} has {num_policies}: leave it so, name "
-            "another --experiment, or begin anew with --restart_behavior restart"
+            f"num_policies is {plan.num_policies}, but the run {run_dir.path} has {num_policies}: keep that number, "
+            "name another --experiment, or start over with --restart_behavior restart"
         )
     env_steps: list[int | None] = []
     seconds = 0.0
@@ -63,11 +63,11 @@ def _require_time_left(plan: Plan, run_dir: RunDir, env_steps: int, seconds: flo
     if env_steps >= plan.target_env_steps:
         flag = "train_for_env_steps" if plan.target_env_steps == run.train_for_env_steps else "train_for_env_frames"
         raise CompleteRunError(
-            f"the run {run_dir.path} has its {env_steps} env steps: raise --{flag} to go on with it, name another "
-            "--experiment, or begin anew with --restart_behavior restart"
+            f"the run {run_dir.path} is finished ({env_steps} env steps): raise --{flag} to continue it, name another "
+            "--experiment, or start over with --restart_behavior restart"
         )
     if seconds >= run.train_for_seconds:
         raise CompleteRunError(
-            f"the run {run_dir.path} has had its {seconds:.0f} seconds: raise --train_for_seconds to go on with it, "
-            "name another --experiment, or begin anew with --restart_behavior restart"
+            f"the run {run_dir.path} is finished ({seconds:.0f} seconds): raise --train_for_seconds to continue it, "
+            "name another --experiment, or start over with --restart_behavior restart"
         )

@@ -54,7 +54,7 @@ def write(plan: Plan, run_dir: RunDir, initial: Mapping[int, Checkpoint]) -> Non
 def of_resumed(config: Config, run_dir: RunDir, say: Say) -> Config:
     """The configuration of a run that has checkpoints of its own: `init_from` stays what it began with."""
     if config.run.init_from is not None:
-        say(f"init_from is ignored: {run_dir.path} goes on from its own checkpoints")
+        say(f"init_from is ignored: {run_dir.path} resumes from its own checkpoints")
     return config.replace(init_from=(run_dir.saved_flags() or {}).get("init_from"))
 
 
@@ -72,7 +72,7 @@ def _begun_from(source: str, policy_id: int, plan: Plan, say: Say) -> Checkpoint
         updater = Updater(plan.config, plan.spec.obs_space, action_spec, bfloat16=False, device=torch.device("cpu"))
         updater.model.load_state_dict(_weights(saved))
         initial = make_checkpoint(updater, plan.config, plan.spec)
-    say(f"policy {policy_id} begins with the weights of {file}")
+    say(f"policy {policy_id} starts from the weights of {file}")
     return initial
 
 

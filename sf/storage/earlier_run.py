@@ -36,7 +36,7 @@ class EarlierRun:
             try:
                 shutil.rmtree(aside)
             except OSError as error:
-                say(f"{aside} is the run that was to be overwritten, and could not be deleted ({error})")
+                say(f"{aside} is the earlier run, which could not be deleted ({error})")
 
     def put_back(self, say: Say = print) -> None:
         """The new run did not get under way: what it has written goes. Nothing is done once it is settled."""
@@ -50,7 +50,7 @@ class EarlierRun:
         except OSError as error:
             say(f"the earlier run is in {aside}, and could not be put back ({error})")
         else:
-            say(f"the new run did not get under way: the earlier one is in {self._path} as before")
+            say(f"the new run did not start: the earlier one is still in {self._path}")
 
     @contextmanager
     def put_back_unless_settled(self, say: Say) -> Iterator[None]:

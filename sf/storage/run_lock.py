@@ -44,7 +44,7 @@ def _lock(fd: int, directory: Path, say: Callable[[str], None]) -> None:
             f"{holder} is running in {directory}: wait for its end, stop it, or name another --experiment"
         ) from None
     except OSError as error:
-        say(f"{directory}: no lock ({error.strerror}): see to it that no second run is started there")
+        say(f"{directory}: cannot be locked ({error.strerror}): make sure that no second run starts there")
         return
     with suppress(OSError):  # a full disk: only the sentence above has to do without it
         os.ftruncate(fd, 0)
