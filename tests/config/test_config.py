@@ -194,7 +194,7 @@ def test_the_other_commands_do_so_too(program, args, sentence, capsys, monkeypat
 def test_the_help_of_a_flag_is_one_paragraph(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
     with pytest.raises(SystemExit):
-        cli.parse(["--help"])
+        parse(["--help"])
     (line,) = (line for line in capsys.readouterr().out.splitlines() if " --config " in line)
     assert "Preset to start from" in line
     assert "(default: CartPole-v1)" in line  # which stands at the end
