@@ -195,8 +195,8 @@ def test_the_help_of_a_flag_is_one_paragraph(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
     with pytest.raises(SystemExit):
         parse(["--help"])
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if " --config " in line)
-    assert "Preset to start from" in line
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "Preset to start from" in line)
+    assert " --config " in line
     assert "(default: CartPole-v1)" in line  # which stands at the end
 
 
