@@ -20,15 +20,15 @@ class SharedOptions:
     """Options that environments of several families read."""
 
     env_frameskip: int | None = None
-    """Frames the simulator advances for one decision. Default: what the environment is usually trained with."""
+    """Simulator frames per decision; the action is repeated. Default: what is usual for the environment."""
 
     env_kwargs: str = field(default="{}", metadata=AS_JSON)
-    """JSON object of keyword arguments for the environment, for example '{"continuous": true}'. A file and Python may
-    have a mapping instead."""
+    """Keyword arguments of the environment as a JSON object, for example '{"continuous": true}'. YAML files and
+    Python may use a mapping."""
 
     strict_spaces: bool = False
-    """An observation outside of the low and high of its Box is an error, at every step. Default: where the first one of
-    an environment is outside, that is said once, and training goes on."""
+    """Treat an observation outside the bounds of its Box as an error, checked at every step. false: check only the
+    first observations, report it once, and train on."""
 
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""

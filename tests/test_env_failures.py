@@ -139,7 +139,7 @@ def test_a_fault_of_one_place_is_said_once_by_whichever_worker_and_counted(told)
     handler, said, progress = told
     for idx in range(8):
         handler.handle(child(idx), fault("KeyError in walk.py, line 3", f"KeyError: {idx}"))
-    assert said == ["rollout-0: an environment failed and was made anew: KeyError: 0\nTraceback"]
+    assert said == ["rollout-0: an environment failed and was rebuilt: KeyError: 0\nTraceback"]
     assert progress.num_env_faults == 24
 
 

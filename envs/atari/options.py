@@ -12,13 +12,13 @@ class AtariOptions:
     """A part of `sf.envs.options.EnvOptions`."""
 
     atari_episodic_life: bool = False
-    """Atari: the loss of a life ends the episode for the learner (the score is still that of the whole game)."""
+    """Atari: a lost life ends the episode for the learner. The reported score is still that of the whole game."""
 
     atari_clip_rewards: bool = True
-    """Atari: rewards are clipped to [-1, 1] for the learner (the score is not)."""
+    """Atari: clip the learner's rewards to [-1, 1]. The reported score is not clipped."""
 
     atari_sticky: float | None = None
-    """Atari: probability that the emulator repeats the previous action instead of the one it is given.
+    """Atari: probability that the emulator repeats the previous action instead of the new one (sticky actions).
     Default: 0 for atari_NAME, 0.25 for ALE/NAME-v5."""
 
     def check(self) -> None:

@@ -12,25 +12,26 @@ class DoomOptions:
     """A part of `sf.envs.options.EnvOptions`."""
 
     doom_shaping: bool = True
-    """Doom: shaped rewards for the learner. The reported return is always the scenario's own; of a match, the frags."""
+    """Doom: train on shaped rewards. The reported return is never shaped: it is the scenario's own, or the frags of
+    a match."""
 
     doom_map: str | None = None
-    """Doom matches: a map of doom_wad. Default: MAP02 of cig.wad, or the first one of another doom_wad."""
+    """Doom matches: a map in doom_wad. Default: MAP02 of cig.wad, or the first map of another WAD."""
 
     doom_wad: str | None = None
-    """Doom matches: path of a WAD, or the name of one that comes with ViZDoom. Default: cig.wad."""
+    """Doom matches: path of a WAD, or the name of one that ships with ViZDoom. Default: cig.wad."""
 
     doom_num_agents: int | None = None
-    """doom_deathmatch: agents of a match. Default: 4."""
+    """doom_deathmatch: agents per match. Default: 4."""
 
     doom_num_bots: int | None = None
-    """doom_deathmatch, doom_deathmatch_bots: the engine's own bots in a match. Default: none, and 7."""
+    """Bots of the engine per match. Default: 0 in doom_deathmatch, 7 in doom_deathmatch_bots."""
 
     doom_bot_difficulty: int | None = None
-    """Doom matches: how well all bots aim and react, from 0 to 100. Default: ViZDoom's bots, which differ."""
+    """Doom matches: how well all bots aim and react, from 0 to 100. Default: ViZDoom's own mix of bots."""
 
     doom_match_s: float = 240.0
-    """Doom matches: time limit, in seconds of the game (35 tics each)."""
+    """Doom matches: time limit in seconds of game time (35 tics each)."""
 
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""

@@ -20,8 +20,8 @@ from sf.processes import fork_servers
 from sf.storage import output_file
 
 _DESCRIPTION = """\
-Test, within a minute, what training relies on here: versions, shared memory, pipes, disk, Doom, Atari, and each GPU.
-Each line begins with ok, FAILS, note (worth knowing, and no obstacle) or skipped. Ends with 1 where something FAILS.
+Test within a minute what training relies on: versions, shared memory, pipes, disk, Doom, Atari, and each GPU.
+Each line begins with ok, FAILS, note (worth knowing, but no obstacle) or skipped. The status is 1 if anything FAILS.
 
   sf-train --check
   sf-train --check --num_workers 36 --train_dir /scratch/me
@@ -37,7 +37,7 @@ class CheckFlags:
     """Test this machine instead of training on it."""
 
     json: Path | None = None
-    """Also write everything to this file."""
+    """Also write the results to this file."""
 
     config: Config = field(default_factory=Config)
 

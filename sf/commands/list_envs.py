@@ -52,14 +52,14 @@ class ListEnvsFlags:
     """Which environments, and how they are written down."""
 
     pattern: tyro.conf.Positional[str | None] = None
-    """A name that --env takes, a part of one in whatever case, or a pattern with * and ?. Default: all, by name
+    """A name that --env takes, part of a name in any case, or a pattern with * and ?. Default: list all, by name
     only."""
 
     family: FamilyName | None = None
-    """Only these."""
+    """List only this family."""
 
     json: bool = False
-    """A list of objects with the name, the spaces, agents, frameskip and preset of every match, however many; error
+    """Print a list of objects with name, spaces, agents, frameskip and preset of every match, however many. error
     says why an environment cannot be made here."""
 
 
@@ -75,7 +75,9 @@ class Description:
 
 def main() -> None:
     """Print the list; end with 0, 2 where nothing matches, 130 after Ctrl-C."""
-    flags = cli.parse_flags(ListEnvsFlags, "sf-envs", "List environments. Example: sf-envs doom")
+    flags = cli.parse_flags(
+        ListEnvsFlags, "sf-envs", "List the environments that sf-train knows. Example: sf-envs doom"
+    )
     with cli.exit_status():
         try:
             _list(flags)

@@ -95,8 +95,9 @@ def _percent(share: float) -> str:
 def _learner(load: Load) -> str:
     what = f"learner busy {_percent(load.learner_busy)}, rollout workers wait {_percent(load.slot_wait)} of their time"
     gpu = "" if load.is_on_gpu else "a GPU, "
-    threads = "" if load.is_full or load.is_on_gpu else " or more --learner_threads"
-    return f"{what} for it: {gpu}a smaller model, {_less_training(load)}{threads}"
+    less = _less_training(load)
+    last = f" or {less}" if load.is_full or load.is_on_gpu else f", {less} or more --learner_threads"
+    return f"{what} for it: try {gpu}a smaller model{last}"
 
 
 def _less_training(load: Load) -> str:
@@ -117,11 +118,11 @@ def _cores(load: Load) -> str:
     what = f"the cores are all in use ({', '.join(shares)} of {load.num_cores})"
     most = max(load.cores, key=load.cores.__getitem__)
     if most == "rollout":
-        return f"{what}: more cores, or a faster environment"
+        return f"{what}: try more cores, or a faster environment"
     if load.is_on_gpu:
-        return f"{what}: more cores, or a smaller model"
+        return f"{what}: try more cores, or a smaller model"
     turn = _less_training(load) if most == "learner" else "more --num_envs_per_worker"
-    return f"{what}: a GPU, a smaller model, {turn}, or more cores"
+    return f"{what}: try a GPU, a smaller model, {turn}, or more cores"
 
 
 def _uneven(load: Load) -> str:
@@ -135,21 +136,21 @@ def _inference(load: Load) -> str:
     gpu = "" if load.is_on_gpu else "a GPU, "
     return (
         f"inference busy {_percent(load.policy_busy)}, rollout workers wait {_percent(load.rollout_wait)} of their "
-        f"time for it: {gpu}a smaller model, more --policy_workers_per_policy or --num_envs_per_worker"
+        f"time for it: try {gpu}a smaller model, more --policy_workers_per_policy or --num_envs_per_worker"
     )
 
 
 def _latency(load: Load) -> str:
     return (
         f"rollout workers wait {_percent(load.rollout_wait)} of their time for actions, {load.actions_per_batch:.1f} "
-        f"at once, though inference is busy only {_percent(load.policy_busy)}: more --num_envs_per_worker"
+        f"at once, though inference is busy only {_percent(load.policy_busy)}: try more --num_envs_per_worker"
     )
 
 
 def _environments(load: Load) -> str:
     return (
         f"rollout workers busy {_percent(load.rollout_busy)}, the learner waits {_percent(load.learner_wait)} of its "
-        f"time for them, {_percent(load.cores_in_use)} of the cores are in use: more --num_workers"
+        f"time for them, {_percent(load.cores_in_use)} of the cores are in use: try more --num_workers"
     )
 
 

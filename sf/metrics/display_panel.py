@@ -35,7 +35,7 @@ _TRAINING = {  # label by name
 _OF_POLICY = ("true_objective", "mean_return", "env_steps", "train/learning_rate", "learner/busy_share")
 _FAULTS = {
     "restarts": "processes replaced",
-    "env_faults": "environments made anew",
+    "env_faults": "environments rebuilt",
     "lost_episodes": "episodes lost",
     "lost_frames": "frames lost",
     "train/skipped_updates": "updates skipped",

@@ -38,8 +38,8 @@ def rounded(value: int) -> str:
 def outcome(summary: Mapping[str, Any]) -> str:
     """How a run went, in a sentence made from its summary."""
     returns = summary["mean_return"]
-    mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f}"
+    mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f} over the last episodes"
     return (
         f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
-        f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes"
+        f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return}"
     )

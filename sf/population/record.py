@@ -40,7 +40,7 @@ class PopulationRecord:
         if known - initial.keys():
             raise ValueError(
                 f"num_policies is {len(initial)}, but {run_dir / EVENTS} is of {len(known)} policies: set num_policies "
-                f"to {len(known)}, or begin anew with --restart_behavior restart"
+                f"to {len(known)}, or start over with --restart_behavior restart"
             )
         self._extend(  # even by nothing: this repairs what a kill left half written
             [

@@ -26,21 +26,21 @@ class ReportFlags:
     """Which run, and where the page goes."""
 
     run: tyro.conf.Positional[Path]
-    """A run directory. The run may be going on."""
+    """A run directory. The run may still be training."""
 
     out: Path | None = None
-    """The page. Default: report.html in the run directory."""
+    """Page to write. Default: report.html in the run directory."""
 
     video: Path | None = None
-    """An mp4, webm or gif to put into the page. Default: the newest one in the run directory, where there is one."""
+    """An mp4, webm or gif to include. Default: the newest one in the run directory, if any."""
 
     x: Literal["env_frames", "env_steps", "seconds"] = "env_frames"
-    """The horizontal axis of the charts."""
+    """Horizontal axis of the charts."""
 
 
 def main() -> None:
     """Write the page and print its path. Ends with 0, 2 after a user's mistake, 130 after Ctrl-C."""
-    description = "Make one HTML page of a run. Example: sf-report train_dir/doom_basic"
+    description = "Write an HTML report of a run. Example: sf-report train_dir/doom_basic"
     flags = cli.parse_flags(ReportFlags, "sf-report", description)
     with cli.exit_status():
         extras.require("plot", "matplotlib", "jinja2", purpose="a report")

@@ -184,8 +184,8 @@ def _latest(directory: Path, say: Callable[[str], None]) -> Path | None:
         return path
     if broken:
         raise UsageError(
-            f"no checkpoint in {directory} can be used: {'; '.join(broken.values())}. Put a whole one there, or begin "
-            "anew with --restart_behavior restart, which moves this run aside"
+            f"no checkpoint in {directory} can be used: {'; '.join(broken.values())}. Put a whole one there, or start "
+            "over with --restart_behavior restart, which moves this run aside"
         )
     return None
 

@@ -50,7 +50,7 @@ class EarlierRun:
         except OSError as error:
             say(f"the earlier run is in {aside}, and could not be put back ({error})")
         else:
-            say(f"the new run did not get under way: the earlier one is in {self._path} as before")
+            say(f"the new run did not start: the earlier one is still in {self._path}")
 
     @contextmanager
     def put_back_unless_settled(self, say: Say) -> Iterator[None]:

@@ -44,7 +44,7 @@ def _lock(fd: int, directory: Path, say: Callable[[str], None]) -> None:
             f"{holder} is running in {directory}: wait for its end, stop it, or name another --experiment"
         ) from None
     except OSError as error:
-        say(f"{directory} cannot be locked ({error.strerror}): make sure that no second run is started there")
+        say(f"{directory} cannot be locked ({error.strerror}): make sure that no second run starts there")
         return
     with suppress(OSError):  # a full disk: the message above says "another process" then
         os.ftruncate(fd, 0)

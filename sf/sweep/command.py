@@ -43,18 +43,18 @@ class SweepFlags:
     """A YAML file with flags, grid and seeds: see docs/sweeps.md."""
 
     train_dir: Path = Path("train_dir")
-    """The runs go to a directory in it that is named like the file."""
+    """Directory of the sweep. The runs go to a folder in it that is named after the file."""
 
     parallel: int | None = None
-    """Runs at once. Default: as many as there are cores for their num_workers; where a run does not name its
-    num_workers, it has all cores to itself, or with --parallel its share of them."""
+    """Runs at once. Default: as many as the cores allow, given the num_workers of the runs. A run whose num_workers
+    is not set gets all cores, or with --parallel an equal share of them."""
 
     dry_run: bool = False
-    """Print the commands and do nothing."""
+    """Print the commands and stop."""
 
     trust: bool = False
-    """true: the file may name environments, encoders and models of its own (module:Name), though you have not trained
-    with them before. They are code: docs/reliability.md."""
+    """Allow the file to name environments, encoders and models of its own (module:Name). Loading them runs their
+    code. Needed only if you have not trained with them before: docs/reliability.md."""
 
     def __post_init__(self) -> None:
         if self.parallel is not None and self.parallel < 1:
@@ -64,7 +64,9 @@ class SweepFlags:
 def main() -> None:
     """Run what is not done yet; end with 0, 1 where a run failed, 2 after a user's mistake, 128 + the signal."""
     flags = cli.parse_flags(
-        SweepFlags, "sf-sweep", "Train with every combination of some flags. Example: sf-sweep sweep.yaml"
+        SweepFlags,
+        "sf-sweep",
+        "Train with every combination of the given flags and seeds. Example: sf-sweep sweep.yaml",
     )
     with cli.exit_status():
         raise SystemExit(_sweep(flags))
