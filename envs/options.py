@@ -21,8 +21,8 @@ class EnvOptions:
     have a mapping instead."""
 
     strict_spaces: bool = False
-    """An observation outside of the low and high of its Box is an error, at every step. Default: where the first one of
-    an environment is outside, that is said once, and training goes on."""
+    """An observation outside of the low and high of its Box is an error, at every step. Default: one in 127 is
+    looked at; where it is outside, that is said once, and training goes on."""
 
     atari_episodic_life: bool = False
     """Atari: the loss of a life ends the episode for the learner (the score is still that of the whole game)."""
