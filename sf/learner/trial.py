@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 from sf import gpu
@@ -16,13 +20,30 @@ _PARTS = 32  # of a minibatch; one of them is tried
 def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     """Train a network that is thrown away on 1/32 of a minibatch of zeros, twice, and scale up the second time.
 
-    Takes about a sixteenth of an optimiser step. The generator of random numbers is left as it was.
+    Takes about a sixteenth of an optimiser step. The generators of random numbers on the CPU are left as they were, so
+    only what a network of the user's own keeps in its class or module can tell that there was a trial.
     state_size: S, of the recurrent state.
     """
+    with _generators_kept():
+        return _iteration_seconds(args, state_size)
+
+
+@contextmanager
+def _generators_kept() -> Iterator[None]:
+    """A network of the user's own may draw from any of the three."""
+    torch_state, numpy_state, python_state = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(torch_state)
+        np.random.set_state(numpy_state)
+        random.setstate(python_state)
+
+
+def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     config, device = args.config, args.memory.device
     num_trajectories = config.slots_per_iteration
     width = max(1, num_trajectories // config.learner.num_batches_per_epoch // _PARTS)
-    random_numbers = torch.get_rng_state()
     updater = new_updater(args, config.replace(num_epochs=1, num_batches_per_epoch=1))
     batch = Batch.empty(args.slots.arrays, width, state_size, device)
     for tensor in batch.tensors():
@@ -35,5 +56,4 @@ def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
         updater.train_iteration(batch, share_done=0.0, after_step=lambda: None)
         gpu.now(device).wait()
         seconds = time.perf_counter() - began
-    torch.set_rng_state(random_numbers)
     return seconds * config.learner.num_epochs * num_trajectories / width
