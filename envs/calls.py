@@ -10,7 +10,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from sf.envs.errors import ApiError, EnvError, UsageError, call_of, summary
+from sf.envs.errors import ApiError, EnvError, UsageError, call_of, is_refusal_of_arguments, summary
 from sf.envs.remarks import remark
 
 
@@ -26,6 +26,11 @@ def reset(env_id: str, env: Any, **kwargs: Any) -> Any:
     except (UsageError, EnvError):
         raise
     except Exception as error:
+        if is_refusal_of_arguments(error) and any(f"argument {name!r}" in str(error) for name in kwargs):
+            raise ApiError(
+                f"{env_id}: reset() refuses an argument ({error}): write `def reset(self, *, seed=None, options=None)` "
+                "(Gymnasium's API)"
+            ) from None
         raise EnvError(env_id, "reset()", error) from error
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise ApiError(

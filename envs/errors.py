@@ -78,7 +78,7 @@ def traceback_of(error: BaseException) -> str:
     return "".join(traceback.format_exception(type(error), error, outside)).rstrip()
 
 
-def place_of(error: BaseException, package: str) -> str | None:
+def place_of(error: BaseException, package: str = "") -> str | None:
     """The file and line of the user's own code that raised it, or called the library that did; None: there is none.
 
     package: the user's, which may be installed among the libraries.

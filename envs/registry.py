@@ -43,7 +43,7 @@ from sf.envs.entries import (
 )
 from sf.envs.errors import UsageError, call_of
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
-from sf.envs.named_objects import factory, file_of_module, import_module, split
+from sf.envs.named_objects import factory, file_of_module, import_module, meant, split
 from sf.envs.options import EnvOptions
 from sf.envs.parallel_group import ParallelEnv
 from sf.envs.parallel_names import PETTINGZOO, find_factory
@@ -195,6 +195,9 @@ def _find(env_id: str) -> Entry:
         _load_entry_points()
         entry = _registered.get(env_id)
     if entry is None:
+        own = meant(env_id)
+        if own is not None:
+            raise UsageError(f"env {env_id!r} is not known: one of your own is named as module:Name, here {own}")
         nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(nearest)}?" if nearest else "register it with envs.register_env"
         raise UsageError(

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from sf import gpu
+from sf.envs.errors import UsageError, place_of, summary
 from sf.learner.batch import Batch
 from sf.learner.state import LearnerArgs, new_updater
 
@@ -40,6 +41,22 @@ def _generators_kept() -> Iterator[None]:
         random.setstate(python_state)
 
 
+@contextmanager
+def _failures_of_the_network() -> Iterator[None]:
+    """What a network of the user's own raises becomes one sentence with its line; what is ours stays as it is."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        place = place_of(error)
+        if place is None:
+            raise
+        raise UsageError(
+            f"the network fails on observations of zeros: {summary(error)} ({place}): mend it there"
+        ) from error
+
+
 def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     config, device = args.config, args.memory.device
     num_trajectories = config.slots_per_iteration
@@ -53,7 +70,8 @@ def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     seconds = 0.0
     for _ in range(2):  # the first one starts everything up
         began = time.perf_counter()
-        updater.train_iteration(batch, share_done=0.0, after_step=lambda: None)
+        with _failures_of_the_network():
+            updater.train_iteration(batch, share_done=0.0, after_step=lambda: None)
         gpu.now(device).wait()
         seconds = time.perf_counter() - began
     return seconds * config.learner.num_epochs * num_trajectories / width

@@ -110,6 +110,10 @@ def test_a_space_that_raises_is_a_failure_of_the_environment_and_not_a_missing_o
             lambda: Walk(reset=lambda **kwargs: np.zeros(2, np.float32)),
             r"walk: reset\(\) returned one object of type ndarray of shape \(2,\): return .* `return obs, \{\}`",
         ),
+        (
+            lambda: Walk(reset=lambda: (np.zeros(2, np.float32), {})),
+            r"walk: reset\(\) refuses an argument \(.*'seed'\): write `def reset\(self, \*, seed=None, options=None\)`",
+        ),
         (lambda: Walk(reset=lambda **kwargs: None), r"walk: reset\(\) returned None: return"),
         (
             lambda: Walk(step=lambda action: (np.zeros(2, np.float32), 0.0, False, {})),

@@ -1,13 +1,17 @@
 """The trial before the first iteration, on a network that notices what is done with it."""
 
+import inspect
 import random
+import re
 from multiprocessing import Pipe
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
 from sf.config import Config
+from sf.envs.errors import UsageError
 from sf.learner.trial import iteration_seconds
 from sf.model import registry
 from sf.run.allocation import RunMemory
@@ -41,12 +45,28 @@ def draws():
     return torch.rand(1).item(), np.random.random(), random.random()
 
 
-def test_a_trial_is_of_a_network_of_its_own_and_leaves_every_generator_as_it_was(tmp_path, monkeypatch):
-    monkeypatch.setitem(registry._encoders, "draws", Draws)
-    config = Config().replace(env="toy_identity", encoder="draws", num_workers=1, device="cpu")
-    memory = RunMemory.allocate(make_plan(config), RunDir(tmp_path))
+class Fails(Draws):
+    def forward(self, obs):
+        raise KeyError("width")
+
+
+def args_with(encoder, folder, monkeypatch):
+    monkeypatch.setitem(registry._encoders, "own", encoder)
+    config = Config().replace(env="toy_identity", encoder="own", num_workers=1, device="cpu")
+    memory = RunMemory.allocate(make_plan(config), RunDir(folder))
     orders, _ = Pipe(duplex=False)
-    args = memory.learner_args(0, readers=None, orders=orders, hyperparameters={}, goes_on_at=None)
+    return memory.learner_args(0, readers=None, orders=orders, hyperparameters={}, goes_on_at=None)
+
+
+def test_a_network_whose_forward_raises_is_one_sentence_with_its_line(tmp_path, monkeypatch):
+    line = inspect.getsourcelines(Fails.forward)[1] + 1
+    sentence = f"the network fails on observations of zeros: KeyError: 'width' ({__file__}, line {line}): mend it there"
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        iteration_seconds(args_with(Fails, tmp_path, monkeypatch), state_size=0)
+
+
+def test_a_trial_is_of_a_network_of_its_own_and_leaves_every_generator_as_it_was(tmp_path, monkeypatch):
+    args = args_with(Draws, tmp_path, monkeypatch)
     made.clear()
     states = torch.get_rng_state(), np.random.get_state(), random.getstate()
     next_draws = draws()
