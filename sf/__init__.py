@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from sf.config import Config
     from sf.model.registry import register_encoder, register_model
     from sf.play.load import load_policy
-    from sf.run.starting_point import make_config
+    from sf.run.starting_flags import make_config
 
 _MODULES = {
     "Config": "sf.config",
     "load_policy": "sf.play.load",
     "main": "sf.__main__",
-    "make_config": "sf.run.starting_point",
+    "make_config": "sf.run.starting_flags",
     "register_encoder": "sf.model.registry",
     "register_model": "sf.model.registry",
     "train": "sf.api",

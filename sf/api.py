@@ -8,7 +8,7 @@ from typing import Any
 
 from sf.config import Config
 from sf.processes.main_module import end_if_imported_again, hidden_unless_a_file
-from sf.run.starting_point import make_config
+from sf.run.starting_flags import make_config
 from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
 
@@ -46,13 +46,13 @@ def train(
         raise ValueError("train waits for signals, which reach the main thread only: call it there, or in a process")
     config = config or make_config(**flags)
 
-    from sf.run import resumption, trainer  # noqa: PLC0415  torch is slow to import: not for what is wrong with the flags
+    from sf.run import initial_weights, trainer  # noqa: PLC0415  torch is slow to import: not for what is wrong with the flags
 
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     try:
         with hidden_unless_a_file():
             summary = trainer.train(config, on_record)
-    except resumption.CompleteRunError as complete:
+    except initial_weights.CompleteRunError as complete:
         saved = run_dir.saved_summary()
         if saved is None:
             raise

@@ -134,7 +134,7 @@ def trajectories(request, tmp_path_factory):
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     run_dir.prepare(config)
     policy_body, learner_body, deaths = BODIES.get(request.param, (counting_policy_worker, recording_learner, 0))
-    summary = Run(make_plan(config), run_dir, policy_body=policy_body, learner_body=learner_body).run()
+    summary = Run(make_plan(config), run_dir, bodies={"policy": policy_body, "learner": learner_body}).run()
     assert summary["restarts"] == deaths
     with np.load(run_dir.checkpoints / "batches.npz") as arrays:
         return dict(arrays)

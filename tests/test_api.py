@@ -11,7 +11,7 @@ import pytest
 import sf
 from sf.commands import cli
 from sf.config import Config
-from sf.run import resumption, trainer
+from sf.run import initial_weights, trainer
 from sf.storage.run_dir import RunDir
 
 TINY = {
@@ -167,7 +167,7 @@ def test_a_script_that_trains_whenever_it_is_imported_is_told_so_in_one_sentence
 
 def test_a_run_that_is_complete_gives_its_summary_and_one_sentence(tmp_path, monkeypatch, capsys):
     def complete(*_):
-        raise resumption.CompleteRunError("the run has its 640 env steps: raise --train_for_env_steps")
+        raise initial_weights.CompleteRunError("the run has its 640 env steps: raise --train_for_env_steps")
 
     monkeypatch.setattr(trainer, "train", complete)
     flags = {"env": "toy_identity", "train_dir": str(tmp_path)}

@@ -3,8 +3,8 @@
 import dataclasses
 import json
 import math
-from multiprocessing import Pipe
 
+import allocated
 import pytest
 import torch
 
@@ -14,9 +14,8 @@ from sf.learner.worker import learner
 from sf.model.actor_critic import ActorCritic
 from sf.model.registry import register_model
 from sf.policy.worker import policy_worker
-from sf.run.allocation import RunMemory
+from sf.run.children.supervisor import ChildError
 from sf.run.plan import make_plan
-from sf.run.supervisor import ChildError
 from sf.run.trainer import Run
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
@@ -69,7 +68,7 @@ def make_config(tmp_path, **flags):
 def run(config):
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     run_dir.prepare(config)
-    return Run(make_plan(config), run_dir, policy_body=policy_body, learner_body=learner_body).run()
+    return Run(make_plan(config), run_dir, bodies={"policy": policy_body, "learner": learner_body}).run()
 
 
 def test_a_run_that_diverges_goes_back_and_on_with_a_lower_learning_rate(tmp_path, capsys):
@@ -125,9 +124,7 @@ def learner_state(tmp_path):
 
 
 def learner_args(config, run_dir):
-    memory = RunMemory.allocate(make_plan(config), RunDir(run_dir))
-    _, orders = Pipe()
-    return memory.learner_args(0, readers=None, orders=orders, hyperparameters={}, goes_on_at=None)
+    return allocated.learner_args(allocated.allocate(config, run_dir))
 
 
 def diverge(state, num_steps):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sf.run.reports import EventHandler
+from sf.run.reports import ReportHandler
 
 WALK = """
 import multiprocessing
@@ -151,7 +151,7 @@ def told():
     progress = SimpleNamespace(num_env_faults=0, num_restarts=0, num_lost_episodes=0)
     said = []
     evaluations = SimpleNamespace(interrupted=lambda: None)
-    handler = EventHandler(progress, 1, said.append, evaluations)
+    handler = ReportHandler(progress, 1, said.append, evaluations)
     return handler, said, progress
 
 

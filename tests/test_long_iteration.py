@@ -85,8 +85,8 @@ def run(tmp_path, resumed_steps=(), learner_body=learner_body, **flags):
     )
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     run_dir.prepare(config)
-    bodies = {"policy_body": policy_body, "learner_body": learner_body}
-    summary = Run(make_plan(config), run_dir, resumed_steps, **bodies).run()
+    bodies = {"policy": policy_body, "learner": learner_body}
+    summary = Run(make_plan(config), run_dir, resumed_steps, bodies=bodies).run()
     return summary, checkpoint.load(checkpoint.latest(run_dir.checkpoints)).state
 
 

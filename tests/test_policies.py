@@ -67,7 +67,7 @@ def trajectories(request, tmp_path_factory):
     )
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     run_dir.prepare(config)
-    run = Run(make_plan(config), run_dir, policy_body=counting_policy_worker, learner_body=recording_learner)
+    run = Run(make_plan(config), run_dir, bodies={"policy": counting_policy_worker, "learner": recording_learner})
     assert run.run()["restarts"] == 0
     found = {}
     for policy_id in range(NUM_POLICIES):

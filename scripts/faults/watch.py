@@ -22,6 +22,8 @@ from faults.machine import patience
 from sf.arrays import Field, SharedArrays
 from sf.commands import cli
 from sf.counters import Counters
+from sf.run.children.table import counts
+from sf.run.memory import rows_by_role
 from sf.run.plan import Plan, make_plan
 from sf.slots import FREE, TRAINING, slot_fields
 from sf.storage.run_dir import RunDir
@@ -91,9 +93,8 @@ class RunWatch:
         self.wait_for_progress()
 
     def _map_tables(self) -> None:
-        self._first_learner = self.plan.num_workers + self.plan.num_policy_workers
-        rows = self._first_learner + self.plan.num_policies + self.plan.num_evaluators
-        columns = Counters.allocate(rows).snapshot()
+        self._rows = rows_by_role(counts(self.plan))
+        columns = Counters.allocate(sum(map(len, self._rows.values()))).snapshot()
         fields = [Field(name, column.shape, column.dtype) for name, column in columns.items()]
         self._counters = self._attach("sf-counters", fields)
         self._slots = self._attach(
@@ -109,13 +110,7 @@ class RunWatch:
 
     def names(self) -> list[str]:
         """Of all children, as they should be."""
-        numbers = {
-            "rollout": self.plan.num_workers,
-            "policy": self.plan.num_policy_workers,
-            "learner": self.plan.num_policies,
-            "evaluator": self.plan.num_evaluators,
-        }
-        return sorted(f"{role}-{idx}" for role, number in numbers.items() for idx in range(number))
+        return sorted(f"{role}-{idx}" for role, rows in self._rows.items() for idx in range(len(rows)))
 
     def pid_of(self, name: str) -> int | None:
         """None while none, or more than one, is alive: the dead may take a moment to go."""
@@ -247,10 +242,10 @@ class RunWatch:
 
     def _trained_by_policy(self) -> np.ndarray:
         """[P]"""
-        return self._counters["steps"][self._first_learner :][: self.plan.num_policies].copy()
+        return self._counters["steps"][list(self._rows["learner"])].copy()
 
     def samples_stepped(self) -> int:
-        return int(self._counters["steps"][: self.plan.num_workers].sum())
+        return int(self._counters["steps"][list(self._rows["rollout"])].sum())
 
     def _all_children_live(self) -> bool:
         return sorted(process.name for process in processes.children_of_run(self.pid)) == self.names()

@@ -20,11 +20,10 @@ from sf.bench.bodies import draining_learner, publishing_learner, random_policy_
 from sf.bench.simulation import simulate
 from sf.learner.state import LearnerArgs
 from sf.learner.worker import learner
-from sf.policy.worker import policy_worker
 from sf.processes.child import Reports
 from sf.processes.stopping import StopFlag
+from sf.run.children.role import Body
 from sf.run.plan import Plan
-from sf.run.starter import LearnerBody, PolicyBody
 from sf.run.trainer import Run
 from sf.storage.run_dir import RunDir
 
@@ -52,19 +51,19 @@ class _TimedReports(Reports):
                 self._stop.set()
 
 
-def _timed(body: LearnerBody, seconds: float, reports: Reports, args: LearnerArgs) -> None:
+def _timed(body: Body, seconds: float, reports: Reports, args: LearnerArgs) -> None:
     body(_TimedReports(reports, args.stop, seconds), args)
 
 
-def _run_layer(policy_body: PolicyBody = policy_worker, learner_body: LearnerBody = learner) -> Measure:
+def _run_layer(**bodies: Body) -> Measure:
+    """bodies: by role, those that stand in for the real ones."""
+
     def measure(plan: Plan, seconds: float) -> dict[str, Any]:
         run_dir = RunDir.at(plan.config.run.train_dir, "bench")
         run_dir.prepare(plan.config)
         config = plan.config.replace(train_for_seconds=_START_UP_AT_MOST_S + seconds, stop_at_return=None)
-        timed_learner = functools.partial(_timed, learner_body, seconds)
-        run = Run(
-            dataclasses.replace(plan, config=config), run_dir, policy_body=policy_body, learner_body=timed_learner
-        )
+        timed_learner = functools.partial(_timed, bodies.get("learner", learner), seconds)
+        run = Run(dataclasses.replace(plan, config=config), run_dir, bodies={**bodies, "learner": timed_learner})
         with redirect_stdout(io.StringIO()):  # of what a run says, only its summary is of interest
             summary = run.run()
         if summary["stopped_by"]:
@@ -79,7 +78,7 @@ def _run_layer(policy_body: PolicyBody = policy_worker, learner_body: LearnerBod
 
 LAYERS: dict[str, Measure] = {
     "simulation": simulate,
-    "sampler": _run_layer(policy_body=random_policy_worker, learner_body=draining_learner),
-    "inference": _run_layer(learner_body=publishing_learner),
+    "sampler": _run_layer(policy=random_policy_worker, learner=draining_learner),
+    "inference": _run_layer(learner=publishing_learner),
     "training": _run_layer(),
 }

@@ -56,9 +56,9 @@ def call(name: str, probe: Probe, *arguments: Any) -> Call:
     children: list[Child] = []
     try:
         ends = [ours for ours, _ in pipes]
-        children.append(start_child(server, "probe", 0, (), _body, probe.function, (*arguments, *ends)))
+        children.append(start_child(server, "probe", 0, _body, probe.function, (*arguments, *ends)))
         for idx, (function, (_, theirs)) in enumerate(zip(probe.partners, pipes, strict=True)):
-            children.append(start_child(server, "partner", idx, (), _body, function, (theirs,)))
+            children.append(start_child(server, "partner", idx, _body, function, (theirs,)))
     except BaseException:
         for child in children:
             child.process.kill()

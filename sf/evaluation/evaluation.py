@@ -129,7 +129,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
                 device=task.device,
                 core=cores[idx % len(cores)] if num_workers >= len(cores) else None,
             )
-            children.append(start_child(PLAYERS, "player", idx, (), player, args))
+            children.append(start_child(PLAYERS, "player", idx, player, args))
         on_progress(0, lineups.size)
         _collect(children, evaluation, lambda: on_progress(len(evaluation.episodes), lineups.size))
     finally:

@@ -105,7 +105,7 @@ def _save(reports: Reports, directory: Path, saved: Checkpoint, score: float) ->
     except OSError as error:
         reports.send("save_failed", message=str(error))
     else:
-        reports.send("checkpoint", path=str(path))
+        reports.send("best_checkpoint", path=str(path))
 
 
 def _results(evaluation: Evaluation, policies: Sequence[Checkpoint]) -> list[dict[str, Any]]:

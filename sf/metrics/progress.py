@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from sf.metrics.bottleneck import Load, bottleneck
 from sf.metrics.core_use import CoreSeconds, core_seconds
 from sf.metrics.policy_progress import PolicyEvent, PolicyProgress, episode_means
 
-Roles = dict[str, list[int]]
+Roles = Mapping[str, Sequence[int]]
 """Rows of the counters by role: rollout, policy, learner."""
 
 _RECENT_S = 60.0  # what is said of the present is of so much time
@@ -275,6 +276,6 @@ class Progress:
         return means
 
 
-def _share(delta: dict[str, np.ndarray], name: str, rows: list[int], elapsed: float) -> float:
+def _share(delta: dict[str, np.ndarray], name: str, rows: Sequence[int], elapsed: float) -> float:
     # A wait is counted when it ends, so it may be longer than the time since the last record.
     return min(1.0, float(delta[f"{name}_s"][rows].mean() / elapsed))

@@ -24,7 +24,6 @@ from typing import Any, NoReturn
 from sf.envs.errors import EnvError, UsageError
 from sf.processes.fork_servers import GONE_WITHIN_S, ForkServer
 from sf.processes.stopping import STOP_SIGNALS
-from sf.queues import IndexQueue
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
@@ -54,11 +53,10 @@ class Reports:
 class Child:
     """A child process as the parent sees it."""
 
-    role: str  # rollout, policy, learner, evaluator
+    role: str  # its kind, for example `rollout`
     idx: int
     process: BaseProcess
     connection: Connection
-    inputs: tuple[IndexQueue, ...]  # it must drain them: a backlog there means that it hangs
     unread: bytes = b""  # the beginning of a report
     is_ready: bool = False  # it has said that its set-up is done
     error: dict[str, Any] | None = None  # what it said of the exception that ended it
@@ -110,9 +108,7 @@ class Child:
         return reports
 
 
-def start_child(
-    server: ForkServer, role: str, idx: int, inputs: tuple[IndexQueue, ...], body: Callable[..., None], *args: Any
-) -> Child:
+def start_child(server: ForkServer, role: str, idx: int, body: Callable[..., None], *args: Any) -> Child:
     """Start a process, forked from `server`, that runs `body(reports, *args)`."""
     name = f"{role}-{idx}"
     context = multiprocessing.get_context("forkserver")
@@ -120,7 +116,7 @@ def start_child(
     process = context.Process(target=_run, args=(name, dict(os.environ), child_end, body, args), name=name)
     server.start(process)
     child_end.close()
-    return Child(role, idx, process, parent_end, inputs, beat_at=time.monotonic())
+    return Child(role, idx, process, parent_end, beat_at=time.monotonic())
 
 
 def _run(name: str, environ: Mapping[str, str], connection: Connection, body: Callable[..., None], args: tuple) -> None:

@@ -10,7 +10,7 @@ from sf.evaluation.statistics import Statistics, interval_text
 from sf.metrics.progress import Progress
 from sf.metrics.writer import MetricsWriter
 from sf.queues import IndexQueue
-from sf.run.allocation import RunMemory
+from sf.run.memory import RunMemory
 from sf.storage import checkpoint
 
 _METRICS = {"return": "mean_return", "num_steps": "mean_episode_steps", "num_frames": "mean_episode_frames"}

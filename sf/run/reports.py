@@ -15,7 +15,7 @@ Report = dict[str, Any]
 _MOST_PLACES = 20  # in the code of environments, of whose faults a traceback is shown
 
 
-class EventHandler:
+class ReportHandler:
     """say: prints a sentence. Reports of other kinds than those below are for the supervisor alone."""
 
     def __init__(
@@ -34,35 +34,57 @@ class EventHandler:
         self._places_said: set[str] = set()  # of faults
         self._remarks_said: set[str] = set()  # what they were about
         self._are_env_deaths_said = False  # of workers whose environments fail again and again
-        self._handlers: dict[str, Callable[[Child, Report], None]] = {
-            "ready": self._ready,
-            "episodes": self._episodes,
-            "train": self._train,
-            "finished": self._finished,
-            "say": self._text,
-            "checkpoint": self._checkpoint,
-            "save_failed": self._save_failed,
-            "fault": self._fault,
-            "remark": self._remark,
-            "replaced": self._replaced,
-            "unreported": self._unreported,
-            "rolled_back": self._rolled_back,
-            "killed": self._killed,
-            "saved_for": self._saved_for,
-            "evaluated": self._evaluated,
-            "given_up": self._given_up,
-        }
 
-    def handle(self, child: Child, report: Report) -> None:
-        handler = self._handlers.get(report.pop("kind"))
-        if handler is not None:
-            handler(child, report)
+    def handle(self, child: Child, report: Report) -> None:  # noqa: PLR0912  a case is a kind of report
+        name, progress = child.name, self._progress
+        match report["kind"]:
+            # While it trains
+            case "ready" if "env_steps" in report:
+                self._learner_ready(child, report)
+            case "episodes":
+                progress.add_episodes(report["episodes"])
+                progress.num_lost_episodes += report["lost_episodes"]
+            case "train":
+                metrics = {key: value for key, value in report.items() if key not in ("kind", "env_steps")}
+                progress.add_training(child.idx, report["env_steps"], metrics)
+            case "say":
+                self._say(f"{name}: {report['text']}")
+            case "remark":
+                self._remark(report)
+            case "checkpoint":
+                progress.note_checkpoint(report["path"])
+                self._say(f"{name}: saved {report['path']}")
+            case "save_failed":
+                self._say(f"{name}: no checkpoint ({report['message']}); training goes on, and it is tried again")
+            case "rolled_back":
+                self._rolled_back(child, report)
+            # Evaluation
+            case "evaluated":
+                self._evaluations.evaluated(report)
+            case "best_checkpoint":
+                self._say(f"{name}: saved {report['path']}")
+            case "given_up":
+                self._evaluations.given_up()
+                self._say(
+                    f"{report['text']}\nThere are no evaluations any more: from here on the best checkpoints are those "
+                    "of the best returns in training"
+                )
+            # Faults
+            case "fault":
+                self._fault(child, report)
+            case "replaced":
+                self._replaced(child, report)
+            case "unreported":
+                progress.num_lost_episodes += report["lost_episodes"]
+            # The end
+            case "finished":
+                progress.policies[child.idx].env_steps = report["env_steps"]
+            case "killed":
+                self._say(f"{name}: did not stop when it was asked to, killed")
+            case "saved_for":
+                self._saved_for(child, report)
 
-    # Training
-
-    def _ready(self, child: Child, report: Report) -> None:
-        if child.role != "learner":
-            return
+    def _learner_ready(self, child: Child, report: Report) -> None:
         if self._population is not None:
             self._population.learner_has(child.idx, report["weights_event"])
         if self._progress.resume(child.idx, report["env_steps"], report["seconds_before"]):
@@ -70,47 +92,16 @@ class EventHandler:
         frames = self._lose(report["lost_steps"])
         self._say(f"{child.name}: goes on; training on the last {frames:,} frames is lost")
 
-    def _episodes(self, child: Child, report: Report) -> None:
-        self._progress.add_episodes(report["episodes"])
-        self._progress.num_lost_episodes += report["lost_episodes"]
+    def _remark(self, report: Report) -> None:
+        if report["about"] not in self._remarks_said:
+            self._remarks_said.add(report["about"])
+            self._say(report["text"])
 
-    def _train(self, child: Child, report: Report) -> None:
-        self._progress.add_training(child.idx, report.pop("env_steps"), report)
-
-    def _finished(self, child: Child, report: Report) -> None:
-        self._progress.policies[child.idx].env_steps = report["env_steps"]
-
-    def _evaluated(self, child: Child, report: Report) -> None:
-        self._evaluations.evaluated(report)
-
-    def _given_up(self, child: Child, report: Report) -> None:
-        self._evaluations.given_up()
-        self._say(
-            f"{report['text']}\nThere are no evaluations any more: from here on the best checkpoints are those of the "
-            "best returns in training"
-        )
-
-    # Checkpoints
-
-    def _text(self, child: Child, report: Report) -> None:
-        self._say(f"{child.name}: {report['text']}")
-
-    def _checkpoint(self, child: Child, report: Report) -> None:
-        if child.role == "learner":
-            self._progress.note_checkpoint(report["path"])
-        self._say(f"{child.name}: saved {report['path']}")
-
-    def _save_failed(self, child: Child, report: Report) -> None:
-        self._say(f"{child.name}: no checkpoint ({report['message']}); training goes on, and it is tried again")
-
-    def _saved_for(self, child: Child, report: Report) -> None:
-        frames = self._lose(max(0, self._progress.policies[child.idx].env_steps - report["env_steps"]))
-        self._say(
-            f"{child.name}: {child.cause_of_death()}, and could not save; the run goes on from {report['path']}, and "
-            f"training on the last {frames:,} frames is lost"
-        )
-
-    # Faults
+    def _rolled_back(self, child: Child, report: Report) -> None:
+        frames = self._lose(report["lost_steps"])
+        self._say(f"{child.name}: {report['text']}; training on {frames:,} frames is lost")
+        if self._population is not None:
+            self._population.learner_has(child.idx, report["weights_event"])
 
     def _fault(self, child: Child, report: Report) -> None:
         self._progress.num_env_faults += report["count"]
@@ -122,11 +113,6 @@ class EventHandler:
             return
         lines = [f"{child.name}: an environment failed and was made anew: {report['message']}", report["traceback"]]
         self._say("\n".join(line for line in lines if line is not None))
-
-    def _remark(self, child: Child, report: Report) -> None:
-        if report["about"] not in self._remarks_said:
-            self._remarks_said.add(report["about"])
-            self._say(report["text"])
 
     def _replaced(self, child: Child, report: Report) -> None:
         self._progress.num_restarts += 1
@@ -140,17 +126,12 @@ class EventHandler:
         others = ", and so is whoever dies of that later (restarts counts them)" if is_env_death else ""
         self._say(f"{child.name} {report['text']}{others}")
 
-    def _unreported(self, child: Child, report: Report) -> None:
-        self._progress.num_lost_episodes += report["lost_episodes"]
-
-    def _rolled_back(self, child: Child, report: Report) -> None:
-        frames = self._lose(report["lost_steps"])
-        self._say(f"{child.name}: {report['text']}; training on {frames:,} frames is lost")
-        if self._population is not None:
-            self._population.learner_has(child.idx, report["weights_event"])
-
-    def _killed(self, child: Child, report: Report) -> None:
-        self._say(f"{child.name}: did not stop when it was asked to, killed")
+    def _saved_for(self, child: Child, report: Report) -> None:
+        frames = self._lose(max(0, self._progress.policies[child.idx].env_steps - report["env_steps"]))
+        self._say(
+            f"{child.name}: {child.cause_of_death()}, and could not save; the run goes on from {report['path']}, and "
+            f"training on the last {frames:,} frames is lost"
+        )
 
     def _lose(self, env_steps: int) -> int:
         """Count them as lost; returns the frames."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 import dataclasses
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from sf.config import Config
-from sf.learner.worker import learner
 from sf.metrics.display import Display
 from sf.metrics.display_panel import Target
 from sf.metrics.progress import Progress
@@ -23,18 +23,17 @@ from sf.metrics.system_info import record_start
 from sf.metrics.tensorboard_events import TensorBoard
 from sf.metrics.wandb_sink import WandbSink, require_wandb
 from sf.metrics.writer import MetricsWriter, Sink
-from sf.policy.worker import policy_worker
 from sf.population.controller import Population
 from sf.processes.stopping import Signals, caught_signals
-from sf.run import warm_start
-from sf.run.allocation import RunMemory
+from sf.run import initial_weights
+from sf.run.children.role import Body
+from sf.run.children.supervisor import Supervisor
+from sf.run.children.table import counts, roles_with
 from sf.run.evaluations import BestCheckpoints, Evaluations
+from sf.run.memory import RunMemory
 from sf.run.plan import Plan, make_plan
 from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
-from sf.run.reports import EventHandler
-from sf.run.resumption import saved_env_steps
-from sf.run.starter import LearnerBody, PolicyBody
-from sf.run.supervisor import Supervisor
+from sf.run.reports import ReportHandler
 from sf.storage.earlier_run import left_behind
 from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
@@ -64,11 +63,11 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
     with run_dir.locked(say):
         saved_steps: list[int | None] = [None] * plan.num_policies
         if config.run.restart_behavior == "resume":
-            saved_steps = saved_env_steps(plan, run_dir, say)
+            saved_steps = initial_weights.saved_env_steps(plan, run_dir, say)
         new = [policy_id for policy_id, env_steps in enumerate(saved_steps) if env_steps is None]
         if len(new) < plan.num_policies:
-            plan = dataclasses.replace(plan, config=warm_start.of_resumed(config, run_dir, say))
-        initial = warm_start.initial_checkpoints(plan, new, say)
+            plan = dataclasses.replace(plan, config=initial_weights.of_resumed(config, run_dir, say))
+        initial = initial_weights.initial_checkpoints(plan, new, say)
         for path in left_behind(run_dir.path):
             say(f"{path} is a run that was to be overwritten by a start that was killed: move it, or delete it")
         earlier = run_dir.prepare(plan.config)
@@ -77,7 +76,7 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
             for line in said:
                 log.write(line)
             known_code.remember(named_code(config.flat()), log.write)
-            warm_start.write(plan, run_dir, initial)
+            initial_weights.write(plan, run_dir, initial)
             record_start(run_dir)
             resumed_steps = [env_steps or 0 for env_steps in saved_steps]
             summary = Run(plan, run_dir, resumed_steps, on_record, on_under_way=earlier.settle).run()
@@ -91,7 +90,7 @@ class Run:
     resumed_steps: env steps of earlier parts of the run, by policy. on_record: see `sf.api.train`. on_under_way: is
     called with a function that prints a sentence, once all processes are ready, or the run has ended with something
     trained; it may be called again.
-    policy_body, learner_body: what runs in those processes; benchmarks put simpler ones in their place.
+    bodies: by role, what runs in those processes instead; benchmarks put simpler ones there.
     """
 
     def __init__(
@@ -100,21 +99,21 @@ class Run:
         run_dir: RunDir,
         resumed_steps: Sequence[int] = (),
         on_record: OnRecord | None = None,
-        policy_body: PolicyBody = policy_worker,
-        learner_body: LearnerBody = learner,
+        bodies: Mapping[str, Body] = MappingProxyType({}),
         on_under_way: Callable[[Callable[[str], None]], None] = lambda say: None,
     ) -> None:
         self._on_under_way = on_under_way
         self._plan = plan
         self._run_dir = run_dir
-        self._memory = RunMemory.allocate(plan, run_dir)
+        roles = roles_with(bodies)
+        self._memory = RunMemory.allocate(plan, run_dir, counts(plan))
         self._is_resumed = any(resumed_steps)
-        self._supervisor = Supervisor(self._memory, policy_body, learner_body)
+        self._supervisor = Supervisor(self._memory, roles)
         if resumed_steps:
             self._supervisor.starter.resumed_steps = resumed_steps
         self._progress = Progress(
             self._memory.counters,
-            {role: rows for role, rows in self._memory.counter_rows.items() if role != "evaluator"},
+            {role.name: self._memory.counter_rows[role.name] for role in roles if not role.is_optional},
             plan.spec.frameskip,
             plan.config.run.stats_avg,
             plan.num_policies,
@@ -152,7 +151,7 @@ class Run:
                 writer,
                 display.say,
             )
-            events = EventHandler(self._progress, frameskip, display.say, evaluations, population)
+            events = ReportHandler(self._progress, frameskip, display.say, evaluations, population)
             asked_by = None
             try:
                 self._supervisor.start(lambda: signals.first is not None)
@@ -195,12 +194,12 @@ class Run:
     def _order(self, policy_id: int, **order: Any) -> None:
         """Tell the learner of a policy, and whoever watches, what was decided."""
         self._progress.policies[policy_id].note_order(order["copies"])
-        self._supervisor.starter.order(policy_id, **order)
+        self._supervisor.starter.links.order(policy_id, **order)
 
     def _watch(
         self,
         signals: Signals,
-        events: EventHandler,
+        events: ReportHandler,
         evaluations: Evaluations,
         population: Population | None,
         writer: MetricsWriter,

@@ -6,7 +6,7 @@ import pytest
 
 from sf.bench import command, layers
 from sf.commands import cli
-from sf.run.supervisor import ChildError
+from sf.run.children.supervisor import ChildError
 
 
 def run_command(monkeypatch, *arguments):

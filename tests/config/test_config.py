@@ -9,12 +9,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import yaml
+from allocated import allocate
 
 from sf.commands import entry_points
 from sf.commands.cli import parse
 from sf.config import Config, presets
 from sf.envs import EnvSpec
-from sf.run.allocation import RunMemory
 from sf.run.plan import make_plan
 from sf.storage.run_dir import RunDir
 
@@ -278,7 +278,7 @@ def test_a_plan_sees_to_it_that_the_memory_of_a_run_has_descriptors_enough(tmp_p
     resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 64, limits[1]))
     try:
         plan = make_plan(Config().replace(**{**SMALL, "num_workers": 40}, device="cpu"))
-        RunMemory.allocate(plan, RunDir(tmp_path))
+        allocate(plan.config, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 

@@ -3,13 +3,11 @@
 import math
 
 import pytest
+from allocated import allocate, learner_args
 
 from sf.config import Config
 from sf.learner.schedules import linear
 from sf.learner.state import LearnerState
-from sf.run.allocation import RunMemory
-from sf.run.plan import make_plan
-from sf.storage.run_dir import RunDir
 
 
 class NoReports:
@@ -22,17 +20,10 @@ class Learners:
 
     def __init__(self, path, policies_before=(0,), **flags):
         config = Config().replace(num_workers=1, encoder_mlp_layers=(8,), device="cpu", **flags)
-        self._memory = RunMemory.allocate(make_plan(config), RunDir(path))
+        self._memory = allocate(config, path)
         self.states = [
             LearnerState(
-                self._memory.learner_args(
-                    policy_id,
-                    readers=None,
-                    orders=None,
-                    hyperparameters={},
-                    goes_on_at=None,
-                    others_before=sum(policies_before) - policies_before[policy_id],
-                ),
+                learner_args(self._memory, policy_id, resumed_steps=policies_before),
                 NoReports(),
                 published_version=0,
             )

@@ -4,15 +4,13 @@ import dataclasses
 from types import SimpleNamespace
 
 import pytest
+from allocated import allocate, learner_args
 from full_disk import full_disk
 
 from sf.config import Config
 from sf.learner import state
 from sf.learner.state import LearnerState
-from sf.run.allocation import RunMemory
-from sf.run.plan import make_plan
 from sf.storage import checkpoint
-from sf.storage.run_dir import RunDir
 
 HOUR = 3600.0
 
@@ -33,13 +31,13 @@ class Run:
         config = Config().replace(
             env="toy_identity", num_workers=1, encoder_mlp_layers=(8,), device="cpu", save_milestones_sec=HOUR
         )
-        memory = RunMemory.allocate(make_plan(config), RunDir(path))
+        memory = allocate(config, path)
         self._memory = dataclasses.replace(memory, started_at=0.0)
         self.milestones = path / "checkpoints" / "milestones"
         self.reports = Reports()
 
     def learner(self, goes_on_at=None):
-        args = self._memory.learner_args(0, readers=None, orders=None, hyperparameters={}, goes_on_at=goes_on_at)
+        args = learner_args(self._memory, goes_on_at=goes_on_at)
         return LearnerState(args, self.reports, published_version=0)
 
     def kept(self):

@@ -5,13 +5,11 @@ from multiprocessing import Pipe
 
 import pytest
 import torch
+from allocated import allocate, learner_args
 
 from sf.config import Config
 from sf.learner.state import LearnerState
-from sf.run.allocation import RunMemory
-from sf.run.plan import make_plan
 from sf.storage import checkpoint
-from sf.storage.run_dir import RunDir
 
 
 class NoReports:
@@ -26,12 +24,12 @@ class Policies:
         config = Config().replace(
             env="toy_identity", num_policies=2, num_workers=1, encoder_mlp_layers=(8,), device="cpu"
         )
-        memory = RunMemory.allocate(make_plan(config), RunDir(tmp_path))
+        memory = allocate(config, tmp_path)
         self.pipes, self.states = [], []
         for policy_id in range(2):
             torch.manual_seed(policy_id)
             orders, pipe = Pipe(duplex=False)
-            args = memory.learner_args(policy_id, readers=None, orders=orders, hyperparameters={}, goes_on_at=None)
+            args = learner_args(memory, policy_id, orders=orders)
             self.pipes.append(pipe)
             self.states.append(LearnerState(args, NoReports(), 0))
 

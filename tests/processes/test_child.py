@@ -19,7 +19,7 @@ def pipe():
 
 def test_reports_arrive_whole_and_in_their_order(pipe):
     reader, writer = pipe
-    child, reports = Child("rollout", 0, SimpleNamespace(), reader, ()), Reports(writer)
+    child, reports = Child("rollout", 0, SimpleNamespace(), reader), Reports(writer)
     assert child.receive() == []
     reports.send("episodes", episodes=[[1.5, 8]])
     reports.send("say", text="two\nlines")
@@ -31,7 +31,7 @@ def test_reports_arrive_whole_and_in_their_order(pipe):
 
 def test_half_a_report_is_not_waited_for(pipe):
     reader, writer = pipe
-    child = Child("rollout", 0, SimpleNamespace(), reader, ())
+    child = Child("rollout", 0, SimpleNamespace(), reader)
     os.write(writer.fileno(), b'{"kind": "rea')
     assert child.receive() == []
     os.write(writer.fileno(), b'dy"}\n')
@@ -40,7 +40,7 @@ def test_half_a_report_is_not_waited_for(pipe):
 
 def test_the_pipe_is_closed_at_its_end_and_what_was_half_written_is_dropped(pipe):
     reader, writer = pipe
-    child = Child("rollout", 0, SimpleNamespace(), reader, ())
+    child = Child("rollout", 0, SimpleNamespace(), reader)
     os.write(writer.fileno(), b'{"kind": "ready"}\n{"kind": "epi')
     writer.close()
     assert child.receive() == [{"kind": "ready"}]
@@ -60,5 +60,5 @@ def test_the_pipe_is_closed_at_its_end_and_what_was_half_written_is_dropped(pipe
 )
 def test_the_cause_of_a_death_is_said_in_words(pipe, exitcode, hung_for_s, error, cause):
     process = SimpleNamespace(exitcode=exitcode)
-    child = Child("rollout", 0, process, pipe[0], (), hung_for_s=hung_for_s, error=error)
+    child = Child("rollout", 0, process, pipe[0], hung_for_s=hung_for_s, error=error)
     assert child.cause_of_death() == cause

@@ -22,7 +22,7 @@ from sf.queues import IndexQueue
 @pytest.fixture
 def told_by(tmp_path):
     def told(server):
-        start_child(server, "rollout", 0, (), tell, tmp_path / "told").join()
+        start_child(server, "rollout", 0, tell, tmp_path / "told").join()
         return json.loads((tmp_path / "told").read_text())
 
     return told
@@ -54,7 +54,7 @@ def test_the_fork_server_that_the_program_itself_may_use_is_left_alone(told_by):
 
 def test_a_child_gets_the_queues_of_many_hundred_workers(tmp_path):
     queues = [IndexQueue(4) for _ in range(450)]
-    start_child(NETWORKS, "learner", 0, (), answer, tmp_path / "told", queues).join()
+    start_child(NETWORKS, "learner", 0, answer, tmp_path / "told", queues).join()
     assert [queue.get_many() for queue in queues] == [[number] for number in range(450)]
 
 

@@ -15,7 +15,7 @@ from untrained import untrained
 from sf.play.load import load_policy
 from sf.recovery import RecoveryMemory
 from sf.run.evaluations import BestCheckpoints, Evaluations
-from sf.run.reports import EventHandler
+from sf.run.reports import ReportHandler
 from sf.storage import checkpoint
 
 
@@ -122,7 +122,7 @@ def test_when_the_evaluator_is_given_up_training_decides_over_the_best_checkpoin
     evaluations, orders, _, said = make(progress)
     evaluations.order_if_due()
     assert evaluations.are_made
-    events = EventHandler(progress, 1, said.append, evaluations)
+    events = ReportHandler(progress, 1, said.append, evaluations)
     events.handle(SimpleNamespace(name="evaluator-0", role="evaluator"), {"kind": "given_up", "text": "it has died"})
     assert not evaluations.are_made
     progress.env_steps = 1000
@@ -160,7 +160,7 @@ def test_results_of_several_policies_have_their_names():
 
 
 class Memory:
-    """As much of `sf.run.allocation.RunMemory` as is asked for here."""
+    """As much of `sf.run.memory.RunMemory` as is asked for here."""
 
     def __init__(self, path):
         evaluation = SimpleNamespace(save_best_every_sec=1000.0)

@@ -115,12 +115,12 @@ def test_a_policy_that_is_loaded_runs_nothing(what, path):
 
 
 def begun_with_theirs():
-    from sf.run import warm_start  # noqa: PLC0415
+    from sf.run import initial_weights  # noqa: PLC0415
     from sf.run.plan import make_plan  # noqa: PLC0415
 
     own = {"env": "toy_identity", "encoder_mlp_layers": [16], "device": "cpu"}
     plan = make_plan(make_config(**own, init_from="theirs"))
-    return warm_start.initial_checkpoints(plan, [0], print)[0]
+    return initial_weights.initial_checkpoints(plan, [0], print)[0]
 
 
 @pytest.mark.parametrize("what", PAYLOADS)

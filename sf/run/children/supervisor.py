@@ -4,35 +4,36 @@ Consumes   reports of the children, their deaths, their heartbeats.
 Produces   reports for the run; new children in the place of dead ones; STOP in every queue at the end.
 Waits for  a report or a death.
 
-What a dead child held is found in the shared tables: see `sf.slots` and `sf.requests`.
+What a dead child held is found in the shared tables: see `sf.slots` and `sf.requests`. What differs from one kind of
+child to the next stands in its role: see `sf.run.children.role`.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import Any
 
 from sf.envs.errors import UsageError
-from sf.learner.worker import learner
-from sf.policy.worker import policy_worker
 from sf.processes import fork_servers
 from sf.processes.child import Child
 from sf.processes.main_module import UNGUARDED, UNGUARDED_MESSAGE
 from sf.processes.stopping import Signals
-from sf.queues import STOP, wait
+from sf.queues import STOP
 from sf.recovery import save_remembered
-from sf.run.allocation import RunMemory
-from sf.run.restarts import RestartBudget
-from sf.run.starter import LearnerBody, PolicyBody, Starter
+from sf.run.children.restarts import RestartBudget
+from sf.run.children.role import Role
+from sf.run.children.starter import Starter
+from sf.run.children.table import ROLES
+from sf.run.children.watchdog import Watchdog
+from sf.run.memory import RunMemory
 from sf.storage import checkpoint
 
 _STOP_WITHIN_S = 5.0
 _FINISH_WITHIN_S = 120.0  # the learner: an iteration, and the last checkpoint
-START_WITHIN_S = 120.0  # a child, at least: simulators and torch take their time on a busy machine
 
 Event = tuple[Child, dict[str, Any]]
 """A report of a child. Five kinds are the supervisor's own: `replaced` (text, lost_episodes: that were running),
@@ -45,30 +46,24 @@ class ChildError(RuntimeError):
 
 
 class Supervisor:
-    """policy_body, learner_body: what runs in those processes; benchmarks put simpler ones in their place."""
+    """failure: why the run cannot go on, if so."""
 
-    def __init__(
-        self,
-        memory: RunMemory,
-        policy_body: PolicyBody = policy_worker,
-        learner_body: LearnerBody = learner,
-    ) -> None:
+    def __init__(self, memory: RunMemory, roles: Sequence[Role] = ROLES) -> None:
         self.failure: Exception | None = None
-        self.starter = Starter(memory, policy_body, learner_body)
+        self.starter = Starter(memory)
         self._memory = memory
+        self._roles = {role.name: role for role in roles}
+        self._watchdog = Watchdog(memory, self._roles)
         self._finished: set[int] = set()  # policies whose learners have saved for the last time
-        self._config = memory.plan.config.supervision
-        self._budget = RestartBudget(self._config.max_restarts, self._config.restart_window_s)
+        config = memory.plan.config.supervision
+        self._budget = RestartBudget(config.max_restarts, config.restart_window_s)
         self._children: list[Child] = []
         self._is_stopping = False
-        self._reported: Counter[int] = Counter()  # episodes that have ended, by rollout worker
+        self._reported: Counter[str] = Counter()  # episodes that have ended, by child
         self._learners: dict[int, Child] = {}  # by policy, the latest
         self._saving: set[int] = set()  # policies whose learners save for the last time
         self._diverged: set[int] = set()  # policies whose learners have ended the run over that
-        self._start_within_s = max(self._config.worker_timeout_s, START_WITHIN_S)
-        self._check_every_s = min(1.0, self._config.worker_timeout_s / 5)
-        self._checked_at = time.monotonic()
-        self._moved_at = time.monotonic()  # when any child was last seen to begin or end a piece of work
+        self._check_every_s = min(1.0, config.worker_timeout_s / 5)
 
     @property
     def is_finished(self) -> bool:
@@ -77,18 +72,16 @@ class Supervisor:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether all processes of the sampler and all learners are ready."""
-        return bool(self._learners) and all(child.is_ready for child in self._children if child.role != "evaluator")
+        """Whether all processes that training needs are ready."""
+        return bool(self._learners) and all(child.is_ready for child in self._children if not self._is_optional(child))
 
     def start(self, is_interrupted: Callable[[], bool]) -> None:
         """Start all children."""
         fork_servers.start_for_training()
-        self._start_all(is_interrupted)
-        if self._memory.evaluations is not None and not is_interrupted():
-            self._add(self.starter.evaluator())
+        self._start_all(list(self._roles.values()), is_interrupted)
 
     def receive(self, wakeup: Connection, timeout_s: float) -> list[Event]:
-        """Wait for reports, deaths or a wake-up, at most so long; replace what has died."""
+        """Wait for reports, deaths or a wake-up, at most this long; replace what has died."""
         fork_servers.unsuspend_all()
         pipes = [child.connection for child in self._children if not child.connection.closed]
         sentinels = [child.process.sentinel for child in self._children]
@@ -101,7 +94,7 @@ class Supervisor:
             if child.process.sentinel in ready and child in self._children:
                 events += self._bury(child)
         if not self._is_stopping:
-            self._kill_what_hangs()
+            self._watchdog.kill_what_hangs(self._children)
         return events
 
     def stop(self, signals: Signals) -> Iterable[Event]:
@@ -109,10 +102,10 @@ class Supervisor:
         self._is_stopping = True
         self._memory.stop.set()
         for child in list(self._children):
-            if child.role == "evaluator":  # it holds nothing that anybody waits for
+            if self._is_optional(child):
                 yield from self._kill(child)
-        for queue in (*self._memory.pool.full, *self._memory.channels.requests, *self._memory.channels.inboxes):
-            queue.put(STOP)
+            else:
+                self._roles[child.role].queue(self._memory, child.idx).put(STOP)
         asked_at = time.monotonic()
         try:
             while self._children:
@@ -130,7 +123,7 @@ class Supervisor:
 
     def _may_go_on(self, child: Child, asked_at: float, signals: Signals) -> bool:
         # Who has sent a signal waits for no iteration that is long, or hangs.
-        is_awaited = child.role == "learner" and (child.idx in self._saving or signals.first is None)
+        is_awaited = self._roles[child.role].saves and (child.idx in self._saving or signals.first is None)
         patience_s = _FINISH_WITHIN_S if is_awaited else _STOP_WITHIN_S
         return not signals.is_urgent and time.monotonic() - asked_at < patience_s
 
@@ -154,14 +147,17 @@ class Supervisor:
 
     # Watching
 
-    def _start_all(self, is_interrupted: Callable[[], bool] = lambda: False) -> None:
-        for child in self.starter.all(is_interrupted):
+    def _start_all(self, roles: Sequence[Role], is_interrupted: Callable[[], bool] = lambda: False) -> None:
+        for child in self.starter.all_of(roles, is_interrupted):
             self._add(child)
 
     def _add(self, child: Child) -> None:
         self._children.append(child)
-        if child.role == "learner":
+        if self._roles[child.role].saves:
             self._learners[child.idx] = child
+
+    def _is_optional(self, child: Child) -> bool:
+        return self._roles[child.role].is_optional
 
     def _noted(self, child: Child, records: list[dict[str, Any]]) -> list[Event]:
         for record in records:
@@ -170,7 +166,7 @@ class Supervisor:
 
     def _note(self, child: Child, record: dict[str, Any]) -> None:
         if record["kind"] == "episodes":
-            self._reported[child.idx] += len(record["episodes"]) + record["lost_episodes"]
+            self._reported[child.name] += len(record["episodes"]) + record["lost_episodes"]
         elif record["kind"] == "ready":
             child.is_ready = True
         elif record["kind"] == "saving":
@@ -179,36 +175,6 @@ class Supervisor:
             self._finished.add(child.idx)
         elif record["kind"] == "error":
             child.error = record
-
-    def _kill_what_hangs(self) -> None:
-        """A child hangs if it stays at one piece of work, or does not begin one that waits for it.
-
-        Where all wait and nothing moves, one of them has taken a message and not said so: then all of them hang.
-        """
-        now, timeout_s = time.monotonic(), self._config.worker_timeout_s
-        was_suspended = now - self._checked_at > timeout_s / 2  # with all children: their time did not pass either
-        self._checked_at = now
-        for child in self._children:
-            beat = self._memory.counter_row(child.role, child.idx).get("heartbeat")
-            if beat != child.beat or not child.is_ready or was_suspended:
-                self._moved_at = now
-            if beat != child.beat or not self._is_at_work(child, beat) or was_suspended:
-                child.beat, child.beat_at = beat, now
-        hanging = [c for c in self._children if now - c.beat_at > (timeout_s if c.is_ready else self._start_within_s)]
-        if not hanging and now - self._moved_at > timeout_s:
-            hanging = self._children
-        for child in hanging:
-            child.hung_for_s = now - min(child.beat_at, self._moved_at)
-            child.process.kill()
-
-    def _is_at_work(self, child: Child, beat: float) -> bool:
-        if child.role == "policy":
-            learners = [other for other in self._children if other.role == "learner"]
-            if not all(other.is_ready for other in learners if other.idx == self._policy_of(child)):
-                return False  # it may wait for its memory
-            if self._memory.channels.has_open_requests(child.idx):  # it may have taken them, and no more
-                return True
-        return beat % 2 == 1 or not child.is_ready or bool(wait(child.inputs, timeout_s=0.0))
 
     def _bury(self, child: Child) -> list[Event]:
         """A child has ended. One that was not asked to has failed, whatever its exit code."""
@@ -221,7 +187,7 @@ class Supervisor:
     def _fail_or_replace(self, child: Child, cause: str) -> list[Event]:
         if child.error and child.error["is_final"]:
             self.failure = ChildError(f"{child.name}: {child.error['message']}")
-            if child.role == "learner":
+            if self._roles[child.role].saves:
                 self._diverged.add(child.idx)
             return []
         is_usage_error = bool(child.error and child.error["is_usage_error"])
@@ -244,7 +210,7 @@ class Supervisor:
             f"{child.name} has died {self._budget.max_restarts + 1} times within {self._budget.window_s:g} s "
             f"(--max_restarts, --restart_window_s), at last: {cause}"
         )
-        if child.role == "evaluator":  # nobody depends on it
+        if self._is_optional(child):
             return [(child, {"kind": "given_up", "text": text})]
         self.failure = ChildError(text)
         return []
@@ -256,31 +222,18 @@ class Supervisor:
         victims = self._to_replace_with(child)
         events = [event for victim in victims for event in self._kill(victim)]
         dead = [child, *victims]
-        if self._restarts_as_one and child.role != "evaluator":
+        if self._restarts_as_one and not self._is_optional(child):
             memory.pool.reset()
             memory.channels.reset()
-            self._start_all()
+            self._start_all([role for role in self._roles.values() if not role.is_optional])
         else:
-            if child.role == "learner":
-                memory.pool.recover_learner(child.idx)
-                self._add(self.starter.learner(child.idx))
-            for one in dead:
-                if one.role == "rollout":
-                    memory.channels.recover_worker(one.idx)
-                    memory.pool.recover_worker(one.idx)
-                    self._add(self.starter.rollout_worker(one.idx))
-                elif one.role == "policy":
-                    memory.channels.recover_policy_worker(one.idx)
-                    self._add(self.starter.policy_worker(one.idx))
-                elif one.role == "evaluator":
-                    self._add(self.starter.evaluator())
+            for one in dead:  # first the child itself: its victims need it
+                role = self._roles[one.role]
+                role.recover(memory, one.idx)
+                self._add(self.starter.start(role, one.idx))
         with_it = f", and with it {', '.join(victim.name for victim in victims)}" if victims else ""
-        num_rollout_workers = sum(one.role == "rollout" for one in dead)
-        episodes = num_rollout_workers * memory.plan.config.sampler.worker_num_splits * memory.plan.actors_per_group
-        return [
-            *events,
-            (child, {"kind": "replaced", "text": f"{cause}. Replaced{with_it}", "lost_episodes": episodes}),
-        ]
+        lost = sum(self._roles[one.role].episodes_at_once(memory.plan) for one in dead)
+        return [*events, (child, {"kind": "replaced", "text": f"{cause}. Replaced{with_it}", "lost_episodes": lost})]
 
     @property
     def _restarts_as_one(self) -> bool:
@@ -288,19 +241,14 @@ class Supervisor:
         return not self._memory.plan.config.sampler.async_rl
 
     def _to_replace_with(self, child: Child) -> list[Child]:
-        if child.role == "evaluator":
+        if self._is_optional(child):
             return []
         if self._restarts_as_one:
-            return [other for other in self._children if other.role != "evaluator"]
-        if child.role != "learner":
-            return []
+            return [other for other in self._children if not self._is_optional(other)]
         # Those that use its memory on the GPU, or still wait for it.
-        on_gpu = self._memory.policies[child.idx].device != "cpu"
-        others = [other for other in self._children if other.role == "policy" and self._policy_of(other) == child.idx]
-        return [other for other in others if on_gpu or not other.is_ready]
-
-    def _policy_of(self, policy_worker: Child) -> int:
-        return self._memory.channels.policy_of(policy_worker.idx)
+        memory, is_on_gpu = self._memory, self._memory.plan.device != "cpu"
+        dependants = [c for c in self._children if self._roles[c.role].needs(memory, c.idx) == child.name]
+        return [c for c in dependants if is_on_gpu or not c.is_ready]
 
     def _kill(self, child: Child) -> list[Event]:
         """Returns its last reports."""
@@ -314,10 +262,8 @@ class Supervisor:
         return [*events, *self._unreported(child)]
 
     def _unreported(self, child: Child) -> list[Event]:
-        """Episodes that a dead rollout worker had finished, and not reported: they are lost."""
-        if child.role != "rollout":
-            return []
-        finished = int(self._memory.counter_row("rollout", child.idx).get("episodes"))
-        lost = finished - self._reported[child.idx]
-        self._reported[child.idx] = finished
+        """Episodes that a dead child had finished, and not reported: they are lost."""
+        finished = int(self._memory.counter_row(child.role, child.idx).get("episodes"))
+        lost = finished - self._reported[child.name]
+        self._reported[child.name] = finished
         return [(child, {"kind": "unreported", "lost_episodes": lost})] if lost else []

@@ -15,7 +15,7 @@ from sf.storage.run_dir import NOT_SAVED, RunDir
 from sf.trust.named_code import TRUST, require_trusted
 
 
-class StartingPoint(NamedTuple):
+class StartingFlags(NamedTuple):
     """What applies where a flag is not named."""
 
     flags: Mapping[str, Any]
@@ -28,7 +28,7 @@ def make_config(**flags: Any) -> Config:
     env_kwargs may be a dictionary. Raises ValueError for a flag that is unknown, or has a value that it cannot have.
     """
     flags = checked(Config, flags)
-    start = starting_point(flags)
+    start = starting_flags(flags)
     try:
         return Config().replace(**{**start.flags, **flags})
     except ValueError as error:
@@ -38,7 +38,7 @@ def make_config(**flags: Any) -> Config:
         raise
 
 
-def starting_point(flags: Mapping[str, Any]) -> StartingPoint:
+def starting_flags(flags: Mapping[str, Any]) -> StartingFlags:
     """The flags that apply where `flags` name none; `config` among them is the preset that they are of, if any.
 
     An environment that has no preset of its name is made once, for its spaces. Raises ValueError where the flags do
@@ -56,10 +56,10 @@ def starting_point(flags: Mapping[str, Any]) -> StartingPoint:
             saved = _of_file(saved, str(run_dir.config), flags)
             _check_is_the_same(flags, saved, run.experiment_name)
             # Where a run is, and what becomes of one that is there, is not for its own file to say.
-            return StartingPoint({k: v for k, v in saved.items() if k not in NOT_SAVED}, str(run_dir.config))
+            return StartingFlags({k: v for k, v in saved.items() if k not in NOT_SAVED}, str(run_dir.config))
     name = flags.get("config") or presets.name_for_env(run.env) or _preset_of_kind(run.env, flags)
     preset = chosen or (presets.load(name) if name else {})
-    return StartingPoint({**preset, "env": run.env, "config": name}, str(name))
+    return StartingFlags({**preset, "env": run.env, "config": name}, str(name))
 
 
 def _of_file(file_flags: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> dict[str, Any]:

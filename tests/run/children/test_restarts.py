@@ -1,6 +1,6 @@
 """The budget of restarts: so many of one process within a time, and no more."""
 
-from sf.run.restarts import RestartBudget
+from sf.run.children.restarts import RestartBudget
 
 
 def test_a_process_may_be_replaced_so_often_and_not_once_more():

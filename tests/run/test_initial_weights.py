@@ -6,13 +6,13 @@ from io import StringIO
 import pytest
 import torch
 import yaml
+from allocated import allocate, learner_args
 from runs import FAST, train_here
 from untrained import untrained
 
 from sf.commands import cli
 from sf.learner.state import LearnerState
-from sf.run import warm_start
-from sf.run.allocation import RunMemory
+from sf.run import initial_weights
 from sf.run.plan import make_plan
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
@@ -43,7 +43,7 @@ def plan_of(*flags, env="toy_identity"):
 def begun(*flags, env="toy_identity"):
     """What each policy begins with, and what is said."""
     plan, said = plan_of(*flags, env=env), []
-    return warm_start.initial_checkpoints(plan, range(plan.num_policies), said.append), said
+    return initial_weights.initial_checkpoints(plan, range(plan.num_policies), said.append), said
 
 
 def has_weights_of(initial, seed):
@@ -123,11 +123,11 @@ def test_what_is_no_checkpoint_is_refused_before_anything_is_touched(tmp_path):
 def test_a_learner_that_is_replaced_before_it_has_trained_begins_with_them_again(tmp_path):
     plan = plan_of("--init_from", source_run(tmp_path / "a", 1))
     run_dir = RunDir(tmp_path / "b")
-    warm_start.write(plan, run_dir, warm_start.initial_checkpoints(plan, [0], print))
-    memory = RunMemory.allocate(plan, run_dir)
+    initial_weights.write(plan, run_dir, initial_weights.initial_checkpoints(plan, [0], print))
+    memory = allocate(plan.config, run_dir.path)
     versions = []
     for goes_on_at in (None, 0):
-        args = memory.learner_args(0, None, None, {}, goes_on_at)
+        args = learner_args(memory, goes_on_at=goes_on_at)
         state = LearnerState(args, None, published_version=max(versions, default=0))
         assert has_weights_of(Checkpoint(state.updater.tensors(), {}), seed=1)
         assert (state.env_steps, state.lost_steps, state.seconds_before) == (0, 0, 0.0)

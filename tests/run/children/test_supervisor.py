@@ -8,16 +8,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from allocated import allocate
 
 from sf.config import Config
 from sf.processes import fork_servers
 from sf.processes.child import Child
-from sf.run import starter, supervisor
-from sf.run.allocation import RunMemory
-from sf.run.plan import make_plan
-from sf.run.supervisor import Supervisor
+from sf.run.children import starter, supervisor, watchdog
+from sf.run.children.supervisor import Supervisor
 from sf.slots import FULL
-from sf.storage.run_dir import RunDir
 
 TIMEOUT_S = 10.0
 
@@ -53,16 +51,18 @@ class Run:
         config = Config().replace(
             env="toy_identity", num_workers=2, policy_workers_per_policy=2, device="cpu", worker_timeout_s=TIMEOUT_S
         )
-        self.memory = RunMemory.allocate(make_plan(config), RunDir(tmp_path))
-        monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: self.now))
+        self.memory = allocate(config, tmp_path)
+        clock = SimpleNamespace(monotonic=lambda: self.now)
+        monkeypatch.setattr(supervisor, "time", clock)
+        monkeypatch.setattr(watchdog, "time", clock)
         monkeypatch.setattr(fork_servers, "start_for_training", lambda: None)
         monkeypatch.setattr(starter, "start_child", self._start)
         self.supervisor = Supervisor(self.memory)
         self.supervisor.start(lambda: False)
 
-    def _start(self, server, role, idx, inputs, body, args):
+    def _start(self, server, role, idx, body, args):
         reader, writer = Pipe(duplex=False)
-        child = Child(role, idx, Process(), reader, inputs, is_ready=True, beat_at=self.now)
+        child = Child(role, idx, Process(), reader, is_ready=True, beat_at=self.now)
         self.children[child.name] = child
         self.args[child.name] = args
         self.writers[child.name] = writer
@@ -158,7 +158,7 @@ def test_time_in_which_the_parent_did_not_run_counts_for_nobody(run):
 def test_a_child_that_starts_may_take_longer(run):
     drain(run)
     run.children["learner-0"].is_ready = False
-    assert run.go_on(supervisor.START_WITHIN_S, moving=others(run, "learner-0", "policy-0")) == []
+    assert run.go_on(watchdog.START_WITHIN_S, moving=others(run, "learner-0", "policy-0")) == []
     assert run.go_on(2, moving=others(run, "learner-0", "policy-0")) == ["learner-0"]
 
 
@@ -187,7 +187,7 @@ def test_what_a_learner_had_in_its_hands_when_it_died_is_taken_and_lost(run):
 def test_a_policy_worker_that_waits_for_a_learner_that_starts_does_not_hang(run):
     drain(run)
     run.children["learner-0"].is_ready = run.children["policy-0"].is_ready = False
-    assert "policy-0" not in run.go_on(supervisor.START_WITHIN_S + 1)
+    assert "policy-0" not in run.go_on(watchdog.START_WITHIN_S + 1)
 
 
 def lost(events):

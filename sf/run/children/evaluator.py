@@ -1,0 +1,38 @@
+"""The evaluator as a child of a run, where the run evaluates."""
+
+from __future__ import annotations
+
+from sf.evaluation.evaluator import EvaluatorArgs, evaluator
+from sf.processes.fork_servers import NETWORKS
+from sf.queues import IndexQueue, wait
+from sf.run.children.role import Role, Start
+from sf.run.memory import RunMemory
+
+
+def arguments(start: Start) -> EvaluatorArgs:
+    memory = start.memory
+    return EvaluatorArgs(
+        config=memory.plan.config,
+        num_agents=memory.plan.spec.num_agents,
+        recoveries=memory.recoveries,
+        checkpoints=[memory.checkpoints_of(policy_id) for policy_id in range(memory.plan.num_policies)],
+        orders=_orders(memory, start.idx),
+        counters=memory.counter_row("evaluator", start.idx),
+    )
+
+
+def _orders(memory: RunMemory, idx: int) -> IndexQueue:
+    assert memory.evaluations is not None
+    return memory.evaluations
+
+
+EVALUATOR = Role(
+    name="evaluator",
+    server=NETWORKS,
+    body=evaluator,
+    count=lambda plan: plan.num_evaluators,
+    arguments=arguments,
+    queue=_orders,
+    has_work=lambda memory, idx: bool(wait((_orders(memory, idx),), timeout_s=0.0)),
+    is_optional=True,
+)

@@ -1,0 +1,62 @@
+"""Learners as children of a run: one a policy, with its number."""
+
+from __future__ import annotations
+
+from sf.learner.end_of_run import EndOfRun
+from sf.learner.state import LearnerArgs
+from sf.learner.worker import learner
+from sf.processes.fork_servers import NETWORKS
+from sf.queues import wait
+from sf.run.children.role import Role, Start
+
+
+def arguments(start: Start) -> LearnerArgs:
+    memory, policy_id = start.memory, start.idx
+    plan, run = memory.plan, memory.plan.config.run
+    counters = memory.counter_row("learner", policy_id)
+    goes_on_at = None
+    if start.num_before:
+        steps = memory.pool.samples_taken(policy_id)
+        counters.add(steps=steps - counters.get("steps"))  # what was in the hands of the dead one is taken, and lost
+        goes_on_at = start.resumed_steps[policy_id] + steps
+    readers, orders = start.links.of_learner(policy_id)
+    return LearnerArgs(
+        config=plan.config,
+        policy_id=policy_id,
+        spec=plan.spec,
+        num_actors=plan.num_actors,
+        bfloat16=plan.bfloat16,
+        num_threads=plan.learner_threads,
+        memory=memory.policies[policy_id],
+        readers=readers,
+        slots=memory.pool.of_learner(policy_id),
+        counters=counters,
+        checkpoints=memory.checkpoints_of(policy_id),
+        milestones=memory.run_dir.milestones_of(policy_id, plan.num_policies),
+        target_env_steps=plan.target_env_steps if plan.num_policies == 1 else None,
+        end=EndOfRun(
+            env_steps=plan.target_env_steps if run.ends_by_steps else None,
+            seconds=run.train_for_seconds if run.ends_by_seconds else None,
+            others=[memory.counter_row("learner", idx) for idx in range(plan.num_policies) if idx != policy_id],
+            others_before=sum(start.resumed_steps) - start.resumed_steps[policy_id],
+        ),
+        recoveries=memory.recoveries,
+        orders=orders,
+        hyperparameters=dict(start.hyperparameters(policy_id)),
+        goes_on_at=goes_on_at,
+        started_at=memory.started_at,
+        stop=memory.stop,
+    )
+
+
+LEARNER = Role(
+    name="learner",
+    server=NETWORKS,
+    body=learner,
+    count=lambda plan: plan.num_policies,
+    arguments=arguments,
+    queue=lambda memory, idx: memory.pool.full[idx],
+    has_work=lambda memory, idx: bool(wait((memory.pool.full[idx],), timeout_s=0.0)),
+    recover=lambda memory, idx: memory.pool.recover_learner(idx),
+    saves=True,
+)

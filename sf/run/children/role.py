@@ -1,0 +1,62 @@
+"""What the supervisor has to know of a kind of child process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sf.processes.child import Reports
+from sf.processes.fork_servers import ForkServer
+from sf.queues import IndexQueue
+from sf.run.children.links import Links
+from sf.run.memory import RunMemory
+from sf.run.plan import Plan
+
+Body = Callable[[Reports, Any], None]
+"""Runs in the child, from its first line to its end."""
+
+
+class Start(NamedTuple):
+    """One start of a child."""
+
+    idx: int
+    num_before: int  # starts of this child in this run, before this one
+    memory: RunMemory
+    links: Links
+    resumed_steps: Sequence[int]  # env steps of earlier parts of the run, by policy
+    hyperparameters: Callable[[int], Mapping[str, float]]  # of a policy: those that differ from the configuration
+
+
+@dataclass(frozen=True)
+class Role:
+    """A kind of child. Functions of `(memory, idx)` are about the child of that number.
+
+    name: the child is called `name-idx`, in messages, in the counters and in ps.
+    server: which fork server it is forked from. Where that has imported the body's module, a start takes milliseconds.
+    count: children of this kind in a run.
+    arguments: what its body gets, made anew for each start.
+    queue: the queue that wakes it; STOP is put there at the end of the run.
+    has_work: whether a message or a request waits for it. If it does not begin that work in time, it hangs.
+    recover: puts its share of the tables in order, after it has died and before a new one starts.
+    needs: the name of the child whose memory it attaches to, if any: until that one is ready it may wait, and on a GPU
+        it is replaced with it.
+    episodes_at_once: episodes that run in it, and are lost with it.
+    saves: whether it writes at the end what it has trained, and is given the time for it. Its number is that of its
+        policy, whose recovery memory the parent saves where it could not.
+    is_optional: training does without it. It is killed at the end, is not restarted with the others, and if it dies
+        too often the run goes on.
+    """
+
+    name: str
+    server: ForkServer
+    body: Body
+    count: Callable[[Plan], int]
+    arguments: Callable[[Start], Any]
+    queue: Callable[[RunMemory, int], IndexQueue]
+    has_work: Callable[[RunMemory, int], bool]
+    recover: Callable[[RunMemory, int], None] = lambda memory, idx: None
+    needs: Callable[[RunMemory, int], str | None] = lambda memory, idx: None
+    episodes_at_once: Callable[[Plan], int] = lambda plan: 0
+    saves: bool = False
+    is_optional: bool = False

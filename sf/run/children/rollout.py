@@ -1,0 +1,62 @@
+"""Rollout workers as children of a run."""
+
+from __future__ import annotations
+
+from sf.processes.fork_servers import SIMULATORS
+from sf.queues import wait
+from sf.rollout.assignment import CastRules
+from sf.rollout.worker import RolloutWorkerArgs, rollout_worker
+from sf.run.children.role import Role, Start
+from sf.run.memory import RunMemory
+from sf.run.plan import Plan
+
+
+def arguments(start: Start) -> RolloutWorkerArgs:
+    memory, idx = start.memory, start.idx
+    plan, config = memory.plan, memory.plan.config
+    return RolloutWorkerArgs(
+        env=config.run.env,
+        options=config.environment,
+        num_envs_per_group=config.sampler.num_envs_per_group,
+        rollout=config.sampler.rollout,
+        seed=config.run.seed,
+        seed_key=(sum(start.resumed_steps), start.num_before),  # what is drawn must not repeat
+        is_first_start=start.num_before == 0,
+        core=memory.pinned.of(idx),
+        slots=memory.pool.of_worker(idx),
+        channel=memory.channels.of_worker(idx),
+        counters=memory.counter_row("rollout", idx),
+        cast=CastRules(
+            num_policies=plan.num_policies,
+            mixed=config.population.pbt_mix_policies_in_one_env,
+            num_agents=plan.spec.num_agents,
+            rollouts_per_draw=config.population.pbt_rollouts_per_draw,
+        ),
+        shaping=memory.shaping,
+    )
+
+
+def _has_work(memory: RunMemory, idx: int) -> bool:
+    return bool(wait((memory.channels.inboxes[idx], memory.pool.free[idx]), timeout_s=0.0))
+
+
+def _recover(memory: RunMemory, idx: int) -> None:
+    memory.channels.recover_worker(idx)
+    memory.pool.recover_worker(idx)
+
+
+def _episodes_at_once(plan: Plan) -> int:
+    return plan.config.sampler.worker_num_splits * plan.actors_per_group
+
+
+ROLLOUT = Role(
+    name="rollout",
+    server=SIMULATORS,
+    body=rollout_worker,
+    count=lambda plan: plan.num_workers,
+    arguments=arguments,
+    queue=lambda memory, idx: memory.channels.inboxes[idx],
+    has_work=_has_work,
+    recover=_recover,
+    episodes_at_once=_episodes_at_once,
+)

@@ -1,0 +1,45 @@
+"""Starts the children of a run, at first and in the place of dead ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from sf.processes.child import Child, start_child
+from sf.run.children.links import Links
+from sf.run.children.role import Role, Start
+from sf.run.memory import RunMemory
+
+
+class Starter:
+    """resumed_steps: env steps of earlier parts of the run, by policy.
+
+    hyperparameters: of a policy's learner, those that differ from the configuration.
+    """
+
+    def __init__(self, memory: RunMemory) -> None:
+        self.resumed_steps: Sequence[int] = [0] * memory.plan.num_policies
+        self.hyperparameters: Callable[[int], Mapping[str, float]] = lambda policy_id: {}
+        self.links = Links()
+        self._memory = memory
+        self._starts: Counter[str] = Counter()
+
+    def num_starts(self, child: Child) -> int:
+        """How often a child of that name has been started."""
+        return self._starts[child.name]
+
+    def all_of(self, roles: Sequence[Role], is_interrupted: Callable[[], bool]) -> Iterator[Child]:
+        """Start all children of these roles, one after another."""
+        for role in roles:
+            for idx in range(role.count(self._memory.plan)):
+                if is_interrupted():
+                    return
+                yield self.start(role, idx)
+
+    def start(self, role: Role, idx: int) -> Child:
+        name = f"{role.name}-{idx}"
+        start = Start(idx, self._starts[name], self._memory, self.links, self.resumed_steps, self.hyperparameters)
+        self._starts[name] += 1
+        child = start_child(role.server, role.name, idx, role.body, role.arguments(start))
+        self.links.close_handed_over()
+        return child

@@ -1,0 +1,106 @@
+"""All shared memory of a run, allocated once by the parent. `sf.run.children` says which part each process gets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sf.arrays import Field, SharedArrays
+from sf.counters import CounterRow, Counters
+from sf.machine.pinned_cores import PinnedCores
+from sf.processes.stopping import StopFlag
+from sf.queues import IndexQueue
+from sf.recovery import RecoveryMemory
+from sf.requests import Channels
+from sf.run.plan import Plan
+from sf.slots import SlotPool
+from sf.storage.run_dir import RunDir
+from sf.weights import PolicyMemorySpec
+
+_BYTES_PER_WEIGHT_IN_CHECKPOINT = 3 * 8  # the weight and two moments, if all were float64
+_REST_OF_CHECKPOINT = 1 << 20  # header, random numbers, counters
+
+
+@dataclass(frozen=True)
+class RunMemory:
+    """The memory, with the plan that it was allocated by."""
+
+    plan: Plan
+    run_dir: RunDir
+    pool: SlotPool
+    channels: Channels
+    policies: tuple[PolicyMemorySpec, ...]
+    counters: Counters
+    counter_rows: Mapping[str, Sequence[int]]  # rows of the counters by role, in the order of the children's numbers
+    pinned: PinnedCores  # the rollout workers
+    recoveries: tuple[RecoveryMemory, ...]  # one a policy
+    shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
+    evaluations: IndexQueue | None  # orders to the evaluator, where there is one
+    stop: StopFlag
+    started_at: float
+
+    @classmethod
+    def allocate(cls, plan: Plan, run_dir: RunDir, counts: Mapping[str, int]) -> RunMemory:
+        """counts: children of the run, by role."""
+        sampler = plan.config.sampler
+        policy_ids = range(plan.num_policies)
+        shaping = None
+        if plan.spec.shaping:
+            shaping = SharedArrays([Field("weights", (plan.num_policies, len(plan.spec.shaping)), np.float32)])
+            shaping["weights"][:] = list(plan.spec.shaping.values())
+        return cls(
+            plan=plan,
+            run_dir=RunDir(run_dir.path.absolute()),
+            pool=SlotPool.allocate(
+                plan.spec,
+                sampler.rollout,
+                num_workers=plan.num_workers,
+                groups_per_worker=sampler.worker_num_splits,
+                slots_per_group=plan.slots_per_group,
+                actors_per_group=plan.actors_per_group,
+                num_policies=plan.num_policies,
+            ),
+            channels=Channels.allocate(
+                num_workers=plan.num_workers,
+                groups_per_worker=sampler.worker_num_splits,
+                actors_per_group=plan.actors_per_group,
+                policy_workers_per_policy=sampler.policy_workers_per_policy,
+                num_policies=plan.num_policies,
+            ),
+            policies=tuple(
+                PolicyMemorySpec.allocate(
+                    plan.device_of(policy_id), plan.num_weights, plan.state_size, plan.num_actors, plan.num_slots
+                )
+                for policy_id in policy_ids
+            ),
+            counters=Counters.allocate(sum(counts.values())),
+            counter_rows=rows_by_role(counts),
+            pinned=plan.pin_workers(),
+            recoveries=tuple(
+                RecoveryMemory(_BYTES_PER_WEIGHT_IN_CHECKPOINT * plan.num_weights + _REST_OF_CHECKPOINT)
+                for _ in policy_ids
+            ),
+            shaping=shaping,
+            evaluations=IndexQueue(1) if plan.num_evaluators else None,
+            stop=StopFlag(),
+            started_at=time.time(),
+        )
+
+    def checkpoints_of(self, policy_id: int) -> Path:
+        return self.run_dir.checkpoints_of(policy_id, self.plan.num_policies)
+
+    def counter_row(self, role: str, idx: int) -> CounterRow:
+        return self.counters.row(self.counter_rows[role][idx])
+
+
+def rows_by_role(counts: Mapping[str, int]) -> dict[str, range]:
+    """Rows of the counters. counts: children of the run, by role."""
+    rows, first = {}, 0
+    for role, count in counts.items():
+        rows[role] = range(first, first + count)
+        first += count
+    return rows

@@ -1,0 +1,23 @@
+"""The memory of a run and the arguments of its learners, for tests that start no process."""
+
+import dataclasses
+
+from sf.run.children import learner
+from sf.run.children.links import Links
+from sf.run.children.role import Start
+from sf.run.children.table import counts
+from sf.run.memory import RunMemory
+from sf.run.plan import make_plan
+from sf.storage.run_dir import RunDir
+
+
+def allocate(config, path):
+    plan = make_plan(config)
+    return RunMemory.allocate(plan, RunDir(path), counts(plan))
+
+
+def learner_args(memory, policy_id=0, resumed_steps=None, **replaced):
+    """replaced: fields of the arguments that are to be others."""
+    steps = resumed_steps or [0] * memory.plan.num_policies
+    start = Start(policy_id, 0, memory, Links(), steps, lambda policy_id: {})
+    return dataclasses.replace(learner.arguments(start), **replaced)
