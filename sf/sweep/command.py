@@ -21,7 +21,7 @@ from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.metrics.readable import number
 from sf.processes.stopping import caught_signals
 from sf.report.groups import shown
-from sf.run.starting_point import make_config
+from sf.run.starting_flags import make_config
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun, read_sweep

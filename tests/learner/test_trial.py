@@ -3,20 +3,17 @@
 import inspect
 import random
 import re
-from multiprocessing import Pipe
 
 import numpy as np
 import pytest
 import torch
+from allocated import allocate, learner_args
 from torch import nn
 
 from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.learner.trial import iteration_seconds
 from sf.model import registry
-from sf.run.allocation import RunMemory
-from sf.run.plan import make_plan
-from sf.storage.run_dir import RunDir
 
 made = []
 
@@ -53,9 +50,7 @@ class Fails(Draws):
 def args_with(encoder, folder, monkeypatch):
     monkeypatch.setitem(registry._encoders, "own", encoder)
     config = Config().replace(env="toy_identity", encoder="own", num_workers=1, device="cpu")
-    memory = RunMemory.allocate(make_plan(config), RunDir(folder))
-    orders, _ = Pipe(duplex=False)
-    return memory.learner_args(0, readers=None, orders=orders, hyperparameters={}, goes_on_at=None)
+    return learner_args(allocate(config, folder))
 
 
 def test_a_network_whose_forward_raises_is_one_sentence_with_its_line(tmp_path, monkeypatch):
