@@ -5,6 +5,8 @@ Each is shown once. Anything else is a fault of the trainer, and shows its whole
 
 from __future__ import annotations
 
+import os
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from types import TracebackType
 
 _LONGEST = 300  # characters of a summary: some exceptions print an array
 _PACKAGE = __name__.partition(".")[0]
+_LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
 class UsageError(ValueError):
@@ -19,6 +22,13 @@ class UsageError(ValueError):
 
     A command prints the sentence alone and ends with status 2. Any other ValueError may come from the user's own code,
     where only a traceback helps.
+    """
+
+
+class ApiError(UsageError):
+    """An answer of an environment that Gymnasium's or PettingZoo's API does not know, such as four values of `step`.
+
+    Its code is at fault, not its state: to make the environment anew does not help.
     """
 
 
@@ -66,6 +76,23 @@ def traceback_of(error: BaseException) -> str:
     if outside is None and own is not None:  # an environment that comes with the package
         outside = own.tb_next or own
     return "".join(traceback.format_exception(type(error), error, outside)).rstrip()
+
+
+def place_of(error: BaseException, package: str = "") -> str | None:
+    """The file and line of the user's own code that raised it, or called the library that did; None: there is none.
+
+    package: the user's, which may be installed among the libraries.
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}"
+    place, frame = None, error.__traceback__
+    while frame is not None:
+        file = frame.tb_frame.f_code.co_filename
+        is_of_others = _is_ours(frame) or file.startswith(("<frozen ", *_LIBRARIES))
+        if _package_of(frame) == package or not is_of_others:
+            place = f"{file}, line {frame.tb_lineno}"
+        frame = frame.tb_next
+    return place
 
 
 def is_refusal_of_arguments(error: BaseException) -> bool:

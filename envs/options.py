@@ -27,8 +27,8 @@ class SharedOptions:
     Python may use a mapping."""
 
     strict_spaces: bool = False
-    """Treat an observation outside the bounds of its Box as an error, checked at every step. false: check only the
-    first observations, report it once, and train on."""
+    """Treat an observation outside the bounds of its Box as an error, checked at every step. false: check one
+    observation in 127, report it once, and train on."""
 
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""

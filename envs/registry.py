@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from sf.envs.atari.family import ATARI
 from sf.envs.custom.module import MODULE
-from sf.envs.custom.named_objects import split
+from sf.envs.custom.named_objects import meant, split
 from sf.envs.custom.registered import REGISTERED, registered
 from sf.envs.doom.family import DOOM
 from sf.envs.errors import UsageError, call_of
@@ -124,6 +124,9 @@ def _find(env_id: str) -> Entry:
         entry = family.find(env_id) if family.may_have(env_id) else None
         if entry is not None:
             return entry
+    own = meant(env_id)
+    if own is not None:
+        raise UsageError(f"env {env_id!r} is not known: one of your own is named as module:Name, here {own}")
     nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(nearest)}?" if nearest else "register it with envs.register_env"
     raise UsageError(

@@ -21,9 +21,24 @@ _ENV_LIBRARIES = ("gymnasium", "pettingzoo")
 def split(reference: str, wanted_by: str) -> tuple[str, str]:
     """The module and the name in it. wanted_by: what the error begins with. Raises ValueError for another form."""
     module_name, _, name = reference.partition(":")
+    if name and (module_name.endswith(".py") or "/" in module_name):
+        raise UsageError(
+            f"{wanted_by} names a file: write {_module_of_path(module_name)}:{name}, as one would import it, and start "
+            "from the folder that it would be imported from"
+        )
     if not name or not all(part.isidentifier() for part in module_name.split(".")):
         raise UsageError(f"{wanted_by} is not of the form module:Name: write it as in my_module:MyClass")
     return module_name, name
+
+
+def meant(reference: str) -> str | None:
+    """What somebody may have meant who named a file of the working directory, or what is in it, without a colon."""
+    module_name = _module_of_path(reference)
+    if os.path.isfile(module_name.replace(".", os.sep) + ".py"):
+        return f"{module_name}:MyClass, with the name of the class"
+    module_name, _, name = module_name.rpartition(".")
+    is_file = module_name and os.path.isfile(module_name.replace(".", os.sep) + ".py")
+    return f"{module_name}:{name}" if is_file else None
 
 
 def import_module(name: str, wanted_by: str) -> ModuleType:
@@ -87,6 +102,12 @@ def factory(
             f"function in {module.__name__} that calls it"
         )
     return found
+
+
+def _module_of_path(path: str) -> str:
+    """envs/my_env.py, or ./envs/my_env.py, is envs.my_env; one that begins elsewhere is its last part."""
+    parts = [part for part in path.removesuffix(".py").split("/") if part not in ("", ".")]
+    return ".".join(parts[-1:] if path.startswith(("/", "~")) or ".." in parts else parts)
 
 
 def _top_level(module_name: str) -> str:

@@ -1,6 +1,6 @@
 """Calls of an environment with Gymnasium's or PettingZoo's API, whose code may be anybody's.
 
-What it raises becomes an `EnvError` with its name. An answer that breaks the API is a `UsageError`.
+What it raises becomes an `EnvError` with its name. An answer that breaks the API is an `ApiError`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from sf.envs.errors import EnvError, UsageError, call_of, summary
+from sf.envs.errors import ApiError, EnvError, UsageError, call_of, is_refusal_of_arguments, summary
 from sf.envs.remarks import remark
 
 
@@ -26,9 +26,14 @@ def reset(env_id: str, env: Any, **kwargs: Any) -> Any:
     except (UsageError, EnvError):
         raise
     except Exception as error:
+        if is_refusal_of_arguments(error) and any(f"argument {name!r}" in str(error) for name in kwargs):
+            raise ApiError(
+                f"{env_id}: reset() refuses an argument ({error}): write `def reset(self, *, seed=None, options=None)` "
+                "(Gymnasium's API)"
+            ) from None
         raise EnvError(env_id, "reset()", error) from error
     if not isinstance(answer, tuple) or len(answer) != 2:
-        raise UsageError(
+        raise ApiError(
             f"{env_id}: reset() returned {_kind(answer)}: return the observation and a dict, `return obs, {{}}` "
             "(Gymnasium's API)"
         )
@@ -44,7 +49,7 @@ def step(env_id: str, env: Any, action: Any) -> tuple[Any, Any, Any, Any, Any]:
     except Exception as error:
         raise EnvError(env_id, "step()", error) from error
     if not isinstance(answer, tuple) or len(answer) != 5:
-        raise UsageError(
+        raise ApiError(
             f"{env_id}: step() returned {_kind(answer)}: return five values, `return obs, reward, terminated, "
             "truncated, info` (Gymnasium's API; an older one had a single `done`)"
         )
@@ -55,18 +60,18 @@ def reward(env_id: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise UsageError(f"{env_id}: step() returned the reward {_short(value)}: return a number") from None
+        raise ApiError(f"{env_id}: step() returned the reward {_short(value)}: return a number") from None
 
 
 def episode_stats(env_id: str, info: Any) -> dict[str, float]:
     """The numbers under "episode_stats" in the `info` of an episode's last step."""
     if not isinstance(info, Mapping):
-        raise UsageError(f"{env_id}: step() returned the info {_short(info)}: return a dict, {{}} where there is none")
+        raise ApiError(f"{env_id}: step() returned the info {_short(info)}: return a dict, {{}} where there is none")
     stats = info.get("episode_stats", {})
     try:
         return {str(name): float(value) for name, value in stats.items()}
     except (AttributeError, TypeError, ValueError):
-        raise UsageError(
+        raise ApiError(
             f"{env_id}: info['episode_stats'] is {_short(stats)}: make it a dict of names and numbers"
         ) from None
 

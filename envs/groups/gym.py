@@ -13,7 +13,7 @@ from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
-from sf.envs.observations import ObsWriter
+from sf.envs.observations import LOOK_EVERY, ObsWriter
 from sf.envs.seeding import env_seed
 
 
@@ -45,7 +45,7 @@ class GymGroup:
         self._env_id = env_id
         self._envs = list(envs)
         obs_space = calls.space(env_id, envs[0], "observation_space")
-        self._writer = ObsWriter(env_id, obs_space, strict_spaces)
+        self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
         action_space = supported_action_space(env_id, calls.space(env_id, envs[0], "action_space"))
         self._decode = decoder(action_space)
         shaping = _shaping(env_id, envs[0])

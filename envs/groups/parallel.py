@@ -19,7 +19,7 @@ from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
-from sf.envs.observations import ObsWriter
+from sf.envs.observations import LOOK_EVERY, ObsWriter
 from sf.envs.seeding import env_seed
 
 _ByAgent = Mapping[Any, Any]
@@ -84,7 +84,7 @@ class ParallelGroup:
         self._envs = list(envs)
         self._agents = _possible_agents(env_id, envs[0])
         obs_space, action_space = _common_spaces(env_id, envs[0], self._agents)
-        self._writer = ObsWriter(env_id, obs_space, strict_spaces)
+        self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
         self._decode = decoder(supported_action_space(env_id, action_space))
         self.spec = EnvSpec(
             self._writer.space,

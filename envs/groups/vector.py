@@ -27,7 +27,7 @@ from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
-from sf.envs.observations import ObsWriter
+from sf.envs.observations import LOOK_EVERY, ObsWriter
 from sf.envs.seeding import env_seed
 
 
@@ -63,7 +63,7 @@ class VectorGroup:
         self._mode = mode
         self._seed = env_seed(seed, first_env_idx)
         obs_space = calls.space(env_id, env, "single_observation_space")
-        self._writer = ObsWriter(env_id, obs_space, strict_spaces)
+        self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
         action_space = supported_action_space(env_id, calls.space(env_id, env, "single_action_space"))
         self._decode = _batch_decoder(action_space, env.num_envs)
         self.spec = EnvSpec(self._writer.space, action_space, frameskip=frameskip, env_obs_space=obs_space)

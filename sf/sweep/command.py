@@ -21,6 +21,7 @@ from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.metrics.readable import number
 from sf.processes.stopping import caught_signals
 from sf.report.groups import shown
+from sf.run.starting_flags import make_config
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun, read_sweep
@@ -79,7 +80,7 @@ def _sweep(flags: SweepFlags) -> int:
         require_trusted(run.texts(), flags.sweep, flags.trust)
     if flags.trust:
         runs = [run.trusted() for run in runs]
-    configs = _parsed(runs, directory)
+    configs = _configured(runs, directory, flags.sweep)
     for run, config in zip(runs, configs, strict=True):
         require_same_settings(run, config, RunDir(directory / run.name))
     places, runs = _shared_out(runs, configs, flags.parallel)
@@ -118,14 +119,20 @@ def _sweep(flags: SweepFlags) -> int:
         return int(any(result.state == "failed" for result in results))
 
 
-def _parsed(runs: Sequence[SweepRun], directory: Path) -> list[Config]:
-    """The configuration of each run. The seeds of a combination share the parser's work, which takes a moment each."""
-    anew = ("--restart_behavior", "overwrite")  # what the file says, whatever is there already
+def _configured(runs: Sequence[SweepRun], directory: Path, sweep: Path) -> list[Config]:
+    """The configuration of each run; the seeds of a combination share one, which takes a moment to make.
+
+    Raises ValueError for values of the file `sweep` that do not go together.
+    """
     of_points: dict[str, Config] = {}
     for run in runs:
         if run.point_name not in of_points:
-            words = [*run.arguments(directory), *anew]
-            of_points[run.point_name] = cli.parse(words, prog=f"sf-sweep, {run.name}:")
+            # What the file says, whatever is there already.
+            flags = {**run.flags, "train_dir": str(directory), "experiment": run.name, "restart_behavior": "overwrite"}
+            try:
+                of_points[run.point_name] = make_config(**flags)
+            except ValueError as error:
+                raise ValueError(f"{sweep}, {run.name}: {error}") from None
     return [of_points[run.point_name].replace(seed=run.seed, experiment=run.name) for run in runs]
 
 

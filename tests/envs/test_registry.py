@@ -11,7 +11,7 @@ import pytest
 from group_driver import play
 
 from sf import envs
-from sf.envs import EnvOptions, registry
+from sf.envs import EnvOptions, UsageError, registry
 from sf.envs.custom import registered as names
 from sf.envs.custom.registered import registered
 from sf.envs.entries import entry_of_matches
@@ -190,6 +190,29 @@ def test_a_wrong_name_gets_a_sentence_that_helps(env_id: str, sentence: str) -> 
     for ask in (_make, lambda env_id: envs.describe(env_id, EnvOptions())):
         with pytest.raises(ValueError, match=sentence):
             ask(env_id)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "sentence"),
+    [
+        (
+            "my_envs/walk.py:Walk",
+            "env 'my_envs/walk.py:Walk' names a file: write my_envs.walk:Walk, as one would import",
+        ),
+        ("./my_envs/walk:Walk", "write my_envs.walk:Walk"),
+        ("walk.py:Walk", "write walk:Walk"),
+        ("/some/where/walk.py:Walk", "write walk:Walk"),
+        ("my_envs/walk.py", "is not known: one of your own is named as module:Name, here my_envs.walk:MyClass"),
+        ("my_envs.walk", "here my_envs.walk:MyClass, with the name of the class"),
+        ("my_envs.walk.Walk", "here my_envs.walk:Walk"),
+    ],
+)
+def test_who_names_a_file_is_told_how_what_is_in_it_is_named(env_id, sentence, tmp_path, monkeypatch) -> None:
+    (tmp_path / "my_envs").mkdir()
+    (tmp_path / "my_envs" / "walk.py").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=sentence):
+        envs.describe(env_id, EnvOptions())
 
 
 def test_a_family_that_cannot_be_drawn_trains_and_says_so(monkeypatch) -> None:
