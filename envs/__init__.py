@@ -7,20 +7,13 @@ if __name__ == "envs":  # from the root of a clone: its classes would be others 
     raise ImportError("the package is called sf.envs: use `from sf import envs` or `from sf.envs import ...`")
 
 from sf.envs.actions import ActionSpec
+from sf.envs.custom.registered import register, register_env, register_parallel_env, register_vector_env
 from sf.envs.errors import EnvError, UsageError
 from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, ShapedGroup, StepResult
+from sf.envs.groups.parallel import ParallelEnv
+from sf.envs.groups.turns import TurnEnv
 from sf.envs.options import EnvOptions
-from sf.envs.registry import (
-    describe,
-    env_ids,
-    make_group,
-    make_rendered_group,
-    register,
-    register_env,
-    register_parallel_env,
-    register_vector_env,
-    require_name,
-)
+from sf.envs.registry import describe, env_ids, make_group, make_rendered_group, require_name
 
 __all__ = [
     "ActionSpec",
@@ -30,9 +23,11 @@ __all__ = [
     "EnvSpec",
     "Episode",
     "ObsRows",
+    "ParallelEnv",
     "RenderedGroup",
     "ShapedGroup",
     "StepResult",
+    "TurnEnv",
     "UsageError",
     "describe",
     "env_ids",

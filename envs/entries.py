@@ -1,69 +1,32 @@
-"""How an environment that somebody names is made: described, in groups, and in groups that can be looked at."""
+"""Entries of environments that a factory makes: single ones, matches, and vector environments."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
-from sf.envs import calls
-from sf.envs.errors import EnvError, UsageError, is_refusal_of_arguments
+from sf.envs.errors import UsageError
+from sf.envs.family import Describe, Entry, MakeGroup
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
-from sf.envs.gym_group import GymGroup
+from sf.envs.groups import calls
+from sf.envs.groups.gym import GymGroup
+from sf.envs.groups.parallel import ParallelGroup
+from sf.envs.groups.turns import as_parallel
+from sf.envs.groups.vector import VectorGroup
 from sf.envs.options import EnvOptions
-from sf.envs.parallel_group import ParallelGroup
 from sf.envs.remarks import handed_to
-from sf.envs.rendering import film_envs, film_matches, film_vector
-from sf.envs.turns import as_parallel
-from sf.envs.vector_group import VectorGroup
-
-
-class MakeGroup(Protocol):
-    def __call__(
-        self,
-        env_id: str,
-        num_envs: int,
-        options: EnvOptions,
-        *,
-        seed: int,
-        first_env_idx: int,
-        core: int | None = None,
-    ) -> EnvGroup: ...
-
-
-class MakeRenderedGroup(Protocol):
-    def __call__(
-        self, env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
-    ) -> RenderedGroup: ...
-
-
-Describe = Callable[[str, EnvOptions], EnvSpec]
+from sf.envs.rendering.filming import film_envs, film_matches, film_vector
 
 AN_ENV = "an environment (it has no reset and step)"  # for messages: what `is_env` asks for
 
 
 def is_env(kind: type) -> bool:
-    """Whether a class can be one of an environment, of whatever kind."""
+    """Whether a class can be that of an environment, of any kind."""
     return all(callable(getattr(kind, method, None)) for method in ("reset", "step"))
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What `sf.envs.registry` knows of an environment."""
-
-    describe: Describe
-    make_group: MakeGroup
-    make_rendered_group: MakeRenderedGroup | None  # None: nobody has said how to draw it
-
-
-def gymnasium_entry() -> Entry:
-    """Of an environment in Gymnasium's registry."""
-    return Entry(_describer(_make_gymnasium_group), _make_gymnasium_group, _make_rendered_gymnasium_group)
 
 
 def entry_of_envs(factory: Callable[..., Any]) -> Entry:
@@ -77,7 +40,7 @@ def entry_of_matches(factory: Callable[..., Any]) -> Entry:
 
 
 def entry_of_either(factory: Callable[..., Any]) -> Entry:
-    """Of a factory of which nobody knows the kind before it has made one."""
+    """Of a factory of single environments or of matches: the first that it makes shows which."""
     return _entry_of_singles(_group_of_either_kind, _film_of_either_kind, factory)
 
 
@@ -102,7 +65,7 @@ def entry_of_vector(factory: Callable[..., VectorEnv]) -> Entry:
         kwargs = _vector_arguments(env_id, factory, num_envs, options)
         return film_vector(env_id, partial(factory, **kwargs), seed, first_env_idx)
 
-    return Entry(_describer(make_vector_group), make_vector_group, make_rendered_vector_group)
+    return Entry(describer(make_vector_group), make_vector_group, make_rendered_vector_group)
 
 
 def _vector_arguments(
@@ -118,7 +81,7 @@ def _vector_arguments(
 def _entry_of_singles(
     group: Callable[..., EnvGroup], film: Callable[..., RenderedGroup], factory: Callable[..., Any]
 ) -> Entry:
-    """group: makes one of some environments; film: one that can be looked at, of what makes them."""
+    """group: makes a group of environments. film: makes one that can be looked at, from what makes environments."""
 
     def make_group_of_singles(
         env_id: str,
@@ -139,7 +102,7 @@ def _entry_of_singles(
         _require_arguments(env_id, factory, options.kwargs)
         return film(env_id, [partial(factory, **options.kwargs)] * num_envs, options, seed, first_env_idx)
 
-    return Entry(_describer(make_group_of_singles), make_group_of_singles, make_rendered_group_of_singles)
+    return Entry(describer(make_group_of_singles), make_group_of_singles, make_rendered_group_of_singles)
 
 
 def _group_of_either_kind(
@@ -170,14 +133,14 @@ def _is_match(env: Any) -> bool:
 
 
 def _require_arguments(env_id: str, factory: Callable[..., Any], kwargs: dict[str, Any]) -> None:
-    """Raises UsageError for arguments that it does not take; a TypeError from within it is its own affair."""
+    """Raises UsageError for arguments that the factory does not take. What it raises itself is not caught here."""
     try:
         inspect.signature(factory).bind(**kwargs)
     except TypeError as error:
         raise UsageError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from None
 
 
-def _describer(make: MakeGroup) -> Describe:
+def describer(make: MakeGroup) -> Describe:
     def describe_by_making(env_id: str, options: EnvOptions) -> EnvSpec:
         group = make(env_id, 1, options, seed=0, first_env_idx=0)
         with handed_to(lambda about, sentence: None):  # the groups that do the work say it again
@@ -185,50 +148,3 @@ def _describer(make: MakeGroup) -> Describe:
         return group.spec
 
     return describe_by_making
-
-
-def _make_gymnasium_group(
-    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
-) -> EnvGroup:
-    """Gymnasium's own vectorised version where there is one, else single environments."""
-    kwargs: dict[str, Any] = options.kwargs
-    frameskip = options.env_frameskip or 1
-    gym_spec = gym.registry[env_id.rpartition(":")[2]]
-    try:
-        if gym_spec.vector_entry_point is not None and frameskip == 1:
-            vector_env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
-            return VectorGroup(env_id, vector_env, seed, first_env_idx, strict_spaces=options.strict_spaces)
-        # The group checks what it needs itself, at a fraction of the time that the passive checker takes.
-        envs = [gym.make(env_id, disable_env_checker=True, **kwargs) for _ in range(num_envs)]
-    except (UsageError, EnvError):
-        raise
-    except Exception as error:
-        raise _refusal(env_id, options, error) from error
-    return GymGroup(env_id, envs, seed, first_env_idx, frameskip, options.strict_spaces)
-
-
-def _make_rendered_gymnasium_group(
-    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
-) -> RenderedGroup:
-    """Single environments where there are any: few vectorised ones draw."""
-    kwargs: dict[str, Any] = options.kwargs
-    gym_spec = gym.registry[env_id.rpartition(":")[2]]
-    try:
-        if gym_spec.entry_point is None:
-            mode = "vector_entry_point"
-            make_vec = partial(gym.make_vec, env_id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
-            return film_vector(env_id, make_vec, seed, first_env_idx)
-        makes = [partial(gym.make, env_id, disable_env_checker=True, **kwargs)] * num_envs
-        return film_envs(env_id, makes, options, seed, first_env_idx)
-    except (UsageError, EnvError):
-        raise
-    except Exception as error:
-        raise _refusal(env_id, options, error) from error
-
-
-def _refusal(env_id: str, options: EnvOptions, error: Exception) -> Exception:
-    """A sentence where Gymnasium refuses the name or the arguments; else the environment itself has raised."""
-    if isinstance(error, gym.error.Error | ImportError) or is_refusal_of_arguments(error):
-        return UsageError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}")
-    # Gymnasium adds its arguments to a TypeError, and hides where it came from.
-    return EnvError(env_id, "__init__()", error.__cause__ if isinstance(error.__cause__, TypeError) else error)

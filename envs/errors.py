@@ -1,10 +1,12 @@
-"""The two kinds of failure that somebody else can mend: wrong use, and an environment that raises.
+"""The two kinds of failure that the user can mend: wrong use, and an environment that raises.
 
-Both are shown once. What is neither is a fault of the trainer, and shows its whole traceback.
+Each is shown once. Anything else is a fault of the trainer, and shows its whole traceback.
 """
 
 from __future__ import annotations
 
+import os
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from types import TracebackType
 
 _LONGEST = 300  # characters of a summary: some exceptions print an array
 _PACKAGE = __name__.partition(".")[0]
+_LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
 class UsageError(ValueError):
@@ -19,6 +22,13 @@ class UsageError(ValueError):
 
     A command prints the sentence alone and ends with status 2. Any other ValueError may come from the user's own code,
     where only a traceback helps.
+    """
+
+
+class ApiError(UsageError):
+    """An answer of an environment that Gymnasium's or PettingZoo's API does not know, such as four values of `step`.
+
+    Its code is at fault, not its state: to make the environment anew does not help.
     """
 
 
@@ -35,13 +45,13 @@ class EnvError(RuntimeError):
 
     @property
     def traceback(self) -> str:
-        """Of the cause, from the environment's own code on."""
+        """The traceback of the cause, from the environment's own code on."""
         return traceback_of(self.__cause__ or self)
 
 
 @contextmanager
 def call_of(env_id: str, call: str) -> Iterator[None]:
-    """What is raised inside is the environment's: it becomes an `EnvError`. A `UsageError` stays as it is."""
+    """What is raised inside becomes an `EnvError` of this environment and call. A `UsageError` stays as it is."""
     try:
         yield
     except (UsageError, EnvError):
@@ -51,7 +61,7 @@ def call_of(env_id: str, call: str) -> Iterator[None]:
 
 
 def summary(error: BaseException) -> str:
-    """In one line, such as "KeyError: 'door'"; a `UsageError` or an `EnvError` speaks for itself."""
+    """The error in one line, such as "KeyError: 'door'"; of a `UsageError` or an `EnvError` its own text."""
     if isinstance(error, UsageError | EnvError):
         return str(error)
     first_line = str(error).partition("\n")[0]
@@ -68,8 +78,25 @@ def traceback_of(error: BaseException) -> str:
     return "".join(traceback.format_exception(type(error), error, outside)).rstrip()
 
 
+def place_of(error: BaseException, package: str = "") -> str | None:
+    """The file and line of the user's own code that raised it, or called the library that did; None: there is none.
+
+    package: the user's, which may be installed among the libraries.
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}"
+    place, frame = None, error.__traceback__
+    while frame is not None:
+        file = frame.tb_frame.f_code.co_filename
+        is_of_others = _is_ours(frame) or file.startswith(("<frozen ", *_LIBRARIES))
+        if _package_of(frame) == package or not is_of_others:
+            place = f"{file}, line {frame.tb_lineno}"
+        frame = frame.tb_next
+    return place
+
+
 def is_refusal_of_arguments(error: BaseException) -> bool:
-    """Whether it says that a call had the wrong arguments, and does not come from within what was called."""
+    """Whether a call was refused for its arguments. A TypeError from inside of what was called is no refusal."""
     while isinstance(error.__cause__, TypeError):
         error = error.__cause__
     frame = error.__traceback__

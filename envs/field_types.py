@@ -1,7 +1,7 @@
-"""One check of values by the types of a dataclass's fields, for all ways in: YAML, the command line, Python.
+"""Values are checked against the types of a dataclass's fields, whether they come from YAML, a command line or Python.
 
 Each dataclass of flags calls `check_fields` first in its `__post_init__`; `checked` does the same for flags by name,
-before a dataclass is made of them. What is as good as the type is converted, and anything else is a ValueError:
+before a dataclass is made of them. A value that can stand for the type is converted, and any other is a ValueError:
 
 int          a whole number, also as 1e6, "1e6" (YAML 1.1 reads 1e6 as text) or a NumPy number; never a bool
 float        a finite number, also an int, the text of one, or a NumPy number; never a bool

@@ -13,8 +13,8 @@ A group resets its environments itself. After *termination* nothing of the old e
 returns the first observation of the next episode at once (`terminated`, `first`). After *truncation* the final
 observation is needed, because its value is the bootstrap of the last step: `step` returns it (`truncated`, not
 `first`); the next `step` ignores that actor's action, resets the environment, and returns its first observation
-with `valid` False and reward 0 (`first`). A natively vectorised environment that resets a step late after
-termination as well does the same there. So, always: a row whose action was ignored has `valid` False.
+with `valid` False and reward 0 (`first`). A vector environment may reset one step late after termination, too; it gives
+such a row there as well. In short: every row whose action was ignored has `valid` False.
 
 An agent of a match may leave it while others play on, and may come back. To leave is to end its episode: its last row
 is terminated or truncated like any other. Until it is back its rows are not valid, with reward 0 and observations of
@@ -47,7 +47,7 @@ class EnvSpec:
 
     @property
     def native_obs_space(self) -> gym.Space:
-        """Of the observations that the environment itself returns, before `sf.envs.observations` lays them out."""
+        """The space of what the environment itself returns, before `sf.envs.observations` lays it out."""
         return self.obs_space if self.env_obs_space is None else self.env_obs_space
 
 
@@ -126,13 +126,13 @@ class RenderedGroup(EnvGroup, Protocol):
     pictures_per_s: float  # of each view, where the environment runs in real time
 
     def pictures(self) -> list[list[np.ndarray]]:
-        """What there was to see of each view in the last step, oldest first: [H, W, 3] uint8, RGB.
+        """The pictures of each view in the last step, oldest first: [H, W, 3] uint8, RGB.
 
-        All of them are of the episode that the actions were for; what it began with comes with its first step. Empty
-        where the actions were ignored, and where an episode ended before there was more to see.
+        They show the episode that the actions were for; its first picture comes with its first step. Empty if the
+        actions were ignored, or if the episode ended without another picture.
         """
         ...
 
     def returns(self) -> list[float]:
-        """[N] `Episode.episode_return` so far, of the episodes that are under way after the last step."""
+        """[N] What `Episode.episode_return` would be so far, of the episode that each actor is in."""
         ...

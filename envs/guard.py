@@ -8,6 +8,8 @@ the observation of row t is the bootstrap of row t-1, as after any truncation, a
 Episodes that ended in that very step are dropped. A statistic of an episode that is not finite is left out, and the
 episode counts.
 
+An `ApiError` of environments that have never worked is raised as it is: each new one would answer in the same way.
+
 All environments of the group share that fate, the unit of the interface being the group. What cannot be caught here,
 a hang or the death of the process, is up to the parent.
 """
@@ -22,8 +24,9 @@ from typing import cast
 
 import numpy as np
 
-from sf.envs import EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError, calls
-from sf.envs.errors import summary, traceback_of
+from sf.envs import EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError
+from sf.envs.errors import ApiError, summary, traceback_of
+from sf.envs.groups import calls
 from sf.envs.remarks import remark
 
 MAX_FAULTS_IN_A_ROW = 5
@@ -94,7 +97,8 @@ class GuardedGroup:
         self._require_finite_obs(obs)
 
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
-        """Raises EnvFaultError where the environments have failed too often in a row."""
+        """Raises EnvFaultError where the environments have failed too often in a row, and ApiError where they do not
+        speak the API and have never worked."""
         try:
             episodes = self._group.step(discrete, continuous, obs, result)
             self._require_finite_rewards(result.reward, episodes)
@@ -149,6 +153,8 @@ class GuardedGroup:
     def _count(self, error: Exception) -> None:
         """Note a fault and close the group. Raises EnvFaultError where it was one too many."""
         self.close()
+        if isinstance(error, ApiError) and not self._has_worked:
+            raise error
         place = self._note(error)
         self._clean_steps = 0
         self._faults_in_a_row += 1

@@ -17,6 +17,8 @@ from sf.envs.errors import UsageError
 from sf.envs.group import ObsRows
 from sf.envs.remarks import remark
 
+LOOK_EVERY = 127  # a prime: where a group writes for many environments in turn, each of them has its turn
+
 _Store = Callable[[Any, np.ndarray], None]
 
 
@@ -27,14 +29,18 @@ class ObsWriter:
     Box of int8, and a Box without axes gets one. `space` is what the rows look like.
     """
 
-    def __init__(self, env_id: str, space: gym.Space, strict: bool = False) -> None:
-        """strict: `write` raises for what is outside of its space, which takes time.
+    def __init__(self, env_id: str, space: gym.Space, strict: bool = False, look_every: int = 0) -> None:
+        """strict: each `write` raises for what is outside of its space, which takes time.
+        look_every: one `write` in this many looks whether something is outside of its space; 0: none does.
 
         Raises UsageError for a space that is not a Box, Discrete, MultiBinary, or a Dict of supported spaces.
         """
         self._env_id = env_id
         self._strict = strict
-        self._remarked: set[str] = set()  # keys
+        self._look_every = 1 if strict else look_every
+        self._until_look = self._look_every
+        self._next_of_batch = 0
+        self._bounded: dict[str, gym.spaces.Box] = {}  # of what nothing is said yet
         self._leaves: list[tuple[str, tuple[str, ...], _Store]] = []
         boxes: dict[str, gym.Space] = {}
         for path, leaf in _leaves(env_id, space, ()):
@@ -45,8 +51,10 @@ class ObsWriter:
                 boxes[key] = gym.spaces.Box(0.0, 1.0, (int(leaf.n),), np.float32)
                 store = _one_hot_store(env_id, key, leaf)
             else:
-                boxes[key] = _stored_box(leaf)
+                boxes[key] = box = _stored_box(leaf)
                 store = _box_store(env_id, key, leaf)
+                if _can_be_outside(box):
+                    self._bounded[key] = box
             self._leaves.append((key, path, store))
         if not any(np.prod(box.shape or ()) for box in boxes.values()):
             raise UsageError(
@@ -55,10 +63,12 @@ class ObsWriter:
         self.space = gym.spaces.Dict(boxes)
 
     def write(self, obs: Any, rows: ObsRows, actor_idx: int) -> None:
-        """Raises UsageError for an observation that has not the shape or the kind of number of its space."""
+        """Raises UsageError for an observation whose shape or kind of number is not that of its space."""
         for key, path, store in self._leaves:
             store(self._at(obs, path), rows[key][actor_idx])
-        if self._strict:
+        self._until_look -= 1
+        if self._until_look == 0:
+            self._until_look = self._look_every
             self.check_bounds(rows, actor_idx)
 
     def write_batch(self, obs: Any, rows: ObsRows) -> None:
@@ -66,26 +76,29 @@ class ObsWriter:
         for key, path, store in self._leaves:
             for value, row in zip(self._at(obs, path), rows[key], strict=True):
                 store(value, row)
-        if self._strict:
-            for n in range(len(next(iter(rows.values())))):
+        self._until_look -= 1
+        if self._until_look == 0:
+            self._until_look = self._look_every
+            num_actors = len(next(iter(rows.values())))
+            for n in range(num_actors) if self._strict else [self._next_of_batch % num_actors]:
                 self.check_bounds(rows, n)
+            self._next_of_batch += 1
 
     def check_bounds(self, rows: ObsRows, actor_idx: int) -> None:
         """Say where a written observation lies outside of its space; raises UsageError if `strict`. Slow.
 
-        What is not a number is up to others.
+        NaN is not looked for here: see `sf.envs.guard`.
         """
-        for key, box in self.space.items():
+        for key, box in list(self._bounded.items()):
             where = _outside(rows[key][actor_idx], box)
             if where is None:
                 continue
             sentence = f"{self._env_id}: observation {key!r}{where}"
             if self._strict:
                 raise UsageError(f"{sentence}: widen the bounds of the space, or clip the observation")
-            if key not in self._remarked:
-                self._remarked.add(key)
-                about = f"{self._env_id} bounds of {key}"
-                remark(about, f"{sentence}; training goes on with it (--strict_spaces true makes it an error)")
+            del self._bounded[key]  # it is said once
+            about = f"{self._env_id} bounds of {key}"
+            remark(about, f"{sentence}; training goes on with it (--strict_spaces true makes it an error)")
 
     def _at(self, obs: Any, path: tuple[str, ...]) -> Any:
         try:
@@ -97,6 +110,13 @@ class ObsWriter:
                 "what the environment returned: return every key of the space at every step"
             ) from None
         return obs
+
+
+def _can_be_outside(box: Any) -> bool:
+    """Whether the type of its numbers holds any that are outside."""
+    is_integer = box.dtype.kind in "iu"
+    least, most = (np.iinfo(box.dtype).min, np.iinfo(box.dtype).max) if is_integer else (-np.inf, np.inf)
+    return bool((box.low > least).any() or (box.high < most).any())
 
 
 def _outside(row: np.ndarray, box: Any) -> str | None:
@@ -117,8 +137,8 @@ def is_image(space: gym.Space) -> bool:
 def channels_trail(shape: tuple[int, ...]) -> bool:
     """Whether the channels of an image are its last axis, else they are its first.
 
-    They are the end that makes the rest a square, as in boards, which can have more channels than squares a side; where
-    neither or both do, the smaller end.
+    If one end alone leaves a square, it is the channels: boards can have more channels than squares a side. Otherwise
+    the smaller end is, and of equal ends the last.
     """
     first, middle, last = shape
     is_square_before, is_square_after = first == middle, middle == last

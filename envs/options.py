@@ -1,74 +1,39 @@
-"""Everything about an environment that a flag can change. Each field is a command-line flag of the same name."""
+"""Everything about an environment that a flag can change. Each field is a command-line flag of the same name.
+
+A family with flags of its own has them in a dataclass beside it, which is a base of `EnvOptions`.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
+from sf.envs.atari.options import AtariOptions
+from sf.envs.doom.options import DoomOptions
 from sf.envs.errors import UsageError
 from sf.envs.field_types import AS_JSON, check_fields
 
 
 @dataclass(frozen=True)
-class EnvOptions:
-    """Options of environments; each family reads its own and leaves the rest alone."""
+class SharedOptions:
+    """Options that environments of several families read."""
 
     env_frameskip: int | None = None
-    """Frames the simulator advances for one decision. Default: what the environment is usually trained with."""
+    """Simulator frames per decision; the action is repeated. Default: what is usual for the environment."""
 
     env_kwargs: str = field(default="{}", metadata=AS_JSON)
-    """JSON object of keyword arguments for the environment, for example '{"continuous": true}'. A file and Python may
-    have a mapping instead."""
+    """Keyword arguments of the environment as a JSON object, for example '{"continuous": true}'. YAML files and
+    Python may use a mapping."""
 
     strict_spaces: bool = False
-    """An observation outside of the low and high of its Box is an error, at every step. Default: where the first one of
-    an environment is outside, that is said once, and training goes on."""
+    """Treat an observation outside the bounds of its Box as an error, checked at every step. false: check one
+    observation in 127, report it once, and train on."""
 
-    atari_episodic_life: bool = False
-    """Atari: the loss of a life ends the episode for the learner (the score is still that of the whole game)."""
-
-    atari_clip_rewards: bool = True
-    """Atari: rewards are clipped to [-1, 1] for the learner (the score is not)."""
-
-    atari_sticky: float | None = None
-    """Atari: probability that the emulator repeats the previous action instead of the one it is given.
-    Default: 0 for atari_NAME, 0.25 for ALE/NAME-v5."""
-
-    doom_shaping: bool = True
-    """Doom: shaped rewards for the learner. The reported return is always the scenario's own; of a match, the frags."""
-
-    doom_map: str | None = None
-    """Doom matches: a map of doom_wad. Default: MAP02 of cig.wad, or the first one of another doom_wad."""
-
-    doom_wad: str | None = None
-    """Doom matches: path of a WAD, or the name of one that comes with ViZDoom. Default: cig.wad."""
-
-    doom_num_agents: int | None = None
-    """doom_deathmatch: agents of a match. Default: 4."""
-
-    doom_num_bots: int | None = None
-    """doom_deathmatch, doom_deathmatch_bots: the engine's own bots in a match. Default: none, and 7."""
-
-    doom_bot_difficulty: int | None = None
-    """Doom matches: how well all bots aim and react, from 0 to 100. Default: ViZDoom's bots, which differ."""
-
-    doom_match_s: float = 240.0
-    """Doom matches: time limit, in seconds of the game (35 tics each)."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
+    def check(self) -> None:
+        """Raises UsageError for a value that cannot be."""
         if self.env_frameskip is not None and self.env_frameskip < 1:
             raise UsageError(f"env_frameskip is {self.env_frameskip}: it must be at least 1 frame a step")
-        if self.atari_sticky is not None and not 0.0 <= self.atari_sticky < 1.0:
-            raise UsageError(f"atari_sticky is {self.atari_sticky}: a probability from 0 to below 1")
-        if self.doom_num_agents is not None and self.doom_num_agents < 1:
-            raise UsageError(f"doom_num_agents is {self.doom_num_agents}: at least 1")
-        if self.doom_num_bots is not None and self.doom_num_bots < 0:
-            raise UsageError(f"doom_num_bots is {self.doom_num_bots}: 0 or greater")
-        if self.doom_bot_difficulty is not None and not 0 <= self.doom_bot_difficulty <= 100:
-            raise UsageError(f"doom_bot_difficulty is {self.doom_bot_difficulty}: from 0 to 100")
-        if not 1.0 <= self.doom_match_s <= 3600.0:
-            raise UsageError(f"doom_match_s is {self.doom_match_s}: from 1 second to an hour of the game")
         self.kwargs  # noqa: B018  a wrong JSON is reported at once
 
     @property
@@ -81,3 +46,14 @@ class EnvOptions:
         if not isinstance(parsed, dict):
             raise UsageError(f"env_kwargs is {self.env_kwargs}: it must be a JSON object, '{{\"name\": value}}'")
         return parsed
+
+
+@dataclass(frozen=True)
+class EnvOptions(DoomOptions, AtariOptions, SharedOptions):  # the fields of the last base come first
+    """Options of environments; each family reads its own and leaves the rest alone."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        parts: Any = EnvOptions.__bases__
+        for part in parts:
+            part.check(self)

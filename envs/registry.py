@@ -1,72 +1,40 @@
 """Find an environment by its name, and make groups of it.
 
-A name is looked up in this order: what was registered here; the families that come with the package
-(`doom_*`, `atari_*` and the other spellings of `sf.envs.atari`, `toy_*`; `doom:my.cfg`; `envpool:NAME`); those of
-`sf.envs.parallel_names` for environments of several agents; Gymnasium's registry (`CartPole-v1`); `module:Name`, which
-imports the module and takes what it registers under that name, here or with Gymnasium, or its class or function of
-that name; at last the packages with an entry point in the group `sf.envs`, each of which registers its own when it is
-loaded. Nothing is imported that the environment does not need.
-
-One's own environment takes one line, at the top level of a module that the trainer imports (a script's own
-top level is: worker processes import it again):
-
-    @register_env("my_env")
-    class MyEnv(gymnasium.Env): ...
+What was registered in this process goes before everything. Then the families are asked, in the order of `FAMILIES`;
+those whose names look otherwise are passed over, so nothing is imported that the environment does not need.
 """
 
 from __future__ import annotations
 
 import difflib
-import importlib
-import inspect
 import re
-from collections.abc import Callable
-from importlib.metadata import entry_points
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Iterable
 
-import gymnasium as gym
-from gymnasium.vector import VectorEnv
-
-from sf.envs.entries import (
-    AN_ENV,
-    Describe,
-    Entry,
-    MakeGroup,
-    MakeRenderedGroup,
-    entry_of_either,
-    entry_of_envs,
-    entry_of_matches,
-    entry_of_vector,
-    gymnasium_entry,
-    is_env,
-)
+from sf.envs.atari.family import ATARI
+from sf.envs.custom.module import MODULE
+from sf.envs.custom.named_objects import meant, split
+from sf.envs.custom.registered import REGISTERED, registered
+from sf.envs.doom.family import DOOM
 from sf.envs.errors import UsageError, call_of
+from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
-from sf.envs.named_objects import factory, file_of_module, import_module, split
+from sf.envs.libraries.envpool import ENVPOOL
+from sf.envs.libraries.gymnasium import GYMNASIUM
+from sf.envs.libraries.pettingzoo import PETTINGZOO
 from sf.envs.options import EnvOptions
-from sf.envs.parallel_group import ParallelEnv
-from sf.envs.parallel_names import PETTINGZOO, find_factory
+from sf.envs.toys.family import TOY
 
-# Modules with ENV_IDS, describe, make_group and, where they can be drawn, make_rendered_group, imported (with their
-# emulators) only when they are asked for.
-_FAMILIES = (
-    (r"doom_", "sf.envs.doom"),
-    (r"atari_|ALE/|\w+NoFrameskip-v4$", "sf.envs.atari"),
-    (r"toy_match_", "sf.envs.match_toys"),
-    (r"toy_", "sf.envs.toys"),
+FAMILIES: tuple[Family, ...] = (
+    DOOM,
+    ATARI,
+    TOY,
+    GYMNASIUM,
+    PETTINGZOO,
+    ENVPOOL,
+    MODULE,
+    REGISTERED,
 )
-# The same without ENV_IDS: what follows the prefix is not for us to look up.
-_PREFIXES = {"doom:": "sf.envs.doom", "envpool:": "sf.envs.envpool_group"}
-# Ids of Gymnasium whose environment imports what its arguments name.
-_WRAPPERS_OF_OLD_IDS = ("GymV21Environment-v0", "GymV26Environment-v0")
-
-GymFactory = TypeVar("GymFactory", bound=Callable[..., gym.Env])
-ParallelFactory = TypeVar("ParallelFactory", bound=Callable[..., ParallelEnv])
-VectorFactory = TypeVar("VectorFactory", bound=Callable[..., VectorEnv])
-
-
-_registered: dict[str, Entry] = {}
+"""In the order in which they are asked for a name, and listed by `sf-envs`."""
 
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
@@ -107,152 +75,61 @@ def make_rendered_group(
 
 
 def require_name(env_id: str) -> None:
-    """Raises ValueError for what cannot be the name of an environment."""
+    """Raises UsageError for what cannot be the name of an environment."""
     if not re.search(r"\w", env_id):
         raise UsageError(
             f"env {env_id!r} is no name: name an environment, for example CartPole-v1 (sf-envs lists them)"
         )
-    if _is_in_module(env_id):
+    if _first_asked(env_id) is MODULE:
         split(env_id, f"env {env_id!r}")
 
 
 def code_of(env_id: str) -> str | None:
     """The file of the code that this name has run, beside packages that are installed for it; None: there is none.
 
-    Of `module:Name` it is that of the module, if there is one; of `doom:my.cfg` the .cfg file, which can give the
-    engine any arguments. Nothing is imported.
+    See `Family.code_of`. Nothing is imported.
     """
-    if env_id in _registered:
-        return None
-    if env_id in _WRAPPERS_OF_OLD_IDS:
-        return env_id
-    prefix, colon, name = env_id.partition(":")
-    if prefix == "doom" and colon:
-        return str(Path(name).resolve()) if "/" in name or Path(name).exists() else None
-    if not _is_in_module(env_id):
-        return None
-    return file_of_module(prefix)
+    family = _first_asked(env_id)
+    return None if family is None else family.code_of(env_id)
 
 
 def env_ids() -> list[str]:
-    """All names that are known: it imports all families and entry points."""
-    _load_entry_points()
-    families = [name for _, module in _FAMILIES for name in importlib.import_module(module).ENV_IDS]
-    return sorted({*_registered, *families, *gym.registry})
+    """All names that are known, but for those of extras. It imports all other families, and entry points."""
+    return sorted(known_names(family for family in FAMILIES if family.install is None))
 
 
-def register(
-    env_id: str, *, describe: Describe, make_group: MakeGroup, make_rendered_group: MakeRenderedGroup | None = None
-) -> None:
-    """Make `env_id` known. A later registration of the same name replaces the earlier one.
-
-    make_rendered_group: for those who want to look at it.
-    """
-    _registered[env_id] = Entry(describe, make_group, make_rendered_group)
-
-
-def register_env(env_id: str, factory: GymFactory | None = None) -> Callable[[GymFactory], GymFactory]:
-    """Make the Gymnasium environment that `factory(**options.kwargs)` returns known as `env_id`.
-
-    Without `factory` it decorates one, a class or a function.
-    """
-    return _registrar(env_id, factory, entry_of_envs)
+def known_names(of: Iterable[Family] | None = None) -> dict[str, Family]:
+    """All names that are known, and the family of each. It imports the families, and entry points."""
+    found: dict[str, Family] = {}
+    # The last one first: it loads entry points, which may register with Gymnasium. A name is of the family that is
+    # asked for it first.
+    for family in reversed(list(FAMILIES if of is None else of)):
+        if family.env_ids is not None:
+            found.update(dict.fromkeys(family.env_ids(), family))
+    return found
 
 
-def register_parallel_env(
-    env_id: str, factory: ParallelFactory | None = None
-) -> Callable[[ParallelFactory], ParallelFactory]:
-    """Make the environment of several agents that `factory(**options.kwargs)` returns known as `env_id`.
-
-    It has PettingZoo's ParallelEnv or AECEnv API, or the members of
-    `sf.envs.parallel_group.ParallelEnv` or `sf.envs.turns.TurnEnv`. Without `factory` it decorates one.
-    """
-    return _registrar(env_id, factory, entry_of_matches)
-
-
-def register_vector_env(env_id: str, factory: VectorFactory | None = None) -> Callable[[VectorFactory], VectorFactory]:
-    """Make the vector environment that `factory(num_envs=E, **options.kwargs)` returns known as `env_id`.
-
-    Without `factory` it decorates one.
-    """
-    return _registrar(env_id, factory, entry_of_vector)
-
-
-def _registrar(env_id: str, factory: Any, entry_of: Callable[[Any], Entry]) -> Callable[[Any], Any]:
-    def decorate(decorated: Any) -> Any:
-        _registered[env_id] = entry_of(decorated)
-        return decorated
-
-    if factory is not None:
-        decorate(factory)
-    return decorate
+def _first_asked(env_id: str) -> Family | None:
+    """The first family that is asked for a name; None where one is not."""
+    if env_id in registered:
+        return None
+    return next((family for family in FAMILIES if family.may_have(env_id)), None)
 
 
 def _find(env_id: str) -> Entry:
     require_name(env_id)
-    entry = _registered.get(env_id) or _find_in_family(env_id) or _find_by_spelling(env_id)
-    if entry is None:
-        _load_entry_points()
-        entry = _registered.get(env_id)
-    if entry is None:
-        nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(nearest)}?" if nearest else "register it with envs.register_env"
-        raise UsageError(
-            f"env {env_id!r} is not known: {hint} (one of your own must be in a file that other processes can import, "
-            "which a notebook is not: name it as module:Name)"
-        )
-    return entry
-
-
-def _find_in_family(env_id: str) -> Entry | None:
-    modules = [module for prefix, module in _PREFIXES.items() if env_id.startswith(prefix)]
-    modules += [
-        module
-        for pattern, module in _FAMILIES
-        if re.match(pattern, env_id) and env_id in importlib.import_module(module).ENV_IDS
-    ]
-    if not modules:
-        return None
-    family = importlib.import_module(modules[0])
-    return Entry(family.describe, family.make_group, getattr(family, "make_rendered_group", None))
-
-
-def _find_by_spelling(env_id: str) -> Entry | None:
-    parallel_env = find_factory(env_id)
-    if parallel_env is not None:
-        return entry_of_matches(parallel_env)
-    if env_id in gym.registry:
-        return gymnasium_entry()
-    return _find_in_module(env_id) if ":" in env_id else None
-
-
-def _is_in_module(env_id: str) -> bool:
-    """Whether what is before its colon is a module to import."""
-    prefix, colon, _ = env_id.partition(":")
-    return bool(colon) and env_id not in _registered and f"{prefix}:" not in _PREFIXES and prefix != PETTINGZOO
-
-
-def _find_in_module(env_id: str) -> Entry:
-    """Resolve "module:Name": import the module; take what it registered as Name, else its attribute of that name."""
-    what = f"env {env_id!r}"
-    module_name, name = split(env_id, what)
-    module = import_module(module_name, what)
-    if name in _registered:
-        return _registered[name]
-    if name in gym.registry:
-        return gymnasium_entry()
-    make = factory(module, name, what, is_env, AN_ENV)
-    if make is None:
-        raise UsageError(
-            f"{what}: importing {module_name} did not register {name!r}, and it has no class or function of that name"
-        )
-    if inspect.isclass(make) and issubclass(make, VectorEnv):
-        return entry_of_vector(make)
-    return entry_of_either(make)
-
-
-def _load_entry_points() -> None:
-    for entry_point in entry_points(group="sf.envs"):
-        loaded = entry_point.load()  # a module that registers when it is imported, or a function that does
-        if callable(loaded):
-            loaded()
+    if env_id in registered:
+        return registered[env_id]
+    for family in FAMILIES:
+        entry = family.find(env_id) if family.may_have(env_id) else None
+        if entry is not None:
+            return entry
+    own = meant(env_id)
+    if own is not None:
+        raise UsageError(f"env {env_id!r} is not known: one of your own is named as module:Name, here {own}")
+    nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(nearest)}?" if nearest else "register it with envs.register_env"
+    raise UsageError(
+        f"env {env_id!r} is not known: {hint} (one of your own must be in a file that other processes can import, "
+        "which a notebook is not: name it as module:Name)"
+    )

@@ -1,6 +1,7 @@
-"""What is worth knowing of an environment and stops nothing: a sentence for the logger `sf.envs`.
+"""Remarks: sentences about an environment that the user should know, and that stop nothing.
 
-Without a handler Python prints it. Whoever has many processes takes it with `handed_to` and says it once.
+They go to the logger `sf.envs`. Without a handler Python prints them. Worker processes take them with `handed_to`, so
+that the parent says each of them once.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ _LOGGER = logging.getLogger("sf.envs")
 
 
 def remark(about: str, sentence: str) -> None:
-    """about: remarks about the same need to be said once."""
+    """about: what tells this remark from others. Remarks with the same `about` need to be said only once."""
     _LOGGER.warning(sentence, extra={"about": about})
 
 
 @contextmanager
 def handed_to(take: Callable[[str, str], None]) -> Iterator[None]:
-    """All remarks of this process, as `take(about, sentence)`, those about the same once, and to nobody else."""
+    """Hand the remarks of this process to `take(about, sentence)` and to no other handler, once for each `about`."""
     handler = _Handler(take)
     propagated, _LOGGER.propagate = _LOGGER.propagate, False
     _LOGGER.addHandler(handler)

@@ -61,7 +61,7 @@ def from_json(data: dict[str, Any]) -> gym.Space:
 
 
 def read(data: Any, what_is_wrong: str) -> gym.Space:
-    """`from_json` for what somebody else may have written. Raises UsageError, which begins with `what_is_wrong`."""
+    """`from_json` for the content of a file, which may be anything. Its UsageError begins with `what_is_wrong`."""
     try:
         return from_json(data)
     except Exception as error:  # whatever NumPy and Gymnasium make of it

@@ -32,15 +32,15 @@ CHECK = "sf-train --check"
 
 _HEAD = """# Every flag
 
-Made by `python scripts/make_flags_page.py` from where the commands define them; `COMMAND --help` says the same.
-A flag is written `--gamma 0.9`, or `--gamma=0.9`; where several values are taken, `--encoder_mlp_layers 64 64`.
+This page lists every flag of every command, as `COMMAND --help` does. `python scripts/make_flags_page.py` generates it.
+Write a flag as `--gamma 0.9` or `--gamma=0.9`, and one with several values as `--encoder_mlp_layers 64 64`.
 """
 _PRESETS_HEAD = """## Presets
 
-`sf-train` starts from the file in `configs/` that is named like the environment, or like its family (its name up to the
-first `_` or `/`). Where there is none, it starts from `image` where an observation is one, else from `continuous` or
-`vector`, by the actions. `--config` names another one, or a YAML file of your own. Flags win over it. A run says at its
-start which one it took, and keeps the name as `config` in its `config.yaml`. What each one sets:
+Defaults come from the best-matching preset in `configs/`; flags override them. The best match has the name of the
+environment, else of its family (the name up to the first `_` or `/`), else of its kind: `image` if an observation is an
+image, else `continuous` if an action is a Box, else `vector`. `--config` selects another preset, or a YAML file of your
+own. A run prints its preset at the start, and saves the name as `config` in its `config.yaml`. The presets set:
 """
 _HEADS = ("flag", "values", "default", "meaning")
 _ENDLESS = 10_000_000_000  # what stands for no end, in steps and in seconds
@@ -103,7 +103,11 @@ def page() -> str:
 def _sections(kind: type) -> Iterator[str]:
     """The flags of the dataclass itself, then a section for each component of it."""
     hints = typing.get_type_hints(kind, include_extras=True)
-    help_of = {param.arg_name: param.description or "" for param in docstring_parser.parse_from_object(kind).params}
+    help_of = {
+        param.arg_name: param.description or ""
+        for part in kind.__mro__[:-1]  # without object
+        for param in docstring_parser.parse_from_object(part).params
+    }
     fields = [field for field in dataclasses.fields(kind) if not dataclasses.is_dataclass(hints[field.name])]
     rows = [_row(field, hints[field.name], help_of[field.name]) for field in fields]
     if rows:
@@ -111,7 +115,7 @@ def _sections(kind: type) -> Iterator[str]:
     for field in dataclasses.fields(kind):
         component = hints[field.name]
         if component is Config:
-            yield "And every flag of [sf-train](#sf-train).\n"
+            yield "All flags of [sf-train](#sf-train) are accepted as well.\n"
         elif dataclasses.is_dataclass(component):
             yield f"### {field.name}\n\n{_escaped(component.__doc__)}\n"
             yield from _sections(component)

@@ -1,7 +1,7 @@
-"""The learner's latest state in shared memory: what a new learner goes on with when the old one has died.
+"""The learner's latest state in shared memory, for the learner that takes over when this one has died.
 
-Like a checkpoint, it holds everything that training depends on; unlike one, it is written every few seconds and is gone
-with the run. It is written on the training thread, so the tensors are copied as they are, without a checksum.
+Like a checkpoint, it holds everything that training depends on. Unlike one, it is written every few seconds and ends
+with the run. The training thread writes it, so the tensors are copied as they are, without a checksum.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _DTYPES = {
 class RecoveryMemory:
     """Two copies of a state in `capacity` bytes each: one is written while the other, whole, is the latest.
 
-    A copy is a header, JSON that names the tensors and holds the numbers of the state, and then the bytes of the
-    tensors. `number` says which write a copy is of, and 0 while it is written: a reader that the writer has overtaken
-    finds another number than before, and reads again. One process writes at a time.
+    A copy begins with a header, JSON that names the tensors and holds the numbers of the state. The bytes of the
+    tensors follow. `number` counts the writes, and is 0 while a copy is written. So a reader notices that the writer
+    has overtaken it, by another number than before, and reads again. Only one process may write at a time.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -50,7 +50,7 @@ class RecoveryMemory:
         self._arrays["latest"][0] = _NONE
 
     def write(self, state: Checkpoint) -> None:
-        """The copy that is the latest until the end of this stays whole, also where the process dies in here."""
+        """Until this returns, the copy that was the latest stays so, whole, even if the process dies in here."""
         arrays = self._arrays
         target = 1 - max(0, int(arrays["latest"][0]))
         number = 1 + int(arrays["number"].max())
@@ -84,10 +84,10 @@ class RecoveryMemory:
 def save_remembered(
     recovery: RecoveryMemory, checkpoints: Path, keep: int, say: Callable[[str], None] = print
 ) -> Path | None:
-    """Write a checkpoint for a learner that could not; the newest one where that has more env steps already.
+    """Write a checkpoint for a learner that could not, unless the newest one has as many env steps. Returns the path.
 
-    None where nothing was remembered. `say` is told which others are not whole. Raises OSError where it cannot be
-    written, ValueError where no checkpoint is whole.
+    None where nothing was remembered. `say` is told of checkpoints that are not whole. Raises OSError where it cannot
+    be written, ValueError where there are checkpoints and none is whole.
     """
     remembered = recovery.read()
     if remembered is None:
@@ -112,13 +112,13 @@ def _decode(data: np.ndarray, header_bytes: int) -> Checkpoint:
     for name, (dtype_name, shape) in header["tensors"].items():
         dtype = _DTYPES[dtype_name]
         place, end = _place(dtype, shape, end)
-        # In memory of its own: torch.set_rng_state reads from where the memory of a tensor begins, not the tensor.
+        # A copy: torch.set_rng_state reads from the start of the storage, not of the tensor.
         tensors[name] = memory[place].view(dtype).view(shape).clone()
     return Checkpoint(tensors, header["state"])
 
 
 def _place(dtype: torch.dtype, shape: tuple[int, ...] | torch.Size | list[int], end: int) -> tuple[slice, int]:
-    """Where the bytes of the next tensor lie, and where they end. end: of what lies before."""
+    """Where the bytes of the next tensor begin and end. end: of what is before them."""
     begin = -(-end // _ALIGNMENT) * _ALIGNMENT
     end = begin + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     return slice(begin, end), end

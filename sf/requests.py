@@ -94,7 +94,7 @@ class Channels:
             self.actors_per_group,
             num_groups=len(self._groups_of(policy_worker_idx)),
             policy_id=self.policy_of(policy_worker_idx),
-            plays_all=self.num_policies == 1,
+            is_only_policy=self.num_policies == 1,
         )
 
     def reset(self) -> None:
@@ -175,7 +175,7 @@ class PolicyChannel:
     actors_per_group: int
     num_groups: int  # that ask this worker
     policy_id: int
-    plays_all: bool  # there is no other policy
+    is_only_policy: bool
 
     def take(self, at_least: int = 1) -> np.ndarray:
         """Groups [G] that want an answer, in ascending order; waits for `at_least` of them. Raises StopRequested."""
@@ -195,14 +195,14 @@ class PolicyChannel:
         slots = self.tables["slots"][groups].reshape(-1)
         rows = np.repeat(self.tables["row"][groups], self.actors_per_group)
         numbers = np.repeat(numbers, self.actors_per_group)
-        if self.plays_all:
+        if self.is_only_policy:
             return slots, rows, numbers
         own = self.tables["policy"][groups].reshape(-1) == self.policy_id
         return slots[own], rows[own], numbers[own]
 
     def still_asked(self, actors: np.ndarray, numbers: np.ndarray) -> np.ndarray | slice:
         """Which of the requests `numbers` [N] of `actors` [N] are open: not those of a worker that died meanwhile."""
-        if self.plays_all:
+        if self.is_only_policy:
             return slice(None)
         return self.tables["answered"][self.policy_id, actors // self.actors_per_group] < numbers
 

@@ -120,7 +120,7 @@ class SlotPool:
             self.slots_per_group,
             self.actors_per_group,
             policy_id,
-            is_alone=len(self.full) == 1,
+            is_only_policy=len(self.full) == 1,
         )
 
     def samples_taken(self, policy_id: int = 0) -> int:
@@ -205,7 +205,7 @@ class LearnerSlots:
     slots_per_group: int
     actors_per_group: int
     policy_id: int
-    is_alone: bool  # there is no other policy
+    is_only_policy: bool
 
     def take(self, at_most: int) -> list[int]:
         """Filled slots, oldest first; waits for the first. Raises StopRequested."""
@@ -224,7 +224,7 @@ class LearnerSlots:
 
     def supply_beside(self, held: Iterable[int]) -> int:
         """How many slots rollout workers can surely fill for this learner while `held` are not given back."""
-        if not self.is_alone:
+        if not self.is_only_policy:
             return 0
         num_groups = len(self.arrays["state"]) // self.slots_per_group
         held_per_group = np.bincount([slot // self.slots_per_group for slot in held], minlength=num_groups)

@@ -1,7 +1,7 @@
 """What learner and policy workers of one policy share: the weights, and the recurrent state of every actor.
 
-The recurrent states are in shared RAM, so the death of no process takes them along. So are the weights on CPU. With a
-GPU they are in its memory, which the learner allocates and the policy workers map: they never cross the bus.
+The recurrent states are in shared RAM, so they outlive every process. On CPU the weights are there, too. With a GPU
+they are in its memory, which the learner allocates and the policy workers map: they never cross the bus.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _TRIES = 3  # a torn read may be repeated; memory that is not the learner's stay
 
 
 @dataclass(frozen=True)
-class PolicyMemorySpec:
-    """Sizes of the memory, and its part in shared RAM; an argument of learner and policy workers.
+class SharedWeightsSpec:
+    """The sizes, and what is in shared RAM; an argument of learner and policy workers.
 
     num_weights: W, of all parameters and buffers.
     """
@@ -38,7 +38,7 @@ class PolicyMemorySpec:
     @classmethod
     def allocate(
         cls, device: str, num_weights: int, state_size: int, num_actors: int, num_slots: int
-    ) -> PolicyMemorySpec:
+    ) -> SharedWeightsSpec:
         fields = [
             Field("version", (2,), np.int64),
             Field("latest", (1,), np.int64),
@@ -50,18 +50,18 @@ class PolicyMemorySpec:
         return cls(device, num_weights, SharedArrays(fields))
 
 
-class PolicyMemory:
+class SharedWeights:
     """The mapped memory.
 
     weights: two copies [2, W + 1] float32 of all parameters and buffers, in the order of `sf.model`, each followed by
-        its version as the bits of an int32: the learner writes the copy that is not the latest, then flips, so readers
-        seldom wait and never see half an update. The version that a reader copies along proves whose weights it has.
+        its version as the bits of an int32. The learner writes the copy that is not the latest, then flips: a policy
+        worker seldom waits and never sees half an update. The version that it copies along proves whose weights it has.
     actor_state: [2, num_actors, S] float32, the running recurrent state of each actor. Request k of an actor reads copy
         (k - 1) % 2 and writes copy k % 2, so that a request can be answered again where a policy worker died over it.
     slot_state: [num_slots, S] float32, the recurrent state before row 0 of each slot.
     """
 
-    def __init__(self, spec: PolicyMemorySpec, weights: Tensor) -> None:
+    def __init__(self, spec: SharedWeightsSpec, weights: Tensor) -> None:
         self._device = spec.device
         self._version = spec.host["version"]
         self._latest = spec.host["latest"]
@@ -72,7 +72,7 @@ class PolicyMemory:
         self.slot_state = torch.from_numpy(spec.host["slot_state"])
 
     @classmethod
-    def create(cls, spec: PolicyMemorySpec) -> PolicyMemory:
+    def create(cls, spec: SharedWeightsSpec) -> SharedWeights:
         """In the learner: map the shared RAM, or allocate GPU memory.
 
         Raises FinalError where GPU memory cannot be shared.
@@ -94,7 +94,7 @@ class PolicyMemory:
             gpu.send(self._weights, policy_worker)
 
     @classmethod
-    def attach(cls, spec: PolicyMemorySpec, learner: Connection) -> PolicyMemory:
+    def attach(cls, spec: SharedWeightsSpec, learner: Connection) -> SharedWeights:
         """In a policy worker: wait until the learner shares the memory, and map it.
 
         Raises EOFError where the learner ends before that, FinalError where GPU memory cannot be shared.
@@ -117,8 +117,8 @@ class PolicyMemory:
     def publish(self, flat: Tensor, version: int) -> None:
         """Queue `flat` [W] to become the latest weights. Versions start at 1 and grow.
 
-        On a GPU they become so at the next `publish` or `flush`: the host, which queues the next optimiser step
-        meanwhile, never stands still for a copy that is not done.
+        On a GPU they become the latest at the next `publish` or `flush`: the host queues the next optimiser step
+        meanwhile, and never waits for a copy that is still to be made.
         """
         self.flush()
         target = 1 - int(self._latest[0])
@@ -139,9 +139,9 @@ class PolicyMemory:
             self._unnamed = None
 
     def read(self, out: Tensor) -> int:
-        """Copy the latest weights into `out` [W + 1], the last of which is their version as it travels; returns it.
+        """Copy the latest weights into `out` [W + 1], whose last number is their version, and return that version.
 
-        Raises FinalError where what is read is not what the learner published.
+        Raises FinalError where it reads something else than the learner published.
         """
         stamps: list[int] = []
         while len(stamps) < _TRIES:
@@ -169,35 +169,35 @@ def _final() -> Iterator[None]:
         raise FinalError(str(error)) from error
 
 
-class Readers:
-    """In the learner: shares the memory with every policy worker that the parent announces, in a thread.
+class PolicyWorkers:
+    """In the learner: its policy workers. A thread shares the weights with each that the parent announces.
 
-    announcements: where the parent sends a pipe for each policy worker.
+    announcements: the parent sends a pipe for each policy worker here.
     """
 
-    def __init__(self, memory: PolicyMemory, announcements: Connection, reports: Reports) -> None:
-        memory.flush()
-        self._memory = memory
+    def __init__(self, weights: SharedWeights, announcements: Connection, reports: Reports) -> None:
+        weights.flush()
+        self._weights = weights
         self._announcements = announcements
         self._reports = reports
         self._pipes: list[Connection] = []
-        threading.Thread(target=self._serve, name="readers", daemon=True).start()
+        threading.Thread(target=self._serve, name="policy workers", daemon=True).start()
 
     def wait_until_gone(self) -> None:
-        """GPU memory goes with the process that allocated it: wait until no policy worker uses it any more."""
-        living = [] if self._memory.device == gpu.HOST else list(self._pipes)
-        while living:  # nothing is ever sent this way: it is the ends of the pipes that are waited for
+        """GPU memory ends with the process that allocated it, so wait until no policy worker uses it any more."""
+        living = [] if self._weights.device == gpu.HOST else list(self._pipes)
+        while living:  # nothing is ever sent this way: a pipe becomes readable when its other end is closed
             for pipe in connection.wait(living):
                 living.remove(pipe)  # type: ignore[arg-type]  # they are what was passed in
 
     def _serve(self) -> None:
         try:
-            gpu.take(self._memory.device)
+            gpu.take(self._weights.device)
             with suppress(EOFError, OSError):  # the parent has gone
                 while True:
                     pipe = Connection(reduction.recv_handle(self._announcements))
                     self._pipes = [*(old for old in self._pipes if not old.poll()), pipe]  # without those at their end
                     with suppress(OSError):  # that policy worker has died
-                        self._memory.share(pipe)
-        except Exception as error:  # nobody would act: the learner, which waits for samples, cannot go on
+                        self._weights.share(pipe)
+        except Exception as error:  # without policy workers the learner would wait for samples for ever
             end_with_error(self._reports, error)

@@ -18,12 +18,12 @@ from counting import counting_policy_worker
 from runs import DEVICE
 
 from sf.config import Config
-from sf.learner.worker import make_loader
+from sf.learner.batches.loaders import make_loader
 from sf.processes.torch_runtime import configure
 from sf.run.plan import make_plan
 from sf.run.trainer import Run
 from sf.storage.run_dir import RunDir
-from sf.weights import PolicyMemory, Readers
+from sf.weights import PolicyWorkers, SharedWeights
 
 NUM_BATCHES = 12
 FIELDS = (
@@ -69,10 +69,10 @@ def dying_policy_worker(reports, args):
 
 def recording_learner(reports, args):
     """Takes batches as the learner does, and writes them to a file instead of training on them."""
-    configure(args.memory.device, num_threads=1, deterministic=True)
-    memory = PolicyMemory.create(args.memory)
+    configure(args.weights.device, num_threads=1, deterministic=True)
+    memory = SharedWeights.create(args.weights)
     memory.publish(torch.ones(1), version=1)
-    Readers(memory, args.readers, reports)
+    PolicyWorkers(memory, args.policy_workers, reports)
     loader = make_loader(args, memory)
     seen = set()
     while len(seen) < args.num_actors:  # one rollout worker may start long before the other
@@ -95,13 +95,13 @@ def recording_learner(reports, args):
 
 def dying_learner(reports, args):
     """The first one dies with a batch in its hands, and on a GPU with the memory of the weights."""
-    if args.goes_on_at is not None:
+    if args.predecessor_env_steps is not None:
         recording_learner(reports, args)
         return
-    configure(args.memory.device, num_threads=1, deterministic=True)
-    memory = PolicyMemory.create(args.memory)
+    configure(args.weights.device, num_threads=1, deterministic=True)
+    memory = SharedWeights.create(args.weights)
     memory.publish(torch.ones(1), version=1)
-    Readers(memory, args.readers, reports)
+    PolicyWorkers(memory, args.policy_workers, reports)
     loader = make_loader(args, memory)
     for _ in range(3):
         loader.next()

@@ -167,7 +167,7 @@ def test_a_script_that_trains_whenever_it_is_imported_is_told_so_in_one_sentence
 
 def test_a_run_that_is_complete_gives_its_summary_and_one_sentence(tmp_path, monkeypatch, capsys):
     def complete(*_):
-        raise initial_weights.CompleteRunError("the run has its 640 env steps: raise --train_for_env_steps")
+        raise initial_weights.CompleteRunError("the run is finished (640 env steps): raise --train_for_env_steps")
 
     monkeypatch.setattr(trainer, "train", complete)
     flags = {"env": "toy_identity", "train_dir": str(tmp_path)}
@@ -177,4 +177,4 @@ def test_a_run_that_is_complete_gives_its_summary_and_one_sentence(tmp_path, mon
     run_dir.prepare(sf.make_config(**flags))
     run_dir.write_summary({"env_steps": 640, "stopped_by": None})
     assert sf.train(**flags) == {"env_steps": 640, "stopped_by": None, "run_dir": str(run_dir.path)}
-    assert "has its 640 env steps: raise --train_for_env_steps" in capsys.readouterr().out
+    assert "is finished (640 env steps): raise --train_for_env_steps" in capsys.readouterr().out

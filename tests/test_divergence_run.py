@@ -130,9 +130,8 @@ def learner_args(config, run_dir):
 def diverge(state, num_steps):
     """What iterations do that are all skipped."""
     state.count(num_steps)
-    state.updater._last_step = dict.fromkeys(
-        ("policy_loss", "value_loss", "entropy", "loss", "grad_norm"), torch.tensor(math.nan)
-    )
+    names = ("policy_loss", "value_loss", "entropy", "loss", "grad_norm")
+    state.updater.metrics.add_step(dict.fromkeys(names, torch.tensor(math.nan)))
     for _ in range(BAD_UPDATES):
         state.updater.skipped.count(torch.ones(()))
 
@@ -186,7 +185,7 @@ def test_what_a_dead_learner_has_lost_is_not_lost_once_more_with_its_successor(t
     first = LearnerState(args, RecordedReports(), 0)
     first.count(1000)
     first.remember_if_due()
-    later = dataclasses.replace(args, goes_on_at=1500)
+    later = dataclasses.replace(args, predecessor_env_steps=1500)
     successor = LearnerState(later, RecordedReports(), 0)
     assert successor.lost_steps == 500
     successor.remember_if_due()

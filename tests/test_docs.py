@@ -283,7 +283,7 @@ def test_flags_that_the_text_names_exist():
 
 def test_flags_that_are_the_same_as_in_sample_factory_exist():
     text = (ROOT / "docs" / "from_sample_factory.md").read_text()
-    headings = "The same name, the same meaning:|Different, or not there:|## Looking and measuring"
+    headings = "The same name, the same meaning:|Different, or not there:|## Watching and evaluating"
     _, same, different, _ = re.split(headings, text)
     names = re.findall(r"`(\w+)`", same)
     assert len(names) > 50

@@ -46,6 +46,16 @@ class FailsInStep(Walk):
         return {}["nothing"]
 
 
+class FourValues(Walk):
+    def step(self, action):
+        return np.zeros(2, np.float32), 0.0, False, {}
+
+
+class OnlyObs(Walk):
+    def reset(self, **kwargs):
+        return super().reset(**kwargs)[0]
+
+
 class Changes(Walk):
     def __init__(self):
         if multiprocessing.current_process().name.startswith("rollout"):
@@ -110,6 +120,24 @@ def test_what_does_no_harm_is_said_once_and_the_run_goes_on(run_of):
     assert "Traceback" not in output
 
 
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            "FourValues",
+            "step() returned a tuple of 4: return five values, `return obs, reward, terminated, truncated, i",
+        ),
+        ("OnlyObs", "reset() returned one object of type ndarray of shape (2,): return the observation and a dict"),
+    ],
+)
+def test_an_environment_of_an_older_api_ends_the_run_with_one_sentence_and_status_2(run_of, name, sentence):
+    status, output, log = run_of(name)
+    assert status == 2
+    assert output.count(f"walk:{name}: {sentence}") == output.count("returned") == 1
+    assert log.count("returned") == 1
+    assert "Traceback" not in output
+
+
 def test_spaces_that_differ_in_the_worker_are_one_sentence_with_status_2(run_of):
     status, output, _ = run_of("Changes")
     assert status == 2
@@ -139,7 +167,7 @@ def test_a_fault_of_one_place_is_said_once_by_whichever_worker_and_counted(told)
     handler, said, progress = told
     for idx in range(8):
         handler.handle(child(idx), fault("KeyError in walk.py, line 3", f"KeyError: {idx}"))
-    assert said == ["rollout-0: an environment failed and was made anew: KeyError: 0\nTraceback"]
+    assert said == ["rollout-0: an environment failed and was rebuilt: KeyError: 0\nTraceback"]
     assert progress.num_env_faults == 24
 
 

@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from sf.config import Config, presets
-from sf.envs import toys
+from sf.envs.toys import single as toys
 from sf.metrics.writer import MetricsWriter
 from sf.run import trainer
 

@@ -58,7 +58,7 @@ def learner_body(reports, args):
 
 def mortal_learner_body(reports, args):
     """The real one, whose first life ends within its second iteration."""
-    if args.goes_on_at is None:
+    if args.predecessor_env_steps is None:
         args = dataclasses.replace(args, stop=DeathAfter(2 * ASKED_BEFORE + NUM_BATCHES + 2, args))
     learner(reports, args)
 

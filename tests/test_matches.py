@@ -8,9 +8,9 @@ from masked_env import Masked
 
 from sf.config import Config
 from sf.envs import EnvOptions, StepResult, make_group
+from sf.envs.groups.parallel import ParallelGroup
 from sf.envs.guard import GuardedGroup
-from sf.envs.match_toys import CountingMatch
-from sf.envs.parallel_group import ParallelGroup
+from sf.envs.toys.matches import CountingMatch
 from sf.run.trainer import train
 
 COMMON = {

@@ -13,7 +13,7 @@ from sf.config import ModelConfig
 from sf.envs import ActionSpec
 from sf.model.inference import inference_model
 from sf.processes.torch_runtime import configure
-from sf.weights import PolicyMemory, PolicyMemorySpec
+from sf.weights import SharedWeights, SharedWeightsSpec
 
 pytestmark = [
     pytest.mark.gpu,
@@ -28,7 +28,7 @@ NUM_WEIGHTS = 1_000_000
 def read_weights(spec, learner, versions):
     """In another process: what a policy worker reads, until it has read the last version."""
     gpu.take(DEVICE)
-    memory = PolicyMemory.attach(spec, learner)
+    memory = SharedWeights.attach(spec, learner)
     out = torch.empty(NUM_WEIGHTS + 1, device=DEVICE)
     version = 0
     while version < 1_000:
@@ -38,8 +38,8 @@ def read_weights(spec, learner, versions):
 
 def test_another_process_reads_what_was_published_and_nothing_mixed():
     gpu.take(DEVICE)
-    spec = PolicyMemorySpec.allocate(DEVICE, NUM_WEIGHTS, 0, 1, 1)
-    memory = PolicyMemory.create(spec)
+    spec = SharedWeightsSpec.allocate(DEVICE, NUM_WEIGHTS, 0, 1, 1)
+    memory = SharedWeights.create(spec)
     memory.publish(torch.ones(NUM_WEIGHTS, device=DEVICE), 1)
     memory.flush()
     context = multiprocessing.get_context("spawn")

@@ -13,12 +13,12 @@ from counting import counting_policy_worker
 from runs import DEVICE
 
 from sf.config import Config
-from sf.learner.worker import make_loader
+from sf.learner.batches.loaders import make_loader
 from sf.processes.torch_runtime import configure
 from sf.run.plan import make_plan
 from sf.run.trainer import Run
 from sf.storage.run_dir import RunDir
-from sf.weights import PolicyMemory, Readers
+from sf.weights import PolicyWorkers, SharedWeights
 
 NUM_POLICIES, NUM_BATCHES = 2, 100
 FIELDS = ("state", "first", "discrete", "value", "reward", "terminated", "valid")
@@ -27,10 +27,10 @@ ENV_IDX, AGENT, EPISODE, STEP, ACTION = range(5)  # of an observation
 
 def recording_learner(reports, args):
     """Takes batches as the learner does, and writes them to a file instead of training on them."""
-    configure(args.memory.device, num_threads=1, deterministic=True)
-    memory = PolicyMemory.create(args.memory)
+    configure(args.weights.device, num_threads=1, deterministic=True)
+    memory = SharedWeights.create(args.weights)
     memory.publish(torch.full((1,), 1.0 + args.policy_id), version=1)
-    Readers(memory, args.readers, reports)
+    PolicyWorkers(memory, args.policy_workers, reports)
     loader = make_loader(args, memory)
     reports.send("ready", env_steps=0, seconds_before=0.0, lost_steps=0, weights_event=0)
     records = {name: [] for name in (*FIELDS, "obs")}

@@ -8,7 +8,7 @@ import pytest
 from faults.processes import alive_below, wait_until_gone
 from runs import start, train_here
 
-from sf.envs.match_toys import RockPaperScissors
+from sf.envs.toys.matches import RockPaperScissors
 from sf.population.lineage import histories
 from sf.population.record import read_events
 from sf.storage import checkpoint

@@ -121,7 +121,7 @@ def test_for_a_learner_that_dies_before_its_last_checkpoint_the_parent_saves_wha
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
     (path,) = (tmp_path / "toy_identity" / "checkpoints").glob("checkpoint_*")
-    assert f"learner-0: died of SIGKILL, and could not save; the run goes on from {path}" in " ".join(output.split())
+    assert f"learner-0: died of SIGKILL, and could not save; the run resumes from {path}" in " ".join(output.split())
     state = load(path).state
     assert state["env_steps"] > 0
     lost = json.loads((tmp_path / "toy_identity" / "summary.json").read_text())["lost_frames"]
@@ -221,7 +221,7 @@ def test_what_is_printed_to_resume_a_run_raises_the_limit_it_has_come_to_and_no_
 def test_a_run_that_has_had_its_time_is_not_begun_again_for_nothing(tmp_path):
     before = train_here(tmp_path, "--train_for_env_steps", "640")
     longer = ["--train_for_env_steps", "2000"]
-    with pytest.raises(ValueError, match=r"has had its \d+ seconds: raise --train_for_seconds"):
+    with pytest.raises(ValueError, match=r"is finished \(\d+ seconds\): raise --train_for_seconds"):
         train_here(tmp_path, *longer, "--train_for_seconds", "0.01")
     with pytest.raises(ValueError, match="env steps: raise --train_for_env_frames"):
         train_here(tmp_path, *longer, "--train_for_env_frames", str(before["env_frames"]))

@@ -108,7 +108,7 @@ def test_processes_that_die_or_hang_are_replaced_and_training_goes_on(run, fault
 def test_a_new_learner_goes_on_with_weights_and_moments_and_says_what_is_lost(run):
     inflict("learner killed", run)
     run.wait_for_record()
-    lost = re.findall(r"learner-0: goes on; training on the last ([\d,]+) frames is lost", run.output())
+    lost = re.findall(r"learner-0: continues; training on the last ([\d,]+) frames is lost", run.output())
     num_lost = sum(int(frames.replace(",", "")) for frames in lost)
     assert run.metric("lost_frames") == num_lost
     before = set(run.checkpoints())

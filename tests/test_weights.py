@@ -9,13 +9,13 @@ from late import late_gpu
 
 from sf import weights as weights_module
 from sf.processes.child import FinalError
-from sf.weights import PolicyMemory, PolicyMemorySpec
+from sf.weights import SharedWeights, SharedWeightsSpec
 
 NUM_WEIGHTS = 5
 
 
 def spec_on(device):
-    return PolicyMemorySpec.allocate(device, NUM_WEIGHTS, state_size=2, num_actors=3, num_slots=4)
+    return SharedWeightsSpec.allocate(device, NUM_WEIGHTS, state_size=2, num_actors=3, num_slots=4)
 
 
 def weights(version, num_weights=NUM_WEIGHTS):
@@ -35,14 +35,14 @@ def attached(memory, spec):
     theirs, ours = multiprocessing.Pipe()
     sharing = threading.Thread(target=lambda: (weights_module.gpu.take(spec.device), memory.share(theirs)))
     sharing.start()
-    found = PolicyMemory.attach(spec, ours)
+    found = SharedWeights.attach(spec, ours)
     sharing.join()
     return found
 
 
 def test_a_policy_worker_reads_what_was_published_last():
     spec = spec_on("cpu")
-    memory = PolicyMemory.create(spec)
+    memory = SharedWeights.create(spec)
     reader, out = attached(memory, spec), torch.empty(NUM_WEIGHTS + 1)
     for version in range(1, 6):
         memory.publish(weights(version), version)
@@ -53,7 +53,7 @@ def test_a_policy_worker_reads_what_was_published_last():
 
 def test_on_a_gpu_weights_are_named_only_when_they_are_there(late):
     spec = spec_on("cuda:0")
-    memory = PolicyMemory.create(spec)
+    memory = SharedWeights.create(spec)
     memory.publish(weights(1), 1)
     memory.flush()
     reader, out = attached(memory, spec), torch.empty(NUM_WEIGHTS + 1)
@@ -69,7 +69,7 @@ def test_on_a_gpu_weights_are_named_only_when_they_are_there(late):
 def test_a_mapping_of_other_memory_is_found_at_the_first_read(late, monkeypatch):
     monkeypatch.setattr(late, "_FAULT", "stale")
     spec = spec_on("cuda:0")
-    memory = PolicyMemory.create(spec)
+    memory = SharedWeights.create(spec)
     memory.publish(weights(7), 7)
     memory.flush()
     with pytest.raises(FinalError, match="read weights of version 0 where the learner had published version 7"):
@@ -78,7 +78,7 @@ def test_a_mapping_of_other_memory_is_found_at_the_first_read(late, monkeypatch)
 
 def test_weights_of_another_version_than_their_name_says_end_the_run():
     spec = spec_on("cpu")
-    memory = PolicyMemory.create(spec)
+    memory = SharedWeights.create(spec)
     memory.publish(weights(7), 7)
     spec.host["version"][:] = 8
     with pytest.raises(FinalError, match="version 7 where the learner had published version 8"):
@@ -92,11 +92,11 @@ def test_gpu_memory_that_cannot_be_shared_ends_the_run(fault, late, monkeypatch)
     theirs, ours = multiprocessing.Pipe()
 
     def share():
-        memory = PolicyMemory.create(spec)
+        memory = SharedWeights.create(spec)
         memory.publish(weights(1), 1)
         memory.flush()
         memory.share(theirs)
-        PolicyMemory.attach(spec, ours)
+        SharedWeights.attach(spec, ours)
 
     with pytest.raises(FinalError, match="GPU memory cannot be shared between processes"):
         share()
@@ -104,8 +104,8 @@ def test_gpu_memory_that_cannot_be_shared_ends_the_run(fault, late, monkeypatch)
 
 def test_a_reader_beside_a_writer_that_never_waits_gets_no_mixed_weights():
     num_weights, num_reads = 20_000, 1_000
-    spec = PolicyMemorySpec.allocate("cpu", num_weights, 0, 1, 1)
-    memory = PolicyMemory.create(spec)
+    spec = SharedWeightsSpec.allocate("cpu", num_weights, 0, 1, 1)
+    memory = SharedWeights.create(spec)
     memory.publish(weights(1, num_weights), 1)
     has_read = multiprocessing.get_context("fork").Event()
 

@@ -1,9 +1,1 @@
-"""Doom tasks, played by ViZDoom."""
-
-from sf.envs.doom.group import DoomGroup, describe, make_group, make_rendered_group
-from sf.envs.doom.matches import MATCHES
-from sf.envs.doom.scenarios import SCENARIOS
-
-ENV_IDS = (*SCENARIOS, *MATCHES)
-
-__all__ = ["ENV_IDS", "DoomGroup", "describe", "make_group", "make_rendered_group"]
+"""Doom tasks, played by ViZDoom: scenarios with one player here, matches in a folder of their own."""

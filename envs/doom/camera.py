@@ -7,20 +7,16 @@ fourth pixel of what is filmed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple, SupportsInt
+from typing import NamedTuple, SupportsInt
 
 import numpy as np
 import vizdoom
 
+from sf.envs.doom.game_protocol import Game, Rows
 from sf.envs.group import Episode
-from sf.envs.rendering import Film
-
-if TYPE_CHECKING:
-    from sf.envs.doom.group import Game
-
-_Rows = Sequence[Mapping[str, np.ndarray]]
+from sf.envs.rendering.film import Film
 
 # Of each 4x4 pixels at 640x480, the one that comes closest to what the engine draws at 160x120.
 ROW, COLUMN = 3, 0
@@ -46,7 +42,7 @@ class FilmedEngine(vizdoom.DoomGame):
         return drawn
 
     def load_config(self, config: str) -> bool:
-        """Of a scenario, which is filmed beside the one that is played: so health and ammunition may be shown."""
+        """Show health and ammunition, too: a scenario is filmed beside the game that the policy sees."""
         loaded = super().load_config(config)
         self.set_render_hud(True)
         return loaded
@@ -94,13 +90,13 @@ class FilmedGame:
             if self._twin is not None:
                 started.callback(self._twin.close)
             self._started = started.pop_all()
-        self._twin_obs: _Rows = []
+        self._twin_obs: Rows = []
         self.films = [Film() for _ in self._engines]
 
     def returns(self) -> list[float]:
         return self._played.returns()
 
-    def reset(self, obs: _Rows) -> None:
+    def reset(self, obs: Rows) -> None:
         self._played.reset(obs)
         if self._twin is not None:
             self._twin_obs = [{key: np.empty_like(row) for key, row in rows.items()} for rows in obs]
@@ -108,7 +104,7 @@ class FilmedGame:
         for film, engine in zip(self.films, self._engines, strict=True):
             film.begin(engine.drawn()[-1])
 
-    def step(self, choices: Sequence[Sequence[int]], obs: _Rows) -> tuple[list[float], bool, bool]:
+    def step(self, choices: Sequence[Sequence[int]], obs: Rows) -> tuple[list[float], bool, bool]:
         result = self._played.step(choices, obs)
         if self._twin is not None:
             rewards, *ended = self._twin.step(choices, self._twin_obs)

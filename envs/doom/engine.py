@@ -32,9 +32,9 @@ def start_engine(game: vizdoom.DoomGame) -> None:
     """`game.init()` through `launcher.py`, tried up to `MAX_ATTEMPTS` times.
 
     The kernel kills the engine when this process ends, and soon after this returns the engine has no file
-    in /dev/shm or in the working directory any more. Not ours to cure: an engine that dies before it has
-    opened its shared memory, in its first tenth of a second, crashes this process as well (ViZDoom 1.3
-    follows a null pointer), which is why the commonest cause, a full /dev/shm, is looked for first.
+    in /dev/shm or in the working directory any more. One crash remains: where an engine dies in its first
+    tenth of a second, before it has opened its shared memory, ViZDoom 1.3 follows a null pointer and ends
+    this process, too. So the commonest cause, a full /dev/shm, is looked for first.
 
     Raises RuntimeError where the engine does not start.
     """
@@ -60,7 +60,7 @@ def start_joined_engines(
 ) -> list[int]:
     """Start the engines of one network game at once, since each of them waits for all others.
 
-    namespaces: file numbers of those that the engines live in, see `sf.envs.doom.network`.
+    namespaces: file numbers of those that the engines live in, see `sf.envs.doom.matches.network`.
     Returns the ids of their processes; to kill one is the only way to end an engine that waits for another.
     Raises TimeoutError, with every engine ended, where they have not all joined after `limit_s` seconds.
     """
@@ -81,7 +81,7 @@ def start_joined_engines(
 
 
 def _join(game: vizdoom.DoomGame, limit_s: float, namespaces: Sequence[int]) -> int:
-    """Returns the process id of what stands between the engine and us."""
+    """Returns the process id of the launcher, which stays between the engine and this process."""
     with _launcher(game, limit_s, namespaces) as pipe:
         game.init()
         return int(pipe.recv(16))
@@ -91,7 +91,7 @@ def _join(game: vizdoom.DoomGame, limit_s: float, namespaces: Sequence[int]) -> 
 def _launcher(
     game: vizdoom.DoomGame, join_limit_s: float = 0.0, namespaces: Sequence[int] = ()
 ) -> Iterator[socket.socket]:
-    """Have `game.init()` execute `launcher.py`. Yields what that sends its process id to."""
+    """Have `game.init()` execute `launcher.py`. Yields the socket that its process id arrives at."""
     ours, launchers = socket.socketpair()
     script_fd = os.memfd_create("vizdoom-launcher")
     try:
@@ -106,7 +106,7 @@ def _launcher(
         game.set_vizdoom_path(f"/proc/self/fd/{script_fd}")
         yield ours
     finally:
-        ours.send(b"!!")  # a word for the sweeper, and one for who waits until a game is joined
+        ours.send(b"!!")  # a byte for the sweeper, and one for the launcher that waits until a game is joined
         ours.close()
         launchers.close()
         os.close(script_fd)

@@ -20,10 +20,9 @@ class DoomEnv:
     """An engine that plays a scenario. Call `reset` first, and after each episode that ended.
 
     An episode that ends by itself (the player dies, the map's script ends it) is terminated; one that
-    reaches the time limit is truncated, also where to survive until then is the whole task. The policy sees
+    reaches the time limit is truncated, even if the task is to survive until then. The policy sees
     no clock, so to it the limit is a cut through a game that would go on, and the value of the last frame
-    is the right bootstrap. For the sake of that frame the limit is kept here and not in ViZDoom, which has
-    no frame left when it ends an episode.
+    is the right bootstrap. So the limit is kept here: an episode that ViZDoom ends has no last frame.
     """
 
     def __init__(

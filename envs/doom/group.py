@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
 from sf.envs.doom.camera import FilmedGame
 from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS
 from sf.envs.doom.game import DoomEnv
-from sf.envs.doom.match import Match
-from sf.envs.doom.matches import FRAMESKIP, MATCHES, TICS_PER_S, match_setup
-from sf.envs.doom.scenarios import config_path, find_scenario
+from sf.envs.doom.game_protocol import Game, Rows
+from sf.envs.doom.matches.match import Match
+from sf.envs.doom.matches.tasks import FRAMESKIP, MATCHES, TICS_PER_S, match_setup
+from sf.envs.doom.scenarios import SCENARIOS, config_path, find_scenario
 from sf.envs.doom.view import spaces
 from sf.envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.options import EnvOptions
-from sf.envs.rendering import FilmedGroup
+from sf.envs.rendering.film import FilmedGroup
 
-_Rows = Sequence[Mapping[str, np.ndarray]]  # of one game, an agent each
-
-
-class Game(Protocol):
-    """What plays: a scenario with one agent, or a match with one or more. See `DoomEnv` and `Match`."""
-
-    def reset(self, obs: _Rows) -> None: ...
-
-    def step(self, choices: Sequence[Sequence[int]], obs: _Rows) -> tuple[list[float], bool, bool]: ...
-
-    def set_shaping(self, agent_idx: int, weights: Sequence[float]) -> None: ...
-
-    def episodes(self, first_actor_idx: int) -> list[Episode]: ...
-
-    def returns(self) -> list[float]: ...
-
-    def close(self) -> None: ...
+ENV_IDS = (*SCENARIOS, *MATCHES)
 
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
@@ -75,9 +59,8 @@ def make_group(
     """
     spec = describe(env_id, options)
     if core is not None:
-        # A process that waits on the core of the one it wakes had better not push that one aside before it
-        # waits in turn: with this policy, which engines inherit as well, a step takes half the context
-        # switches, 8% less time.
+        # This process and its engines share the core and wake each other. With this policy, which engines inherit,
+        # one that is woken lets the other go on until it waits: half the context switches, and 8% less time, a step.
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     return DoomGroup(spec, _starter(env_id, options, spec), _seeds(num_envs, seed, first_env_idx))
 
@@ -166,6 +149,6 @@ class DoomGroup:
     def _actors_of(self, env_idx: int) -> slice:
         return slice(env_idx * self.spec.num_agents, (env_idx + 1) * self.spec.num_agents)
 
-    def _rows_of(self, env_idx: int, obs: ObsRows) -> _Rows:
+    def _rows_of(self, env_idx: int, obs: ObsRows) -> Rows:
         actors = self._actors_of(env_idx)
         return [{key: rows[n] for key, rows in obs.items()} for n in range(actors.start, actors.stop)]

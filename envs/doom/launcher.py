@@ -10,13 +10,13 @@ engine's place, with a bare interpreter (standard library only, `-I -S`), as
   for the engine and so lives as long as its process.
 - A sweeper, a process that lives for the time of the start-up, removes the names of the files as soon as
   nobody needs them: either both sides have mapped them (the owner writes into its end of the socket pair
-  OUR_FD, OWNER_FD), or owner and engine, who hold that end, are both dead (end of file). What it cannot cover
+  OUR_FD, OWNER_FD), or owner and engine, which hold that end, are both dead (end of file). What it cannot cover
   is a kill of the whole process group in the 30 ms before this script runs: two files of 10 KiB stay.
 - The engine gets a session of its own: Ctrl-C in a terminal is for the owner, which then closes the engine.
 - The owner reads the process id, with which it can end an engine that hangs, from the socket pair.
 
 NAMESPACES are file numbers, joined by commas, of a user namespace and its network that the engine enters: none, or
-those of `sf.envs.doom.network`.
+those of `sf.envs.doom.matches.network`.
 
 With a JOIN_LIMIT_S above 0 the engine is to join a network game. Where that fails, it ends before it has opened
 its shared memory, which ViZDoom 1.3 answers with a null pointer: its whole process, the owner, would crash. So
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def take_bots_file(engine_args: list[str]) -> None:
-    """Open what the owner has in memory: who lives in another namespace may not look into the owner's files."""
+    """Open the owner's file in memory: from another namespace the engine may not."""
     if BOTS_PATH in engine_args:
         where = engine_args.index(BOTS_PATH) + 1
         fd = os.open(engine_args[where], os.O_RDONLY)
@@ -120,7 +120,7 @@ def join(our_fd: int, limit_s: float, engine_path: str, engine_args: list[str]) 
         die_with(pid)
         os.close(our_fd)
         null_fd = os.open(os.devnull, os.O_RDWR)
-        for fd in (0, 1, 2):  # it tells all about its connection, and would take a key pressed for an answer
+        for fd in (0, 1, 2):  # it prints its connection, and would take a key for an answer
             os.dup2(null_fd, fd)
         os.execv(engine_path, [engine_path, *engine_args])
     ready, _, _ = select.select([our_fd, os.pidfd_open(engine_pid)], [], [], limit_s)
@@ -132,7 +132,7 @@ def join(our_fd: int, limit_s: float, engine_path: str, engine_args: list[str]) 
 
 
 def without_network(engine_args: list[str]) -> list[str]:
-    """The arguments of a game that waits for nobody."""
+    """The arguments of a game that waits for no other engine."""
     kept = []
     arguments = iter(engine_args)
     for argument in arguments:

@@ -1,8 +1,8 @@
-"""Scenarios of one's own: the path of a ViZDoom .cfg file is all that is known of them.
+"""Scenarios of the user's own, by the path of a ViZDoom .cfg file.
 
-Map, rewards, time limit and what is drawn are what the file says, as ever. Its buttons become heads of an action space:
-buttons that exclude each other are one head, every other one is a head of its own. Its game variables become the
-measurements beside the image, as they are.
+Map, rewards, time limit and what is drawn are ViZDoom's to read from the file. Its buttons become heads of an action
+space: buttons that exclude each other are one head, and every other button is a head of its own. Its game variables
+become the measurements beside the image, unchanged.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _heads(path: Path, buttons: Sequence[str]) -> tuple[Head, ...]:
             heads.append(turn_by(11, max_degrees=10.0, button=button))
         elif button.endswith("_DELTA"):
             raise UsageError(
-                f"{path} has the button {button}, whose strength nothing says: take buttons without DELTA for it"
+                f"{path} has the button {button}, whose strength the file does not say: use buttons without DELTA"
             )
         else:
             heads.append(one_of(*together))

@@ -1,4 +1,4 @@
-"""The single-player Doom tasks, in one table, and those of one's own by the path of a .cfg file.
+"""The single-player Doom tasks: one table, and the user's own by the path of a .cfg file.
 
 Map, skill, time limit, the scenario's own reward and what is drawn come from the scenario's .cfg file, as
 published with ViZDoom (and, for the battle maps, with envpool-assets). The table says what the paper

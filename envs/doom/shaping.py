@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 HELD_WEAPON = "held_weapon"  # the weight of a weapon that is kept in hand: for each step, if it can shoot
-HELD_STEPS = 5  # so long it has to be in hand already
+HELD_STEPS = 5  # it must have been in hand for this many
 
 NUM_SLOTS = 8
 SLOT_WORTH = (1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 10.0, 10.0)  # what a weapon and its ammunition are worth, by its slot
@@ -160,7 +160,7 @@ class Shaper:
         self._held_weight = by_name.get(HELD_WEAPON)
 
     def begin(self, values: Sequence[float]) -> None:
-        """The variables as an episode begins with them: what they have kept of earlier ones is not rewarded."""
+        """The variables at the start of an episode: only changes from here on are rewarded."""
         self._values = values
         self._held_steps = 0
 

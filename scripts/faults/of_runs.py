@@ -121,7 +121,7 @@ def interrupt_with_a_learner_that_hangs(session: Session, rng: Random) -> None:
     assert learner is not None
     os.kill(learner, signal.SIGSTOP)
     stop(signal.SIGINT)(session, rng)
-    if "the run goes on from" not in session.output():
+    if "the run resumes from" not in session.output():
         raise NotRecoveredError("nothing was saved for the learner")
 
 

@@ -214,7 +214,7 @@ class RunWatch:
         """After it was asked to end: the files are whole, and the last checkpoint has all that was trained on."""
         bookkeeping.require_files_in_order(self.run_dir)
         saved, known = self.env_steps_saved(), self.env_steps
-        if saved != known and "the run goes on from" not in self.output():
+        if saved != known and "the run resumes from" not in self.output():
             raise NotRecoveredError(f"{known} env steps were trained on, and {saved} are saved")
         if self.plan.config.run.env in _STEPS_OF_AN_EPISODE:
             self._check_episodes(_STEPS_OF_AN_EPISODE[self.plan.config.run.env])

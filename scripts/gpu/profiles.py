@@ -16,7 +16,7 @@ from sf import envs, make_config
 from sf.arrays import SharedArrays
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
-from sf.learner.batch import Batch
+from sf.learner.batches.batch import Batch
 from sf.learner.update import Updater
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model

@@ -12,7 +12,7 @@ from gpu.step import Context, Findings
 from torch import Tensor
 
 from sf.processes.torch_runtime import configure
-from sf.weights import PolicyMemory, PolicyMemorySpec
+from sf.weights import SharedWeights, SharedWeightsSpec
 
 _STATE = (4, 2, 2)  # size of a recurrent state, actors, slots: not of interest here
 
@@ -22,8 +22,8 @@ def run(context: Context) -> Findings:
     num_weights, num_versions = (100_000, 50) if context.is_rehearsal else (3_000_000, 2_000)
     device = "cpu" if context.device == "cpu" else "cuda:0"
     configure(device, 1, deterministic=False)
-    spec = PolicyMemorySpec.allocate(device, num_weights, *_STATE)
-    memory = PolicyMemory.create(spec)
+    spec = SharedWeightsSpec.allocate(device, num_weights, *_STATE)
+    memory = SharedWeights.create(spec)
     flat = torch.rand(num_weights, generator=torch.Generator().manual_seed(0)).to(device)
     digests = {1: _digest(flat)}
     memory.publish(flat, 1)
@@ -50,9 +50,9 @@ def run(context: Context) -> Findings:
     return Findings(is_ok, [said + f"{len(wrong)} wrong"], {"wrong": wrong, "compared": compared})
 
 
-def _read(spec: PolicyMemorySpec, num_weights: int, last: int, learner: Connection, results: Connection) -> None:
+def _read(spec: SharedWeightsSpec, num_weights: int, last: int, learner: Connection, results: Connection) -> None:
     configure(spec.device, 1, deterministic=False)
-    memory = PolicyMemory.attach(spec, learner)
+    memory = SharedWeights.attach(spec, learner)
     out = torch.empty(num_weights + 1, device=spec.device)  # the version travels along
     read: dict[int, str] = {}
     results.send("mapped")

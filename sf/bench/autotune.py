@@ -1,8 +1,7 @@
 """Which settings train fastest on this machine: a hill climb over a few of them, one at a time.
 
-Every trial is a real run of some seconds. The settings are doubled and halved in turn, as long as that helps by more
-than the noise; at the end the start and the best are measured once more, one after the other, since a shared machine
-drifts.
+Every trial is a real run of some seconds. Each setting is doubled or halved for as long as that helps by more than the
+noise. At the end the start and the best are measured once more, one after the other, because a shared machine drifts.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ Settings = Mapping[str, int]
 TUNED = ("num_envs_per_worker", "batch_size", "num_workers", "policy_workers_per_policy")
 """In the order in which they are tried: what helps most often first."""
 
-NOTABLE = 1.03  # a ratio of frames per second that is more than noise
+NOTABLE = 1.03  # a greater ratio of frames per second is more than noise
 
 
 @dataclass
@@ -49,7 +48,7 @@ class Search:
         return best
 
     def confirm(self, start: Settings, best: Settings) -> float | None:
-        """Measure both again, in turn; the ratio of the best to the start, None where one does not work any more."""
+        """Measure both again, in turn. Returns the ratio of the best to the start, None where one of them fails."""
         pair = [self._fps_of(settings) for settings in (start, best)]
         return None if not pair[0] or not pair[1] else pair[1] / pair[0]
 
@@ -81,6 +80,6 @@ class Search:
 
 
 def settings_of(config: Config, num_workers: int) -> Settings:
-    """The present values of `TUNED`. num_workers: what the configuration comes to on this machine."""
+    """The present values of `TUNED`. num_workers: what the run would have on this machine."""
     flags = config.flat()
     return {name: num_workers if name == "num_workers" else flags[name] for name in TUNED}

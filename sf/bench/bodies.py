@@ -10,14 +10,14 @@ from sf import gpu
 from sf.bench.simulation import random_actions
 from sf.envs import ActionSpec
 from sf.envs.actions import ACTION_MASK
-from sf.learner.state import LearnerArgs
+from sf.learner.args import LearnerArgs
 from sf.learner.update import Updater
 from sf.policy.worker import PolicyWorkerArgs
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
 from sf.slots import OBS
-from sf.weights import PolicyMemory, Readers
+from sf.weights import PolicyWorkers, SharedWeights
 
 _REPORT_EVERY_S = 0.25
 
@@ -54,15 +54,15 @@ def draining_learner(reports: Reports, args: LearnerArgs) -> None:
 
 def publishing_learner(reports: Reports, args: LearnerArgs) -> None:
     """The same, after publishing weights once, so that policy workers can act."""
-    device = gpu.torch_device(args.memory.device)
-    configure(args.memory.device, args.num_threads, deterministic=False)
-    memory = PolicyMemory.create(args.memory)
+    device = gpu.torch_device(args.weights.device)
+    configure(args.weights.device, args.num_threads, deterministic=False)
+    weights = SharedWeights.create(args.weights)
     action = ActionSpec.of(args.spec.action_space)
     updater = Updater(args.config, args.spec.obs_space, action, args.bfloat16, device)
-    memory.publish(updater.flat_weights(), updater.version)
-    readers = Readers(memory, args.readers, reports)
+    weights.publish(updater.flat_weights(), updater.version)
+    policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
     _drain(reports, args)
-    readers.wait_until_gone()
+    policy_workers.wait_until_gone()
 
 
 def _drain(reports: Reports, args: LearnerArgs) -> None:

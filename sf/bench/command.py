@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 Layer = Literal["simulation", "sampler", "inference", "training"]
 
 _DESCRIPTION = """\
-Frames per second of each layer of the system, measured in turn on this machine:
+Measure the frames per second of each layer of the system, in turn, on this machine:
 
-  simulation   a bare loop of random actions in one process a worker: what the machine can do at most
+  simulation   bare loops of random actions, one process per worker: the upper limit of this machine
   sampler      rollout workers, queues and shared memory, with random actions and no network
-  inference    the same with the real policy workers; trajectories are given back unread
+  inference    the sampler with the real policy workers; trajectories are discarded
   training     everything
 
-With --autotune: tries numbers of workers, environments, policy workers and batch sizes, and prints the fastest command.
-Any flag of sf-train may be given as well; what is given so is not tuned.
+With --autotune, try numbers of workers, environments, policy workers and batch sizes, and print the fastest command.
+All flags of sf-train are accepted; --autotune does not change those that are given.
 
   sf-bench --env doom_battle --num_workers 2 --num_envs_per_worker 16
   sf-bench --env doom_battle --autotune
@@ -47,25 +47,25 @@ _WIDTH = 120
 
 @dataclass(frozen=True)
 class BenchFlags:
-    """What is measured, and how long."""
+    """What to measure, and for how long."""
 
     seconds: float | None = None
-    """Measured time of a layer in a round, or of a trial. Default: 20, or 5."""
+    """Seconds to measure each layer per round, or each trial of --autotune. Default: 20, or 5 with --autotune."""
 
     rounds: int = 3
-    """How often each layer is measured."""
+    """Number of times to measure each layer."""
 
     layers: tuple[Layer, ...] = ("simulation", "sampler", "inference", "training")
-    """Those that are measured."""
+    """Layers to measure."""
 
     autotune: cli.Switch = False
-    """Look for the fastest settings."""
+    """Search for the fastest settings instead of measuring layers."""
 
     budget_s: float = 120.0
-    """How long to look for them, in seconds."""
+    """Time for the search of --autotune, in seconds."""
 
     json: Path | None = None
-    """Write the result here, too."""
+    """Also write the result to this file."""
 
     config: Config = field(default_factory=Config)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from sf.bench.bodies import draining_learner, publishing_learner, random_policy_worker
 from sf.bench.simulation import simulate
-from sf.learner.state import LearnerArgs
+from sf.learner.args import LearnerArgs
 from sf.learner.worker import learner
 from sf.processes.child import Reports
 from sf.processes.stopping import StopFlag
@@ -64,7 +64,7 @@ def _run_layer(**bodies: Body) -> Measure:
         config = plan.config.replace(train_for_seconds=_START_UP_AT_MOST_S + seconds, stop_at_return=None)
         timed_learner = functools.partial(_timed, bodies.get("learner", learner), seconds)
         run = Run(dataclasses.replace(plan, config=config), run_dir, bodies={**bodies, "learner": timed_learner})
-        with redirect_stdout(io.StringIO()):  # of what a run says, only its summary is of interest
+        with redirect_stdout(io.StringIO()):  # only the summary of the run is of interest
             summary = run.run()
         if summary["stopped_by"]:
             raise KeyboardInterrupt

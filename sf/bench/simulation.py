@@ -28,9 +28,9 @@ _WARMUP_S = 1.0
 
 
 def simulate(plan: Plan, seconds: float) -> dict[str, Any]:
-    """Frames per second (`fps`) of one pinned process a worker.
+    """Frames per second (`fps`) of bare loops, one pinned process for each worker.
 
-    Raises RuntimeError where one fails, with what it said; the others are ended.
+    Where one fails, the others are ended and RuntimeError is raised with its message.
     """
     context = multiprocessing.get_context("spawn")  # the fork server is the trainer's
     barrier = context.Barrier(plan.num_workers)
@@ -55,7 +55,7 @@ def simulate(plan: Plan, seconds: float) -> dict[str, Any]:
 
 
 def _results(loops: Mapping[Connection, SpawnProcess]) -> Iterator[float]:
-    """Of each, as they come."""
+    """The result of each process, in the order in which they come."""
     waiting = dict(loops)
     while waiting:
         ready = connection.wait([*waiting, *(loop.sentinel for loop in waiting.values())])
@@ -69,7 +69,7 @@ def _results(loops: Mapping[Connection, SpawnProcess]) -> Iterator[float]:
 
 
 def _said(results: Connection, loop: SpawnProcess) -> float | str:
-    """Its result, or what went wrong."""
+    """The result of one process, or what went wrong in it."""
     with suppress(EOFError):
         if results.poll():
             return results.recv()

@@ -1,4 +1,4 @@
-"""`sf-train --check`: tries every probe, says a line of each, and ends with 1 where something that matters fails."""
+"""`sf-train --check`: tries every probe and prints a line for each. Ends with 1 where a probe that matters fails."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from sf.processes import fork_servers
 from sf.storage import output_file
 
 _DESCRIPTION = """\
-Test, within a minute, what training relies on here: versions, shared memory, pipes, disk, Doom, Atari, and each GPU.
-Each line begins with ok, FAILS, note (worth knowing, and no obstacle) or skipped. Ends with 1 where something FAILS.
+Test within a minute what training relies on: versions, shared memory, pipes, disk, Doom, Atari, and each GPU.
+Each line begins with ok, FAILS, note (worth knowing, but no obstacle) or skipped. The status is 1 if anything FAILS.
 
   sf-train --check
   sf-train --check --num_workers 36 --train_dir /scratch/me
@@ -37,7 +37,7 @@ class CheckFlags:
     """Test this machine instead of training on it."""
 
     json: Path | None = None
-    """Also write everything to this file."""
+    """Also write the results to this file."""
 
     config: Config = field(default_factory=Config)
 
@@ -62,7 +62,7 @@ def main(defaults: Mapping[str, Any] | None = None) -> None:
             record = {"command": shlex.join(["sf-train", *args]), "probes": [asdict(outcome) for outcome in outcomes]}
             output_file.write("json", flags.json, (json.dumps(record, indent=2) + "\n").encode())
     sys.stdout.flush()
-    # At an orderly end Python would wait for a child that a broken driver never lets go.
+    # At an orderly end Python would wait for children, and a broken driver may never let one go.
     os._exit(1 if failed else 0)
 
 
@@ -81,7 +81,7 @@ def needs_of(config: Config) -> Needs:
 
 
 def check(probes: Sequence[Probe], needs: Needs) -> Iterator[Outcome]:
-    """The outcomes, each as soon as it is known; of several GPUs one each, which are tried at once."""
+    """The outcomes, each as soon as it is known. Each GPU has an outcome of its own; all GPUs are tried at once."""
     devices = _gpus(needs)
     for probe in probes:
         if not probe.on_gpu:
@@ -104,7 +104,7 @@ def _gpus(needs: Needs) -> list[str]:
 
 
 def _outcomes(probe: Probe, arguments: Mapping[str, Needs | str]) -> Iterator[Outcome]:
-    """By name: what the probe is called with."""
+    """The outcomes of one probe. arguments: by name of the outcome, what the probe is called with."""
     try:
         calls = [isolated.call(name, probe, argument) for name, argument in arguments.items()]
     except (OSError, EOFError) as error:

@@ -19,7 +19,7 @@ _ENGINE_BYTES = 128 << 10  # of /dev/shm, a Doom engine
 
 
 def writing(needs: Needs) -> str:
-    """A file is replaced at once, as checkpoints and summaries are."""
+    """A file is replaced at once, as the trainer replaces checkpoints and summaries."""
     with _folder(needs.train_dir) as folder:
         path = folder / "checkpoint"
         for text in (b"old", b"new"):
@@ -33,7 +33,7 @@ def writing(needs: Needs) -> str:
 
 
 def locking(needs: Needs) -> str:
-    """Whoever asks second for the lock of a file is refused (flock)."""
+    """A lock of a file is refused to the second process that asks for it (flock)."""
     with _folder(needs.train_dir) as folder:
         path = folder / "lock"
         with path.open("w") as first, path.open("w") as second:
@@ -46,7 +46,7 @@ def locking(needs: Needs) -> str:
 
 
 def shm(needs: Needs) -> str:
-    """Of ViZDoom alone: the trainer's own memory has no name."""
+    """Room for ViZDoom's shared memory. The trainer's own has no name, and so takes none of it."""
     usage = shutil.disk_usage(_SHM)
     wanted = _ENGINE_BYTES * needs.num_workers
     if usage.free < wanted:

@@ -1,6 +1,6 @@
 """One GPU as a learner and a policy worker use it: its facts, copies, streams, other GPUs beside it.
 
-What `sf.gpu` has is taken from there; whatever else probes ask of `torch.cuda`, they ask in this module.
+Probes use `sf.gpu` where they can, and call `torch.cuda` nowhere but in this module.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def count(needs: Needs) -> str:
 
 
 def seen(needs: Needs) -> str:
-    """Whether torch sees the GPUs that are there, or asked for."""
+    """Whether torch sees the GPUs of the machine, or those that the flags ask for."""
     if needs.device == "cpu":
         return "none is wanted (--device cpu)"
     if gpu.is_available():
@@ -43,7 +43,7 @@ def seen(needs: Needs) -> str:
 
 
 def bfloat16_on_cpu(needs: Needs) -> str:
-    """What `--precision auto` takes where a network runs on the CPU."""
+    """The precision that `--precision auto` takes on the CPU."""
     if not resolve_bfloat16("auto", "cpu"):
         raise ProbeError("this CPU has no bfloat16 (AVX512_BF16): networks on it run in float32")
     numbers = torch.arange(64.0).reshape(8, 8)
@@ -53,7 +53,7 @@ def bfloat16_on_cpu(needs: Needs) -> str:
 
 
 def after_fork(device: str) -> str:
-    """The fork server that learners come from has not touched CUDA, so they can."""
+    """The fork server of the learners has not touched CUDA, so learners can."""
     if torch.cuda.is_initialized() or torch.cuda._is_in_bad_fork():
         raise ProbeError("CUDA was initialised before the fork")
     number = torch.full((1,), 7, device=device)
@@ -63,7 +63,7 @@ def after_fork(device: str) -> str:
 
 
 def facts(device: str) -> str:
-    """Raises where a kernel does not run: this torch may have none for this GPU."""
+    """Raises an exception where no kernel runs: this torch may have none for this GPU."""
     gpu.take(device)
     free, total = torch.cuda.mem_get_info(device)
     major, minor = torch.cuda.get_device_capability(device)
@@ -80,7 +80,7 @@ def facts(device: str) -> str:
 
 
 def page_locking(device: str) -> str:
-    """Shared memory is page-locked in place, and a copy from it has its content."""
+    """Shared memory can be page-locked in place, and a copy from it has the right content."""
     gpu.take(device)
     arrays = SharedArrays([Field("rows", (_NUMBERS,), np.int32)])
     arrays["rows"][:] = np.arange(_NUMBERS)
@@ -99,7 +99,7 @@ def page_locking(device: str) -> str:
 
 
 def streams(device: str) -> str:
-    """A copy on a stream beside is there for whoever has waited for the event behind it, on the GPU or on the host."""
+    """After the event behind a copy on another stream, the copy is there: on the GPU and on the host."""
     gpu.take(device)
     host, back = (gpu.page_locked((_NUMBERS,), torch.int32, device) for _ in range(2))
     host.copy_(torch.arange(_NUMBERS, dtype=torch.int32))
@@ -127,7 +127,7 @@ def peers(device: str) -> str:
 
 
 def _without_page_locking(rows: Tensor, device: str) -> str:
-    """Whether ordinary copies do. CUDA may tell the next call, once, of the failure before."""
+    """Whether ordinary copies work. CUDA may report an earlier failure once, at the next call."""
     with suppress(RuntimeError):
         rows[:1].to(device)
     try:

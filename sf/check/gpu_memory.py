@@ -1,4 +1,4 @@
-"""GPU memory that two processes see, as the learner shares weights with its policy workers."""
+"""GPU memory that several processes see: the learner shares weights with its policy workers in this way."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shared(device: str, first: Connection, second: Connection) -> str:
 
 
 def map_and_answer(owner: Connection) -> str:
-    """A partner: maps what it is sent; for each message, tells what it reads, and writes the negative of it."""
+    """A partner: maps what it is sent. It answers each message with what it reads, and writes the negative of it."""
     with suppress(EOFError, OSError):
         gpu.take(owner.recv())
         memory = gpu.receive(owner)

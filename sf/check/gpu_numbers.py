@@ -1,4 +1,4 @@
-"""Whether a GPU computes what it should: against the same in float64 on the CPU."""
+"""Whether a GPU computes correctly, compared with float64 on the CPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sf import gpu
 from sf.check.probe import ProbeError
 from sf.processes.torch_runtime import configure
 
-# Of the root mean square. float32 is right to some 1e-6, TF32 (10 bits) to some 3e-4, bfloat16 (7 bits) to some 3e-3.
+# Shares of the root mean square. float32 errs by some 1e-6, TF32 (10 bits) by 3e-4, bfloat16 (7 bits) by 3e-3.
 _FLOAT32, _TF32, _BFLOAT16 = 3e-5, 3e-3, 3e-2
 
 

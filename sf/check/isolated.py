@@ -1,6 +1,6 @@
-"""Calls a probe in a process of its own, which may crash or hang: that is then what was found.
+"""Calls a probe in a process of its own, which may crash or hang: the probe has failed then.
 
-The processes come from the fork servers of the trainer, so they are what learners and rollout workers would be.
+The processes come from the trainer's fork servers, so they start as learners and rollout workers do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sf.check.probe import Outcome, Probe, ProbeError
 from sf.processes.child import Child, Reports, start_child
 from sf.processes.fork_servers import NETWORKS, SIMULATORS
 
-_GONE_WITHIN_S = 5.0  # a process that was killed; one that waits for a broken driver may never go
+_GONE_WITHIN_S = 5.0  # for a killed process to end; one that waits for a broken driver may never do so
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Call:
     began: float
 
     def outcome(self) -> Outcome:
-        """Waits for it, for `limit_s` at most; all its processes are gone afterwards, or given up."""
+        """Waits for the probe, at most `limit_s`. Afterwards all its processes are gone, or given up."""
         probe, child = self.probe, self.children[0]
         try:
             result = _result(child, self.began + probe.limit_s)
@@ -64,7 +64,7 @@ def call(name: str, probe: Probe, *arguments: Any) -> Call:
             child.process.kill()
         raise
     finally:
-        for pipe in pipes:  # the processes have copies, and the death of one is to be seen by the other
+        for pipe in pipes:  # the processes have copies; with ours open, neither would see the death of the other
             for end in pipe:
                 end.close()
     return Call(name, probe, children, began)

@@ -27,7 +27,7 @@ _PIPE_LIMITS = Path("/proc/sys/fs")
 
 
 def shared_memory(needs: Needs) -> str:
-    """A memfd of some size: another process that maps it anew sees what is written, and the other way round."""
+    """Two processes that map a memfd each see what the other writes."""
     arrays = SharedArrays([Field("bytes", (_SHARED_BYTES,), np.uint8)])
     ours = arrays["bytes"]
     ours[-1] = 1
@@ -60,7 +60,7 @@ def descriptors(needs: Needs) -> str:
 
 
 def pipes(needs: Needs) -> str:
-    """The queues of a run, with the room that they ask for."""
+    """The queues of a run can be made, as large as they have to be."""
     capacities = [2 * needs.num_slots] * needs.num_policies
     capacities += [2 * math.ceil(needs.num_slots / needs.num_workers)] * needs.num_workers
     capacities += [1024] * (needs.num_workers + needs.num_policy_workers)
@@ -79,7 +79,7 @@ def pipes(needs: Needs) -> str:
 
 
 def death_signal(needs: Needs) -> str:
-    """A process that asks for it is killed with its parent (PR_SET_PDEATHSIG): nothing outlives a run."""
+    """A process is killed with its parent where it asks for that (PR_SET_PDEATHSIG), so nothing outlives a run."""
     alive, grandchild_end = os.pipe()
     ready, ready_end = os.pipe()
     child = os.fork()
@@ -115,7 +115,7 @@ def pinning(needs: Needs) -> str:
 
 
 def cpu_quota(needs: Needs) -> str:
-    """A cgroup may grant less time than it shows cores."""
+    """A cgroup may grant less CPU time than its number of cores suggests."""
     cores = len(os.sched_getaffinity(0))
     granted = _cores_granted()
     if granted is not None and granted < cores:
@@ -124,7 +124,7 @@ def cpu_quota(needs: Needs) -> str:
 
 
 def kept_memory(needs: Needs) -> str:
-    """mallopt: freed memory is used again instead of being given back (sf/processes/torch_runtime.py)."""
+    """mallopt makes the process keep freed memory (sf/processes/torch_runtime.py)."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None or not mallopt(-3, 1 << 30):
         raise ProbeError("the C library has no mallopt that obeys")
@@ -132,7 +132,7 @@ def kept_memory(needs: Needs) -> str:
 
 
 def _cores_granted() -> float | None:
-    """By the cgroup, of version 2 or 1; None where it sets no bound."""
+    """The bound of the cgroup, of version 2 or 1; None where there is none."""
     with suppress(OSError, ValueError):
         quota, period = (_CGROUP / "cpu.max").read_text().split()
         return int(quota) / int(period)

@@ -1,4 +1,4 @@
-"""What a probe is, what it is told, and what comes of it."""
+"""A probe: a row of the table, what it is told of the run, and its outcome."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Status = Literal["ok", "FAILS", "note", "skipped"]
 
 @dataclass(frozen=True)
 class Needs:
-    """What a run with the flags of the command line would ask of the machine."""
+    """What a run with these flags asks of the machine."""
 
     train_dir: str
     device: str  # auto, cpu or cuda
@@ -24,12 +24,12 @@ class Needs:
 class Probe:
     """A row of the table.
 
-    function: "module:function", imported only in the process of its own that calls it: whoever reads the table imports
-        no torch. It takes `Needs`, or with `on_gpu` the device and a pipe to each
-        partner; it returns what is to be said, and raises ProbeError, or anything else, where something is wrong.
-    advice: what to do then; one sentence, or a few.
-    matters: training depends on it. Else a failure is only worth a note.
-    partners: "module:function" of processes beside it, each of which gets its end of the pipe.
+    function: "module:function". Only the process that calls it imports it, so the table can be read without torch. It
+    takes `Needs`, or with `on_gpu` the device and a pipe to each partner. It returns its finding, and raises ProbeError
+    or any other exception where something is wrong.
+
+    advice: what to do then, in one sentence or a few. matters: training depends on it; else a failure is only worth a
+    note. partners: "module:function" of processes beside it, each of which gets its end of the pipe.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Probe:
 
 
 class ProbeError(Exception):
-    """Says what was expected and what came instead."""
+    """Its message says what was expected and what came instead."""
 
 
 @dataclass(frozen=True)

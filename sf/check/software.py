@@ -1,4 +1,4 @@
-"""Versions, and programs that are worth having."""
+"""Versions of packages, and useful programs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def mps(device: str) -> str:
 
 
 def _requirements() -> list[Requirement]:
-    """Of the package without extras, none where it is not installed."""
+    """The requirements of the package without extras; none where the package is not installed."""
     try:
         lines = importlib.metadata.requires("sf-appo") or []
     except importlib.metadata.PackageNotFoundError:

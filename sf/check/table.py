@@ -37,7 +37,10 @@ PROBES = (
         matters=False,
     ),
     Probe(
-        "freed memory", "sf.check.kernel:kept_memory", "training on the CPU is up to a third slower so", matters=False
+        "freed memory",
+        "sf.check.kernel:kept_memory",
+        "without it, training on the CPU is up to a third slower",
+        matters=False,
     ),
     Probe(
         "bfloat16 on the CPU",
@@ -50,7 +53,7 @@ PROBES = (
     Probe(
         "locks",
         "sf.check.disk:locking",
-        "see to it that no run is started twice, or name another --train_dir",
+        "make sure that no run is started twice, or name another --train_dir",
         matters=False,
     ),
     Probe(
@@ -65,11 +68,11 @@ PROBES = (
         "see 'A Doom engine does not start' in docs/troubleshooting.md; everything else trains without it",
         limit_s=60.0,
     ),
-    Probe("Atari", "sf.check.simulators:atari", "install ale-py anew; everything else trains without it", limit_s=60.0),
+    Probe("Atari", "sf.check.simulators:atari", "reinstall ale-py; everything else trains without it", limit_s=60.0),
     Probe(
         "compiler",
         "sf.check.software:compiler",
-        "nothing: training does not need one; torch.compile would",
+        "nothing: training does not need one, only torch.compile would",
         matters=False,
     ),
     Probe(

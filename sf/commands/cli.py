@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar, cast
 from unittest import mock
 
+import docstring_parser  # by which tyro reads docstrings
 import tyro
 
 from sf.commands.ends import exit_status, fail, quiet_end  # noqa: F401  commands use all three as cli.exit_status ...
@@ -39,8 +40,8 @@ def parse(
     """
     args = list(sys.argv[1:] if argv is None else argv)
     description = (
-        "Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8. Whether this "
-        "machine can: sf-train --check"
+        "Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8. "
+        "To test this machine first: sf-train --check"
     )
     return parse_flags(Config, prog, description, args, starting_config(args, defaults))
 
@@ -70,7 +71,7 @@ def parse_flags(
     box = StringIO()
     with quiet_end():
         try:
-            with redirect_stderr(box), _unwrapped(args):
+            with redirect_stderr(box), _unwrapped(args), _joined_docstrings():
                 return tyro.cli(
                     kind,
                     prog=prog,
@@ -180,6 +181,21 @@ def _unwrapped(args: Sequence[str]) -> Iterator[None]:
         yield
         return
     with mock.patch.dict(os.environ, {"COLUMNS": "100000"}):
+        yield
+
+
+@contextmanager
+def _joined_docstrings() -> Iterator[None]:
+    """The help of a flag as one paragraph: tyro keeps the line breaks of the source, and adds those of the terminal."""
+    parse = docstring_parser.parse_from_object
+
+    def joined(kind: Any) -> docstring_parser.Docstring:
+        docstring = parse(kind)
+        for param in docstring.params:
+            param.description = " ".join((param.description or "").split())
+        return docstring
+
+    with mock.patch.object(docstring_parser, "parse_from_object", joined):
         yield
 
 

@@ -30,10 +30,11 @@ class CompletionFlags:
     """Which shell, and where its files go."""
 
     shell: Literal["bash", "zsh"] = "bash"
-    """Whose files are written."""
+    """Shell to write the files for."""
 
     directory: str | None = None
-    """Where they go. Default: ~/.local/share/bash-completion/completions, where bash-completion looks, or ~/.zfunc."""
+    """Where to write them. Default: ~/.local/share/bash-completion/completions, where bash-completion looks, or
+    ~/.zfunc."""
 
 
 def main() -> None:

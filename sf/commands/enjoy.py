@@ -19,7 +19,7 @@ from sf.screen.overlay import Grid, Panel
 if TYPE_CHECKING:
     from sf.envs import RenderedGroup
     from sf.play.episodes import Played
-    from sf.play.policy import Policy
+    from sf.play.torch_policy import TorchPolicy
 
 MAX_PANELS = 9  # at once: of as many environments as they allow for
 _HOLD_S = 2.0  # the results stay on the screen
@@ -35,41 +35,41 @@ class EnjoyFlags:
     """A run directory, such as train_dir/doom_basic, or a checkpoint."""
 
     checkpoint: str = "latest"
-    """latest, or best: of a run, the one that was best so far (docs/evaluation.md says by what)."""
+    """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""
 
     policy: int | None = None
-    """Of a run with several policies, the one to watch. Default: all of them, in turn."""
+    """Number of the policy to watch, in a run with several. Default: all of them, in turn."""
 
     against: tuple[Path, ...] = ()
-    """Runs or checkpoints that play, too: opponents in a match, or others to compare with."""
+    """Other runs or checkpoints that play: opponents in a match, otherwise for comparison."""
 
     episodes: int = 4
-    """Episodes, or matches, in all. Up to nine are played side by side."""
+    """Total number of episodes, or of matches. Up to nine are played side by side."""
 
     deterministic: bool = False
-    """Take the most probable action. false: draw actions, as in training."""
+    """Take the most probable action. false: sample actions, as in training."""
 
     video: Path | None = None
-    """Write to this file, .mp4 or .gif, instead of showing a window."""
+    """Write to this .mp4 or .gif file instead of opening a window."""
 
     fps: float | None = None
-    """Pictures a second, from 0.1 to 240. Default: as many as the environment has, at most 60, in a gif 12.5."""
+    """Pictures per second, from 0.1 to 240. Default: the rate of the environment, at most 60, or 12.5 in a .gif."""
 
     speed: float = 1.0
-    """1: real time, as fast as the environment says it runs; 2: twice as fast."""
+    """Playback speed. 1: real time, at the rate that the environment states. 2: twice as fast."""
 
     max_seconds: float = 300.0
-    """Longest video. What is not played by then is left out."""
+    """Maximum length of the video, in seconds. Play that goes beyond it is not recorded."""
 
     override: tuple[str, ...] = ()
-    """Options of the environment that differ from the run's, for example --override doom_match_s=30."""
+    """Environment options to change from those of the run, for example --override doom_match_s=30."""
 
     seed: int = 0
-    """Seeds environments and actions."""
+    """Seed of environments and actions."""
 
     trust: bool = False
-    """true: the environment, encoder or model that a checkpoint names (module:Name) may be imported, though you have
-    not trained with it before. It is code: docs/reliability.md."""
+    """Allow importing the environment, encoder or model that a checkpoint names (module:Name). This runs their code.
+    Needed only if you have not trained with them before: docs/reliability.md."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.episodes <= _MOST_EPISODES:
@@ -107,7 +107,8 @@ def main() -> None:
     flags = cli.parse_flags(
         EnjoyFlags,
         "sf-enjoy",
-        "Watch a trained policy play. Example: sf-enjoy train_dir/doom_basic --video basic.mp4",
+        "Watch trained policies play, in a window or as a video. "
+        "Example: sf-enjoy train_dir/doom_basic --video basic.mp4",
     )
     with cli.exit_status():
         interrupt = _Interrupt()
@@ -145,12 +146,12 @@ def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
     with closing(_screen(flags, interrupt)) as screen:  # what is wrong with it is said before torch is imported
         from sf import envs  # noqa: PLC0415
         from sf.play.contestants import find_policies, overridden  # noqa: PLC0415
-        from sf.play.policy import Policy  # noqa: PLC0415
+        from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
         from sf.processes.torch_runtime import configure  # noqa: PLC0415
 
         configure("cpu", num_threads=1, deterministic=True)
         saved = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy, flags.trust)
-        policies = {name: Policy(each, name) for name, each in saved.items()}
+        policies = {name: TorchPolicy(each, name) for name, each in saved.items()}
         config = next(iter(policies.values())).config
         env, options = config.run.env, overridden(config.environment, flags.override)
         num_agents = envs.describe(env, options).num_agents
@@ -175,7 +176,7 @@ def _screen(flags: EnjoyFlags, interrupt: _Interrupt) -> Screen:
 def _play(
     flags: EnjoyFlags,
     env: str,
-    policies: Mapping[str, Policy],
+    policies: Mapping[str, TorchPolicy],
     group: RenderedGroup,
     num_envs: int,
     screen: Screen,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from sf.evaluation.evaluation import Evaluation
+    from sf.evaluation.results import Evaluation
     from sf.storage.checkpoint import Checkpoint
 
 _COLUMNS = ("mean", "95 % interval", "median", "std", "min", "max")
@@ -34,44 +34,44 @@ class EvalFlags:
     """A run directory, such as train_dir/doom_basic, or a checkpoint."""
 
     checkpoint: str = "latest"
-    """latest, or best: of a run, the one that was best so far (docs/evaluation.md says by what)."""
+    """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""
 
     policy: int | None = None
-    """Of a run with several policies, the one to evaluate. Default: all of them."""
+    """Number of the policy to evaluate, in a run with several. Default: all of them."""
 
     against: tuple[Path, ...] = ()
-    """Runs or checkpoints that play, too: opponents in a match, or others to compare with."""
+    """Other runs or checkpoints that play: opponents in a match, otherwise for comparison."""
 
     episodes: int = 100
-    """Episodes of each policy. In a match an agent has one each."""
+    """Episodes per policy. In a match, each agent plays one."""
 
     deterministic: bool = False
-    """Take the most probable action. false: draw actions, as in training."""
+    """Take the most probable action. false: sample actions, as in training."""
 
     seed: int = 0
-    """Seeds environments, actions and lineups. The same command gives the same episodes."""
+    """Seed of environments, actions and lineups. The same command gives the same episodes."""
 
     num_workers: int | None = None
-    """Processes. Default: one for each core that the process may use."""
+    """Processes. Default: one per core that the command may use."""
 
     num_envs_per_worker: int = 4
-    """Environments that a worker steps together."""
+    """Environments that each worker steps together."""
 
     override: tuple[str, ...] = ()
-    """Options of the environment that differ from the run's, for example --override doom_bot_difficulty=100."""
+    """Environment options to change from those of the run, for example --override doom_bot_difficulty=100."""
 
     device: Literal["cpu", "cuda"] = "cpu"
-    """Where the networks run."""
+    """Device of the networks."""
 
     json: Path | None = None
     """Write statistics and episodes to this file."""
 
     csv: Path | None = None
-    """Write the episodes to this file, a row each."""
+    """Write the episodes to this file, one row each."""
 
     trust: bool = False
-    """true: the environment, encoder or model that a checkpoint names (module:Name) may be imported, though you have
-    not trained with it before. It is code: docs/reliability.md."""
+    """Allow importing the environment, encoder or model that a checkpoint names (module:Name). This runs their code.
+    Needed only if you have not trained with them before: docs/reliability.md."""
 
     def __post_init__(self) -> None:
         for name in ("episodes", "num_workers", "num_envs_per_worker"):
@@ -87,14 +87,14 @@ def main() -> None:
     flags = cli.parse_flags(
         EvalFlags,
         "sf-eval",
-        "Play episodes with trained policies and say how good they are. Example: sf-eval train_dir/doom_basic",
+        "Measure how good trained policies are, over many episodes. Example: sf-eval train_dir/doom_basic",
     )
     with cli.exit_status():
         _run(flags)
 
 
 def _run(flags: EvalFlags) -> None:
-    from sf.evaluation.evaluation import EvaluationTask, evaluate  # noqa: PLC0415  torch is slow to import: not for --help
+    from sf.evaluation.task import EvaluationTask, evaluate  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.play.contestants import find_policies, overridden  # noqa: PLC0415
     from sf.play.named_checkpoint import config_of  # noqa: PLC0415
     from sf.processes.torch_runtime import resolve_device  # noqa: PLC0415
@@ -155,9 +155,7 @@ def _print(evaluation: Evaluation, names: list[str]) -> None:
     for sentence in evaluation.remarks.values():
         console.print(sentence, highlight=False, markup=False, emoji=False)
     if evaluation.num_env_faults:
-        console.print(
-            f"{evaluation.num_env_faults} environments failed and were made anew; their episodes do not count"
-        )
+        console.print(f"{evaluation.num_env_faults} environments failed and were rebuilt; their episodes do not count")
 
 
 def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, table: Table) -> None:

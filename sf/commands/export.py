@@ -18,17 +18,17 @@ class ExportFlags:
     """A run directory, such as train_dir/doom_basic, or a checkpoint."""
 
     out: Path
-    """The file to write. Its name says the format: .onnx (onnxruntime and others), or .pt2 (torch.export)."""
+    """File to write. Its name sets the format: .onnx (onnxruntime and others) or .pt2 (torch.export)."""
 
     checkpoint: str = "latest"
-    """latest, or best: of a run, the one that was best so far (docs/evaluation.md says by what)."""
+    """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""
 
     policy: int = 0
-    """Of a run with several policies, the one to export."""
+    """Number of the policy to export, in a run with several."""
 
     trust: bool = False
-    """true: the encoder or model that the checkpoint names (module:Name) may be imported, though you have not trained
-    with it before. It is code: docs/reliability.md."""
+    """Allow importing the encoder or model that a checkpoint names (module:Name). This runs their code. Needed only
+    if you have not trained with them before: docs/reliability.md."""
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     flags = cli.parse_flags(
         ExportFlags,
         "sf-export",
-        "Write a trained policy to one file, checked against PyTorch. "
+        "Export a trained policy to one file, and check it against PyTorch. "
         "Example: sf-export train_dir/doom_basic --out policy.onnx",
     )
     with cli.exit_status():
@@ -47,10 +47,10 @@ def _run(flags: ExportFlags) -> None:
     from sf.export.check import TOLERANCE  # noqa: PLC0415
     from sf.export.export import export_policy  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.play.named_checkpoint import find_trusted  # noqa: PLC0415
-    from sf.play.policy import Policy  # noqa: PLC0415
+    from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
 
     file, saved = find_trusted(flags.run, flags.checkpoint, flags.policy, is_trusted=flags.trust)
-    policy = Policy(saved, str(file))
+    policy = TorchPolicy(saved, str(file))
     try:
         export = export_policy(policy, flags.out)
     except OSError as error:

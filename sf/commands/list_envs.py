@@ -7,7 +7,6 @@ is described: without a pattern, or where very many match, there are names.
 from __future__ import annotations
 
 import fnmatch
-import importlib
 import io
 import os
 import re
@@ -16,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
 import tyro
@@ -30,20 +29,22 @@ from rich.text import Text
 from sf import envs
 from sf.commands import cli
 from sf.config import presets
+from sf.envs import registry
+from sf.envs.family import Family
 from sf.storage import finite_json
 
 MAX_DESCRIBED = 60
 
-# Each family, in the order of the list, with what its names do not say.
-FAMILIES = {
-    "doom": "scenarios and matches, docs/doom.md",
-    "atari": "also ALE/Pong-v5 and so on (sticky actions), and PongNoFrameskip-v4 for atari_pong",
-    "toy": "tiny, with a known optimum",
-    "gymnasium": "its newest versions; older ones and module:Env-v0 can be named, too",
-    "pettingzoo": "several agents; module:parallel_env and module:env can be named, too",
-    "registered": "by installed packages, through the entry point sf.envs",
-}
-_PREFIXES = ("doom", "atari", "toy")
+
+def _families() -> list[Family]:
+    """Those whose names can be listed."""
+    return [family for family in registry.FAMILIES if family.env_ids is not None]
+
+
+if TYPE_CHECKING:
+    FamilyName = str
+else:
+    FamilyName = Literal[tuple(family.name for family in _families())]
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,14 @@ class ListEnvsFlags:
     """Which environments, and how they are written down."""
 
     pattern: tyro.conf.Positional[str | None] = None
-    """A name that --env takes, a part of one in whatever case, or a pattern with * and ?. Default: all, by name
+    """A name that --env takes, part of a name in any case, or a pattern with * and ?. Default: list all, by name
     only."""
 
-    family: Literal["doom", "atari", "toy", "gymnasium", "pettingzoo", "registered"] | None = None
-    """Only these."""
+    family: FamilyName | None = None
+    """List only this family."""
 
     json: bool = False
-    """A list of objects with the name, the spaces, agents, frameskip and preset of every match, however many; error
+    """Print a list of objects with name, spaces, agents, frameskip and preset of every match, however many. error
     says why an environment cannot be made here."""
 
 
@@ -74,7 +75,9 @@ class Description:
 
 def main() -> None:
     """Print the list; end with 0, 2 where nothing matches, 130 after Ctrl-C."""
-    flags = cli.parse_flags(ListEnvsFlags, "sf-envs", "List environments. Example: sf-envs doom")
+    flags = cli.parse_flags(
+        ListEnvsFlags, "sf-envs", "List the environments that sf-train knows. Example: sf-envs doom"
+    )
     with cli.exit_status():
         try:
             _list(flags)
@@ -89,7 +92,7 @@ def _list(flags: ListEnvsFlags) -> None:
         described = [as_json(each) for each in describe_all(matches)]
         print(finite_json.dumps(described, indent=2))
     elif len(matches) > MAX_DESCRIBED or (flags.pattern is None and flags.family is None):
-        _print_names(matches)
+        _print_names(matches, of_all=flags.pattern is None and flags.family is None)
     else:
         _print_descriptions(describe_all(matches))
 
@@ -99,17 +102,17 @@ def find(pattern: str | None, family: str | None = None) -> list[str]:
 
     Raises ValueError where none matches, with the nearest names.
     """
-    known = [*envs.env_ids(), *_pettingzoo_ids()]
-    listed = [env for env in _listed(known) if family in (None, family_of(env))]
+    known = {env: of for env, of in registry.known_names().items() if family in (None, of.name)}
+    listed = _listed(known)
     if pattern is None:
         if not listed:
             raise ValueError(f"family is {family}: none of it is installed here" + _how_to_install(family))
         return listed
-    if pattern in known and family in (None, family_of(pattern)):
+    if pattern in known:
         return [pattern]
     glob = pattern if re.search(r"[*?\[]", pattern) else f"*{pattern}*"
-    for names in (listed, [env for env in known if family in (None, family_of(env))]):
-        matches = [env for env in names if fnmatch.fnmatch(env.lower(), glob.lower())]
+    for candidates in (listed, sorted(known)):
+        matches = [env for env in candidates if fnmatch.fnmatch(env.lower(), glob.lower())]
         if matches:
             return matches
     if family is not None:
@@ -118,20 +121,10 @@ def find(pattern: str | None, family: str | None = None) -> list[str]:
     return [pattern]
 
 
-def family_of(env: str) -> str:
-    """The one of FAMILIES that a known name belongs to."""
-    if env.startswith("pettingzoo:"):
-        return "pettingzoo"
-    if env in gym.registry:
-        return "atari" if _is_atari(env) else "gymnasium"
-    prefix = env.partition("_")[0]
-    return prefix if prefix in _PREFIXES else "registered"
-
-
-def describe_all(names: Sequence[str]) -> list[Description]:
+def describe_all(matches: Sequence[str]) -> list[Description]:
     """Makes each environment once; says how far it is on a terminal."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    progress = track(names, "describing", console=Console(stderr=True), transient=True, disable=len(names) < 10)
+    progress = track(matches, "describing", console=Console(stderr=True), transient=True, disable=len(matches) < 10)
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()):  # what environments have to say is not in the list
         warnings.simplefilter("ignore")
         return [describe(env) for env in progress]
@@ -177,44 +170,18 @@ def action_text(space: gym.Space) -> str:
     return f"{type(space).__name__}({', '.join(map(str, numbers))})"
 
 
-def _pettingzoo_ids() -> list[str]:
-    try:
-        registry = importlib.import_module("pettingzoo.env_registry.registration")
-    except ImportError:
-        return []
-    # Most games are in both, and those whose agents take turns in the second only.
-    return [f"pettingzoo:{name}" for name in {**registry.parallel_registry, **registry.aec_registry}]
+def _listed(known: Mapping[str, Family]) -> list[str]:
+    """The names that are listed where none is asked for, by family."""
+    return [
+        env
+        for family in _families()
+        for env in sorted(family.listed([env for env, of in known.items() if of is family]))
+    ]
 
 
-def _listed(known: Sequence[str]) -> list[str]:
-    """Of the games of Atari the first spelling, of Gymnasium's environments the newest versions; all others."""
-    newest: dict[str, int] = {}
-    for env in known:
-        if family_of(env) == "gymnasium":
-            name, version = _split_version(env)
-            newest[name] = max(version, newest.get(name, 0))
-
-    def is_listed(env: str) -> bool:
-        family = family_of(env)
-        if family == "gymnasium":
-            name, version = _split_version(env)
-            return version == newest[name]
-        return family != "atari" or env.startswith("atari_")
-
-    return sorted(filter(is_listed, known), key=lambda env: (list(FAMILIES).index(family_of(env)), env))
-
-
-def _split_version(env: str) -> tuple[str, int]:
-    name, _, version = env.rpartition("-v")
-    return (name, int(version)) if version.isdecimal() and name else (env, 0)
-
-
-def _is_atari(env: str) -> bool:
-    return str(gym.registry[env].entry_point).startswith("ale_py.")
-
-
-def _how_to_install(family: str | None) -> str:
-    return "; pip install 'pettingzoo>=1.27', and what a family of it needs" if family == "pettingzoo" else ""
+def _how_to_install(name: str | None) -> str:
+    install = next((family.install for family in _families() if family.name == name), None)
+    return f"; {install}" if install else ""
 
 
 def _sentence(error: Exception) -> str:
@@ -225,19 +192,21 @@ def _sentence(error: Exception) -> str:
     return " ".join(str(cause).split()) or type(cause).__name__
 
 
-def _print_names(names: Sequence[str]) -> None:
+def _print_names(matches: Sequence[str], of_all: bool) -> None:
+    """of_all: nothing was asked for, so what is not installed is said, too."""
     console = Console()
+    known = registry.known_names()
     if not console.is_terminal:
-        rows = [(family_of(env), env, presets.name_for_env(env) or "-") for env in names]
+        rows = [(known[env].name, env, presets.name_for_env(env) or "-") for env in matches]
         _print_table(("family", "env", "preset"), rows)
         return
-    for family, about in FAMILIES.items():
-        own = [env for env in names if family_of(env) == family]
+    for family in _families():
+        own = [env for env in matches if known[env] is family]
         if own:
-            console.print(Text.assemble((family, "bold"), f"  {len(own)}: {about}"))
+            console.print(Text.assemble((family.name, "bold"), f"  {len(own)}: {family.about}"))
             console.print(Columns([f"  {env}" for env in own], column_first=True, padding=(0, 1)), highlight=False)
-    if not any(family_of(env) == "pettingzoo" for env in names):
-        console.print(Text.assemble(("pettingzoo", "bold"), "  is not installed: pip install 'pettingzoo>=1.27'"))
+        elif of_all and family.install is not None:
+            console.print(Text.assemble((family.name, "bold"), f"  is not installed: {family.install}"))
     console.print("\nwhat an agent sees and does: sf-envs NAME, or a part of it; to train: sf-train --env NAME")
 
 

@@ -9,23 +9,23 @@ from sf.envs.field_types import check_fields
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Episodes that are played beside the training, and what is kept of the best time. See sf.evaluation.evaluator."""
+    """Evaluation during training, and the best checkpoint: docs/evaluation.md."""
 
     eval_every_env_steps: int | None = None
-    """Evaluate all policies each time that this many more env steps are trained on. Default: never."""
+    """Evaluate all policies every time this many env steps have been trained on. Default: never."""
 
     eval_episodes: int = 20
-    """Episodes of each policy in an evaluation. The environments are seeded alike in all of them."""
+    """Episodes per policy in an evaluation. Every evaluation uses the same environment seeds."""
 
     eval_num_envs: int = 4
-    """Environments that are stepped together for it, in one process of low priority, on the CPU."""
+    """Environments that the evaluator steps together. It is one process of low priority, on the CPU."""
 
     eval_deterministic: bool = False
-    """Evaluate with the most probable actions. false: with drawn ones, as in training."""
+    """Evaluate with the most probable actions. false: sample them, as in training."""
 
     save_best_every_sec: float = 60.0
-    """Beside the latest checkpoints the best one is kept, renewed at most this often: by the evaluations, or without
-    them by the latest stats_avg episodes, as pbt_target_objective counts them."""
+    """Save the best checkpoint at most once in this many seconds. Evaluations decide which is best; without them,
+    the latest stats_avg episodes of training do. Both use pbt_target_objective."""
 
     def __post_init__(self) -> None:
         check_fields(self)

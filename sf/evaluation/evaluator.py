@@ -5,8 +5,8 @@ Produces   reports: evaluated; the best checkpoint of each policy.
 Waits for  an order.
 Unblocked  by an order.
 
-It is one process of low priority on the CPU, so that the sampler does not wait for it: where all cores are busy, the
-evaluations come late instead. It holds nothing that anybody waits for, so it is killed at the end of the run.
+It is one process of low priority on the CPU, so that the sampler does not wait for it: where all cores are busy,
+evaluations are late. Nothing waits for it, so it is killed at the end of the run.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from sf.config import Config
 from sf.counters import CounterRow
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
-from sf.evaluation.evaluation import Evaluation
 from sf.evaluation.player import guarded_group
+from sf.evaluation.results import Evaluation
 from sf.play.episodes import Play, make_lineups
-from sf.play.policy import Policy
+from sf.play.torch_policy import TorchPolicy
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import IndexQueue
@@ -33,7 +33,7 @@ from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 
 _NICENESS = 19  # at 15 the sampler lost 2 to 8 % on two cores that were full
-_SEED_KEY = 0xE7A1  # its environments are not those that train
+_SEED_KEY = 0xE7A1  # so that its environments differ from those that train
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
         args.orders.get_many()
         args.counters.working()
         policies = [_remembered(recovery) for recovery in args.recoveries]
-        with handed_to(lambda about, sentence: None):  # rollout workers have said it
+        with handed_to(lambda about, sentence: None):  # rollout workers report the same
             evaluation = _play(args, policies)
         for policy_id, (saved, directory) in enumerate(zip(policies, args.checkpoints, strict=True)):
             score = evaluation.score_of(policy_id)
@@ -70,7 +70,7 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
 
 
 def _remembered(recovery: RecoveryMemory) -> Checkpoint:
-    """What a learner keeps for a successor: it has begun, so there is something."""
+    """What a learner keeps for a successor. It has begun, so there is something."""
     while True:
         remembered = recovery.read()
         if remembered is not None:
@@ -86,7 +86,7 @@ def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
     group = guarded_group(config.run.env, config.environment, seed, range(num_envs), core=None)
     try:
         args.counters.working()
-        policies = [Policy(state, f"policy {policy_id}") for policy_id, state in enumerate(saved)]
+        policies = [TorchPolicy(state, f"policy {policy_id}") for policy_id, state in enumerate(saved)]
         deterministic = config.evaluation.eval_deterministic
         play = Play(group, policies, lineups, range(num_envs), num_envs, seed, deterministic)
         evaluation = Evaluation(config.population.pbt_target_objective)

@@ -1,6 +1,6 @@
 """The evaluation worker: plays its share of the matches, with a copy of every policy of its own.
 
-Consumes   nothing: all it needs is in its arguments.
+Consumes   nothing but its arguments.
 Produces   reports: ready, played, fault, remark, finished.
 Waits for  nothing.
 """
@@ -19,7 +19,7 @@ from sf.envs.guard import GuardedGroup
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
 from sf.play.episodes import Play
-from sf.play.policy import Policy
+from sf.play.torch_policy import TorchPolicy
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
 from sf.storage import checkpoint
@@ -45,7 +45,8 @@ def player(reports: Reports, args: PlayerArgs) -> None:
     """Body of the process."""
     configure(args.device, num_threads=1, deterministic=True)
     policies = [
-        Policy(checkpoint.decode(memory["data"].tobytes()), name, args.device) for name, memory in args.policies.items()
+        TorchPolicy(checkpoint.decode(memory["data"].tobytes()), name, args.device)
+        for name, memory in args.policies.items()
     ]
     seed_process(args.seed, args.env_idxs.start)
     with handed_to(lambda about, sentence: reports.send("remark", about=about, text=sentence)):
@@ -53,7 +54,7 @@ def player(reports: Reports, args: PlayerArgs) -> None:
     reports.send("finished")
 
 
-def _play(reports: Reports, args: PlayerArgs, policies: Sequence[Policy]) -> None:
+def _play(reports: Reports, args: PlayerArgs, policies: Sequence[TorchPolicy]) -> None:
     group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
     try:
         play = Play(group, policies, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
@@ -69,7 +70,7 @@ def _play(reports: Reports, args: PlayerArgs, policies: Sequence[Policy]) -> Non
 
 
 def guarded_group(env: str, options: EnvOptions, seed: int, env_idxs: range, core: int | None) -> GuardedGroup:
-    """The environments of these positions, made anew where they fail. core: that the caller is pinned to."""
+    """The environments with these positions, rebuilt where they fail. core: that the caller is pinned to."""
 
     def make(attempt: int) -> EnvGroup:
         own_seed = env_seed(seed, attempt) if attempt else seed

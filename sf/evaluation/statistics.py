@@ -1,4 +1,4 @@
-"""What some numbers, one an episode, say of the policy that played."""
+"""What the episodes of a policy say of it: mean, spread, and how certain the mean is."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ _DRAWN_AT_ONCE = 10**7
 
 
 class Statistics(NamedTuple):
-    """low, high: the interval that holds the mean of all episodes there might be with a confidence of 95 %; None where
-    there is one match only."""
+    """low, high: the 95 % confidence interval of the mean of all possible episodes; None for a single match."""
 
     num: int
     mean: float
@@ -27,10 +26,11 @@ class Statistics(NamedTuple):
 
 
 def statistics(values: Sequence[float], match_idxs: Sequence[int]) -> Statistics:
-    """Of at least one value, [N]. match_idxs: [N] the match that each is from.
+    """Statistics of at least one value, [N]. match_idxs: [N] the match of each.
 
-    The interval is the percentile bootstrap of the mean (Efron 1979), seeded. What is drawn are whole matches (Davison
-    and Hinkley 1997, section 3.8): episodes of one match say little more than one of them, as they share its course.
+    The interval is the percentile bootstrap of the mean (Efron 1979), seeded. It draws whole matches (Davison and
+    Hinkley 1997, section 3.8): the episodes of one match share its course, and together say little more than one of
+    them.
     """
     x = np.asarray(values, np.float64)
     assert x.ndim == 1, x.shape

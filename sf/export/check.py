@@ -11,23 +11,24 @@ import torch
 
 from sf.envs.actions import decoder
 from sf.model.distributions import IMPOSSIBLE
-from sf.play.policy import Policy
+from sf.play.torch_policy import TorchPolicy
 
-TOLERANCE = 1e-3  # float32 in another order of additions gives 1e-7 to 4e-5, the most in deep networks
+TOLERANCE = 1e-3  # other orders of float32 additions differ by 1e-7 to 4e-5, most of all in deep networks
 BATCH_SIZES = (1, 2, 33)
-NUM_STEPS = 6  # of every batch, so that what a recurrent state accumulates shows
+NUM_STEPS = 6  # of every batch, to see what a recurrent state accumulates
 _RESET_PROBABILITY = 0.3
-_WIDEST = 1e6  # a range beyond that is no hint of what the numbers are like
+_WIDEST = 1e6  # a wider range does not tell which numbers occur
 
 # obs {key: [N, ...]}, state [N, S] float32, first [N] bool -> the outputs by name
 Run = Callable[[Mapping[str, np.ndarray], np.ndarray, np.ndarray], dict[str, np.ndarray]]
 
 
-def largest_difference(policy: Policy, run: Run) -> float:
-    """Between `run` and the network in PyTorch, over random observations, several batch sizes, steps and resets.
+def largest_difference(policy: TorchPolicy, run: Run) -> float:
+    """The largest difference between `run` and the network in PyTorch.
 
-    Of distribution, value and state in units of the largest number of the same output in the batch, or of 1 where that
-    is smaller; of actions in units of their own. Each goes on with its own recurrent state, so differences add up.
+    Over random observations, several batch sizes, steps and resets. Distribution, value, state and action are each
+    compared in units of the largest number of that output in the batch, or of 1 where that is smaller. Each side goes
+    on with its own recurrent state, so differences add up.
     """
     rng = np.random.default_rng(0)
     largest = 0.0
@@ -66,12 +67,12 @@ def _random_obs(rng: np.random.Generator, box: Any, n: int) -> np.ndarray:
 
 def _relative(found: np.ndarray, expected: np.ndarray) -> float:
     assert found.shape == expected.shape, (found.shape, expected.shape)
-    possible = expected[expected != IMPOSSIBLE]  # beside which every difference would be small
+    possible = expected[expected != IMPOSSIBLE]  # it is so large that every difference would be small beside it
     return float(np.abs(found - expected).max(initial=0.0) / max(1.0, np.abs(possible).max(initial=0.0)))
 
 
-def _of_actions(policy: Policy, out: Mapping[str, np.ndarray]) -> float:
-    """Between the actions and what the trainer makes of the same distribution."""
+def _of_actions(policy: TorchPolicy, out: Mapping[str, np.ndarray]) -> float:
+    """The difference between the exported actions and those that the trainer makes of the same distribution."""
     n, sizes = len(out["value"]), policy.action_spec.discrete_sizes
     logits = np.split(out.get("logits", np.zeros((n, 0))), np.cumsum(sizes)[:-1], axis=-1)
     discrete = np.stack([head.argmax(axis=-1) for head in logits], axis=-1) if sizes else np.zeros((n, 0), int)

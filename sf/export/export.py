@@ -1,12 +1,11 @@
 """A trained policy as a file that needs no trainer: ONNX, or a program of torch.export. Called by `sf-export`.
 
-What is written holds the normalisation of observations and of returns and, beside the distribution, its most probable
-action in the numbers of the environment. docs/export.md says what goes in and out.
+The file includes the normalisation of observations and of returns. It gives the distribution, and the most probable
+action in the numbers of the environment. docs/export.md lists inputs and outputs.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import logging
@@ -25,12 +24,12 @@ from torch import Tensor
 from sf.envs import space_json
 from sf.export.check import TOLERANCE, Run, largest_difference
 from sf.export.graph import Graph, action_layout, first_line, trace
-from sf.machine.extras import how_to_install
+from sf.machine import extras
 from sf.play.onnx_policy import FORMAT, OnnxNetwork
-from sf.play.policy import Policy
+from sf.play.torch_policy import TorchPolicy
 from sf.storage.run_dir import write_atomically
 
-OPSET = 18  # what the exporter's operators are written for, so nothing is converted
+OPSET = 18  # the exporter's own, so nothing is converted
 METADATA_FILE = "metadata.json"  # inside a .pt2 file
 
 
@@ -46,16 +45,16 @@ class Export(NamedTuple):
     difference: float
 
 
-def export_policy(policy: Policy, out: Path) -> Export:
-    """Write `policy`, which is on the CPU, to `out`, whose name ends with .onnx or .pt2, and say how it compares.
+def export_policy(policy: TorchPolicy, out: Path) -> Export:
+    """Write `policy`, which is on the CPU, to `out`, whose name ends with .onnx or .pt2.
 
-    Raises ValueError where a package is missing, the network cannot be traced, or the export computes something else
-    than the network; nothing is written then. Raises OSError where `out` cannot be written.
+    Raises ValueError, and writes nothing, where a package is missing, the network cannot be traced, or the export
+    computes something else than the network. Raises OSError where `out` cannot be written.
     """
     if out.suffix not in _WRITERS:
         raise ValueError(f"out is {out}: its name must end with {' or '.join(_WRITERS)}, which says the format")
     if out.suffix == ".onnx":
-        _require("onnx", "onnxscript", "onnxruntime")
+        extras.require("export", "onnx", "onnxscript", "onnxruntime", purpose="an export to ONNX")
     with _quiet():
         graph = trace(policy)
         data, run = _WRITERS[out.suffix](graph, _metadata(policy))
@@ -87,7 +86,7 @@ def _onnx(graph: Graph, metadata: dict[str, Any]) -> tuple[bytes, Run]:
     model = exported.model_proto
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[0].dim_param = "N"
-    del model.graph.value_info[:]  # shapes inside, where N has another name: every runtime infers them itself
+    del model.graph.value_info[:]  # inner shapes call N by another name, and every runtime infers them itself
     onnx.helper.set_model_props(model, {key: _json(value) for key, value in metadata.items()})
     data = model.SerializeToString()
     return data, OnnxNetwork(data, "the exported network")
@@ -109,7 +108,7 @@ def _pt2(graph: Graph, metadata: dict[str, Any]) -> tuple[bytes, Run]:
 _WRITERS: dict[str, Callable[[Graph, dict[str, Any]], tuple[bytes, Run]]] = {".onnx": _onnx, ".pt2": _pt2}
 
 
-def _metadata(policy: Policy) -> dict[str, Any]:
+def _metadata(policy: TorchPolicy) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "env": policy.env_id,
@@ -122,7 +121,7 @@ def _metadata(policy: Policy) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """As every reader takes it: JSON has no infinity, so that is the text "inf", which numpy reads as the number."""
+    """Infinity becomes the text "inf", which numpy reads as the number: JSON has no infinity."""
 
     def finite(value: Any) -> Any:
         if isinstance(value, dict):
@@ -142,15 +141,9 @@ def _described(tensors: Mapping[str, Tensor]) -> dict[str, str]:
     }
 
 
-def _require(*packages: str) -> None:
-    missing = [name for name in packages if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ValueError(f"an export to ONNX needs {' and '.join(missing)}: {how_to_install('export')}")
-
-
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what torch and onnxscript have to say to their own developers."""
+    """Without the logs and warnings of torch and onnxscript, which are for their developers."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -1,4 +1,4 @@
-"""The graph that is exported, traced by torch.export: the network, and what its output means to the environment."""
+"""The exported graph, traced by torch.export: the network, and the actions of the environment that its output means."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from torch.export import Dim, ExportedProgram
 from sf.envs import ActionSpec
 from sf.envs.observations import obs_arrays
 from sf.play.onnx_policy import input_name
-from sf.play.policy import Policy
+from sf.play.torch_policy import TorchPolicy
 
 _TRACED_BATCH = 2  # any number but 0 and 1, for which torch.export would specialise
 _LARGEST_BATCH = 1 << 30  # torch 2.7 wants a bound below that of its own integers
 
 
 class Graph(NamedTuple):
-    """program: of `ActingNetwork`. inputs, outputs: of a batch of some size, by name and in their order."""
+    """program: a traced `ActingNetwork`. inputs, outputs: those of one batch, by name and in order."""
 
     program: ExportedProgram
     inputs: dict[str, Tensor]
@@ -30,7 +30,7 @@ class Graph(NamedTuple):
 
 
 class ActingNetwork(nn.Module):
-    """The network, and what its output means: the graph that is exported."""
+    """The network and the actions that its output means: what is traced."""
 
     start: Tensor
     centre: Tensor
@@ -38,7 +38,7 @@ class ActingNetwork(nn.Module):
     low: Tensor
     high: Tensor
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: TorchPolicy) -> None:
         super().__init__()
         self.network = policy.network
         self.config = policy.config.model
@@ -72,8 +72,8 @@ class ActingNetwork(nn.Module):
         return out
 
 
-def trace(policy: Policy) -> Graph:
-    """Of a policy on the CPU. Raises ValueError where the model's `step` cannot be traced."""
+def trace(policy: TorchPolicy) -> Graph:
+    """The graph of a policy on the CPU. Raises ValueError where the model's `step` cannot be traced."""
     network = ActingNetwork(policy).eval()
     rows = obs_arrays(policy.flat_obs_space, _TRACED_BATCH)
     obs = {key: torch.from_numpy(array) for key, array in rows.items()}
@@ -84,13 +84,13 @@ def trace(policy: Policy) -> Graph:
     program = _traced(network, {"obs": obs, **memory})
     for module in program.graph_module.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
-            node.meta.pop("stack_trace", None)  # paths of this machine are nobody's business
+            node.meta.pop("stack_trace", None)  # it would publish paths of this machine
     inputs = {**{input_name(key): tensor for key, tensor in obs.items()}, **memory}
     return Graph(program, inputs, network(obs, **memory))
 
 
 def first_line(error: Exception) -> str:
-    """Of its message: what torch says is long."""
+    """The first line of its message: those of torch are long."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
@@ -98,8 +98,8 @@ def _traced(network: ActingNetwork, inputs: dict[str, Any]) -> ExportedProgram:
     batch = {0: Dim("N", min=1, max=_LARGEST_BATCH)}
     dynamic = {name: dict.fromkeys(value, batch) if name == "obs" else batch for name, value in inputs.items()}
     trace_with = functools.partial(torch.export.export, network, (), inputs, dynamic_shapes=dynamic)
-    # Each way follows Python that the other does not, and which that is depends on the version of torch. What they
-    # raise has many kinds: the model's own code is among it.
+    # Each way follows Python that the other does not; which one depends on the version of torch. They raise exceptions
+    # of many kinds, some of them from the model's own code.
     try:
         return trace_with(strict=True)
     except Exception as strict_error:

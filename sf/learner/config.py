@@ -13,24 +13,24 @@ class LearnerConfig:
     """Losses, optimiser and batches."""
 
     batch_size: int = 1024
-    """Samples of one minibatch: one step of the optimiser. A multiple of rollout."""
+    """Samples per minibatch, that is, per optimiser step. A multiple of rollout."""
 
     num_batches_per_epoch: int = 1
-    """Minibatches in the data that is taken at once; num_epochs passes are made over it."""
+    """Minibatches per epoch. An iteration takes batch_size x num_batches_per_epoch samples."""
 
     num_epochs: int = 1
-    """Passes over the data of one iteration."""
+    """Passes over the data of an iteration. More learn more from each sample and take longer."""
 
     shuffle_steps: bool = False
-    """Cut that data into single steps in random order, with value targets and advantages of one pass at the start, as
-    most implementations of PPO do. false: into whole trajectories, whose targets are new in each step of the optimiser.
-    A network with memory has those in any case."""
+    """Make minibatches of single steps in random order, with targets and advantages computed once per iteration, as
+    most PPO implementations do. false: of whole trajectories, with targets recomputed at each optimiser step.
+    Recurrent networks always use whole trajectories."""
 
     gamma: float = 0.99
-    """Discount of a step."""
+    """Discount factor per step."""
 
     with_vtrace: bool = True
-    """V-trace value targets and advantages (off-policy correction). false: GAE."""
+    """Value targets and advantages by V-trace, which corrects for off-policy data. false: GAE."""
 
     vtrace_rho: float = 1.0
     """V-trace: truncation of the importance weight of the temporal difference (rho_bar)."""
@@ -39,70 +39,70 @@ class LearnerConfig:
     """V-trace: truncation of the trace coefficients (c_bar)."""
 
     gae_lambda: float = 0.95
-    """Exponential weight of longer returns: GAE, and the lambda of V-trace's traces."""
+    """Lambda of GAE and of V-trace's traces."""
 
     with_ppo_clip: bool = True
-    """PPO's clipped surrogate objective. false: the policy gradient with V-trace's weights (as IMPALA)."""
+    """Optimise PPO's clipped surrogate objective. false: the policy gradient with V-trace's weights, as in IMPALA."""
 
     ppo_clip_ratio: float = 0.1
-    """The ratio of target to behaviour policy (or proximal policy, see decoupled_clip) is clipped to
-    [1 / (1 + x), 1 + x]."""
+    """PPO's clip range: the ratio of the target policy to the behaviour policy (or to the proximal policy, see
+    decoupled_clip) is clipped to [1 / (1 + x), 1 + x]."""
 
     decoupled_clip: bool = True
-    """In an iteration of several optimiser steps, clip around the policy at its start, not around the older behaviour
-    policy, and weigh samples by the ratio of the two, at most vtrace_rho (Hilton et al. 2022, "decoupled
-    PPO")."""
+    """If an iteration has several optimiser steps, clip around the policy at its start instead of the older
+    behaviour policy, and weight samples by the ratio of the two, truncated at vtrace_rho (decoupled PPO, Hilton et
+    al. 2022)."""
 
     ppo_clip_value: float = 1.0
-    """Clip range of the value loss around the behaviour policy's value; 0: off."""
+    """Clip range of the value loss around the behaviour policy's value. 0: no clipping."""
 
     normalize_advantages: bool = True
-    """Advantages of a minibatch are shifted and scaled to mean 0 and standard deviation 1."""
+    """Normalise the advantages of each minibatch to mean 0 and standard deviation 1."""
 
     value_loss_coeff: float = 0.5
     """Weight of the value loss."""
 
     exploration_loss_coeff: float = 0.003
-    """Weight of the entropy bonus."""
+    """Weight of the entropy bonus. Raise it if the policy stops exploring early."""
 
     reward_scale: float = 1.0
-    """Rewards are multiplied by this."""
+    """Rewards are multiplied by this for the learner. Reported returns are not."""
 
     reward_clip: float = 1000.0
-    """Rewards are then clipped to [-x, x]."""
+    """Scaled rewards are clipped to [-x, x]."""
 
     learning_rate: float = 1e-4
-    """Of Adam, at the start."""
+    """Adam's initial learning rate."""
 
     lr_schedule: Literal["constant", "linear", "kl_adaptive"] = "constant"
-    """linear: down to 0 at the end of the run: with train_for_env_steps or train_for_env_frames by the steps of all
-    policies together, else by train_for_seconds. kl_adaptive: changed after each iteration, so that the KL divergence
-    of the policy after it from the one before stays near lr_schedule_kl_threshold."""
+    """linear: decay to 0 at the end of the run, by the env steps of all policies if these are limited, else by
+    train_for_seconds. kl_adaptive: after each iteration, change the rate to keep the KL divergence between the
+    policies before and after it near lr_schedule_kl_threshold."""
 
     lr_schedule_kl_threshold: float = 0.008
-    """kl_adaptive: the KL divergence that is aimed at, in nats."""
+    """kl_adaptive: target KL divergence, in nats."""
 
     lr_adaptive_min: float = 1e-6
-    """kl_adaptive: the lowest learning rate."""
+    """kl_adaptive: lowest learning rate."""
 
     lr_adaptive_max: float = 1e-2
-    """kl_adaptive: the highest learning rate."""
+    """kl_adaptive: highest learning rate."""
 
     adam_eps: float = 1e-6
     """Adam's epsilon."""
 
     adam_beta1: float = 0.9
-    """Adam's decay of the first moment."""
+    """Adam's decay rate of the first moment."""
 
     adam_beta2: float = 0.999
-    """Adam's decay of the second moment."""
+    """Adam's decay rate of the second moment."""
 
     max_grad_norm: float = 4.0
-    """The global norm of the gradients is clipped to this; 0 turns the clip off."""
+    """Clip the global norm of the gradients to this. 0: no clipping."""
 
     learner_threads: int | None = None
-    """CPU threads of the learner. Default: half of the cores that the process may use (threads that wait for each
-    other on cores that the sampler uses, too, lose more than they gain); 4 with a GPU."""
+    """CPU threads of the learner. Default: half of the cores that the run may use, because more would compete with
+    the sampler; 4 with a GPU."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -1,6 +1,6 @@
 """Updates that are skipped because their loss or gradients are not finite, and what follows from many in a row.
 
-One may come from a single odd observation: the next batch is another one. Many in a row come from the weights, or from
+A single odd observation can cause one, and the next batch is another one. Many in a row come from the weights or from
 an environment, and no later batch helps.
 """
 
@@ -14,30 +14,30 @@ from torch import Tensor
 from sf.config import SupervisionConfig
 from sf.processes.child import FinalError
 
-MAX_ROLLBACKS = 3  # without a checkpoint in between: an eighth of the learning rate has not helped, if it is halved
+MAX_ROLLBACKS = 3  # without a checkpoint in between: by default an eighth of the learning rate has not helped then
 
 
 class SkippedUpdates:
-    """Counted on the device. Only reading the counts waits for it."""
+    """Counts on the device. Only reading a count waits for it."""
 
     def __init__(self, device: torch.device, total: int = 0) -> None:
         self._total = torch.full((), total, dtype=torch.float64, device=device)
         self._in_row = torch.zeros((), device=device)
 
     def count(self, is_skipped: Tensor) -> None:
-        """One update. is_skipped: 0-dim, 1 or 0."""
+        """Count one update. is_skipped: 0-dim, 1 or 0."""
         self._total += is_skipped
         self._in_row += 1
         self._in_row *= is_skipped
 
     @property
     def total(self) -> int:
-        """Of the run."""
+        """All skipped updates of the run."""
         return int(self._total)
 
     @property
     def in_row(self) -> int:
-        """The latest ones."""
+        """Skipped updates since the last one that was not."""
         return int(self._in_row)
 
 
@@ -54,7 +54,7 @@ class RollbackBudget:
     def spend(self, num_in_row: int, not_finite: Iterable[str], learning_rate: float) -> None:
         """Count a rollback. Raises FinalError where the run has to end instead.
 
-        not_finite: the names of the metrics that were not, in the last update.
+        not_finite: names of the metrics that were not finite in the last update.
         """
         if self._config.on_divergence == "rollback" and self._num_rollbacks < MAX_ROLLBACKS:
             self._num_rollbacks += 1
@@ -68,5 +68,5 @@ class RollbackBudget:
         )
 
     def note_checkpoint(self) -> None:
-        """Training has gone well for as long as from one checkpoint to the next."""
+        """Training has gone well from one checkpoint to the next."""
         self._num_rollbacks = 0

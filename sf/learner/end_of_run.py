@@ -1,4 +1,4 @@
-"""Where the end of the run is, and how much of the way to it is done: what schedules go by."""
+"""Where the run ends, and how much of it is done: schedules depend on it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sf.counters import CounterRow
 
 @dataclass(frozen=True)
 class EndOfRun:
-    """As one learner knows it.
+    """The end of the run, as one learner knows it.
 
-    env_steps: of all policies together, at which the run ends; None: not by that. seconds: the same in wall time.
-    others: counters of the learners of the other policies; others_before: their env steps in earlier parts of the run.
+    env_steps: of all policies together, at which the run ends; None: not by steps. seconds: the same in wall time.
+    others: counters of the learners of the other policies. others_before: their env steps in earlier parts of the run.
     """
 
     env_steps: int | None
@@ -24,8 +24,8 @@ class EndOfRun:
     def share_done(self, env_steps: int, seconds: float) -> float:
         """From 0 to 1; 0 in a run without an end. env_steps: of this policy. seconds: of the run.
 
-        Env steps count where the run ends by them, even if it may end by the clock before: so a synchronous run stays
-        the same in every repetition.
+        Env steps decide where the run ends by them, even if it may end by the clock before. So a synchronous run is the
+        same each time.
         """
         if self.env_steps is not None:
             of_others = self.others_before + sum(int(row.get("steps")) for row in self.others)

@@ -1,4 +1,4 @@
-"""What the parent decides over a policy of a population, and how its learner carries that out."""
+"""The parent's decisions over a policy of a population, and how its learner carries them out."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sf.recovery import RecoveryMemory
 class Orders:
     """The orders to one learner, carried out one after the other.
 
-    An order has `hyperparameters`, fields of LearnerConfig; with a number at `copies`, the policy goes on with weights
-    and moments of that one, and has the number at `weights_event` from then on.
+    An order has `hyperparameters`, fields of LearnerConfig. Where it has a number at `copies`, the policy goes on with
+    weights and moments of the policy with that number, and with the order's `weights_event`.
 
     hyperparameters: those of the latest order that was carried out.
     """
@@ -23,16 +23,16 @@ class Orders:
     def __init__(
         self, orders: Connection, recoveries: Sequence[RecoveryMemory], hyperparameters: Mapping[str, float]
     ) -> None:
-        """recoveries: of all policies. hyperparameters: that differ from the configuration at the start."""
+        """recoveries: of all policies. hyperparameters: those that differ from the configuration at the start."""
         self.hyperparameters = hyperparameters
         self._orders = orders
         self._recoveries = recoveries
         self._waiting: list[dict[str, Any]] = []
 
     def carry_out(self, updater: Updater) -> int | None:
-        """Returns the `weights_event` of the weights that `updater` has copied, None where it has copied none.
+        """Returns the `weights_event` of the weights that `updater` has copied; None where it has copied none.
 
-        A copy, and what was ordered after it, waits until the other policy has put its weights into shared memory.
+        A copy waits until the other policy has put its weights into shared memory. Later orders wait behind it.
         """
         while self._orders.poll():
             self._waiting.append(json.loads(self._orders.recv_bytes()))

@@ -1,4 +1,4 @@
-"""How long an iteration takes, and how much of one is left."""
+"""How long an iteration takes, and how much of the present one is left."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Pace:
         self._config = config
         self._num_steps = config.steps_per_iteration
         self._num_done = 0  # of the present iteration
-        self._has_said = False
+        self._has_warned = False
         self._begun_at = self._last_at = 0.0
-        self._first_s = 0.0  # up to the end of the first step: with the pass before it, and all that starts up
+        self._first_s = 0.0  # until the end of the first step: includes the pass before it, and what has to start up
         self._step_s: float | None = None  # the latest one
 
     def expect(self, iteration_s: float) -> str | None:
-        """Before the first iteration, which will take about as long; returns a sentence where that is long."""
-        return self._say(iteration_s)
+        """Before the first iteration, which will take about this long. Returns a sentence where that is long."""
+        return self._warning(iteration_s)
 
     def begin(self, now: float) -> None:
         """An iteration begins."""
@@ -29,29 +29,33 @@ class Pace:
         self._num_done = 0
 
     def step(self, now: float) -> str | None:
-        """A step is done. The second one, which no longer has to start things up, tells how long an iteration takes.
+        """A step is done. The second one tells how long an iteration takes, as it no longer has to start things up.
 
-        Returns a sentence where that is long, and has not been said.
+        Returns a sentence where that is long and was not told yet.
         """
         self._num_done += 1
         self._step_s, self._last_at = now - self._last_at, now
         if self._num_done == 1:
             self._first_s = now - self._begun_at
-        return self._say(self._first_s + (self._num_steps - 1) * self._step_s) if self._num_done == 2 else None
+        if self._num_done != 2:
+            return None
+        return self._warning(self._first_s + (self._num_steps - 1) * self._step_s)
 
     def end(self, now: float) -> str | None:
-        """The iteration is done: the same, where its steps did not show it. On a GPU they are only queued."""
-        return self._say(now - self._begun_at) if self._num_done == self._num_steps else None
+        """The iteration is done. Returns a sentence as `step` does: on a GPU steps are queued, and show no time."""
+        if self._num_done != self._num_steps:
+            return None
+        return self._warning(now - self._begun_at)
 
     @property
     def seconds_left(self) -> float:
-        """Until the end of the present iteration; 0 as long as that is not known."""
+        """Until the end of the present iteration; 0 while that is not known."""
         return 0.0 if self._step_s is None else (self._num_steps - self._num_done) * self._step_s
 
-    def _say(self, iteration_s: float) -> str | None:
-        if self._has_said or iteration_s <= _LONG_S:
+    def _warning(self, iteration_s: float) -> str | None:
+        if self._has_warned or iteration_s <= _LONG_S:
             return None
-        self._has_said = True
+        self._has_warned = True
         flags = [name for name in ("num_epochs", "num_batches_per_epoch") if getattr(self._config, name) > 1]
         choice = " or ".join(f"--{name}" for name in (*flags, "batch_size"))
         minibatches = f"{self._num_steps} minibatch{'es' * (self._num_steps > 1)}"

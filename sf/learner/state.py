@@ -1,70 +1,37 @@
-"""What the learner goes on with, and leaves behind: network, optimiser, counters, checkpoints and when they are due."""
+"""What the learner goes on with, and leaves behind: network, optimiser and counters."""
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from pathlib import Path
 
 from sf import gpu
 from sf.config import Config
-from sf.counters import CounterRow
-from sf.envs import ActionSpec, EnvSpec
+from sf.envs import ActionSpec
+from sf.learner.args import LearnerArgs
+from sf.learner.checkpoints.milestones import Milestones
+from sf.learner.checkpoints.periodic import PeriodicCheckpoints
+from sf.learner.checkpoints.snapshot import make_checkpoint
 from sf.learner.divergence import RollbackBudget
-from sf.learner.end_of_run import EndOfRun
-from sf.learner.milestones import Milestones
 from sf.learner.orders import Orders
-from sf.learner.snapshot import make_checkpoint
 from sf.learner.update import Updater
 from sf.processes.child import Reports
-from sf.processes.stopping import StopFlag
-from sf.recovery import RecoveryMemory
-from sf.slots import LearnerSlots
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
-from sf.weights import PolicyMemory, PolicyMemorySpec
+from sf.weights import SharedWeights
 
-_REMEMBER_EVERY_S = 5.0  # what a successor loses, if that does not take long
-_REMEMBER_COSTS = 0.02  # of the time of the training thread, at most
-_RETRY_SAVING_AFTER_S = 10.0
-
-
-@dataclass(frozen=True)
-class LearnerArgs:
-    """Everything the learner needs to know."""
-
-    config: Config
-    policy_id: int
-    spec: EnvSpec
-    num_actors: int
-    bfloat16: bool
-    num_threads: int
-    memory: PolicyMemorySpec
-    readers: Connection  # where the parent sends the pipe of each policy worker, for the memory to be shared over
-    slots: LearnerSlots
-    counters: CounterRow
-    checkpoints: Path
-    milestones: Path  # where checkpoints are kept for good
-    target_env_steps: int | None  # to end by itself; None where the parent ends the run
-    end: EndOfRun  # for schedules
-    recoveries: tuple[RecoveryMemory, ...]  # of all policies
-    orders: Connection  # decisions of the parent over the population, see sf.learner.orders
-    hyperparameters: dict[str, float]  # that differ from the configuration
-    goes_on_at: int | None  # env steps that its dead predecessor had reached; None at the first start
-    started_at: float  # time.time() of the start of the run
-    stop: StopFlag
+_REMEMBER_EVERY_S = 5.0  # a successor loses this much training, unless writing takes long
+_REMEMBER_COSTS = 0.02  # the largest share of the time of the training thread
 
 
 def new_updater(args: LearnerArgs, config: Config) -> Updater:
-    """An untrained network and its optimiser. config: in the place of that of `args`."""
+    """An untrained network and its optimiser. config: takes the place of that in `args`."""
     action_spec = ActionSpec.of(args.spec.action_space)
-    return Updater(config, args.spec.obs_space, action_spec, args.bfloat16, gpu.torch_device(args.memory.device))
+    return Updater(config, args.spec.obs_space, action_spec, args.bfloat16, gpu.torch_device(args.weights.device))
 
 
 class LearnerState:
-    """What a checkpoint holds, and when the next one is due."""
+    """What a learner knows beside its batches, and all that it hands on: by checkpoints, or to a successor."""
 
     def __init__(self, args: LearnerArgs, reports: Reports, published_version: int) -> None:
         """published_version: of the weights that the learner before this one published last; 0 if there was none."""
@@ -76,14 +43,12 @@ class LearnerState:
         self.env_steps = 0
         self._trained_steps = 0  # of these, what the weights have learned from
         self.seconds_before = 0.0
-        # What a successor goes on with has the seconds of its predecessor in it.
-        self._counts_seconds_from = args.started_at if args.goes_on_at is None else time.time()
-        self.lost_steps = 0  # taken by the learner before this one, without a trace in the weights
+        # The state of a successor includes the seconds of its predecessor.
+        self._counts_seconds_from = args.started_at if args.predecessor_env_steps is None else time.time()
+        self.lost_steps = 0  # that the learner before this one took, without a trace in the weights
         self.weights_event = 0  # number of the decision that gave this policy its weights, as the parent counts them
-        self._save_at = time.monotonic() + args.config.run.save_every_sec
+        self._checkpoints = PeriodicCheckpoints(args.checkpoints, args.config.run, reports)
         self._remember_at = time.monotonic()
-        self._saved_version: int | None = None
-        self._is_save_failing = False
         self._rollbacks = RollbackBudget(args.config.supervision)
         saved = self._latest()
         if saved is not None:
@@ -94,13 +59,13 @@ class LearnerState:
             self.updater.load(saved.tensors, saved.state["updater"])
         every_s = args.config.run.save_milestones_sec
         self._milestones = Milestones(args.milestones, every_s, self.seconds, reports)
-        if args.goes_on_at is not None:
-            self.lost_steps = args.goes_on_at - self.env_steps
-            self.env_steps = args.goes_on_at
+        if args.predecessor_env_steps is not None:
+            self.lost_steps = args.predecessor_env_steps - self.env_steps
+            self.env_steps = args.predecessor_env_steps
         if published_version > self.updater.version:  # versions only grow: lag is a difference of them
             self.updater.version = published_version + 1
-        if saved is not None and args.goes_on_at is None:
-            self._saved_version = self.updater.version
+        if saved is not None and args.predecessor_env_steps is None:
+            self._checkpoints.saved_version = self.updater.version
 
     @property
     def seconds(self) -> float:
@@ -124,57 +89,47 @@ class LearnerState:
     @property
     def is_save_due(self) -> bool:
         """Not while updates are skipped: the last checkpoint is where to go back to if that does not end."""
-        return time.monotonic() >= self._save_at and self.updater.skipped.in_row == 0
+        return self._checkpoints.is_due and self.updater.skipped.in_row == 0
 
     def count(self, num_samples: int) -> None:
         self.env_steps += num_samples
         self._trained_steps += num_samples
 
-    def obey(self) -> bool:
-        """Carry out what the parent has decided over this policy; returns whether it has other weights now."""
+    def apply_orders(self) -> bool:
+        """Carry out what the parent has decided over this policy. Returns whether it has other weights now."""
         weights_event = self._orders.carry_out(self.updater)
         if weights_event is None:
             return False
         self.weights_event = weights_event
-        self._save_at = self._remember_at = time.monotonic()  # the weights from before are of no use any more
+        self._checkpoints.make_due()  # the weights from before are of no use any more
+        self._remember_at = time.monotonic()
         return True
 
-    def publish(self, memory: PolicyMemory) -> None:
-        memory.publish(self.updater.flat_weights(), self.updater.version)
+    def publish(self, weights: SharedWeights) -> None:
+        weights.publish(self.updater.flat_weights(), self.updater.version)
 
     def save(self) -> bool:
         """Write a checkpoint, if anything was trained since the last. Where that fails, it is due again soon."""
-        if self._saved_version == self.updater.version:
+        if self._checkpoints.saved_version == self.updater.version:
             return True
-        config = self._args.config.run
-        try:
-            path = checkpoint.save(self._args.checkpoints, self._checkpoint(), self.env_steps, config.keep_checkpoints)
-        except (OSError, FloatingPointError) as error:
-            self._save_at = time.monotonic() + _RETRY_SAVING_AFTER_S
-            if not self._is_save_failing:
-                self._reports.send("save_failed", message=str(error))
-            self._is_save_failing = True
-            return False
-        self._is_save_failing = False
-        self._saved_version = self.updater.version
-        self._save_at = time.monotonic() + config.save_every_sec
-        self._rollbacks.note_checkpoint()
-        self._reports.send("checkpoint", path=str(path))
-        return True
+        is_saved = self._checkpoints.save(self._checkpoint, self.updater.version, self.env_steps)
+        if is_saved:
+            self._rollbacks.note_checkpoint()
+        return is_saved
 
     def keep_milestone_if_due(self) -> None:
-        """Not while updates are skipped, as with a checkpoint."""
+        """Not while updates are skipped, as for checkpoints."""
         if self._milestones.is_due(self.seconds) and self.updater.skipped.in_row == 0:
             self._milestones.keep(self._checkpoint, self.seconds)
 
     def roll_back(self) -> None:
-        """Return to the last checkpoint, or to a new network before the first; env steps stay.
+        """Return to the last checkpoint, or to a new network before the first. Env steps stay.
 
-        Not to what a successor would go on with: that is seconds old, and leads here again. Raises FinalError where
-        the run is to end instead.
+        The state for a successor is no way back: it is seconds old, and training from it diverges again. Raises
+        FinalError where the run has to end instead.
         """
         diverged, supervision = self.updater, self._args.config.supervision
-        num_skipped, names = diverged.skipped.in_row, diverged.not_finite()
+        num_skipped, names = diverged.skipped.in_row, diverged.metrics.not_finite()
         self._reports.send("train", env_steps=self.env_steps, **diverged.pop_metrics())  # for the summary, if that ends
         self._rollbacks.spend(num_skipped, names, diverged.learning_rate)
         path = checkpoint.latest(self._args.checkpoints, lambda text: self._reports.send("say", text=text))
@@ -193,9 +148,9 @@ class LearnerState:
             weights_event=self.weights_event,
         )
         self._trained_steps = trained_steps
-        # A successor shall not go on with the old state; and the new one has to last before it is saved.
+        # A successor must not go on with the old state, and the new one has to last before it is saved.
         self._remember_at = time.monotonic()
-        self._save_at = time.monotonic() + self._args.config.run.save_every_sec
+        self._checkpoints.postpone()
 
     def remember_if_due(self) -> None:
         """Keep the state for a successor."""
@@ -207,7 +162,7 @@ class LearnerState:
             self._remember_at = now + max(_REMEMBER_EVERY_S, (now - begun_at) / _REMEMBER_COSTS)
 
     def _latest(self) -> Checkpoint | None:
-        """Of the learner before this one, or else of an earlier part of the run."""
+        """The state that the learner before this one left; else the latest checkpoint of the run."""
         remembered = self._recovery.read()
         if remembered is not None:
             return remembered

@@ -1,29 +1,69 @@
-"""How long an iteration will take, known before the first one: from training on a small piece of one."""
+"""How long an iteration will take, known before the first one: a small piece of one is tried."""
 
 from __future__ import annotations
 
+import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 from sf import gpu
-from sf.learner.batch import Batch
-from sf.learner.state import LearnerArgs, new_updater
+from sf.envs.errors import UsageError, place_of, summary
+from sf.learner.args import LearnerArgs
+from sf.learner.batches.batch import Batch
+from sf.learner.state import new_updater
 
-_PARTS = 32  # of a minibatch; one of them is tried
+_PARTS = 32  # of a minibatch, one of which is tried
 
 
 def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
-    """Train a network that is thrown away on 1/32 of a minibatch of zeros, twice, and scale up the second time.
+    """Train a network twice on 1/32 of a minibatch of zeros, and scale up the time of the second.
 
-    Takes about a sixteenth of an optimiser step. The generator of random numbers is left as it was.
-    state_size: S, of the recurrent state.
+    The network is thrown away. Takes about a sixteenth of an optimiser step. The generators of random numbers on the
+    CPU are left as they were, so only what a network of the user's own keeps in its class or module can tell that there
+    was a trial. state_size: S, of the recurrent state.
     """
-    config, device = args.config, args.memory.device
+    with _generators_kept():
+        return _iteration_seconds(args, state_size)
+
+
+@contextmanager
+def _generators_kept() -> Iterator[None]:
+    """A network of the user's own may draw from any of the three."""
+    torch_state, numpy_state, python_state = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(torch_state)
+        np.random.set_state(numpy_state)
+        random.setstate(python_state)
+
+
+@contextmanager
+def _failures_of_the_network() -> Iterator[None]:
+    """What a network of the user's own raises becomes one sentence with its line; what is ours stays as it is."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        place = place_of(error)
+        if place is None:
+            raise
+        raise UsageError(
+            f"the network fails on observations of zeros: {summary(error)} ({place}): mend it there"
+        ) from error
+
+
+def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
+    config, device = args.config, args.weights.device
     num_trajectories = config.slots_per_iteration
     width = max(1, num_trajectories // config.learner.num_batches_per_epoch // _PARTS)
-    random_numbers = torch.get_rng_state()
-    updater = new_updater(args, config.replace(num_epochs=1, num_batches_per_epoch=1))
+    # With one step an iteration a synchronous run may not have the adaptive schedule, which the trial does not need.
+    updater = new_updater(args, config.replace(num_epochs=1, num_batches_per_epoch=1, lr_schedule="constant"))
     batch = Batch.empty(args.slots.arrays, width, state_size, device)
     for tensor in batch.tensors():
         tensor.zero_()
@@ -32,8 +72,8 @@ def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     seconds = 0.0
     for _ in range(2):  # the first one starts everything up
         began = time.perf_counter()
-        updater.train_iteration(batch, share_done=0.0, after_step=lambda: None)
+        with _failures_of_the_network():
+            updater.train_iteration(batch, share_done=0.0, after_step=lambda: None)
         gpu.now(device).wait()
         seconds = time.perf_counter() - began
-    torch.set_rng_state(random_numbers)
     return seconds * config.learner.num_epochs * num_trajectories / width

@@ -2,7 +2,7 @@
 
 Consumes   filled slots.
 Produces   free slots, published weights, training metrics, checkpoints, and its state for a successor.
-Waits for  a batch of filled slots. Whether it is to stop, it asks before every minibatch.
+Waits for  a batch of filled slots. Before every minibatch it looks at the stop flag.
 Unblocked  by rollout workers, or by STOP among the filled slots.
 """
 
@@ -12,13 +12,15 @@ import time
 
 import torch
 
-from sf.learner.batch import AsyncLoader, Batch, BatchBuffer, SlotCopier, SyncLoader
+from sf.learner.args import LearnerArgs
+from sf.learner.batches.batch import Batch
+from sf.learner.batches.loaders import AsyncLoader, SyncLoader, make_loader
 from sf.learner.pace import Pace
-from sf.learner.state import LearnerArgs, LearnerState
+from sf.learner.state import LearnerState
 from sf.learner.trial import iteration_seconds
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
-from sf.weights import PolicyMemory, Readers
+from sf.weights import PolicyWorkers, SharedWeights
 
 _REPORT_EVERY_S = 1.0
 _FINISH_ITERATION_WITHIN_S = 2.0  # after a stop, in synchronous mode
@@ -29,20 +31,20 @@ _CUT_IN_SYNCHRONOUS_MODE = (
 
 
 def learner(reports: Reports, args: LearnerArgs) -> None:
-    """Body of the process. Ends by itself when the run has as many env steps as it shall have."""
+    """Body of the process. Ends by itself when the run has all its env steps."""
     args.counters.working()
-    configure(args.memory.device, args.num_threads, not args.config.sampler.async_rl, has_fixed_shapes=True)
+    configure(args.weights.device, args.num_threads, not args.config.sampler.async_rl, has_fixed_shapes=True)
     torch.manual_seed(args.config.run.seed + args.policy_id)
-    memory = PolicyMemory.create(args.memory)
+    weights = SharedWeights.create(args.weights)
     pace = Pace(args.config.learner)
-    if args.goes_on_at is None:
-        sentence = pace.expect(iteration_seconds(args, memory.slot_state.shape[1]))
+    if args.predecessor_env_steps is None:
+        sentence = pace.expect(iteration_seconds(args, weights.slot_state.shape[1]))
         if sentence is not None:
             reports.send("say", text=sentence)
-    state = LearnerState(args, reports, memory.latest_version)
-    state.publish(memory)
-    readers = Readers(memory, args.readers, reports)
-    loader = make_loader(args, memory)
+    state = LearnerState(args, reports, weights.latest_version)
+    state.publish(weights)
+    policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
+    loader = make_loader(args, weights)
     reports.send(
         "ready",
         env_steps=state.env_steps,
@@ -51,19 +53,19 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         weights_event=state.weights_event,
     )
     if state.lost_steps:
-        state.remember_if_due()  # a successor that comes before the first iteration shall not count them once more
-    _train(reports, args, memory, state, loader, pace)
+        state.remember_if_due()  # a successor that comes before the first iteration must not count them again
+    _train(reports, args, weights, state, loader, pace)
     reports.send("saving")
     if not state.save():
         raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
     reports.send("finished", env_steps=state.env_steps)
-    readers.wait_until_gone()
+    policy_workers.wait_until_gone()
 
 
 def _train(
     reports: Reports,
     args: LearnerArgs,
-    memory: PolicyMemory,
+    weights: SharedWeights,
     state: LearnerState,
     loader: AsyncLoader | SyncLoader,
     pace: Pace,
@@ -77,7 +79,7 @@ def _train(
             reports.send("say", text=sentence)
 
     def after_step() -> None:
-        state.publish(memory)
+        state.publish(weights)
         say(pace.step(time.perf_counter()))
 
     def goes_on() -> bool:
@@ -94,12 +96,12 @@ def _train(
         busy_since = time.perf_counter()
         if batch is None:
             break
-        if state.obey():
-            state.publish(memory)
+        if state.apply_orders():
+            state.publish(weights)
         pace.begin(busy_since)
         steps = state.updater.train_iteration(batch, state.share_done, after_step, goes_on)
         loader.release()
-        memory.flush()
+        weights.flush()
         samples = _num_seen(batch, steps, config.num_batches_per_epoch)
         state.count(samples)
         now = time.perf_counter()
@@ -113,8 +115,8 @@ def _train(
             say(_CUT_IN_SYNCHRONOUS_MODE)
         if state.has_diverged:
             state.roll_back()
-            state.publish(memory)
-            memory.flush()
+            state.publish(weights)
+            weights.flush()
         if state.is_save_due:
             state.save()
         state.keep_milestone_if_due()
@@ -124,17 +126,3 @@ def _train(
 def _num_seen(batch: Batch, num_steps: int, steps_per_epoch: int) -> int:
     """Samples of the batch that an optimiser step has seen, also where the first epoch was cut short."""
     return batch.num_samples * min(num_steps, steps_per_epoch) // steps_per_epoch
-
-
-def make_loader(args: LearnerArgs, memory: PolicyMemory) -> AsyncLoader | SyncLoader:
-    """As the run is asynchronous or synchronous."""
-    device = args.memory.device
-    copier = SlotCopier(args.slots.arrays, memory)
-
-    def buffer() -> BatchBuffer:
-        state_size = memory.slot_state.shape[1]
-        return BatchBuffer(args.slots.arrays, args.config.slots_per_iteration, state_size, device)
-
-    if args.config.sampler.async_rl:
-        return AsyncLoader(args.slots, copier, (buffer(), buffer()), device)
-    return SyncLoader(args.slots, copier, buffer(), memory, args.num_actors)

@@ -1,1 +1,1 @@
-"""What a run says of itself: metrics, where they go, and the display."""
+"""Metrics of a run, where they are written, and the display."""

@@ -1,24 +1,24 @@
-"""One plain sentence: which part of a run holds the others up, and what to turn.
+"""One sentence: which part of a run holds the others up, and which flag to change.
 
-How each case looks, and why:
+The cases, and how each shows:
 
-starting      nothing has been trained on yet, or no iteration of the learner has ended within the window: no figures.
-learner       rollout workers wait for free slots, and the learner never waits. Slots are the only throttle of the
+starting      Nothing has been trained on yet, or no iteration of the learner has ended within the window.
+learner       Rollout workers wait for free slots, and the learner never waits. Slots are the only throttle of the
               sampler, and come back at the pace of the learner.
-turns         synchronous training: the sampler waits for slots while the learner trains, the learner waits for data
-              meanwhile, and each is busy for a part of the time. That is how this mode works.
-cores         no core is idle, and this run has most of them: every part is slowed by the others, and their waits say
-              little, since a part that waits for its turn on a core counts as busy. Who uses the cores is read from
-              the kernel instead. Where other programs have most of them, that is said besides what else applies.
-uneven        rollout workers wait for slots, and the learner waits for data, asynchronously: both at once means that a
-              batch waits for its last trajectories, while those who delivered theirs have no slot to go on with.
-inference     rollout workers wait for actions, and the policy workers do not wait: requests queue up before them.
-latency       rollout workers wait for actions though policy workers wait, too: what takes time is the way of small
-              messages from process to process. It is made once a step of a group, however many environments it has.
-environments  rollout workers never wait, all others wait for them.
-balanced      none of these.
+turns         Synchronous training: the sampler waits for slots while the learner trains, then the learner waits for
+              data. That is how this mode works.
+cores         No core is idle, and this run has most of them: its parts slow each other down. Their waits mean little,
+              because a part that waits for a core counts as busy. So the kernel tells which part uses the cores.
+              Where other programs have most of them, the sentence says so beside the case that applies.
+uneven        Asynchronous training: rollout workers wait for slots, and the learner for data. A batch waits for its
+              last trajectories, while workers that delivered theirs have no slot to go on with.
+inference     Rollout workers wait for actions, and policy workers do not wait: requests queue up.
+latency       Rollout workers wait for actions, and policy workers wait, too: the messages between them take the time.
+              There is one for each step of a group, however many environments the group has.
+environments  Rollout workers never wait, and all others wait for them.
+balanced      None of these.
 
-The rules are tried in that order, and the first that applies speaks.
+The rules are tried in this order. The first that applies gives the sentence.
 """
 
 from __future__ import annotations
@@ -37,11 +37,10 @@ _PARTS = {"rollout": "environments", "policy": "inference", "learner": "learner"
 class Load:
     """Shares of time, 0 to 1, over the last minute or so; means over the processes of a role.
 
-    learner_busy, learner_wait: of the learner that is busiest, since the slowest sets the pace of all.
-    slot_wait: of rollout workers, for slots; rollout_wait: for actions.
-    actions_per_batch: that one forward pass of a policy worker computes.
-    cores_in_use: share of the cores that this program may use, by whatever program.
-    cores: how many of them each role keeps busy, simulators included.
+    learner_busy, learner_wait: of the busiest learner, since the slowest sets the pace of all. slot_wait: of rollout
+    workers, for slots; rollout_wait: for actions. actions_per_batch: of one forward pass of a policy worker.
+    cores_in_use: share of the cores that this program may use, by all programs. cores: how many of them each role keeps
+    busy, simulators included.
     """
 
     rollout_busy: float
@@ -96,8 +95,9 @@ def _percent(share: float) -> str:
 def _learner(load: Load) -> str:
     what = f"learner busy {_percent(load.learner_busy)}, rollout workers wait {_percent(load.slot_wait)} of their time"
     gpu = "" if load.is_on_gpu else "a GPU, "
-    threads = "" if load.is_full or load.is_on_gpu else " or more --learner_threads"
-    return f"{what} for it: {gpu}a smaller model, {_less_training(load)}{threads}"
+    less = _less_training(load)
+    last = f" or {less}" if load.is_full or load.is_on_gpu else f", {less} or more --learner_threads"
+    return f"{what} for it: try {gpu}a smaller model{last}"
 
 
 def _less_training(load: Load) -> str:
@@ -118,11 +118,11 @@ def _cores(load: Load) -> str:
     what = f"the cores are all in use ({', '.join(shares)} of {load.num_cores})"
     most = max(load.cores, key=load.cores.__getitem__)
     if most == "rollout":
-        return f"{what}: more cores, or a faster environment"
+        return f"{what}: try more cores, or a faster environment"
     if load.is_on_gpu:
-        return f"{what}: more cores, or a smaller model"
+        return f"{what}: try more cores, or a smaller model"
     turn = _less_training(load) if most == "learner" else "more --num_envs_per_worker"
-    return f"{what}: a GPU, a smaller model, {turn}, or more cores"
+    return f"{what}: try a GPU, a smaller model, {turn}, or more cores"
 
 
 def _uneven(load: Load) -> str:
@@ -136,21 +136,21 @@ def _inference(load: Load) -> str:
     gpu = "" if load.is_on_gpu else "a GPU, "
     return (
         f"inference busy {_percent(load.policy_busy)}, rollout workers wait {_percent(load.rollout_wait)} of their "
-        f"time for it: {gpu}a smaller model, more --policy_workers_per_policy or --num_envs_per_worker"
+        f"time for it: try {gpu}a smaller model, more --policy_workers_per_policy or --num_envs_per_worker"
     )
 
 
 def _latency(load: Load) -> str:
     return (
         f"rollout workers wait {_percent(load.rollout_wait)} of their time for actions, {load.actions_per_batch:.1f} "
-        f"at once, though inference is busy only {_percent(load.policy_busy)}: more --num_envs_per_worker"
+        f"at once, though inference is busy only {_percent(load.policy_busy)}: try more --num_envs_per_worker"
     )
 
 
 def _environments(load: Load) -> str:
     return (
         f"rollout workers busy {_percent(load.rollout_busy)}, the learner waits {_percent(load.learner_wait)} of its "
-        f"time for them, {_percent(load.cores_in_use)} of the cores are in use: more --num_workers"
+        f"time for them, {_percent(load.cores_in_use)} of the cores are in use: try more --num_workers"
     )
 
 

@@ -9,23 +9,23 @@ from sf.envs.field_types import check_fields
 
 @dataclass(frozen=True)
 class WatchConfig:
-    """Weights & Biases: the same curves as in TensorBoard, there. See sf.metrics.wandb_sink."""
+    """Weights & Biases, with the same curves as TensorBoard."""
 
     with_wandb: bool = False
-    """Send the metrics to Weights & Biases, too; without an API key they are kept in the run directory, for wandb
-    sync. Needs pip install wandb."""
+    """Also send metrics to Weights & Biases (pip install wandb). Without an API key they are kept in the run
+    directory, for wandb sync."""
 
     wandb_project: str = "sf-appo"
-    """Project of the run there."""
+    """W&B project."""
 
     wandb_entity: str | None = None
-    """User or team that the project belongs to. Default: that of the API key."""
+    """W&B user or team that owns the project. Default: that of the API key."""
 
     wandb_group: str | None = None
-    """Group of the run, for example one for all seeds of an experiment."""
+    """W&B group, for example one for all seeds of an experiment."""
 
     wandb_tags: tuple[str, ...] = ()
-    """Tags of the run."""
+    """W&B tags."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -1,6 +1,6 @@
-"""Who uses the cores: CPU time of the machine, and of each part of a run with the simulators it has started.
+"""Which part of a run uses the cores: CPU time of the machine, and of each role with its simulators.
 
-Linux counts both in /proc, in clock ticks. The parent reads them once a record.
+Linux counts both in /proc, in clock ticks. The parent reads them for each record.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ _OF_PROCESS = slice(11, 15)  # of the figures after its name: user, system, and 
 class CoreSeconds:
     """CPU seconds since the machine, or each process, started. Only differences between two calls are meaningful.
 
-    of_machine: of the cores in question, by whatever program. of_role: by role of the children (rollout, policy,
-    learner).
+    of_machine: of the cores in question, by all programs. of_role: by role of the children (rollout, policy, learner).
     """
 
     of_machine: float

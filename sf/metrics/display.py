@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live panel on a terminal, plain lines elsewhere."""
+"""The display of a running run: a live panel on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sf.metrics.progress import Outlook
 from sf.metrics.readable import clock, number
 from sf.storage.printable import printable
 
-_SAID_AGAIN = 50  # lines, where a terminal was resized
+_NUM_REPEATED = 50  # lines that are printed again after a resize
 
 
 class Display:
     """Shows records as they come.
 
-    target: where the run ends. console: to show them on, standard output unless a test says otherwise. log: is told
-    every line, those of records also where a panel is shown instead.
+    target: where the run ends. console: standard output by default. log: gets every line, also those of records that a
+    panel shows instead.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Display:
             self.console.soft_wrap = True  # a record stays one line
         self._live: Live | None = None
         self._width = self.console.width
-        self._said: deque[str] = deque(maxlen=_SAID_AGAIN)
+        self._latest_lines: deque[str] = deque(maxlen=_NUM_REPEATED)
         self._curve = Curve()
 
     def __enter__(self) -> Display:
@@ -56,9 +56,9 @@ class Display:
                 self._live.stop()
 
     def say(self, line: str) -> None:
-        """One event, one line. What nobody can read, since the terminal is gone or the disk full, ends no run."""
+        """One event, one line. Never ends the run, even where the terminal is gone or the disk is full."""
         self._log(line)
-        self._said.append(line)
+        self._latest_lines.append(line)
         self._print(line)
 
     def show(self, record: dict[str, Any], outlook: Outlook) -> None:
@@ -71,7 +71,7 @@ class Display:
             return
         with suppress(OSError):
             if self.console.width != self._width:
-                self._draw_anew()
+                self._redraw()
             panel = display_panel.panel(self._title, record, outlook, self._target, self._curve)
             self._live.update(panel, refresh=True)
 
@@ -79,11 +79,11 @@ class Display:
         with suppress(OSError):
             self.console.print(printable(line), highlight=False, markup=False, emoji=False)
 
-    def _draw_anew(self) -> None:
-        """A terminal that gets narrower breaks the lines of the old panel, so nobody knows how many there are now."""
+    def _redraw(self) -> None:
+        """A narrower terminal has broken the lines of the old panel, and how many there are now is unknown."""
         self._width = self.console.width
         self.console.clear()
-        for line in self._said:
+        for line in self._latest_lines:
             self._print(line)
 
     def _line(self, record: dict[str, Any], outlook: Outlook) -> str:

@@ -1,4 +1,4 @@
-"""The live panel: one record, drawn. Everything here is pure but for the curve of returns, which grows."""
+"""The live panel of one record. Everything here is pure but for the curve of returns, which grows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TRAINING = {  # label by name
 _OF_POLICY = ("true_objective", "mean_return", "env_steps", "train/learning_rate", "learner/busy_share")
 _FAULTS = {
     "restarts": "processes replaced",
-    "env_faults": "environments made anew",
+    "env_faults": "environments rebuilt",
     "lost_episodes": "episodes lost",
     "lost_frames": "frames lost",
     "train/skipped_updates": "updates skipped",
@@ -44,7 +44,7 @@ _FAULTS = {
 
 @dataclass(frozen=True)
 class Target:
-    """Where a run ends; None: not by that."""
+    """Where a run ends. None: not by that."""
 
     frames: int | None = None
     seconds: float | None = None
@@ -58,7 +58,7 @@ class Target:
         return min(1.0, max(done)) if done else None
 
     def seconds_left(self, record: dict[str, Any], outlook: Outlook) -> float | None:
-        """None where nobody knows."""
+        """None where it is unknown."""
         left = []
         if self.frames and outlook.frames_per_second > 0:
             left.append(max(0.0, self.frames - record["env_frames"]) / outlook.frames_per_second)
@@ -77,7 +77,7 @@ class Curve:
         self._waiting: list[float] = []
 
     def add(self, value: float | None) -> None:
-        """None: nothing is known yet."""
+        """value: None where nothing is known yet."""
         if value is None:
             return
         self.best = value if self.best is None else max(self.best, value)
@@ -104,7 +104,7 @@ def sparkline(values: list[float], blocks: str = _BLOCKS) -> str:
 
 
 def panel(title: str, record: dict[str, Any], outlook: Outlook, target: Target, curve: Curve) -> RenderableType:
-    """Right from 80 columns on; where a terminal is too low, what is at the bottom is cut off."""
+    """For terminals of at least 80 columns. Where one is too low, the bottom is cut off."""
     parts: list[RenderableType] = [
         _facts(_progress(record, outlook, target, curve)),
         _facts(_health(record, outlook)),
@@ -179,7 +179,7 @@ def _training(record: dict[str, Any]) -> RenderableType:
 
 
 def _parts(load: Load) -> Table:
-    """On what each part spends its time, and how many cores it keeps busy."""
+    """How each part spends its time, and how many cores it keeps busy."""
     table = Table.grid(padding=(0, 1), pad_edge=False, expand=True)
     table.add_column(style="cyan", no_wrap=True, min_width=10)
     table.add_column(no_wrap=True, justify="right")
@@ -201,7 +201,7 @@ def _parts(load: Load) -> Table:
 
 
 def _policies(record: dict[str, Any], outlook: Outlook) -> Table:
-    """One row a policy, the best first."""
+    """One row for each policy, the best first."""
     table = Table(box=None, padding=(0, 1), header_style="cyan", pad_edge=False)
     for name in ("policy", "objective", "return", "steps", "lr", "busy"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""What is known of one policy at a moment: its latest episodes, its training, what evolution did to it."""
+"""The progress of one policy: its latest episodes, its training, and the last decision of evolution."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ def enough_episodes(stats_avg: int) -> float:
 
 @dataclass(frozen=True)
 class PolicyEvent:
-    """What evolution did to a policy, and how many steps it had trained on."""
+    """A decision of evolution over a policy, and the env steps that it had trained on."""
 
     what: str
     env_steps: int
 
 
 class PolicyProgress:
-    """What is known of one policy."""
+    """The progress of one policy."""
 
     def __init__(self, stats_avg: int) -> None:
         self.env_steps = 0  # that its learner has taken
         self.episodes: deque[list] = deque(maxlen=stats_avg)  # the latest: return, steps, frames, stats
-        self.train: dict[str, float] = {}  # of its latest report
-        self.last_event: PolicyEvent | None = None  # what evolution did to it last
+        self.train: dict[str, float] = {}  # the latest metrics of its learner
+        self.last_event: PolicyEvent | None = None  # the last decision of evolution
 
     def note_order(self, copies: int | None) -> None:
-        """What evolution has decided over it. copies: the policy whose weights it takes over."""
+        """Evolution has decided over the policy. copies: the policy whose weights it takes over."""
         self.last_event = PolicyEvent("mutated" if copies is None else f"copied {copies}", self.env_steps)
 
     @property
     def has_enough_episodes(self) -> bool:
-        """Enough for their mean to be reported."""
+        """Whether there are enough for their mean to be reported."""
         assert self.episodes.maxlen is not None
         return len(self.episodes) >= enough_episodes(self.episodes.maxlen)
 
     @property
     def has_all_episodes(self) -> bool:
-        """So many as its means are taken over."""
+        """Whether there are as many as the means are taken over."""
         return len(self.episodes) == self.episodes.maxlen
 
     def objective(self, name: str) -> float | None:
-        """Mean of the statistic `name` of its episodes, or of the return where they have no such; None: too few."""
+        """Mean of the statistic `name` of its episodes; of the return where they lack it. None: too few episodes."""
         if not self.has_enough_episodes:
             return None
         return float(np.mean([episode[3].get(name, episode[0]) for episode in self.episodes]))

@@ -1,4 +1,4 @@
-"""What is known of a run at a moment: rates, returns, shares of time, and the load of its parts."""
+"""The progress of a run: rates, returns, shares of time, and the load of its parts."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from sf.metrics.policy_progress import PolicyEvent, PolicyProgress, episode_mean
 Roles = Mapping[str, Sequence[int]]
 """Rows of the counters by role: rollout, policy, learner."""
 
-_RECENT_S = 60.0  # what is said of the present is of so much time
+_RECENT_S = 60.0  # smoothed figures cover this much time
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What processes had counted at a moment."""
+    """The counts of all processes at a moment."""
 
     at: float  # time.perf_counter()
     counts: dict[str, np.ndarray]  # [num_processes] by name
     cpu: CoreSeconds
 
     def since(self, then: Snapshot) -> tuple[float, dict[str, np.ndarray]]:
-        """Seconds, and what was counted in them."""
+        """The seconds since then, and what was counted in them."""
         return max(self.at - then.at, 1e-9), {name: self.counts[name] - then.counts[name] for name in self.counts}
 
 
@@ -58,10 +58,10 @@ class Outlook:
 
 @dataclass
 class Progress:
-    """Collects the reports of the children; `record` makes one record of all that happened since the last.
+    """Collects the reports of the children. `record` makes a record of all that happened since the last one.
 
-    With several policies the names of a record are of all of them together, and once more of each, behind
-    `policy_00/` and so on.
+    With several policies a record has each name for all of them together, and for each policy behind `policy_00/` and
+    so on.
     """
 
     counters: Counters
@@ -87,8 +87,8 @@ class Progress:
     def __post_init__(self) -> None:
         self.num_cores = self.num_cores or len(self.cores)
         self.policies = [PolicyProgress(self.stats_avg) for _ in range(self.num_policies)]
-        self._begun: set[int] = set()  # policies whose learners have said where they begin
-        self._evaluation: dict[str, Any] = {}  # that is in no record yet
+        self._begun: set[int] = set()  # policies whose learners have told where they begin
+        self._evaluation: dict[str, Any] = {}  # of the next record
         self._previous = self._snapshot()  # of the last record
         self._recent = deque([self._previous])  # those over _RECENT_S
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
@@ -100,16 +100,16 @@ class Progress:
 
     @property
     def env_steps(self) -> int:
-        """That all learners have taken."""
+        """All that learners have taken."""
         return sum(policy.env_steps for policy in self.policies)
 
     @property
     def has_begun(self) -> bool:
-        """Whether all learners have said where they begin."""
+        """Whether all learners have told where they begin."""
         return len(self._begun) == self.num_policies
 
     def resume(self, policy_id: int, env_steps: int, seconds_before: float) -> bool:
-        """Go on where an earlier part of the run ended. False where this policy has begun already."""
+        """Go on from an earlier part of the run. Returns False where this policy has begun already."""
         if policy_id in self._begun:
             return False
         self._begun.add(policy_id)
@@ -129,17 +129,17 @@ class Progress:
         self._last_trained = (time.perf_counter(), self.env_steps)
         if self._first_trained is None:
             self._first_trained = self._last_trained
-            self._recent = deque([self._snapshot()])  # while processes start, shares say nothing
+            self._recent = deque([self._snapshot()])  # shares mean nothing while processes start
 
     def note_checkpoint(self, path: str) -> None:
         self.last_checkpoint = (path, time.perf_counter())
 
     def add_evaluation(self, metrics: dict[str, Any]) -> None:
-        """They are in the next record, and in no other."""
+        """The next record has these metrics, and no other."""
         self._evaluation.update(metrics)
 
     def record(self) -> dict[str, Any]:
-        """One flat record; shares and rates are of the time since the last one."""
+        """One flat record. Shares and rates cover the time since the last one."""
         then, now = self._previous, self._snapshot()
         self._previous = now
         self._recent.append(now)
@@ -161,7 +161,7 @@ class Progress:
         }
 
     def outlook(self) -> Outlook:
-        """At the last record."""
+        """Smoothed figures up to the last record."""
         elapsed, delta = self._recent[-1].since(self._recent[0])
         checkpoint = self.last_checkpoint
         return Outlook(
@@ -174,7 +174,7 @@ class Progress:
         )
 
     def load(self) -> Load | None:
-        """Of the last minute or so; None before anything was trained on."""
+        """Over the last minute or so; None before anything was trained on."""
         if self._first_trained is None or len(self._recent) < 2:
             return None
         now, then = self._recent[-1], self._recent[0]
@@ -242,7 +242,7 @@ class Progress:
     def _cores(self, now: Snapshot, then: Snapshot) -> dict[str, float]:
         """How many cores each role keeps busy, and the share of all that is in use by whatever program."""
         elapsed, _ = now.since(then)
-        # What a process that has died had used is gone from the sum.
+        # The sum loses what a process has used when it dies.
         of_role = {role: max(0.0, now.cpu.of_role[role] - then.cpu.of_role[role]) / elapsed for role in self.roles}
         of_machine = (now.cpu.of_machine - then.cpu.of_machine) / elapsed
         in_use = sum(of_role.values()) if self.num_cores < len(self.cores) else of_machine  # a quota is for this run

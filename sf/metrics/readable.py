@@ -17,14 +17,14 @@ def clock(seconds: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """12,345.60; what is a whole number by its type as 12,345."""
+    """12,345.60; an int as 12,345."""
     if value is None:
         return UNKNOWN
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
 def count(value: float | None) -> str:
-    """12,346: a number of which a fraction says nothing."""
+    """12,346: rounded, where a fraction means nothing."""
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
@@ -36,10 +36,10 @@ def rounded(value: int) -> str:
 
 
 def outcome(summary: Mapping[str, Any]) -> str:
-    """How a run went, in a sentence: of its summary."""
+    """How a run went, in a sentence made from its summary."""
     returns = summary["mean_return"]
-    mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f}"
+    mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f} over the last episodes"
     return (
         f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
-        f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return} over the last episodes"
+        f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return}"
     )

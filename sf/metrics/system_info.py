@@ -1,4 +1,4 @@
-"""The machine and the versions that a run has, kept in its directory: `system.json`, an entry for each start."""
+"""system.json: the machine and the versions of a run, with an entry for each start."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_starts(run_dir: RunDir) -> list[dict[str, Any]]:
 
 
 def system_info() -> dict[str, Any]:
-    """What the speed and the numbers of a run depend on, beside its configuration. Memory in GiB."""
+    """What the speed and the numbers of a run depend on besides its configuration. Memory in GiB."""
     return {
         "started_at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "command": shlex.join(sys.argv),
@@ -61,7 +61,7 @@ def system_info() -> dict[str, Any]:
 def commit_of(source: Path) -> str | None:
     """The git commit of a source file, with "-dirty" where tracked files differ from it; None for an installed one.
 
-    A virtual environment may lie inside a repository of something else: so only a file that git tracks counts.
+    Only a file that git tracks counts, since a virtual environment may be inside of another repository.
     """
     if _git(source.parent, "ls-files", "--error-unmatch", source.name) is None:
         return None
@@ -77,7 +77,7 @@ def _git(directory: Path, *arguments: str) -> str | None:
             text=True,
             timeout=_GIT_TIMEOUT_S,
             check=True,
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},  # only look: take no lock from somebody who works there
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},  # take no lock, which would disturb whoever works there
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -1,7 +1,7 @@
-"""Records for TensorBoard: curves by group, charts that are worth a look first, hyperparameters and configuration.
+"""Records for TensorBoard: curves in groups, a dashboard of the most important charts, hyperparameters, configuration.
 
-The file is written record by record and not by torch's SummaryWriter, whose thread holds it open and dies of a full
-disk. What is not a curve comes from the functions that SummaryWriter uses.
+The file is written record by record. torch's SummaryWriter has a thread that holds the file open, and a full disk kills
+that thread. The functions that SummaryWriter uses make everything but the curves.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _COMPARED = ("return/mean", "return/true_objective", "throughput/frames_per_seco
 
 
 class TensorBoard:
-    """A new event file in the directory of a run, for this start of it."""
+    """A new event file in the run directory for each start."""
 
     def __init__(self, run_dir: RunDir, flags: Mapping[str, Any]) -> None:
         """flags: the configuration, by flag name."""
@@ -73,7 +73,7 @@ class TensorBoard:
         self._flags = flags
 
     def write(self, record: dict[str, Any]) -> None:
-        """Raises OSError where it cannot be written; then nothing is."""
+        """Raises OSError where it cannot be written. Then nothing is written."""
         values = [
             Summary.Value(tag=printable(tag(name)), simple_value=value)
             for name, value in record.items()
@@ -83,10 +83,10 @@ class TensorBoard:
         append(self._path, event, header=self._header)
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """Nothing is left to do: no file is open."""
+        """Nothing to do: no file is open."""
 
     def _header(self) -> bytes:
-        """What a file begins with, which one that was removed needs again."""
+        """The beginning of a file. A file that was removed needs it again."""
         layout = _LAYOUT
         if self._flags["num_policies"] > 1:
             layout = {"Policies": _OF_POLICIES, **layout}
@@ -100,7 +100,7 @@ class TensorBoard:
 
 
 def _word(value: Any) -> Any:
-    """As the hyperparameters of TensorBoard take it: a number or a text."""
+    """A value as a hyperparameter of TensorBoard: a number or a text."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else printable(str(value))
 
 

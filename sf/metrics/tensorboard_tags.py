@@ -1,6 +1,6 @@
-"""What a metric is called in TensorBoard and W&B, where charts are grouped by the first part of their name.
+"""The names of metrics in TensorBoard and W&B, which group charts by the first part of the name.
 
-The names in metrics.jsonl are another interface, and stay as they are.
+metrics.jsonl has names of its own, which are another interface.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ TAGS = {
 
 
 def tag(name: str) -> str:
-    """Of a metric by its name in metrics.jsonl. Those of one policy stay behind `policy_00/` and so on."""
+    """The tag of a metric with this name in metrics.jsonl. Those of one policy stay behind `policy_00/` and so on."""
     of_policy = _OF_POLICY.fullmatch(name)
     if of_policy:
         return f"{of_policy[1]}/{tag(of_policy[2])}"

@@ -1,8 +1,8 @@
 """Records for Weights & Biases, under the names that they have in TensorBoard.
 
-wandb has a process of its own that sends things; but to start it, to reach the server for the first time and to end it
-may take minutes. So all calls are made in a thread: what it does not keep up with is dropped, and what fails is said
-once and ends no run.
+wandb sends from a process of its own, but to start it, to reach the server for the first time, and to end it may take
+minutes. So a thread makes all calls. Records that it cannot keep up with are dropped. A failure is reported once and
+ends no run.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _MAX_WAITING = 1000  # records
 
 
 def require_wandb() -> None:
-    """Raises ValueError where it is not."""
+    """Raises ValueError where it is not installed."""
     spec = importlib.util.find_spec("wandb")
     if spec is None or spec.origin is None:  # a folder of this name, where wandb has left its files, is no package
         raise ValueError("with_wandb is true, but wandb is not installed: pip install wandb, or leave with_wandb false")
 
 
 class WandbSink:
-    """The same W&B run for every part of a resumed run: its id is kept in the run directory.
+    """One W&B run for all parts of a resumed run: its id is kept in the run directory.
 
-    say: is told what a person should know, from another thread.
+    say: called from another thread with what a person should know.
     """
 
     def __init__(self, run_dir: RunDir, config: Config, say: Callable[[str], None]) -> None:
@@ -53,7 +53,7 @@ class WandbSink:
             self._waiting.put_nowait((record, False))
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """Waits until all is sent, but not for long, and not for somebody who presses Ctrl-C."""
+        """Waits until all is sent, at most half a minute or so, or until Ctrl-C."""
         with suppress(queue.Full, KeyboardInterrupt):
             self._waiting.put((summary, True), timeout=_TIMEOUT_S)
             self._thread.join(_TIMEOUT_S + 5.0)
@@ -70,13 +70,13 @@ class WandbSink:
                 else:
                     run.log(values)
             run.finish()
-        except Exception as error:  # whatever it is, it is no reason to end a training run
+        except Exception as error:  # nothing that fails here may end a training run
             self._say(f"wandb: no more records are sent ({_in_a_line(error)}); training goes on")
-        while not is_last:  # so that nobody waits for room
+        while not is_last:  # so that no writer waits for room
             _, is_last = self._waiting.get()
 
     def _start(self) -> Any:
-        """The W&B run: kept in the run directory where there is no API key, or no server."""
+        """The W&B run. Without an API key or a server it is kept in the run directory."""
         import wandb  # noqa: PLC0415  an extra, and slow to import
 
         wandb.setup(wandb.Settings(silent=True))

@@ -1,7 +1,7 @@
-"""The one writer of metrics: records go to metrics.jsonl and to further sinks, the summary to summary.json.
+"""The one writer of metrics: records go to metrics.jsonl and other sinks, the summary to summary.json.
 
-No file stays open between two records, and missing directories are made again: a full disk, or a directory that was
-removed, costs the records of that time and not the run.
+No file stays open between two records, and missing directories are made again. So a full disk or a removed directory
+costs the records of that time and not the run.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from sf.storage.run_dir import RunDir, write_atomically
 
 
 class Sink(Protocol):
-    """Takes records, too. Never blocks for long: the caller is the parent of all processes."""
+    """Another place that records go to. Never blocks for long: the parent of all processes calls it."""
 
     def write(self, record: dict[str, Any]) -> None:
         """Raises OSError where the record is lost."""
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """There will be no record more."""
+        """No more records follow."""
 
 
 class MetricsWriter:
     """Appends flat records.
 
-    say: is told once when nothing can be written any more; each record is a new attempt.
+    say: told once when nothing can be written any more. Each further record is a new attempt.
     """
 
     def __init__(self, run_dir: RunDir, say: Callable[[str], None], sinks: Sequence[Sink] = ()) -> None:
@@ -53,7 +53,7 @@ class MetricsWriter:
             append(self._run_dir.evaluations, finite_json.dumps(record).encode() + b"\n")
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        """Of the whole run, when it has ended."""
+        """At the end of the run."""
         with self._failure_said_once():
             self._run_dir.write_summary(summary)
         for sink in self._sinks:

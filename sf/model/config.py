@@ -10,45 +10,47 @@ from sf.envs.field_types import check_fields, require
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The network: an encoder for each kind of observation, a core, and the heads."""
+    """The network: an encoder for each observation, a core, and the heads."""
 
     model: str = "actor_critic"
-    """A whole model: a name registered with sf.register_model, or module:Name."""
+    """Network: actor_critic, a name registered with sf.register_model, or module:Name for one of your own."""
 
     encoder: str = "auto"
-    """auto (simple for images, resnet for those below 36 pixels, mlp for vectors, several inputs concatenated), simple,
-    atari, resnet, mlp, a name registered with sf.register_encoder, or module:Name."""
+    """Encoder: simple, atari or resnet (images), mlp (vectors), a name registered with sf.register_encoder, or
+    module:Name. auto: simple for images, resnet for images below 36 pixels, mlp for vectors; the features of several
+    observations are concatenated."""
 
     encoder_mlp_layers: tuple[int, ...] = (512, 512)
-    """Widths of the layers of the vector encoder."""
+    """Layer widths of the mlp encoder."""
 
     encoder_conv_mlp_layers: tuple[int, ...] = (512,)
     """Widths of the linear layers after the convolutions."""
 
     core: Literal["none", "gru", "lstm"] = "none"
-    """The recurrent core between the encoder and the heads."""
+    """Recurrent core between encoder and heads. Use one if a single observation does not show the whole state."""
 
     rnn_size: int = 512
     """Width of the recurrent state."""
 
     nonlinearity: Literal["elu", "relu", "tanh"] = "elu"
-    """Activation of the encoders."""
+    """Activation function of the encoders."""
 
     share_critic: bool = True
-    """Actor and critic share encoder and core. false: a network each."""
+    """Actor and critic share encoder and core. false: separate networks."""
 
     normalize_input: bool = True
-    """Normalise observations by running statistics, which the learner alone updates: vectors to mean 0 and standard
-    deviation 1, images to mean 0 for every pixel with one scale for all. false: images are divided by 255."""
+    """Normalise observations by running statistics: vectors to mean 0 and standard deviation 1, images to mean 0 per
+    pixel with one scale for all pixels. false: only divide images by 255."""
 
     normalize_returns: bool = False
-    """Train the critic on value targets that are normalised by running statistics."""
+    """Train the critic on value targets normalised by running statistics. Use it if returns are far from a scale of
+    1 to 100."""
 
     initial_stddev: float = 1.0
-    """Standard deviation of continuous actions at the start (in units of half the action range)."""
+    """Initial standard deviation of continuous actions, in units of half the action range."""
 
     precision: Literal["auto", "bfloat16", "float32"] = "auto"
-    """auto: bfloat16 matrix products with float32 weights where the hardware has them."""
+    """Precision of matrix products; weights are float32. auto: bfloat16 where the hardware has it."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from numbers import Integral
 from typing import Any, TypeVar
@@ -31,8 +32,8 @@ from torch import nn
 
 from sf.config import ModelConfig
 from sf.envs.actions import ActionSpec
-from sf.envs.errors import UsageError
-from sf.envs.named_objects import factory, import_module, split
+from sf.envs.custom.named_objects import factory, import_module, split
+from sf.envs.errors import UsageError, place_of, summary
 
 Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
 
@@ -79,10 +80,25 @@ def _built(kind: str, name: str, factory: Callable[..., Any], **arguments: Any) 
         inspect.signature(factory).bind(*arguments.values())
     except TypeError as error:
         raise UsageError(f"{called}, and cannot be called so ({error})") from None
-    module = factory(*arguments.values())
+    with _failures_of(f"{kind} {name!r}", getattr(factory, "__module__", "")):
+        module = factory(*arguments.values())
     if not isinstance(module, nn.Module):
         raise UsageError(f"{called}, and makes a {type(module).__name__}")
     return module
+
+
+@contextmanager
+def _failures_of(what: str, module_name: str) -> Iterator[None]:
+    """What a module of a user raises inside becomes one sentence with its place there; what is ours stays as it is."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        place = place_of(error, module_name.partition(".")[0])
+        if place is None or module_name.startswith("sf."):
+            raise
+        raise UsageError(f"{what} cannot be made: {summary(error)} ({place}): mend it there") from error
 
 
 def _register(table: dict[str, Any], kind: str, name: str) -> Callable[[Factory], Factory]:
@@ -118,7 +134,8 @@ def _find_in_module(table: dict[str, Any], kind: str, name: str) -> Any:
     """What importing a module registers, or else its class or function of that name."""
     what = f"{kind} {name!r}"
     module_name, own_name = split(name, what)
-    module = import_module(module_name, what)
+    with _failures_of(what, module_name):
+        module = import_module(module_name, what)
     found = table.get(own_name) or factory(
         module, own_name, what, lambda found: issubclass(found, nn.Module), "a torch.nn.Module"
     )

@@ -1,4 +1,4 @@
-"""Who plays, and with which options, as `sf-eval` and `sf-enjoy` are told it."""
+"""The policies that play, and the options of their environment, as the flags of `sf-eval` and `sf-enjoy` name them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from sf.storage.checkpoint import Checkpoint
 def find_policies(
     run: Path, against: tuple[Path, ...], which: str, policy_id: int | None, is_trusted: bool = False
 ) -> dict[str, Checkpoint]:
-    """By name, those of `run` first.
+    """The policies by name, those of `run` first.
 
     which: latest or best, of a run. policy_id: which of `run` alone; None: all of them. Raises ValueError where one is
-    missing, they cannot play the same environment, or one names code that nobody vouches for.
+    missing, where they cannot play the same environment, and where one names code that nobody vouches for.
     """
     if run.is_file() and policy_id is not None:
         raise ValueError(f"policy is {policy_id}, but {run} is a checkpoint, which has one policy: leave it out")
@@ -33,7 +33,7 @@ def find_policies(
                 f"{path} is an export, for load_policy: name the run or the checkpoint that it was made from"
             )
         for wanted in range(num_policies(path)) if policy_id is None or number > 0 else [policy_id]:
-            file, saved = find_trusted(path, which, wanted, _say, is_trusted)
+            file, saved = find_trusted(path, which, wanted, _warn, is_trusted)
             name = str(file.with_suffix("").relative_to(path.parent))
             while name in found:
                 name += "'"
@@ -42,7 +42,9 @@ def find_policies(
     for name, other in zip(list(found)[1:], others, strict=True):
         for space in ("obs_space", "action_space"):
             if other.state.get(space) != first.state.get(space):
-                raise ValueError(f"against: {name} has another {space} than {next(iter(found))}: it cannot play along")
+                raise ValueError(
+                    f"against: {name} has another {space} than {next(iter(found))}: both need the same environment"
+                )
     return found
 
 
@@ -70,5 +72,5 @@ def _parsed(assignment: str, value: str) -> Any:
         raise ValueError(f"override is {assignment!r}: {value!r} is no value") from None
 
 
-def _say(text: str) -> None:
+def _warn(text: str) -> None:
     print(text, file=sys.stderr)

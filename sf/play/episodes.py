@@ -1,9 +1,9 @@
-"""Policies that play episodes in a group of environments: what evaluation and `sf-enjoy` share.
+"""Policies that play episodes in a group of environments, for evaluation and `sf-enjoy`.
 
-A match is what the agents of one environment play until none of them is left; with one agent it is just an episode. An
-agent that leaves a match and comes back has several episodes in it, one that sits it out has none. Which policy plays
-which agent in which match is said beforehand, in a table of lineups. Environment e of E plays the matches e, e + E,
-e + 2E and so on, a number that is fixed before the first begins: to take those that end first would favour short ones.
+A match is what the agents of one environment play until none of them is left; with one agent it is an episode. An agent
+that leaves a match and comes back has several episodes in it, and one that never joins has none. A table of lineups
+says beforehand which policy plays which agent in which match. Environment e of E plays the matches e, e + E, e + 2E and
+so on. Their number is fixed before the first begins: to take the matches that end first would favour short ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from sf.envs import EnvGroup, Episode, StepResult
 from sf.envs.observations import obs_arrays
-from sf.play.policy import Actors, Policy
+from sf.play.torch_policy import Actors, TorchPolicy
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Played:
 
 
 def make_lineups(num_policies: int, num_agents: int, num_episodes: int, seed: int) -> np.ndarray:
-    """Who plays whom, [M, A] policy indices, such that each policy has at least `num_episodes` episodes.
+    """The policies of each match, [M, A] policy indices, such that each policy has at least `num_episodes` episodes.
 
-    Of every num_policies matches in a row, each policy plays each agent once; who meets whom is random.
+    In every num_policies successive matches, each policy plays each agent once. Which policies meet is random.
     """
     rng = np.random.default_rng(seed)
     blocks = -(-num_episodes // num_agents)
@@ -43,16 +43,16 @@ def make_lineups(num_policies: int, num_agents: int, num_episodes: int, seed: in
 
 
 class Play:
-    """The matches of a group of environments. `step` until `is_done`.
+    """The matches of a group of environments. Call `step` until `is_done`.
 
-    obs: {key: [N, ...]} what the actors see now. value: [N] what they expected of what they saw last. match_idx: [E]
-    of the match that each environment plays now, or of one beyond the lineups, which does not count.
+    obs: {key: [N, ...]} what the actors see now. value: [N] the values of what they saw last. match_idx: [E] the match
+    that each environment plays now. Matches beyond the lineups do not count.
     """
 
     def __init__(
         self,
         group: EnvGroup,
-        policies: Sequence[Policy],
+        policies: Sequence[TorchPolicy],
         lineups: np.ndarray,
         env_idxs: range,
         num_envs: int,
@@ -79,7 +79,7 @@ class Play:
         self._rows = {key: list(rows) for key, rows in self.obs.items()}
         self._discrete = np.zeros((n, len(policies[0].action_spec.discrete_sizes)), np.int32)
         self._continuous = np.zeros((n, policies[0].action_spec.num_continuous), np.float32)
-        self._cast(np.ones(n, bool))
+        self._assign(np.ones(n, bool))
         group.reset(self._rows)
 
     @property
@@ -88,7 +88,7 @@ class Play:
         return bool((self.match_idx >= len(self._lineups)).all())
 
     def step(self) -> list[Played]:
-        """One step of every environment; the episodes that ended with it, of those that count."""
+        """One step of every environment. Returns the episodes that ended with it, of matches that count."""
         for policy_idx in np.unique(self._policy):
             who = np.flatnonzero(self._policy == policy_idx)
             actions = self._actors[policy_idx].act(
@@ -100,7 +100,7 @@ class Play:
         played = [self._played(episode) for episode in ended if self._counts(episode)]
         self._count_matches()
         self._first[:] = self._result.first
-        self._cast(self._first)
+        self._assign(self._first)
         return played
 
     def _counts(self, episode: Episode) -> bool:
@@ -119,15 +119,15 @@ class Play:
         )
 
     def _count_matches(self) -> None:
-        """A match is over when all who were in an episode have ended it: the environment resets then."""
+        """A match is over when every agent that was in an episode has ended it. The environment resets then."""
         result, num_agents = self._result, self._group.spec.num_agents
         was_playing = (self._in_episode | self._first).reshape(-1, num_agents)
         goes_on = was_playing & ~(result.terminated | result.truncated).reshape(-1, num_agents)
         self.match_idx = self.match_idx + self._num_envs * (was_playing.any(axis=1) & ~goes_on.any(axis=1))
         self._in_episode = goes_on.ravel()
 
-    def _cast(self, who: np.ndarray) -> None:
-        """Give those who begin an episode to the policy that plays it. who: [N] bool."""
+    def _assign(self, who: np.ndarray) -> None:
+        """Give actors that begin an episode to the policy that plays it. who: [N] bool."""
         in_lineups = np.minimum(self.match_idx, len(self._lineups) - 1)[self._position]  # what is beyond does not count
         self._policy[who] = self._lineups[in_lineups, self._agent_idx][who]
 

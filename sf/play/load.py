@@ -1,11 +1,11 @@
-"""A trained policy to act with, from wherever it lies: `load_policy(path).act(obs)`. Imports torch where it has to."""
+"""`load_policy(path).act(obs)`: a trained policy to act with, from a run, a checkpoint or an export."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from sf.play.loaded import LoadedPolicy
+from sf.play.policy import Policy
 
 
 def load_policy(
@@ -16,26 +16,26 @@ def load_policy(
     seed: int = 0,
     say: Callable[[str], None] = print,
     trust: bool = False,
-) -> LoadedPolicy:
-    """Load a policy from a run directory, a checkpoint, or an ONNX file that `sf-export` wrote, which takes no torch.
+) -> Policy:
+    """Load a policy from a run directory, a checkpoint, or an ONNX file of `sf-export`, which needs no torch.
 
-    which: "latest" or "best" of a run. policy_id: of a run with several. device: an ONNX file takes "cpu" alone.
-    seed: of the actions it draws. trust: an encoder or model of its own (module:Name) may be imported, though you have
-    not trained with it before. Raises ValueError where there is no such policy, or it cannot be used.
+    which: "latest" or "best" of a run. policy_id: of a run with several. device: an ONNX file takes "cpu" alone. seed:
+    of the actions that it draws. trust: the checkpoint may import an encoder or model of its own (module:Name) that you
+    have not trained with before. Raises ValueError where there is no such policy or it cannot be used.
     """
     suffix = Path(path).suffix
     if suffix == ".onnx":
         if device != "cpu":
             raise ValueError(f"device is {device}, but an exported policy acts on the CPU here: leave it out")
 
-        from sf.play.onnx_policy import ExportedPolicy  # noqa: PLC0415
+        from sf.play.onnx_policy import OnnxPolicy  # noqa: PLC0415
 
-        return ExportedPolicy(path, seed)
+        return OnnxPolicy(path, seed)
     if suffix == ".pt2":
-        raise ValueError(f"{path} is for torch.export.load: docs/export.md says how; an .onnx file can be loaded here")
+        raise ValueError(f"{path} is for torch.export.load (see docs/export.md): load an .onnx file here")
 
     from sf.play.named_checkpoint import find_trusted  # noqa: PLC0415  torch is slow to import
-    from sf.play.policy import Policy  # noqa: PLC0415
+    from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
 
     file, saved = find_trusted(path, which, policy_id, say, trust)
-    return Policy(saved, str(file), device, seed)
+    return TorchPolicy(saved, str(file), device, seed)

@@ -1,6 +1,6 @@
-"""The checkpoint that a user names, by its own path or by that of its run: found, read, and looked at.
+"""The checkpoint that a user names, by its own path or that of its run: found, read and checked.
 
-What it holds may have been made by anybody. Nothing that it names is imported here: see `sf.trust`.
+Anybody may have made it. This module imports nothing that it names: see `sf.trust`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sf.trust.named_code import require_trusted
 def find_checkpoint(
     path: str | Path, which: str = "latest", policy_id: int = 0, say: Callable[[str], None] = print
 ) -> tuple[Path, Checkpoint]:
-    """The file and its content; see `sf.play.load`. Raises ValueError where there is none that can be read."""
+    """The file and its content; see `sf.play.load`. Raises ValueError where none can be read."""
     path = Path(path)
     try:
         file, saved = _find(path, which, policy_id, say)
@@ -37,9 +37,9 @@ def find_trusted(
     say: Callable[[str], None] = print,
     is_trusted: bool = False,
 ) -> tuple[Path, Checkpoint]:
-    """`find_checkpoint` for one whose environment, encoder or model is then made.
+    """`find_checkpoint` for a caller that then makes its environment, encoder or model.
 
-    Raises ValueError as it does, and where it names code that nobody vouches for.
+    Raises ValueError as that does, and where the checkpoint names code that nobody vouches for.
     """
     file, saved = find_checkpoint(path, which, policy_id, say)
     require_trusted(checked(Config, saved.state["config"], str(file)), file, is_trusted)
@@ -47,7 +47,7 @@ def find_trusted(
 
 
 def num_policies(path: Path) -> int:
-    """Of the run at `path`; 1 of a checkpoint. Raises ValueError for a run whose configuration does not say."""
+    """The number of policies of the run at `path`; 1 for a checkpoint. Raises ValueError where a run does not say."""
     try:
         flags = None if path.is_file() else RunDir(path).saved_flags()
     except OSError as error:
@@ -59,15 +59,15 @@ def num_policies(path: Path) -> int:
 
 
 def require_whole_state(saved: Checkpoint, file: Path) -> None:
-    """Raises ValueError where a checksum is right and what it is of is not what a learner writes."""
+    """Raises ValueError for a file with a right checksum whose content no learner writes."""
     env_steps, config = saved.state.get("env_steps"), saved.state.get("config")
     if not isinstance(env_steps, int) or not isinstance(config, dict):
-        raise UsageError(f"{file} does not say what it was trained as (env_steps, config): take another one")
+        raise UsageError(f"{file} lacks env_steps or config, which every checkpoint has: take another one")
     checked(Config, config, str(file))
 
 
 def config_of(saved: Checkpoint, name: object) -> Config:
-    """Of the run that wrote it. Raises ValueError where it has flags or values that this version does not know."""
+    """The configuration that wrote it. Raises ValueError for flags or values that this version does not know."""
     try:
         return Config().replace(**saved.state["config"])
     except (ValueError, TypeError) as error:

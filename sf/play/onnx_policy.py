@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from sf.envs import space_json
-from sf.play.loaded import LoadedPolicy
+from sf.play.policy import Policy
 
-FORMAT = 1  # of the metadata: a reader refuses a higher one
+FORMAT = 1  # of the metadata; a higher one is refused
 
 
-class ExportedPolicy(LoadedPolicy):
-    """What an exported file holds, ready to act on the CPU. metadata: all that the file says of itself."""
+class OnnxPolicy(Policy):
+    """The policy of an exported file, on the CPU. metadata: what `sf-export` wrote beside the network."""
 
     def __init__(self, path: str | Path, seed: int = 0) -> None:
         """seed: of the actions it draws. Raises ValueError where the file cannot be used, or onnxruntime is missing."""
@@ -73,7 +73,7 @@ class OnnxNetwork:
             raise ValueError(f"{name} does not say what it was trained on: write it with sf-export")
         self.metadata: dict[str, Any] = {key: json.loads(value) for key, value in properties.items()}
         if self.metadata["format"] > FORMAT:
-            raise ValueError(f"{name} was exported by a newer version of this package: install that, or export anew")
+            raise ValueError(f"{name} was exported by a newer version of this package: install that, or export again")
         inputs = {node.name: node for node in self._session.get_inputs()}
         self.state_size: int = inputs["state"].shape[1] if "state" in inputs else 0
         self._outputs = [node.name for node in self._session.get_outputs()]
@@ -90,5 +90,5 @@ class OnnxNetwork:
 
 
 def input_name(key: str) -> str:
-    """Of the observation `key`: a Dict may have one that is called `state`, as another input is."""
+    """The name of the input for observation `key`: it may be `state`, which is the name of another input."""
     return key if key == "obs" else f"obs/{key}"

@@ -1,99 +1,67 @@
-"""A checkpoint that acts by itself, with torch: no processes, no shared memory, no environment."""
+"""What every loaded policy can do: act for one actor, with observations and actions of the environment itself.
+
+`sf.play.torch_policy.TorchPolicy` runs a checkpoint with torch, `sf.play.onnx_policy.OnnxPolicy` an ONNX file without
+it.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any
 
+import gymnasium as gym
 import numpy as np
-import torch
 
-from sf.envs import space_json
-from sf.envs.errors import UsageError
-from sf.model.distributions import ActionDistribution
-from sf.model.inference import inference_model
-from sf.play.loaded import LoadedPolicy
-from sf.play.named_checkpoint import config_of
-from sf.storage.checkpoint import MODEL, Checkpoint
+from sf.envs.actions import ActionSpec, decoder
+from sf.envs.observations import ObsWriter, obs_arrays
 
 
-class Actions(NamedTuple):
-    """What M actors do, as `sf.envs.actions.ActionSpec` lays it out, and what they expect."""
+class Policy(ABC):
+    """A trained policy that acts by itself.
 
-    discrete: np.ndarray  # [M, D] int32
-    continuous: np.ndarray  # [M, C] float32
-    value: np.ndarray  # [M] float32, of the observations acted on
-
-
-class Policy(LoadedPolicy):
-    """What a checkpoint holds, ready to act.
-
-    config: of its run. network: an `sf.model` with its weights, in float32 and for inference only.
+    name: of the file, for messages. env_id, env_steps: what it was trained on, and for how long. obs_space,
+    action_space: as the environment itself has them. flat_obs_space, action_spec: as the network takes and gives
+    them, see `sf.envs.observations` and `sf.envs.actions`.
     """
 
-    def __init__(self, saved: Checkpoint, name: str, device: str = "cpu", seed: int = 0) -> None:
-        """name: for messages. It imports the model and the encoder that the checkpoint names: see `sf.trust`.
+    def __init__(self, name: str, env_id: str, env_steps: int, obs_space: gym.Space, action_space: gym.Space) -> None:
+        self.name = name
+        self.env_id = env_id
+        self.env_steps = env_steps
+        self.obs_space = obs_space
+        self.action_space = action_space
+        self.action_spec = ActionSpec.of(action_space)
+        self._writer = ObsWriter(env_id, obs_space)
+        self._decode = decoder(action_space)
+        self._rows = obs_arrays(self.flat_obs_space, 1)
+        self._is_first = True
 
-        Raises ValueError where the checkpoint is of another version, lacks a part, or its model is unknown.
+    @property
+    def flat_obs_space(self) -> gym.spaces.Dict:
+        """The observations as the network takes them: a Dict of Boxes."""
+        return self._writer.space
+
+    def reset(self) -> None:
+        """An episode begins: a recurrent policy forgets what it saw."""
+        self._is_first = True
+
+    def act(self, obs: Any, deterministic: bool = False) -> Any:
+        """The action for one observation, as the environment gives it, in the form that `env.step` takes.
+
+        deterministic: the most probable action instead of a random one. Raises ValueError for an observation that
+        does not fit `obs_space`.
         """
-        if not {"obs_space", "action_space"} <= saved.state.keys():
-            raise UsageError(f"{name} is older than this version, which keeps the spaces: resume its run once")
-        self.config = config_of(saved, name)
-        obs_space, action_space = (
-            space_json.read(saved.state[which], f"{name} has no {which} that can be read")
-            for which in ("obs_space", "action_space")
-        )
-        super().__init__(name, self.config.run.env, saved.state["env_steps"], obs_space, action_space)
-        self.device = torch.device(device)
-        self.network = inference_model(self.config.model, self.flat_obs_space, self.action_spec, "float32", self.device)
-        prefix = len(MODEL)
-        weights = {k[prefix:]: v for k, v in saved.tensors.items() if k.startswith(MODEL)}
-        try:
-            self.network.load_state_dict(weights)
-        except RuntimeError as error:
-            reason = " ".join(str(error).split())
-            raise UsageError(
-                f"{name} does not hold the network that it describes: take another one ({reason})"
-            ) from None
-        self._actors = Actors(self, 1, seed)
+        self._writer.write(obs, {key: list(rows) for key, rows in self._rows.items()}, 0)
+        discrete, continuous = self._choose(self._rows, np.array([self._is_first]), deterministic)
+        self._is_first = False
+        return self._decode(discrete, continuous)
 
+    @abstractmethod
     def _choose(
         self, obs: Mapping[str, np.ndarray], first: np.ndarray, deterministic: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        actions = self._actors.act(obs, first, deterministic=deterministic)
-        return actions.discrete[0], actions.continuous[0]
+        """The action of the one actor, discrete [D] and continuous [C]. Its recurrent state goes on.
 
-
-class Actors:
-    """N actors that one policy plays, each with a recurrent state of its own."""
-
-    def __init__(self, policy: Policy, num_actors: int, seed: int) -> None:
-        self._policy = policy
-        self._all = np.arange(num_actors)
-        self._state = torch.zeros(num_actors, policy.network.state_size, device=policy.device)  # [N, S]
-        self._generator = torch.Generator(policy.device).manual_seed(seed)
-
-    def act(
-        self,
-        obs: Mapping[str, np.ndarray],
-        first: np.ndarray,
-        who: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> Actions:
-        """The actions of M of the actors, whose states go on.
-
-        obs: {key: [M, ...]}, laid out as `Policy.flat_obs_space`. first: [M] bool, who begins an episode with it.
-        who: [M] their positions; None: all of them.
+        obs: {key: [1, ...]}. first: [1] bool, whether an episode begins with it.
         """
-        device = self._policy.device
-        idxs = torch.from_numpy(self._all if who is None else who).to(device)
-        with torch.inference_mode():
-            out = self._policy.network.step(
-                {key: torch.from_numpy(rows).to(device) for key, rows in obs.items()},
-                self._state[idxs],
-                torch.from_numpy(first).to(device),
-            )
-            self._state[idxs] = out.state
-            distribution = ActionDistribution(self._policy.action_spec, out.params)
-            discrete, continuous = distribution.mode() if deterministic else distribution.sample(self._generator)
-        return Actions(*(tensor.cpu().numpy() for tensor in (discrete, continuous, out.value)))

@@ -28,7 +28,7 @@ from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
 from sf.requests import PolicyChannel
 from sf.slots import OBS
-from sf.weights import PolicyMemory, PolicyMemorySpec
+from sf.weights import SharedWeights, SharedWeightsSpec
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class PolicyWorkerArgs:
     seed: int
     idx: int  # of this policy worker
     rollout: int
-    memory: PolicyMemorySpec
-    learner: Connection  # where the memory comes from
+    weights: SharedWeightsSpec
+    learner: Connection  # where the weights come from
     rows: SharedArrays  # of the slots
     channel: PolicyChannel
     counters: CounterRow
@@ -52,11 +52,11 @@ class PolicyWorkerArgs:
 
 def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
     """Body of the process."""
-    configure(args.memory.device, args.num_threads, deterministic=args.synchronous)
+    configure(args.weights.device, args.num_threads, deterministic=args.synchronous)
     try:
         policy = _Policy(args)
     except EOFError:
-        return  # the learner ended before it shared its memory: the parent hears why from the learner
+        return  # the learner ended before it shared its weights: the parent hears why from the learner
     channel, counters = args.channel, args.counters
     at_least = channel.num_groups if args.synchronous else 1
     reports.send("ready")
@@ -87,8 +87,8 @@ class _Policy:
     """The network with the rows it reads and writes."""
 
     def __init__(self, args: PolicyWorkerArgs) -> None:
-        self._memory = PolicyMemory.attach(args.memory, args.learner)
-        self._device = gpu.torch_device(args.memory.device)
+        self._shared = SharedWeights.attach(args.weights, args.learner)
+        self._device = gpu.torch_device(args.weights.device)
         self._action_spec = ActionSpec.of(args.spec.action_space)
         self._model = inference_model(
             args.model,
@@ -97,7 +97,7 @@ class _Policy:
             "bfloat16" if args.bfloat16 else "float32",
             self._device,
         )
-        self._weights = torch.empty(args.memory.num_weights + 1, device=self._device)
+        self._weights = torch.empty(args.weights.num_weights + 1, device=self._device)
         self._version = 0
         self._generator = torch.Generator(self._device)
         self._seed = (args.seed, args.idx)
@@ -105,9 +105,9 @@ class _Policy:
         self._channel = args.channel
         self._rows_per_slot = args.rollout + 1
         max_actors = args.channel.num_groups * args.channel.actors_per_group
-        self._obs = _ObsGather(args.rows, max_actors, args.memory.device)
-        self._states = _States(self._memory, max_actors)
-        self._answers = _Answers(self._action_spec, max_actors, args.memory.device)
+        self._obs = _ObsGather(args.rows, max_actors, args.weights.device)
+        self._states = _States(self._shared, max_actors)
+        self._answers = _Answers(self._action_spec, max_actors, args.weights.device)
 
     def act(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
         """Write the actions of N actors into their `rows` [N] of `slots` [N]. numbers: [N] of the requests."""
@@ -132,8 +132,8 @@ class _Policy:
         self._rows["policy_version"][slots, rows] = self._version
 
     def _refresh_weights(self) -> None:
-        if self._memory.latest_version != self._version:
-            self._version = self._memory.read(self._weights)
+        if self._shared.latest_version != self._version:
+            self._version = self._shared.read(self._weights)
             load_flat(self._model, self._weights[:-1])
             # By version, so that a resumed synchronous run draws what it would have drawn without the stop.
             self._generator.manual_seed(_one_number((*self._seed, self._version)))
@@ -167,16 +167,16 @@ class _Answers:
 
 
 class _States:
-    """The recurrent states of a batch, between shared RAM and the device. See `PolicyMemory` for the two copies."""
+    """The recurrent states of a batch, between shared RAM and the device. See `SharedWeights` for the two copies."""
 
-    def __init__(self, memory: PolicyMemory, max_actors: int) -> None:
-        self._memory = memory
-        self._device = memory.device
-        num_copies, num_actors, state_size = memory.actor_state.shape
-        self._all = memory.actor_state.view(num_copies * num_actors, state_size)
+    def __init__(self, shared: SharedWeights, max_actors: int) -> None:
+        self._shared = shared
+        self._device = shared.device
+        num_copies, num_actors, state_size = shared.actor_state.shape
+        self._all = shared.actor_state.view(num_copies * num_actors, state_size)
         self._num_actors = num_actors
-        self._before = gpu.page_locked((max_actors, state_size), torch.float32, memory.device)
-        self._after = gpu.page_locked((max_actors, state_size), torch.float32, memory.device)
+        self._before = gpu.page_locked((max_actors, state_size), torch.float32, shared.device)
+        self._after = gpu.page_locked((max_actors, state_size), torch.float32, shared.device)
 
     def before(self, actors: np.ndarray, numbers: np.ndarray, first: np.ndarray) -> Tensor:
         """The states [N, S] that requests `numbers` of `actors` begin with, on the device; zero where `first` [N]."""
@@ -190,7 +190,7 @@ class _States:
         """Beside each of `slots` [N] that begins with this row, the state that `before` has just given."""
         begins = np.flatnonzero(rows == 0)
         if self._all.shape[1] and len(begins):
-            self._memory.slot_state.numpy()[slots[begins]] = self._before.numpy()[begins]
+            self._shared.slot_state.numpy()[slots[begins]] = self._before.numpy()[begins]
 
     def send(self, state: Tensor) -> None:
         """Queue the transfer of the new states [N, S] to the host."""

@@ -9,59 +9,59 @@ from sf.envs.field_types import check_fields
 
 @dataclass(frozen=True)
 class PopulationConfig:
-    """Several policies in one run, and population-based training of them. See sf.population.evolution."""
+    """Several policies in one run, and population-based training (PBT): docs/populations.md."""
 
     num_policies: int = 1
-    """Policies that train at once, each with a learner and policy workers of its own."""
+    """Policies to train at once, each with its own learner and policy workers."""
 
     pbt_mix_policies_in_one_env: bool = True
-    """Each agent of a match draws its policy by itself, so policies meet. false: all agents of an environment play the
-    same policy. Either is drawn anew for each episode."""
+    """Draw a policy for each agent of a match, so that different policies meet. false: draw one for all agents of an
+    environment. Both draw again for each episode."""
 
     pbt_rollouts_per_draw: int = 4
-    """A policy that was drawn plays for at least this many rollouts, over several episodes where they are shorter: a
-    change in the middle of a rollout costs the rest of it, at 4 an eighth of the data at most. 0: every
-    episode draws."""
+    """A drawn policy plays for at least this many rollouts, over several episodes if they are shorter. A change of
+    policy wastes the rest of the rollout: with 4, at most an eighth of the data. 0: draw for every episode."""
 
     with_pbt: bool = False
-    """Population-based training: the policies are ranked now and then, the worse ones' hyperparameters are mutated, and
-    the worst take over the weights of the best."""
+    """Population-based training: rank the policies periodically, mutate the hyperparameters of all but the best, and
+    replace the worst by copies of the best."""
 
     pbt_period_env_steps: int = 5_000_000
-    """Env steps (decisions, not frames) that each policy trains on from one generation to the next."""
+    """Env steps (decisions, not frames) that each policy trains on between two generations."""
 
     pbt_start_mutation: int = 20_000_000
-    """Env steps that each policy trains on before the first generation, for the policies to become different."""
+    """Env steps that each policy trains on before the first generation, so that the policies become different."""
 
     pbt_replace_fraction: float = 0.3
-    """This share of the policies, rounded up, is the best: they stay as they are, all others are mutated. The same
-    share is the worst: those of them that are far below the best receive weights and hyperparameters."""
+    """Share of the policies, rounded up, that count as the best, and the share that count as the worst. The best
+    stay as they are, all others are mutated. A worst policy far below the best receives weights and hyperparameters
+    of one of the best."""
 
     pbt_mutation_rate: float = 0.15
-    """Probability of each hyperparameter to be perturbed where a policy is mutated."""
+    """Probability that a mutation changes a given hyperparameter."""
 
     pbt_replace_reward_gap: float = 0.1
-    """A policy is far below the best if its objective is lower by more than this share of the best's. 0.5 where the
-    objective is a win rate: then whoever wins less than half as often as the best is replaced."""
+    """A policy is far below the best if its objective is lower by more than this share of the best one. If the
+    objective is a win rate, use 0.5: this replaces a policy that wins less than half as often as the best."""
 
     pbt_replace_reward_gap_absolute: float = 1e-6
-    """And lower by more than this, in units of the objective."""
+    """The objective must also be lower by more than this, in its own units."""
 
     pbt_initial_lr_decades: float = 0.0
-    """The policies begin with learning rates that are spread evenly, by their logarithm, over this many powers of ten
-    around learning_rate."""
+    """Spread the initial learning rates of the policies evenly, on a log scale, over this many powers of ten around
+    learning_rate."""
 
     pbt_optimize_gamma: bool = False
-    """Mutate the discount, too."""
+    """Also mutate gamma."""
 
     pbt_perturb_min: float = 1.1
-    """A hyperparameter is perturbed by a factor of at least this, up or down."""
+    """Smallest factor by which a mutation multiplies or divides a hyperparameter."""
 
     pbt_perturb_max: float = 1.2
-    """A hyperparameter is perturbed by a factor of at most this, up or down."""
+    """Largest factor by which a mutation multiplies or divides a hyperparameter."""
 
     pbt_target_objective: str = "true_objective"
-    """The statistic of finished episodes by whose mean the policies are ranked; the greater the better."""
+    """Episode statistic to rank policies by, as a mean over episodes; higher is better."""
 
     def __post_init__(self) -> None:
         check_fields(self)

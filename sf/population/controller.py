@@ -1,4 +1,4 @@
-"""Carries evolution out in a running population: the parent calls it, between two reports of its children."""
+"""Evolves a running population. The parent calls it between two reports of its children."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sf.population.record import PopulationRecord
 from sf.storage.run_dir import RunDir
 
 Order = Callable[..., None]
-"""Called with the policy id and the fields of an order: see `LearnerState.obey` in sf.learner.state."""
+"""Called with the policy id and the fields of an order: see `LearnerState.apply_orders` in sf.learner.state."""
 
 
 class Population:
     """All policies of a run with population-based training.
 
-    progress: where the objectives come from. shaping: `weights` [P, K] of shaped rewards by policy, read by rollout
-    workers when an episode begins. order, say: tell a learner, and whoever watches.
+    progress: has the objectives. shaping: `weights` [P, K] of shaped rewards by policy, which rollout workers read when
+    an episode begins. order: sends an order to a learner. say: tells the user.
     """
 
     def __init__(
@@ -46,34 +46,36 @@ class Population:
         self._say = say
         self._is_failing = False
         self._record = PopulationRecord(run_dir.path, initial_hyperparameters(config, spec))
-        self._generation: int | None = None  # that was carried out last; None: before all learners have begun
+        self._generation: int | None = None  # the last one; None: before all learners have begun
         for policy_id in self._record.policies:
             self._write_shaping(policy_id)
 
     def hyperparameters_of_learner(self, policy_id: int) -> dict[str, float]:
-        """The fields of LearnerConfig among those that a policy has now."""
+        """The present hyperparameters of a policy that are fields of LearnerConfig."""
         of_policy = self._record.policies[policy_id].hyperparameters
         return {name: value for name, value in of_policy.items() if not name.startswith(SHAPING)}
 
     def learner_has(self, policy_id: int, weights_event: int) -> None:
-        """weights_event: of the weights that it begins with, or returns to. A replacement that they are older than is
-        repeated."""
+        """weights_event: of the weights that a learner begins with or returns to.
+
+        If the policy has received other weights since, it receives them again.
+        """
         history = self._record.policies[policy_id]
         if weights_event < history.weights_event and history.ancestors:
             self._send(policy_id, copies=history.ancestors[0].policy_id)
 
     def evolve_if_due(self) -> None:
-        """One generation, if the policies have trained for long enough since the last."""
+        """One generation, if the policies have trained for long enough since the last one."""
         if not self._progress.has_begun:
             return
         due = self._rules.generation_at(min(policy.env_steps for policy in self._progress.policies))
         if self._generation is None:
-            self._generation = due  # what was due in an earlier part of the run was carried out there
+            self._generation = due  # earlier parts of the run have carried out what was due in them
         if due > self._generation and self._evolve(due):
             self._generation = due
 
     def _evolve(self, generation: int) -> bool:
-        """Whether it could be written down; if not, nothing changes, and it is tried again."""
+        """Returns whether the generation could be recorded. If not, nothing changes, and the caller tries again."""
         members = [
             Member(policy_id, policy.objective(self._rules.pbt_target_objective), history.hyperparameters)
             for (policy_id, history), policy in zip(
@@ -86,7 +88,7 @@ class Population:
             sentences = self._record.add(decisions, members, env_steps)
         except OSError as error:
             if not self._is_failing:
-                self._say(f"population: a generation waits until it can be written down ({error})")
+                self._say(f"population: a generation waits until it can be recorded ({error})")
             self._is_failing = True
             return False
         self._is_failing = False
@@ -96,7 +98,7 @@ class Population:
             self._write_shaping(decision.policy_id)
             self._send(decision.policy_id, copies=decision.copies)
             if decision.copies is not None:
-                self._progress.policies[decision.policy_id].episodes.clear()  # they were played by what it was
+                self._progress.policies[decision.policy_id].episodes.clear()  # its earlier self has played them
         return True
 
     def _send(self, policy_id: int, copies: int | None) -> None:
@@ -114,7 +116,7 @@ class Population:
 
 
 def initial_hyperparameters(config: Config, spec: EnvSpec) -> dict[int, Mapping[str, float]]:
-    """What each policy begins with, by policy id: the flags, the learning rates spread around theirs if asked."""
+    """The hyperparameters at the start, by policy id: those of the flags, with learning rates spread if asked for."""
     num_policies, decades = config.population.num_policies, config.population.pbt_initial_lr_decades
     flags: dict[str, Any] = config.flat()
     common = {name: float(flags[name]) for name in RANGES if name != SHAPING}

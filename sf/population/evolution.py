@@ -1,8 +1,8 @@
-"""Population-based training: from the objectives of all policies to what becomes of each.
+"""Population-based training: from the objectives of all policies to a decision over each.
 
 As in section 4.3 of Petrenko et al. 2020 (Sample Factory), after Jaderberg et al. 2017 (population-based training of
-neural networks) and 2019 (For The Win): one generation ranks the policies by their true objective, leaves the best as
-they are, mutates the hyperparameters of all others, and gives those that are far below the best the weights and
+neural networks) and 2019 (For The Win). A generation ranks the policies by their true objective. The best stay as they
+are, and the hyperparameters of all others are mutated. Policies that are far below the best receive the weights and
 hyperparameters of one of the best. Pure functions: the parent calls `evolve` and carries out its decisions.
 """
 
@@ -21,11 +21,11 @@ SHAPING = "shaping/"  # prefix of the weights of shaped rewards among the hyperp
 
 @dataclass(frozen=True)
 class Range:
-    """Where mutations may lead: the smallest and the greatest absolute value, other than 0."""
+    """The bounds of mutations: the smallest and the greatest absolute value, other than 0."""
 
     low: float
     high: float
-    of_complement: bool = False  # of 1 - x, so that the horizon 1 / (1 - x) is scaled
+    of_complement: bool = False  # the bounds are those of 1 - x, so that the horizon 1 / (1 - x) is scaled
 
 
 RANGES = {
@@ -49,7 +49,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Decision:
-    """What becomes of one policy."""
+    """What changes for one policy."""
 
     policy_id: int
     copies: int | None  # the policy whose weights and optimiser it receives; None: it keeps its own
@@ -57,10 +57,10 @@ class Decision:
 
 
 def evolve(members: Sequence[Member], rules: PopulationConfig, rng: Generator) -> list[Decision]:
-    """One generation: a decision for each policy that changes. Those without an objective stay and do not count.
+    """One generation: a decision for each policy that changes. Policies without an objective stay and do not count.
 
-    A policy that is copied is one of the best, and so has no decision of its own: the order of carrying decisions out
-    does not matter. Ties are ranked at random, so that equal policies are not mutated in the order of their ids.
+    Decisions can be carried out in any order: a policy that is copied is one of the best, and so has no decision of its
+    own. Ties are ranked at random, so that equal policies are not mutated in the order of their ids.
     """
     known = [member for member in members if member.objective is not None and math.isfinite(member.objective)]
     ranked = sorted((known[idx] for idx in rng.permutation(len(known))), key=_objective, reverse=True)
@@ -106,8 +106,8 @@ def _mutated(hyperparameters: Mapping[str, float], rules: PopulationConfig, rng:
 def _perturbed(name: str, value: float, factor: float) -> float:
     """The value times `factor`, within its range. The sign stays, and so does 0.
 
-    A value that is outside of its range may only move towards it, and not by more than `factor`: what the user set is
-    never thrown away by one mutation.
+    A value outside of its range may only move towards it, by at most `factor`: so no single mutation throws away what
+    the user set.
     """
     bounds = RANGES[SHAPING if name.startswith(SHAPING) else name]
     size = 1.0 - value if bounds.of_complement else abs(value)

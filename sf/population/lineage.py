@@ -1,4 +1,4 @@
-"""The events of a population, and what they say: what each policy is, and whose weights it has, as data and in words.
+"""The events of a population and what follows from them: the state and the ancestors of each policy, in data and words.
 
 Pure; sf.population.record keeps the events in a file.
 """
@@ -30,7 +30,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Ancestor:
-    """Whose weights a policy received, and when."""
+    """The policy whose weights another one received, and when."""
 
     policy_id: int
     env_steps: int  # that the receiving policy had been trained on
@@ -38,15 +38,15 @@ class Ancestor:
 
 @dataclass(frozen=True)
 class PolicyHistory:
-    """What the events of the whole population say of one policy."""
+    """What the events of the population say of one policy."""
 
     hyperparameters: Mapping[str, float]
-    ancestors: tuple[Ancestor, ...]  # of its weights, the latest first; none: they are its own from the start
+    ancestors: tuple[Ancestor, ...]  # where its weights come from, the latest first; none: from its own start
     weights_event: int  # number of the event that gave it these weights: its start, or its last replacement
 
 
 def histories(events: Iterable[Event]) -> dict[int, PolicyHistory]:
-    """Each policy after these events, by policy id."""
+    """The state of each policy after these events, by policy id."""
     policies: dict[int, PolicyHistory] = {}
     for event in events:
         policies[event.policy_id] = _after(event, policies)
@@ -56,7 +56,7 @@ def histories(events: Iterable[Event]) -> dict[int, PolicyHistory]:
 def sentences(events: Iterable[Event]) -> list[str]:
     """Each event in words."""
     policies: dict[int, PolicyHistory] = {}
-    said = []
+    lines = []
     for event in events:
         earlier = policies.get(event.policy_id)
         policies[event.policy_id] = _after(event, policies)
@@ -65,8 +65,8 @@ def sentences(events: Iterable[Event]) -> list[str]:
             _changes(earlier.hyperparameters if earlier else {}, event.hyperparameters),
             lineage(event.policy_id, policies) if earlier else "",
         ]
-        said.append("; ".join(part for part in parts if part))
-    return said
+        lines.append("; ".join(part for part in parts if part))
+    return lines
 
 
 def lineage(policy_id: int, policies: Mapping[int, PolicyHistory]) -> str:

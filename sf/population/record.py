@@ -1,10 +1,10 @@
 """The record of a population in its run directory, for a resumed run and for people.
 
-population.jsonl   one event a line: the start of a policy, a mutation, a replacement; the truth
-population.log     the same in sentences, made from the former
+population.jsonl   one event in each line: the start of a policy, a mutation, a replacement
+population.log     the same in sentences, made from population.jsonl
 
-The parent alone writes. Events are on the disk before they are carried out, so after a kill the record may be ahead of
-the policies, and is never behind. A half-written last line was not carried out: it is dropped.
+Only the parent writes. Events are on the disk before they are carried out. So after a kill the record may be ahead of
+the policies, but never behind. A half-written last line was not carried out, and is dropped.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SENTENCES = "population.log"
 
 
 class PopulationRecord:
-    """Goes on with the record in a run directory, or begins it where there is none.
+    """The record in a run directory: continued, or begun where there is none.
 
-    initial: hyperparameters of each policy at its start, by policy id. A policy that is in the record has those of its
-    last event instead. Raises ValueError where the record is damaged or of a larger population, OSError where it cannot
-    be written.
+    initial: hyperparameters of each policy at its start, by policy id. A policy in the record has those of its last
+    event instead. Raises ValueError where the record is damaged or of a larger population, OSError where it cannot be
+    written.
     """
 
     def __init__(self, run_dir: Path, initial: Mapping[int, Mapping[str, float]]) -> None:
@@ -40,9 +40,9 @@ class PopulationRecord:
         if known - initial.keys():
             raise ValueError(
                 f"num_policies is {len(initial)}, but {run_dir / EVENTS} is of {len(known)} policies: set num_policies "
-                f"to {len(known)}, or begin anew with --restart_behavior restart"
+                f"to {len(known)}, or start over with --restart_behavior restart"
             )
-        self._extend(  # by nothing, too: what a kill left half written is put right
+        self._extend(  # even by nothing: this repairs what a kill left half written
             [
                 Event(number, "start", policy_id, 0, None, None, None, dict(initial[policy_id]))
                 for number, policy_id in enumerate(sorted(initial.keys() - known), start=len(self.events))
@@ -53,7 +53,7 @@ class PopulationRecord:
     def policies(self) -> dict[int, PolicyHistory]:
         """The state to resume with, by policy id.
 
-        Where the checkpoint of a policy is of an earlier `weights_event`, its last replacement has to be repeated.
+        Where a policy's checkpoint has an earlier `weights_event`, its last replacement has to be repeated.
         """
         return histories(self.events)
 
@@ -62,10 +62,10 @@ class PopulationRecord:
         return sum(event.kind != "start" for event in self.events)
 
     def add(self, decisions: Sequence[Decision], members: Sequence[Member], env_steps: Mapping[int, int]) -> list[str]:
-        """Record the decisions of one generation before they are carried out; returns a sentence for each.
+        """Record the decisions of one generation before they are carried out. Returns a sentence for each.
 
-        members: whom they are about. env_steps: that each policy has been trained on, by policy id. Raises OSError
-        where they cannot be written; then none of them is recorded, and none may be carried out.
+        members: all policies in question. env_steps: that each policy has trained on, by policy id. Raises OSError
+        where they cannot be written. Then none is recorded, and none may be carried out.
         """
         objectives = {member.policy_id: member.objective for member in members}
         return self._extend(
@@ -88,18 +88,18 @@ class PopulationRecord:
         events, num_old = [*self.events, *added], len(self.events)
         _append(self._run_dir / EVENTS, [json.dumps(asdict(event)) for event in events], num_old)
         self.events = events
-        said = sentences(events)
-        with suppress(OSError):  # made from the events, so the next time puts it right
-            _append(self._run_dir / SENTENCES, said, num_old)
-        return said[num_old:]
+        lines = sentences(events)
+        with suppress(OSError):  # the next call writes it again, from the events
+            _append(self._run_dir / SENTENCES, lines, num_old)
+        return lines[num_old:]
 
 
 def read_events(run_dir: Path) -> list[Event]:
-    """All whole events. Raises ValueError where one of them is damaged, FileNotFoundError where there is no record."""
+    """All whole events. Raises ValueError where one is damaged, FileNotFoundError where there is no record."""
     path = run_dir / EVENTS
     events: list[Event] = []
     known: set[int] = set()  # policies that have started
-    for line in path.read_bytes().split(b"\n")[:-1]:  # what follows the last line end is half written, or nothing
+    for line in path.read_bytes().split(b"\n")[:-1]:  # after the last line end comes nothing, or half a line
         try:
             event = Event(**json.loads(line))
             _require_kinds(event, known)
@@ -115,7 +115,7 @@ def read_events(run_dir: Path) -> list[Event]:
 
 
 def _require_kinds(event: Event, known: Collection[int]) -> None:
-    """Raises ValueError for what no population has written. known: the policies that have started."""
+    """Raises ValueError for an event that no population has written. known: the policies that have started."""
     counts = (event.number, event.policy_id, event.env_steps)
     numbers = list(event.hyperparameters.values()) if isinstance(event.hyperparameters, dict) else [None]
     if event.kind != "start":
@@ -132,13 +132,14 @@ def _require_kinds(event: Event, known: Collection[int]) -> None:
         "replacement": {event.policy_id, event.copies} <= {*known},
     }
     if not of_others.get(event.kind, False):
-        raise ValueError("it is of a policy that has not started")
+        raise ValueError("its policy has not started")
 
 
 def _append(path: Path, lines: Sequence[str], num_old: int) -> None:
     """Append the lines from number `num_old` on, all or none. Raises OSError.
 
-    A file that does not end where it should (half a line, a directory that was removed) is written anew, whole.
+    A file that has another size than it should is written again as a whole: it may end in half a line, or its directory
+    may have been removed.
     """
     texts = [f"{line}\n".encode() for line in lines]
     old_size = sum(len(text) for text in texts[:num_old])

@@ -1,1 +1,1 @@
-"""Pictures and pages of runs, made from what lies in their directories: `sf-plot` and `sf-report`."""
+"""`sf-plot` and `sf-report`: pictures and pages of runs, made from the files in their directories."""

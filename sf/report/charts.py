@@ -1,7 +1,7 @@
-"""The charts of one run: which metrics share one, under which heading, and each as a drawing with values to hover over.
+"""The charts of one run: the metrics and the heading of each, drawn with values to hover over.
 
-A metric that no chart names is drawn on its own under the last heading, so what an environment or a new part of the
-trainer records is never left out.
+A metric that no chart names gets a chart of its own under the last heading. So a new metric of an environment or the
+trainer is never left out.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Chart:
 
 
 def sections(run: Run, x: str) -> list[tuple[str, list[Chart]]]:
-    """Headings with their charts; those without data are left out."""
+    """Headings with their charts. Those without data are left out."""
     known = [name for name in run.metrics if not name.startswith("policy_") and name not in _NOT_DRAWN]
     placed = {name for layout in (_EPISODES, _LEARNING, _THROUGHPUT) for metrics in layout.values() for name in metrics}
     rest = [name for name in known if name not in placed]
@@ -110,7 +110,7 @@ def _is_ever_nonzero(run: Run, name: str) -> bool:
 
 
 def _chart(run: Run, x: str, title: str, metrics: Mapping[str, str]) -> Chart | None:
-    """None where no metric has two values."""
+    """The chart; None where no metric has two values."""
     curves = {name: _thinned(curve(run.records, x, name)) for name in metrics}
     curves = {name: line for name, line in curves.items() if len(line.x) > 1}
     if not curves:
@@ -140,7 +140,7 @@ def _draw_spread(axis: Axes, run: Run, x: str, name: str, unit: float) -> None:
 
 
 def _thinned(line: Curve) -> Curve:
-    """At most `NUM_POINTS` of a long run, each the mean over its part of the axis."""
+    """At most `NUM_POINTS` of a long run. Each is the mean over its part of the axis."""
     if len(line.x) <= NUM_POINTS:
         return line
     at = np.linspace(line.x[0], line.x[-1], NUM_POINTS)
@@ -166,5 +166,5 @@ def _rounded(values: Sequence[float] | np.ndarray) -> list[float]:
 
 
 def _short(value: float) -> float:
-    """With the digits that one reads: a tenth of the page's size would be noise."""
+    """With six digits. Nobody reads more, which would make the page a tenth larger."""
     return float(f"{value:.6g}")

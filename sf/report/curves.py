@@ -1,4 +1,4 @@
-"""From records to lines: running means on a common axis, and what several seeds say of the mean. Pure.
+"""From records to lines: running means on a common axis, and the mean over several seeds with its interval. Pure.
 
 Shapes: R records of a run, S runs, P points of the common axis.
 """
@@ -45,9 +45,10 @@ class Band(NamedTuple):
 
 
 def curve(records: Sequence[Mapping[str, Any]], x: str, y: str) -> Curve:
-    """The records that have both metrics. Where a run went back to a checkpoint, what it did after it is left out.
+    """The records that have both metrics.
 
-    An evaluation lies where the policy had the env steps that it was of, some time before its record.
+    Where a run went back to a checkpoint, earlier records that are further along x are left out. The x of an evaluation
+    is that of the policy that it evaluated, some time before its record.
     """
     evaluation = _EVALUATION.match(y)
     places = _evaluated(records, x, evaluation[1] or "") if evaluation else (record.get(x) for record in records)
@@ -66,10 +67,7 @@ def curve(records: Sequence[Mapping[str, Any]], x: str, y: str) -> Curve:
 
 
 def _evaluated(records: Sequence[Mapping[str, Any]], x: str, prefix: str) -> Iterator[float | None]:
-    """x of each record, or where it has an evaluation, x at the env steps of that.
-
-    prefix: of the metrics of the policy that was evaluated.
-    """
+    """x of each record; for an evaluation, x at the env steps of the policy. prefix: of the metrics of that policy."""
     known: list[tuple[float, float]] = []  # env steps of the policy, and x
     for record in records:
         place, env_steps = record.get(x), record.get(f"{prefix}env_steps")
@@ -86,10 +84,11 @@ def _evaluated(records: Sequence[Mapping[str, Any]], x: str, prefix: str) -> Ite
 
 
 def running_mean(line: Curve, at: np.ndarray, window: float) -> np.ndarray:
-    """The mean of the polygon through a curve over a window centred at each point; NaN beyond its ends.
+    """The mean of the polygon through a curve, over a window around each point; NaN beyond its ends.
 
-    at: [P]; window: in units of x. Towards the ends it narrows, so that it stays centred: the first and the last value
-    are those recorded. Exact for whatever spacing of records, as the difference of two integrals. Returns [P].
+    at: [P]; window: in units of x. Towards the ends the window narrows so that it stays centred: the first and the last
+    value are the recorded ones. It is exact for any spacing of records, as the difference of two integrals. Returns
+    [P].
     """
     if not len(line.x):
         return np.full(at.shape, np.nan)
@@ -127,7 +126,7 @@ def t_quantile(degrees: np.ndarray) -> np.ndarray:
 
 
 def _integral(line: Curve, until: np.ndarray) -> np.ndarray:
-    """Of the polygon through a curve, from its start to each point inside it."""
+    """The integral of the polygon through a curve, from its start to each point inside it."""
     areas = np.diff(line.x) * (line.y[1:] + line.y[:-1]) / 2
     before = np.concatenate([[0.0], np.cumsum(areas)])
     idx = np.clip(np.searchsorted(line.x, until, side="right") - 1, 0, len(line.x) - 1)

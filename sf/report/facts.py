@@ -1,4 +1,4 @@
-"""What the page of a run says in words and tables: how it stands, its key figures, its settings, its machine."""
+"""The words and tables on the page of a run: its status, key figures, settings and machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SILENT_AT_LEAST_S = 60.0
 
 @dataclass(frozen=True)
 class Status:
-    """Whether a run goes on, and why it ended where it did."""
+    """Whether a run goes on, and if not, why it ended."""
 
     kind: Literal["running", "finished", "stopped", "ended"]
     sentence: str
@@ -31,7 +31,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting beside its default."""
+    """One setting and its default."""
 
     name: str
     value: str
@@ -43,7 +43,7 @@ class Setting:
 
 
 def read_summary(run: Run) -> dict[str, Any] | None:
-    """summary.json, where it is of the end of these records; not that of an earlier part of a run that was resumed."""
+    """The content of summary.json; None where it is missing or of an earlier part of the run than these records."""
     try:
         found = json.loads(run.directory.summary.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -76,7 +76,7 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
 
 
 def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
-    """Name, value, and what more there is to say of each."""
+    """Name, value and further remark of each."""
     last = summary or run.records[-1]
     records = settled([*run.records, last], run.flags)
     returns = [record for record in records if is_number(record.get("mean_return"))]
@@ -96,14 +96,14 @@ def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, 
 
 
 def over_all_starts(records: Sequence[Mapping[str, Any]], name: str) -> float:
-    """What is counted from 0 on by every start of a run, over the whole run."""
+    """The sum over all starts of a count that begins at 0 with each start."""
     counts = [record[name] for record in records if is_number(record.get(name))]
     ends = [before for before, after in pairwise(counts) if after < before]
     return sum([*ends, *counts[-1:]])
 
 
 def settings(run: Run) -> dict[str, list[Setting]]:
-    """By the part of the configuration that they belong to; those that this version does not know under "unknown"."""
+    """The settings by part of the configuration. Those that this version does not know are under "unknown"."""
     defaults = Config()
     parts: dict[str, list[Setting]] = {}
     known = {"experiment", "train_dir", "restart_behavior"}  # where it lies: the head of the page says so
@@ -117,7 +117,7 @@ def settings(run: Run) -> dict[str, list[Setting]]:
 
 
 def system_rows(start: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Of one entry of system.json; what it lacks is left out."""
+    """The rows of one entry of system.json, without what the entry lacks."""
     versions, gpus = start.get("versions"), start.get("gpus")
     rows = {
         "CPU": start.get("cpu"),
@@ -137,7 +137,7 @@ def system_rows(start: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _log_hint(run: Run) -> str:
-    """Runs of earlier versions have none."""
+    """Where the log is; empty for runs of earlier versions, which have none."""
     return "; run.log has its last words" if run.directory.log.exists() else ""
 
 
@@ -154,7 +154,7 @@ def _has_reached_its_end(flags: Mapping[str, Any], summary: Mapping[str, Any]) -
 
 
 def _faults(records: Sequence[Mapping[str, Any]]) -> str:
-    """What went wrong and was mended; empty where nothing did."""
+    """The faults that were repaired; empty where there were none."""
     said = {"restarts": "processes replaced", "env_faults": "environments rebuilt"}
     counts = {name: over_all_starts(records, name) for name in said}
     return ", ".join(f"{count(num)} {said[name]}" for name, num in counts.items() if num)

@@ -57,11 +57,11 @@ class Panel:
 
 
 def panels(runs: Sequence[Run], x: str, ys: Sequence[str], by: Sequence[str], smooth: float) -> list[Panel]:
-    """What there is to draw.
+    """What to draw.
 
-    x: the metric of the horizontal axis. ys: metrics, or patterns: each that matches is a line. by: see
-    `sf.report.groups`. smooth: the window of the running mean, as a share of the longest curve of the panel. Runs with
-    fewer than two values of a metric are left out of it. Raises ValueError where a metric has no line at all.
+    x: the metric of the horizontal axis. ys: metrics or patterns; each metric that matches is a line. by: see
+    `sf.report.groups`. smooth: the window of the running mean, as a share of the longest curve of the panel. A run with
+    fewer than two values of a metric has no part in its line. Raises ValueError where a metric has no line at all.
     """
     drawn = []
     for y in ys:
@@ -78,7 +78,7 @@ def panels(runs: Sequence[Run], x: str, ys: Sequence[str], by: Sequence[str], sm
 
 
 def draw(drawn: Sequence[Panel], x: str, smooth: float, show_runs: bool = False) -> Figure:
-    """show_runs: each run as a thin line, too."""
+    """show_runs: draw each run as a thin line, too."""
     columns = min(_COLUMNS, len(drawn))
     rows = math.ceil(len(drawn) / columns)
     caption = textwrap.wrap(_caption(drawn, smooth), int(_WIDTH * columns * 17))  # characters of this size an inch
@@ -149,19 +149,19 @@ def _draw_panel(axis: Axes, panel: Panel, x: str, show_runs: bool) -> None:
 
 
 def _wrapped(label: str) -> list[str]:
-    """A label in lines, none of which ends between the name of a setting and its value."""
+    """A label in several lines. None of them ends between the name of a setting and its value."""
     kept_together = label.replace(" ", "\xa0").replace(",\xa0", ", ")
     return [text.replace("\xa0", " ") for text in textwrap.wrap(kept_together, _LABEL_WIDTH)]
 
 
 def _rows_below(panel: Panel) -> int:
-    """Lines of text of a legend that is too large for the panel itself; else 0."""
+    """Lines of text of a legend that does not fit into the panel itself; else 0."""
     rows = [len(_wrapped(line.label)) for line in panel.lines]
     return sum(rows) if max(rows) > 1 or len(rows) > _LINES_INSIDE else 0
 
 
 def _limits(panel: Panel) -> tuple[float, float]:
-    """Of what was measured: the interval of two seeds that disagree is many times as high as both lie apart."""
+    """The limits of the measured values. Intervals may exceed them: that of two seeds is many times their distance."""
     values = [run.y[run.x >= line.band.x[0]] for line in panel.lines for run in line.runs]
     low, high = float(np.min(np.concatenate(values))), float(np.max(np.concatenate(values)))
     margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0

@@ -1,4 +1,4 @@
-"""Which runs are one experiment with several seeds, and what to call it. Pure."""
+"""Which runs are seeds of one experiment, and how to name it. Pure."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Group:
 def group(runs: Sequence[Run], by: Sequence[str] = ()) -> list[Group]:
     """Put runs of the same settings together, in the order of their first run.
 
-    by: the settings that count. Default: all but `NOT_THE_EXPERIMENT`; the number of steps counts, too, where the
-    learning rate falls towards their end. Raises ValueError for a name that is no setting.
+    by: the settings that have to be the same. Default: all but `NOT_THE_EXPERIMENT`. The number of steps counts, too,
+    where the learning rate falls towards the end. Raises ValueError for a name that is no setting.
     """
     known = {name for run in runs for name in run.flags}
     for name in by:
@@ -71,7 +71,7 @@ def _label(run: Run, names: Sequence[str]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A setting as one would type it."""
+    """A setting as a user would type it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):

@@ -21,9 +21,10 @@ _FONTS = re.compile(r"font-family: [^;\"]*")
 
 
 def inline_svg(figure: Figure, name: str) -> Markup:
-    """An <svg> element as wide as what holds it.
+    """An <svg> element as wide as its container.
 
-    name: of its own within the page, for the ids in it. All text comes from the figure, and is escaped by matplotlib.
+    name: unique on the page, as the ids in the element begin with it. All text comes from the figure, and matplotlib
+    escapes it.
     """
     file = io.StringIO()
     with house_style(), mpl.rc_context({"svg.hashsalt": name}):

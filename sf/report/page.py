@@ -12,13 +12,13 @@ from typing import Literal
 import tyro
 
 from sf.commands import cli
-from sf.report import extra
+from sf.machine import extras
 from sf.report.runs import load
 from sf.storage import output_file
 
 _MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
-_SUFFIXES = (".html", ".htm", "")  # not .yaml or .jsonl: to name a file of the run would cost the run
-_LARGEST_VIDEO = 64 * 2**20  # bytes: a third more in the page, and browsers get slow beyond
+_SUFFIXES = (".html", ".htm", "")  # not .yaml or .jsonl: naming a file of the run would destroy it
+_LARGEST_VIDEO = 64 * 2**20  # bytes; it takes a third more in the page, and browsers get slow with more
 
 
 @dataclass(frozen=True)
@@ -26,32 +26,32 @@ class ReportFlags:
     """Which run, and where the page goes."""
 
     run: tyro.conf.Positional[Path]
-    """A run directory. The run may be going on."""
+    """A run directory. The run may still be training."""
 
     out: Path | None = None
-    """The page. Default: report.html in the run directory."""
+    """Page to write. Default: report.html in the run directory."""
 
     video: Path | None = None
-    """An mp4, webm or gif to put into the page. Default: the newest one in the run directory, where there is one."""
+    """An mp4, webm or gif to include. Default: the newest one in the run directory, if any."""
 
     x: Literal["env_frames", "env_steps", "seconds"] = "env_frames"
-    """The horizontal axis of the charts."""
+    """Horizontal axis of the charts."""
 
 
 def main() -> None:
-    """Write the page, say where it is; end with 0, 2 after a user's mistake, 130 after Ctrl-C."""
-    description = "Make one HTML page of a run. Example: sf-report train_dir/doom_basic"
+    """Write the page and print its path. Ends with 0, 2 after a user's mistake, 130 after Ctrl-C."""
+    description = "Write an HTML report of a run. Example: sf-report train_dir/doom_basic"
     flags = cli.parse_flags(ReportFlags, "sf-report", description)
     with cli.exit_status():
-        extra.require()
+        extras.require("plot", "matplotlib", "jinja2", purpose="a report")
         print(report(flags))
 
 
 def report(flags: ReportFlags) -> Path:
-    """Write the page and return where. Raises ValueError for what the user can mend."""
+    """Write the page and return its path. Raises ValueError for what the user can fix."""
     from sf.report.render import render  # noqa: PLC0415  it needs the extra
 
-    run = load(flags.run, _say)
+    run = load(flags.run, _warn)
     out = flags.out or run.directory.path / "report.html"
     if out.suffix not in _SUFFIXES:
         raise ValueError(f"out is {out}: its name must end with .html")
@@ -82,7 +82,7 @@ def data_uri(path: Path) -> str:
     return f"data:{_MEDIA[path.suffix]};base64,{base64.b64encode(content).decode()}"
 
 
-def _say(line: str) -> None:
+def _warn(line: str) -> None:
     print(line, file=sys.stderr)
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import tyro
 
 from sf.commands import cli
-from sf.report import extra
+from sf.machine import extras
 from sf.report.runs import load_all
 from sf.storage import output_file
 
@@ -20,27 +20,27 @@ class PlotFlags:
     """What to draw."""
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
-    """Run directories, or folders with runs inside (train_dir: all of them)."""
+    """Run directories, or folders that contain runs (train_dir: all of them)."""
 
     out: Path = Path("curves.png")
-    """The picture: .png, .svg or .pdf."""
+    """Picture to write: .png, .svg or .pdf."""
 
     x: Literal["env_frames", "env_steps", "seconds"] = "env_frames"
-    """The horizontal axis."""
+    """Horizontal axis."""
 
     y: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """What is drawn, any name in metrics.jsonl; again for another panel. A pattern in quotes is a line for each name
-    that matches: "policy_*/mean_return"; * matches anything but /. Default: mean_return."""
+    """Metric to draw: any name in metrics.jsonl. Repeat the flag for more panels. A quoted pattern draws one line
+    for each name that matches: "policy_*/mean_return"; * matches anything but /. Default: mean_return."""
 
     group_by: tuple[str, ...] = ()
-    """Settings in which the runs of one line agree, the names in config.yaml; experiment makes a line of each run.
-    Default: all but the seed and those that say where and how long it runs."""
+    """Settings, by their names in config.yaml, that the runs of one line share. experiment: one line per run.
+    Default: all settings but the seed and those that say where and how long a run trains."""
 
     smooth: float = 0.02
-    """Window of the running mean, as a share of the longest curve in the panel; 0 draws what was recorded."""
+    """Window of the running mean, as a share of the longest curve in the panel. 0: no smoothing."""
 
     show_runs: bool = False
-    """Draw each run as a thin line, too."""
+    """Also draw each run as a thin line."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.smooth <= 1.0:
@@ -48,16 +48,16 @@ class PlotFlags:
 
 
 def main() -> None:
-    """Draw, say where each line ends; end with 0, 2 after a user's mistake, 130 after Ctrl-C."""
-    description = "Draw learning curves. Example: sf-plot train_dir --out curves.pdf --x seconds"
+    """Draw, and print where each line ends. Ends with 0, 2 after a user's mistake, 130 after Ctrl-C."""
+    description = "Plot learning curves. Example: sf-plot train_dir --out curves.pdf --x seconds"
     flags = cli.parse_flags(PlotFlags, "sf-plot", description)
     with cli.exit_status():
-        extra.require()
+        extras.require("plot", "matplotlib", purpose="a plot")
         plot(flags)
 
 
 def plot(flags: PlotFlags) -> None:
-    """Raises ValueError for what the user can mend."""
+    """Raises ValueError for what the user can fix."""
     from sf.report import figure, style  # noqa: PLC0415  they need matplotlib
 
     style.require_format(flags.out)
@@ -65,7 +65,7 @@ def plot(flags: PlotFlags) -> None:
         raise ValueError("no run is named: for example sf-plot train_dir/doom_basic")
     output_file.require_writable("out", flags.out)
     drawn = figure.panels(
-        load_all(flags.runs, _say),
+        load_all(flags.runs, _warn),
         flags.x,
         flags.y or ("mean_return",),
         flags.group_by,
@@ -75,7 +75,7 @@ def plot(flags: PlotFlags) -> None:
     print("\n".join([*figure.results(drawn, flags.x), str(flags.out)]))
 
 
-def _say(line: str) -> None:
+def _warn(line: str) -> None:
     print(line, file=sys.stderr)
 
 

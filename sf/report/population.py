@@ -123,20 +123,20 @@ def _draw_objective(axis: Axes, run: Evolution, objective: str, colors: dict[int
 
 
 def _replacements(policy_id: int, run: Evolution) -> list[tuple[float, Event]]:
-    """When the policy received the weights of another: frames, and the event."""
+    """The replacements of the policy: frames and event of each."""
     events = [event for event in run.events if event.policy_id == policy_id]
     pairs = zip(_frames(events, run), events, strict=True)
     return [(frames, event) for frames, event in pairs if event.kind == "replacement"]
 
 
 def _frames(events: list[Event], run: Evolution) -> np.ndarray:
-    """When these events of one policy were; none later than the next, though a killed run goes back to a checkpoint."""
+    """The frames of these events, each at most those of the next one: a killed run goes back to a checkpoint."""
     frames = np.array([event.env_steps * run.frames_per_step for event in events])
     return np.minimum.accumulate(frames[::-1])[::-1]
 
 
 def _lineage_of(policy_id: int, run: Evolution) -> np.ndarray:
-    """The curve [R, 2] of the weights that this policy has at the end, through all policies that had them."""
+    """The curve [R, 2] of the weights that this policy has at the end, through all policies that have had them."""
     until, pieces = math.inf, []
     ancestors = histories(run.events)[policy_id].ancestors
     owners = [policy_id, *(ancestor.policy_id for ancestor in ancestors)]

@@ -1,4 +1,4 @@
-"""The records of a run, as metrics.jsonl has them, also while it is written and after a crash."""
+"""The records of a run in metrics.jsonl, also while it is written and after a crash."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sf.metrics.policy_progress import enough_episodes
 from sf.storage.printable import printable
 
 _EPISODE_MEAN = re.compile(r"(policy_\d+/)?(?:(?:mean|std|min|max)_return|mean_episode_\w+|episodes_in_mean|stats/.+)")
-_LARGEST = 1e100  # squares and sums of what is drawn must be finite; nothing that a run measures is larger
+_LARGEST = 1e100  # squares and sums of it are finite; no run measures larger numbers
 
 
 def read_records(path: Path) -> tuple[list[dict[str, float]], list[int]]:
-    """All whole records, and the numbers of the lines that are none, from 1 on. Raises OSError.
+    """All whole records, and the numbers of the lines that are no record, from 1 on. Raises OSError.
 
-    A last line without an end is being written, or was when the run was killed: it does not count among those.
+    A last line without an end never counts as damaged: it is still being written, or was when the run was killed.
     """
     records, damaged = [], []
     *lines, last = path.read_bytes().split(b"\n")
@@ -34,7 +34,7 @@ def read_records(path: Path) -> tuple[list[dict[str, float]], list[int]]:
 
 
 def parsed(text: bytes) -> dict[str, float]:
-    """The numbers of one JSON object by name; none where the text is no such object, or has none."""
+    """The numbers of one JSON object by name. Empty where the text is no such object or it has no numbers."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -43,14 +43,14 @@ def parsed(text: bytes) -> dict[str, float]:
 
 
 def numbers(record: Mapping[str, Any]) -> dict[str, float]:
-    """What can be drawn and compared: metrics that are not known yet are null, a loss that diverged is null or NaN."""
+    """What can be drawn and compared. Metrics that are not known yet are null, a loss that diverged is null or NaN."""
     return {printable(name): value for name, value in record.items() if is_number(value)}
 
 
 def settled(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) -> list[Mapping[str, float]]:
-    """The records without means over too few episodes, such as those after each resume; unless there are no others.
+    """The records without means over too few episodes, such as those after each resume. If there are no others, all.
 
-    flags: of the run. A record that does not say of how many its means are was written before records did: it is kept.
+    flags: of the run. A record without the number of episodes was written by an older version, and is kept.
     """
     enough = enough_episodes(flags["stats_avg"])
 

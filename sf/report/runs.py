@@ -1,4 +1,4 @@
-"""Runs as they lie on disk: their settings and their records, also while they go on."""
+"""Runs on disk: their settings and their records, also while they go on."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Run:
         return list(names)
 
     def matching(self, pattern: str) -> list[str]:
-        """The metrics that a name, or a pattern like policy_*/mean_return, stands for; * matches anything but /."""
+        """The metrics that a name or a pattern like policy_*/mean_return stands for; * matches anything but /."""
         return [name for name in self.metrics if name == pattern or _matches(name, pattern)]
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
-    """The run directories that these paths stand for: each a run, or a folder with runs somewhere inside.
+    """The run directories that these paths stand for: each is a run, or a folder with runs somewhere inside.
 
-    What was moved aside by a restart counts only where it is named itself. Raises ValueError where a path has no run.
+    A run that a restart moved aside counts only where its own path is given. Raises ValueError where a path has no run.
     """
     found: dict[Path, None] = {}
     for path in paths:
@@ -59,8 +59,8 @@ def find(paths: Iterable[Path]) -> list[Path]:
 def load_all(paths: Sequence[Path], say: Callable[[str], None]) -> list[Run]:
     """Read the runs that these paths stand for.
 
-    One that is found in a folder and cannot be read is left out, and `say` is told. Raises ValueError where it is named
-    itself, or no other is there.
+    A run in a folder that cannot be read is left out, and `say` is told. Raises ValueError where its own path was
+    given, or no run is left.
     """
     runs = []
     for path in find(paths):
@@ -76,9 +76,9 @@ def load_all(paths: Sequence[Path], say: Callable[[str], None]) -> list[Run]:
 
 
 def load(path: Path, say: Callable[[str], None] = print) -> Run:
-    """Read a run. Raises ValueError where it is none, cannot be read, or has no record yet.
+    """Read a run. Raises ValueError where it is no run, cannot be read, or has no record yet.
 
-    say: is told of lines that are no record, as a crash leaves them; the others are the run.
+    say: told of lines that are no record, such as a crash leaves. The other lines are read.
     """
     directory = RunDir(path.resolve())  # so that "." has a name
     if not _is_run(path):

@@ -57,19 +57,19 @@ _TIMES = (("hours", 7200.0, 3600.0), ("minutes", 120.0, 60.0), ("seconds", 0.0, 
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Figures that are made and drawn inside look alike. Other settings of matplotlib are left as they are."""
+    """Figures that are made and drawn inside look alike. Other settings of matplotlib stay as they are."""
     with mpl.rc_context(_SETTINGS):
         yield
 
 
 def require_format(out: Path) -> None:
-    """Raises ValueError for a name that says no format which can be written."""
+    """Raises ValueError where the name does not end with a format that can be written."""
     if out.suffix not in FORMATS:
         raise ValueError(f"out is {out}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
 
 
 def save(figure: Figure, out: Path) -> None:
-    """Write a picture, in the format that its name says. Raises ValueError where it cannot be written."""
+    """Write a picture in the format that its name ends with. Raises ValueError where it cannot be written."""
     metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(out.suffix)
     picture = io.BytesIO()
     with house_style():
@@ -78,13 +78,13 @@ def save(figure: Figure, out: Path) -> None:
 
 
 def x_unit(x: str, end: float) -> tuple[str, float]:
-    """The label of a horizontal axis that ends there, and by what its values are divided."""
+    """The label of a horizontal axis that goes up to `end`, and what its values are divided by."""
     if x != "seconds":
         return ("frames" if x == "env_frames" else "env steps"), 1.0
     return next((name, unit) for name, since, unit in _TIMES if end >= since)
 
 
 def tidy_numbers(axis: Axes) -> None:
-    """Ticks as 500k and 2M, few enough to be read."""
+    """Ticks such as 500k and 2M, and few enough of them."""
     axis.xaxis.set_major_locator(MaxNLocator(6))
     axis.xaxis.set_major_formatter(EngFormatter(sep=""))

@@ -8,7 +8,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class CastRules:
+class AssignmentRules:
     """num_policies: to draw from. mixed: each agent of an environment draws for itself, else one for all.
 
     rollouts_per_draw: a policy stays for this many rollouts, over several episodes where they are shorter. When another
@@ -21,13 +21,13 @@ class CastRules:
     rollouts_per_draw: int
 
 
-class Cast:
+class Assignment:
     """The policies of the N actors of a group.
 
     policy: [N] int32, who plays each actor now. players: those who play at all.
     """
 
-    def __init__(self, rules: CastRules, num_actors: int, rollout: int, rng: np.random.Generator) -> None:
+    def __init__(self, rules: AssignmentRules, num_actors: int, rollout: int, rng: np.random.Generator) -> None:
         self._rules = rules
         self._steps_at_least = rules.rollouts_per_draw * rollout
         self._rng = rng

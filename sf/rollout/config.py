@@ -10,35 +10,39 @@ from sf.envs.field_types import check_fields, require
 
 @dataclass(frozen=True)
 class SamplerConfig:
-    """Rollout workers, policy workers, and how much data is under way."""
+    """Rollout workers, policy workers, and how much data is in flight."""
 
     num_workers: int | Literal["auto"] = "auto"
-    """Rollout worker processes. auto: one for each core that the process may use."""
+    """Rollout worker processes. auto: one per core that the run may use."""
 
     num_envs_per_worker: int = 8
-    """Environments of one rollout worker, split into worker_num_splits groups."""
+    """Environments per rollout worker, split into worker_num_splits groups. More make inference batches larger and
+    messages fewer, and raise the lag."""
 
     worker_num_splits: int = 2
-    """Groups of a worker: with 2, one is stepped while the actions of the other are computed (double buffering)."""
+    """Groups of environments per worker. With 2, one group steps while the other waits for its actions (double
+    buffering)."""
 
     policy_workers_per_policy: int = 1
-    """Processes that run the network for the rollout workers."""
+    """Inference processes per policy. More can help when rollout workers wait for actions and the hardware is not
+    busy."""
 
     rollout: int = 32
-    """Steps of one trajectory (T)."""
+    """Trajectory length in steps (T). A recurrent core is trained over this many steps."""
 
     async_rl: bool = True
-    """Sample while the learner trains. false: collect, train, collect; bit-reproducible from the seed on CPU."""
+    """Sample while the learner trains. false: sample and train in turn; on CPU, the same seed then gives the same
+    weights to the bit."""
 
     max_policy_lag: int = 1000
-    """Samples that are more policy versions old than this are not trained on (they are counted)."""
+    """Do not train on samples that are more than this many policy versions old. train/masked_share counts them."""
 
     extra_slots: int = 0
-    """Trajectories that may wait for the learner beyond one of each actor and the two batches in the learner, rounded
-    up to the same number for each group of environments. More smooth an uneven flow, and raise the lag."""
+    """Trajectories that may wait for the learner, beyond one per actor and the two batches in the learner. Rounded
+    up to the same number for each group of environments. More smooth an uneven flow of data and raise the lag."""
 
     set_workers_cpu_affinity: bool = True
-    """Pin each rollout worker, and the simulators it starts, to one core: of those that other runs use least."""
+    """Pin each rollout worker and its simulators to one core, preferring cores that other runs use least."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -27,7 +27,7 @@ from sf.envs.seeding import env_seed, seed_process
 from sf.processes.child import FinalError, Reports, SaidError
 from sf.queues import StopRequested, wait
 from sf.requests import WorkerChannel
-from sf.rollout.assignment import Cast, CastRules
+from sf.rollout.assignment import Assignment, AssignmentRules
 from sf.slots import OBS, WorkerSlots
 
 _REPORT_EPISODES_EVERY_S = 0.5
@@ -45,7 +45,7 @@ class RolloutWorkerArgs:
     seed_key: tuple[int, ...]  # differs from one start of this worker to the next
     is_first_start: bool  # of this worker in the run: no other one has died before it
     core: int | None  # pin this process, and the simulators it starts, to that core
-    cast: CastRules
+    assignment: AssignmentRules
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     slots: WorkerSlots
     channel: WorkerChannel
@@ -126,10 +126,10 @@ class _Group:
         num_actors = args.channel.actors_per_group
         _require_planned_spaces(args, self._envs)
         rng = np.random.default_rng((args.seed, *args.seed_key, group_idx))
-        self._cast = Cast(args.cast, num_actors, args.rollout, rng)
+        self._assignment = Assignment(args.assignment, num_actors, args.rollout, rng)
         self._shaping = args.shaping
-        self.ended_with = self._cast.policy.copy()  # [N] who played the step that was taken last
-        self._slot_policy = self._cast.policy.copy()  # [N] whose the slots are that are being filled
+        self.ended_with = self._assignment.policy.copy()  # [N] who played the step that was taken last
+        self._slot_policy = self._assignment.policy.copy()  # [N] whose the slots are that are being filled
         self._actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)
         self._result = StepResult.empty(num_actors)
         self._free: list[int] = []  # slots for the next rollout
@@ -157,7 +157,7 @@ class _Group:
             return
         self._slots, self._free = self._free[:num_actors], self._free[num_actors:]
         self._rows["actor"][self._slots] = self._actors
-        self._slot_policy[:] = self._cast.policy
+        self._slot_policy[:] = self._assignment.policy
         self._rows["policy"][self._slots] = self._slot_policy
         self._channel.tables["slots"][self._group_idx] = self._slots
         self._row = 0
@@ -188,14 +188,14 @@ class _Group:
 
     def _ask(self) -> None:
         """Ask those who play for the actions of the present row."""
-        self._channel.tables["policy"][self._group_idx] = self._cast.policy
-        self._channel.ask(self._group_idx, self._row, self._cast.players)
+        self._channel.tables["policy"][self._group_idx] = self._assignment.policy
+        self._channel.ask(self._group_idx, self._row, self._assignment.players)
 
     def _shape_rewards(self, who: np.ndarray) -> None:
         """By the weights that their policies have now. who: [N] bool."""
         if self._shaping is not None:
             for n in np.flatnonzero(who).tolist():
-                self._envs.set_shaping(n, self._shaping["weights"][self._cast.policy[n]])
+                self._envs.set_shaping(n, self._shaping["weights"][self._assignment.policy[n]])
 
     def _step(self) -> list[Episode]:
         """Apply the actions of the present row, and write what they caused."""
@@ -207,11 +207,11 @@ class _Group:
         rows["terminated"][slots, t] = result.terminated
         rows["truncated"][slots, t] = result.truncated
         # From where another policy plays to the end of the slot, nothing is of use to the one that the slot is for.
-        rows["valid"][slots, t] = result.valid & (self._cast.policy == self._slot_policy)
+        rows["valid"][slots, t] = result.valid & (self._assignment.policy == self._slot_policy)
         rows["first"][slots, t + 1] = result.first
         self._row = t + 1
-        self.ended_with[:] = self._cast.policy
-        self._cast.after_step(result.first)
+        self.ended_with[:] = self._assignment.policy
+        self._assignment.after_step(result.first)
         self._shape_rewards(result.first)
         return finished
 

@@ -15,65 +15,66 @@ class RunConfig:
     """What to train, for how long, and where the results go."""
 
     env: str = "CartPole-v1"
-    """Environment: doom_*, atari_*, toy_*, doom:my.cfg, any Gymnasium id, envpool:NAME, pettingzoo:FAMILY/NAME, or
-    module:Name for what a module of yours has or registers."""
+    """Environment to train on: doom_*, atari_*, toy_*, doom:my.cfg, a Gymnasium id, envpool:NAME,
+    pettingzoo:FAMILY/NAME, or module:Name for one of your own. sf-envs lists them."""
 
     config: str | None = None
-    """Preset to start from: a name in configs/ or the path of a YAML file. Flags win over it. Default: the one that is
-    named like the environment or its family; else image, continuous or vector, by what the environment sees and
-    does."""
+    """Preset to start from: a name in configs/ or the path of a YAML file. Flags override it. Default: the preset
+    named after the environment or its family; else image, continuous or vector, by the observation and action
+    spaces."""
 
     experiment: str | None = None
-    """Name of the run directory inside train_dir. Default: the name of the environment."""
+    """Name of the run directory inside train_dir. Set it to keep several runs of one environment. Default: the name
+    of the environment."""
 
     train_dir: str = "train_dir"
     """Directory that holds the run directories."""
 
     restart_behavior: Literal["resume", "restart", "overwrite"] = "resume"
-    """An existing run: resume goes on with it, restart moves it aside and begins anew, overwrite
-    deletes it once the new run is under way."""
+    """What to do with an existing run. resume: continue it. restart: move it aside and start over. overwrite: delete
+    it once the new run is under way."""
 
     init_from: str | None = None
-    """A new run begins with the weights and normalisers of this checkpoint, or of the latest one of this run directory,
-    with a fresh optimiser and all counters at 0. Of a run with several policies, each goes to the policy of its number.
-    A run that is resumed goes on from its own."""
+    """Start a new run from the weights and normalisers of a checkpoint, or of a run's latest checkpoint. The
+    optimiser is fresh and all counters start at 0. With several policies, policy i starts from policy i of that run.
+    A resumed run ignores it."""
 
     trust: bool = False
-    """true: a run that is resumed, or the file of --config, may name environments, encoders and models of its own,
-    which are code that is then run. Needed where you have not trained with them before: docs/reliability.md."""
+    """Allow a resumed run or the --config file to name environments, encoders and models of its own (module:Name).
+    Loading them runs their code. Needed only if you have not trained with them before: docs/reliability.md."""
 
     seed: int = 0
-    """Seeds the environments, the sampling of actions, and the weights."""
+    """Seed of the environments, of action sampling and of the initial weights."""
 
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where networks run. auto takes a GPU where there is one."""
+    """Device of the networks. auto: a GPU if there is one."""
 
     train_for_env_steps: int = _ENDLESS
-    """Stop after this many environment steps (decisions of all policies together; frames are steps x frameskip)."""
+    """Stop after this many env steps: decisions, summed over all policies. Frames are env steps x frameskip."""
 
     train_for_env_frames: int | None = None
-    """Stop after this many frames of the simulator."""
+    """Stop after this many simulator frames."""
 
     train_for_seconds: float = float(_ENDLESS)
     """Stop after this many seconds of wall time."""
 
     stop_at_return: float | None = None
-    """Stop when the mean return of every policy, over stats_avg finished episodes, is at least this."""
+    """Stop once the mean return of every policy over its last stats_avg episodes reaches this."""
 
     save_every_sec: float = 120.0
-    """Seconds between checkpoints. One more is written at the end and at a stop."""
+    """Seconds between checkpoints. One more is written when the run ends or is stopped."""
 
     keep_checkpoints: int = 2
-    """How many of the latest checkpoints stay on disk, at least 2."""
+    """Number of latest checkpoints to keep, at least 2."""
 
     save_milestones_sec: float = 0.0
-    """Seconds of the run between checkpoints that are kept for good, in checkpoints/milestones; 0: none are."""
+    """Seconds between milestones: checkpoints in checkpoints/milestones that are never deleted. 0: none."""
 
     summaries_every_sec: float = 5.0
-    """Seconds between two records of metrics.jsonl and TensorBoard."""
+    """Seconds between records in metrics.jsonl and TensorBoard."""
 
     stats_avg: int = 100
-    """The reported mean return is the mean of this many latest episodes."""
+    """Number of latest episodes that the reported mean return is taken over."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -120,24 +121,25 @@ class SupervisionConfig:
     """What happens when something fails."""
 
     worker_timeout_s: float = 120.0
-    """A process that makes no progress for this many seconds, though it has work, is killed and replaced."""
+    """Kill and replace a process that has work but makes no progress for this many seconds. Raise it if one
+    environment step or one minibatch can take longer."""
 
     max_restarts: int = 5
-    """The run ends when one process has died more often than this within restart_window_s seconds."""
+    """End the run when one process dies more than this many times within restart_window_s."""
 
     restart_window_s: float = 300.0
-    """Seconds over which max_restarts counts."""
+    """Window of max_restarts, in seconds."""
 
     max_skipped_updates: int = 10
-    """An update whose loss or gradients are not finite is skipped. After this many in a row, on_divergence says what
-    happens."""
+    """An update with a non-finite loss or gradient is skipped. After this many in a row, on_divergence applies."""
 
     on_divergence: Literal["rollback", "stop"] = "rollback"
-    """rollback: go back to the last checkpoint, or to a new network before the first, with a lower learning rate; env
-    steps count on. After 3 of these without a checkpoint in between the run ends. stop: it ends at once."""
+    """rollback: go back to the last checkpoint (before the first one: to a new network) with a lower learning rate;
+    env steps keep counting. After 3 rollbacks without a checkpoint in between, the run ends. stop: end the run at
+    once."""
 
     rollback_lr_factor: float = 0.5
-    """rollback: the learning rate is multiplied by this, and no schedule raises it above that again."""
+    """Each rollback multiplies the learning rate by this. No schedule raises the rate above the result."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -57,9 +57,7 @@ class Evaluations:
         policies = report["policies"]
         for policy_id, result in enumerate(policies):
             if not result["statistics"]:
-                self._say(
-                    f"evaluation of policy {policy_id}: it has no episode, since its agents sat their matches out"
-                )
+                self._say(f"evaluation of policy {policy_id}: no episodes, because its agents never played")
                 continue
             prefix = "" if len(policies) == 1 else f"policy_{policy_id:02d}/"
             record = {"policy_id": policy_id, "seconds": self._progress.seconds, **result}
@@ -90,7 +88,7 @@ class Evaluations:
     def end(self) -> None:
         """The run has ended, and the evaluator with it."""
         if self._is_running:
-            self._say("the evaluation under way has ended with the run: sf-eval plays with the last checkpoint")
+            self._say("the run ended during an evaluation, which is dropped: sf-eval evaluates the last checkpoint")
 
 
 class BestCheckpoints:

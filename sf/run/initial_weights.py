@@ -15,8 +15,8 @@ import torch
 
 from sf.config import Config
 from sf.envs import ActionSpec
-from sf.learner.snapshot import make_checkpoint
-from sf.learner.tensors import RNG
+from sf.learner.checkpoints.snapshot import make_checkpoint
+from sf.learner.checkpoints.tensors import RNG
 from sf.learner.update import Updater
 from sf.play.named_checkpoint import find_checkpoint, num_policies, require_whole_state
 from sf.run.compatibility import require_fits
@@ -40,8 +40,8 @@ def saved_env_steps(plan: Plan, run_dir: RunDir, say: Say) -> list[int | None]:
     num_policies = saved_flags.get("num_policies", 1)
     if saved_flags and num_policies != plan.num_policies:
         raise ValueError(
-            f"num_policies is {plan.num_policies}, but the run {run_dir.path} has {num_policies}: leave it so, name "
-            "another --experiment, or begin anew with --restart_behavior restart"
+            f"num_policies is {plan.num_policies}, but the run {run_dir.path} has {num_policies}: keep that number, "
+            "name another --experiment, or start over with --restart_behavior restart"
         )
     env_steps: list[int | None] = []
     seconds = 0.0
@@ -87,7 +87,7 @@ def write(plan: Plan, run_dir: RunDir, initial: Mapping[int, Checkpoint]) -> Non
 def of_resumed(config: Config, run_dir: RunDir, say: Say) -> Config:
     """The configuration of a run that has checkpoints of its own: `init_from` stays what it began with."""
     if config.run.init_from is not None:
-        say(f"init_from is ignored: {run_dir.path} goes on from its own checkpoints")
+        say(f"init_from is ignored: {run_dir.path} resumes from its own checkpoints")
     return config.replace(init_from=(run_dir.saved_flags() or {}).get("init_from"))
 
 
@@ -109,13 +109,13 @@ def _require_time_left(plan: Plan, run_dir: RunDir, env_steps: int, seconds: flo
     if env_steps >= plan.target_env_steps:
         flag = "train_for_env_steps" if plan.target_env_steps == run.train_for_env_steps else "train_for_env_frames"
         raise CompleteRunError(
-            f"the run {run_dir.path} has its {env_steps} env steps: raise --{flag} to go on with it, name another "
-            "--experiment, or begin anew with --restart_behavior restart"
+            f"the run {run_dir.path} is finished ({env_steps} env steps): raise --{flag} to continue it, name another "
+            "--experiment, or start over with --restart_behavior restart"
         )
     if seconds >= run.train_for_seconds:
         raise CompleteRunError(
-            f"the run {run_dir.path} has had its {seconds:.0f} seconds: raise --train_for_seconds to go on with it, "
-            "name another --experiment, or begin anew with --restart_behavior restart"
+            f"the run {run_dir.path} is finished ({seconds:.0f} seconds): raise --train_for_seconds to continue it, "
+            "name another --experiment, or start over with --restart_behavior restart"
         )
 
 
@@ -133,7 +133,7 @@ def _begun_from(source: str, policy_id: int, plan: Plan, say: Say) -> Checkpoint
         updater = Updater(plan.config, plan.spec.obs_space, action_spec, bfloat16=False, device=torch.device("cpu"))
         updater.model.load_state_dict(_weights(saved))
         initial = make_checkpoint(updater, plan.config, plan.spec)
-    say(f"policy {policy_id} begins with the weights of {file}")
+    say(f"policy {policy_id} starts from the weights of {file}")
     return initial
 
 

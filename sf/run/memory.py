@@ -19,7 +19,7 @@ from sf.requests import Channels
 from sf.run.plan import Plan
 from sf.slots import SlotPool
 from sf.storage.run_dir import RunDir
-from sf.weights import PolicyMemorySpec
+from sf.weights import SharedWeightsSpec
 
 _BYTES_PER_WEIGHT_IN_CHECKPOINT = 3 * 8  # the weight and two moments, if all were float64
 _REST_OF_CHECKPOINT = 1 << 20  # header, random numbers, counters
@@ -33,7 +33,7 @@ class RunMemory:
     run_dir: RunDir
     pool: SlotPool
     channels: Channels
-    policies: tuple[PolicyMemorySpec, ...]
+    policies: tuple[SharedWeightsSpec, ...]
     counters: Counters
     counter_rows: Mapping[str, Sequence[int]]  # rows of the counters by role, in the order of the children's numbers
     pinned: PinnedCores  # the rollout workers
@@ -72,7 +72,7 @@ class RunMemory:
                 num_policies=plan.num_policies,
             ),
             policies=tuple(
-                PolicyMemorySpec.allocate(
+                SharedWeightsSpec.allocate(
                     plan.device_of(policy_id), plan.num_weights, plan.state_size, plan.num_actors, plan.num_slots
                 )
                 for policy_id in policy_ids

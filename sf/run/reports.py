@@ -55,7 +55,7 @@ class ReportHandler:
                 progress.note_checkpoint(report["path"])
                 self._say(f"{name}: saved {report['path']}")
             case "save_failed":
-                self._say(f"{name}: no checkpoint ({report['message']}); training goes on, and it is tried again")
+                self._say(f"{name}: no checkpoint ({report['message']}); training continues, and the save is retried")
             case "rolled_back":
                 self._rolled_back(child, report)
             # Evaluation
@@ -66,8 +66,8 @@ class ReportHandler:
             case "given_up":
                 self._evaluations.given_up()
                 self._say(
-                    f"{report['text']}\nThere are no evaluations any more: from here on the best checkpoints are those "
-                    "of the best returns in training"
+                    f"{report['text']}\nThe run continues without evaluations: from now on, returns in training select "
+                    "the best checkpoint"
                 )
             # Faults
             case "fault":
@@ -80,7 +80,7 @@ class ReportHandler:
             case "finished":
                 progress.policies[child.idx].env_steps = report["env_steps"]
             case "killed":
-                self._say(f"{name}: did not stop when it was asked to, killed")
+                self._say(f"{name}: did not stop when asked to, killed")
             case "saved_for":
                 self._saved_for(child, report)
 
@@ -90,7 +90,7 @@ class ReportHandler:
         if self._progress.resume(child.idx, report["env_steps"], report["seconds_before"]):
             return
         frames = self._lose(report["lost_steps"])
-        self._say(f"{child.name}: goes on; training on the last {frames:,} frames is lost")
+        self._say(f"{child.name}: continues; training on the last {frames:,} frames is lost")
 
     def _remark(self, report: Report) -> None:
         if report["about"] not in self._remarks_said:
@@ -111,7 +111,7 @@ class ReportHandler:
         if len(self._places_said) > _MOST_PLACES:
             self._say(f"{child.name}: environments fail at more than {_MOST_PLACES} places: env_faults counts the rest")
             return
-        lines = [f"{child.name}: an environment failed and was made anew: {report['message']}", report["traceback"]]
+        lines = [f"{child.name}: an environment failed and was rebuilt: {report['message']}", report["traceback"]]
         self._say("\n".join(line for line in lines if line is not None))
 
     def _replaced(self, child: Child, report: Report) -> None:
@@ -123,13 +123,13 @@ class ReportHandler:
         if is_env_death and self._are_env_deaths_said:
             return
         self._are_env_deaths_said |= is_env_death
-        others = ", and so is whoever dies of that later (restarts counts them)" if is_env_death else ""
+        others = "; later deaths of this kind are not reported (restarts counts them)" if is_env_death else ""
         self._say(f"{child.name} {report['text']}{others}")
 
     def _saved_for(self, child: Child, report: Report) -> None:
         frames = self._lose(max(0, self._progress.policies[child.idx].env_steps - report["env_steps"]))
         self._say(
-            f"{child.name}: {child.cause_of_death()}, and could not save; the run goes on from {report['path']}, and "
+            f"{child.name}: {child.cause_of_death()}, and could not save; the run resumes from {report['path']}, and "
             f"training on the last {frames:,} frames is lost"
         )
 

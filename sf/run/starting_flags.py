@@ -88,6 +88,6 @@ def _check_is_the_same(flags: Mapping[str, Any], saved: Mapping[str, Any], exper
         )
     if flags.get("config", saved.get("config")) != saved.get("config"):
         raise ValueError(
-            f"config is {flags['config']!r}, but the run {experiment!r} goes on with the settings that it was started "
+            f"config is {flags['config']!r}, but the run {experiment!r} keeps the settings that it was started "
             "with: name another --experiment, or --restart_behavior restart"
         )

@@ -69,7 +69,7 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
             plan = dataclasses.replace(plan, config=initial_weights.of_resumed(config, run_dir, say))
         initial = initial_weights.initial_checkpoints(plan, new, say)
         for path in left_behind(run_dir.path):
-            say(f"{path} is a run that was to be overwritten by a start that was killed: move it, or delete it")
+            say(f"{path} is an earlier run: the start that was to overwrite it was killed, so move or delete it")
         earlier = run_dir.prepare(plan.config)
         log = RunLog(run_dir.log)
         with earlier.put_back_unless_settled(print), log.of_process():
@@ -140,7 +140,7 @@ class Run:
         log = RunLog(self._run_dir.log)
         with Display(title, target, log=log.write) as display, caught_signals() as signals:
             if run.config and not self._is_resumed:
-                display.say(f"starts from the preset {run.config} (another one: --config NAME)")
+                display.say(f"starts from the preset {run.config} (--config NAME selects another)")
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
             evaluations = Evaluations(

@@ -1,4 +1,4 @@
-"""The picture that one looks at: panels side by side, each with a caption over what it shows."""
+"""The picture on the screen: panels side by side, each with a caption above it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BACKGROUND, _TITLE, _TEXT = (24, 24, 27), (255, 255, 255), (190, 190, 200)
 
 @dataclass(frozen=True)
 class Panel:
-    """What a view shows. result: lines over a picture that stands still, since nothing is left to play."""
+    """What a view shows. result: lines over the last picture of an environment that has played all its matches."""
 
     picture: np.ndarray  # [H, W, 3] uint8
     title: str
@@ -34,7 +34,7 @@ class Panel:
 
 
 class Grid:
-    """Where the panels are: as large as fits into `limit`, and those of one environment in one row if they can be.
+    """Where the panels are: as large as fits into `limit`, with those of one environment in one row where possible.
 
     size: width and height of the whole, even numbers.
     """

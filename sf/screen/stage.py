@@ -1,4 +1,4 @@
-"""What is on the screen while episodes are played: it turns the steps of a group into panels, one a view."""
+"""What the screen shows while episodes are played: the steps of a group as panels, one for each view."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_NUMBERS = 4  # in one caption
 
 
 class Stage:
-    """The panels of E environments with A agents each. One whose matches are over stands still with its result."""
+    """The panels of E environments with A agents each. One that has played all its matches shows its result."""
 
     def __init__(self, env: str, names: Sequence[str], lineups: np.ndarray, num_envs: int, num_views: int) -> None:
         """names: of the policies. lineups: [M, A] of all matches. num_views: of an environment, 1 or A."""
@@ -38,10 +38,10 @@ class Stage:
         played: Sequence[Played],
         match_idx: np.ndarray,
     ) -> Iterator[list[Panel]]:
-        """The panels of each moment of a step. To be read to its end.
+        """Yields the panels of each moment of a step. The caller has to take them all.
 
-        pictures, returns: as `sf.envs.RenderedGroup` has them after the step. values: [N]. played: what ended with it.
-        match_idx: [E] of the matches that are played after it.
+        pictures, returns: as `sf.envs.RenderedGroup` has them after the step. values: [N]. played: the episodes that
+        ended with it. match_idx: [E] of the matches that are played after it.
         """
         num_agents = self._lineups.shape[1]
         ended = {episode.match_idx % self._num_envs * num_agents + episode.agent_idx: episode for episode in played}
@@ -55,7 +55,7 @@ class Stage:
             self._latest[n] = episode
             self._num_steps[n] = 0
         self._match_idx = match_idx
-        # A view that has fewer pictures than others, as its episode ended, shows its last one meanwhile.
+        # A view whose episode ended has fewer pictures than others, and shows its last one meanwhile.
         num_moments = max(1, *(len(of_view) for of_view in pictures))
         for moment in range(num_moments):
             for v in live:

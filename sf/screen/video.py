@@ -1,4 +1,4 @@
-"""A screen that is a file: mp4 or gif, written by ffmpeg while the pictures come."""
+"""A screen that is a file: an mp4 or gif, which ffmpeg writes while the pictures come."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from sf.machine.extras import how_to_install
 from sf.storage import output_file
 from sf.storage.run_dir import temporary_beside
 
-# Browsers play H.264 with half the colour resolution, and begin before they have all of it where the index comes first.
+# Browsers play H.264 only with half the colour resolution. With the index first, they begin before they have it all.
 _MP4 = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "veryfast", "-crf", "24", "-movflags", "+faststart"]
 _MP4 += ["-f", "mp4"]
-# The colours of every picture are its own: to choose them for all, ffmpeg would keep the whole video in memory.
+# Every picture has its own colours: to choose them once for all, ffmpeg would keep the whole video in memory.
 _PALETTE = "split[a][b];[a]palettegen=max_colors=64:stats_mode=single[p];[b][p]paletteuse=new=1:dither=none"
 _GIF = ["-filter_complex", _PALETTE, "-loop", "0", "-f", "gif"]
 
-_WHO = re.compile(r"^\[[^]]*] ")  # the part of ffmpeg that speaks, with an address
+_WHO = re.compile(r"^\[[^]]*] ")  # ffmpeg's component and its address, before a message
 
 
 class Video:
-    """Takes pictures until `finish`, which gives the file its name, or `close`, which leaves what was there before."""
+    """Takes pictures until `finish` or `close`. Only `finish` replaces an earlier file of that name."""
 
     def __init__(self, path: Path, max_s: float) -> None:
         """max_s: seconds of video after which `show` takes no more.
@@ -38,13 +38,15 @@ class Video:
             raise ValueError(f"video needs ffmpeg: {how_to_install('video')}") from None
         self._ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
         output_file.require_writable("video", path)
-        self._path = path.resolve() if path.is_symlink() else path  # what a link points to is written, as elsewhere
+        self._path = (
+            path.resolve() if path.is_symlink() else path
+        )  # a link stays one, as elsewhere: its target is written
         self._temporary = temporary_beside(self._path)
         self._max_s = max_s
         self._process: subprocess.Popen[bytes] | None = None
         self._num_left = 0
         self.is_full = False
-        # A gif of more would be too large to be of use: it has nothing like motion compensation.
+        # A larger gif would be too large to use: the format has no motion compensation.
         self.max_fps, self.limit = (12.5, (640, 480)) if path.suffix == ".gif" else (60.0, (1920, 1080))
 
     def open(self, size: tuple[int, int], fps: float, title: str) -> None:
@@ -60,12 +62,12 @@ class Video:
                 *(self._ffmpeg, "-y", "-v", "error", "-nostdin", "-f", "rawvideo", "-pix_fmt", "rgb24"),
                 *("-s", f"{width}x{height}", "-r", f"{fps:.6f}", "-i", "-", "-metadata", f"title={title}"),
                 *(_GIF if self._path.suffix == ".gif" else _MP4),
-                f"file:{self._temporary}",  # a name with a colon is none of ffmpeg's protocols
+                f"file:{self._temporary}",  # else ffmpeg takes what stands before a colon for a protocol
             ],
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for us: the file is to be finished
-            restore_signals=False,  # a limit on the size of files is an error, as here, that ffmpeg can say
+            start_new_session=True,  # Ctrl-C must not reach ffmpeg, which has to finish the file
+            restore_signals=False,  # else ffmpeg dies of a limit on the size of files instead of reporting it
         )
 
     def show(self, picture: np.ndarray) -> bool:
@@ -82,7 +84,9 @@ class Video:
         return not self.is_full
 
     def finish(self) -> bool:
-        """Returns whether there is a file, for which it takes a picture. Raises ValueError where it was not written."""
+        """Returns whether there is a file; without a picture there is none. Raises ValueError where it could not be
+        written.
+        """
         if self._process is None:
             return False
         _, errors = self._process.communicate()

@@ -3,9 +3,9 @@
 Tensors hold weights, optimiser moments and normalisers; a JSON text in the file's metadata holds the rest (counters,
 schedules). Nothing is unpickled on loading.
 
-A name has two numbers: the first grows by one with every save and says which is the newest; the second is the env
-steps, which may fall after a return to an earlier state. A file is written under a temporary name, synced, and renamed,
-and it carries the SHA-256 of all its other bytes, so what a failing disk or a copy did to it later is seen, too.
+A name has two numbers. The first grows by one with every save and says which is the newest. The second is the env
+steps, which may fall after a return to an earlier state. A file is written under a temporary name, synced, and renamed.
+It carries the SHA-256 of all its other bytes, which shows damage by a failing disk or a broken copy.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from sf.storage.run_dir import write_atomically
 
 _NAME = re.compile(r"checkpoint_(\d+)_(\d+)\.safetensors")  # number of the save, env steps
 _BEST_NAME = re.compile(r"best_\d+\.safetensors")
-_SCORE = "score"  # of the best one, in its state
+_SCORE = "score"  # key in the state of a best checkpoint
 _STATE = "state"  # keys of the metadata
 _DIGEST = "digest"
-_NO_DIGEST = "0" * 64  # what stands there while the digest is computed
-_DIGEST_FOLLOWS = b'"digest":"'  # once in a file: inside a text of the header, the quotes would be escaped
+_NO_DIGEST = "0" * 64  # in the place of the digest while it is computed
+_DIGEST_FOLLOWS = b'"digest":"'  # once in a file: any text in the header has its quotes escaped
 
 MODEL = "model/"  # prefix of the weights among the tensors
 
@@ -47,9 +47,9 @@ class Checkpoint:
 
 
 def save(directory: Path, checkpoint: Checkpoint, at_env_steps: int, keep: int) -> Path:
-    """Write a checkpoint, then remove all but the latest `keep`. The only process that writes here calls it.
+    """Write a checkpoint, then remove all but the latest `keep`. Only one process may write to a directory.
 
-    Raises OSError where it cannot be written; the earlier ones are whole then, and it may be tried again.
+    Raises OSError where it cannot be written. The earlier ones stay whole, and the caller may try again.
     """
     path = _next_path(directory, "checkpoint", at_env_steps)
     write_atomically(path, encode(checkpoint))
@@ -61,9 +61,8 @@ def save(directory: Path, checkpoint: Checkpoint, at_env_steps: int, keep: int) 
 def latest(directory: Path, say: Callable[[str], None] = print) -> Path | None:
     """The newest whole checkpoint; None where there is no checkpoint at all.
 
-    Newer ones that are not whole are renamed, so that they do not count among those that `save` keeps: nothing is
-    deleted, and each is told to `say`. Raises ValueError where none is whole, or one may not be read, and leaves all
-    as they are.
+    Newer ones that are not whole are renamed and reported to `say`. Nothing is deleted, and `save` does not count them
+    among those that it keeps. Raises ValueError where none is whole or one may not be read; nothing is renamed then.
     """
     try:
         return _latest(directory, say)
@@ -74,7 +73,7 @@ def latest(directory: Path, say: Callable[[str], None] = print) -> Path | None:
 def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Path, Checkpoint]:
     """The newest whole checkpoint, for readers: the run may still be writing.
 
-    Raises ValueError where there is none. What is broken is told to `say`, and left alone.
+    Raises ValueError where there is none. Broken ones are reported to `say` and left alone.
     """
     for path in _newest_first(directory):
         try:
@@ -83,7 +82,7 @@ def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Pa
             if path.is_symlink():
                 say(f"{path} is a link to a file that is not there")
                 continue
-            return load_latest(directory, say)  # the run has removed it meanwhile: it has newer ones
+            return load_latest(directory, say)  # the run has removed it meanwhile, and has newer ones
         except ValueError as error:
             say(str(error))
             continue
@@ -92,9 +91,9 @@ def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Pa
 
 
 def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
-    """Write the checkpoint of the policy that was best so far, then remove the one before. One process calls it.
+    """Write the best checkpoint so far, then remove the one before. Only one process may call it.
 
-    Raises OSError where it cannot be written; the one before is whole then.
+    Raises OSError where it cannot be written. The one before stays whole.
     """
     state = {**checkpoint.state, _SCORE: score}
     path = directory / f"best_{state['env_steps']:012d}.safetensors"
@@ -106,9 +105,9 @@ def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
 
 
 def save_milestone(directory: Path, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint that stays, under a name that none had before. One process calls it.
+    """Write a checkpoint that is kept for good, under a new name. Only one process may call it. Raises OSError.
 
-    No run goes on from one by itself: `directory` is not that of the checkpoints. Raises OSError.
+    A resumed run never looks for one: `directory` is not that of the checkpoints.
     """
     path = _next_path(directory, "milestone", checkpoint.state["env_steps"])
     write_atomically(path, encode(checkpoint))
@@ -142,7 +141,7 @@ def env_steps(path: Path) -> int:
 
 
 def load(path: Path) -> Checkpoint:
-    """Raises ValueError where the file is not whole, or is whole and no checkpoint; OSError where it cannot be read."""
+    """Raises ValueError where the file is damaged or is no checkpoint, OSError where it cannot be read."""
     data = _whole_bytes(path)
     try:
         saved = decode(data)
@@ -185,14 +184,14 @@ def _latest(directory: Path, say: Callable[[str], None]) -> Path | None:
         return path
     if broken:
         raise UsageError(
-            f"no checkpoint in {directory} can be used: {'; '.join(broken.values())}. Put a whole one there, or begin "
-            "anew with --restart_behavior restart, which moves this run aside"
+            f"no checkpoint in {directory} can be used: {'; '.join(broken.values())}. Put a whole one there, or start "
+            "over with --restart_behavior restart, which moves this run aside"
         )
     return None
 
 
 def _next_path(directory: Path, kind: str, at_env_steps: int) -> Path:
-    """Of the next save; those that were renamed since count, too."""
+    """The path of the next save. Renamed checkpoints count, so no number comes twice."""
     for left_over in directory.glob(f".{kind}_*.tmp"):  # by a process that was killed in here
         left_over.unlink()
     numbers = [int(name[1]) for path in _files(directory) if (name := re.match(rf"{kind}_(\d+)_", path.name))]
@@ -205,7 +204,7 @@ def _newest_first(directory: Path) -> list[Path]:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Unlike glob, it does not take a directory that cannot be read for an empty one."""
+    """Raises OSError for a directory that cannot be read, which glob would take for an empty one."""
     return list(directory.iterdir()) if directory.exists() else []
 
 
@@ -224,7 +223,7 @@ def _whole_bytes(path: Path) -> bytes:
 
 
 def _digest(data: bytes) -> bytes:
-    """SHA-256, in hexadecimal digits, of all but the place that it is kept in."""
+    """SHA-256 in hexadecimal digits, over all bytes but its own."""
     place, view = _digest_place(data), memoryview(data)
     digest = hashlib.sha256(view[: place.start])
     digest.update(view[place.stop :])

@@ -1,8 +1,8 @@
-"""The run that stands where another one begins anew: it is moved aside first, and nothing of it is lost before the new
-run is under way.
+"""The earlier run in the directory of a new one: it is moved aside, and nothing of it is lost before the new run is
+under way.
 
 `restart` leaves it aside, as NAME.old1. `overwrite` deletes it once all processes of the new run are ready. A start
-that does not get that far puts it back. One that is killed leaves it at NAME.overwritten1, and the next one says so.
+that fails before that puts it back. A start that is killed leaves it at NAME.overwritten1, and the next start says so.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class EarlierRun:
             path.rename(self._aside)
 
     def settle(self, say: Say = print) -> None:
-        """The new run is under way. Only the first call does anything."""
+        """The new run is under way. Further calls do nothing."""
         aside, self._aside = self._aside, None
         if aside is not None and self._is_deleted:
             try:
                 shutil.rmtree(aside)
             except OSError as error:
-                say(f"{aside} is the run that was to be overwritten, and could not be deleted ({error})")
+                say(f"{aside} is the overwritten run, which could not be deleted ({error}): delete it")
 
     def put_back(self, say: Say = print) -> None:
-        """The new run did not get under way: what it has written goes. Nothing is done once it is settled."""
+        """The new run did not get under way: delete what it wrote. Does nothing after `settle`."""
         aside, self._aside = self._aside, None
         if aside is None:
             return
@@ -50,11 +50,11 @@ class EarlierRun:
         except OSError as error:
             say(f"the earlier run is in {aside}, and could not be put back ({error})")
         else:
-            say(f"the new run did not get under way: the earlier one is in {self._path} as before")
+            say(f"the new run did not start: the earlier one is still in {self._path}")
 
     @contextmanager
     def put_back_unless_settled(self, say: Say) -> Iterator[None]:
-        """However the block ends."""
+        """Put it back at the end of the block, also after an exception, unless it is settled by then."""
         try:
             yield
         finally:
@@ -62,7 +62,7 @@ class EarlierRun:
 
 
 def left_behind(path: Path) -> list[Path]:
-    """Runs that were to be overwritten in `path`, by starts that were killed."""
+    """What killed starts with `overwrite` have left beside `path`."""
     return sorted(path.parent.glob(f"{glob.escape(path.name)}.overwritten[0-9]*"))
 
 

@@ -1,7 +1,7 @@
-"""JSON as every parser reads it, for all that is written for people and their programs.
+"""JSON that every parser reads, for all files that people and their programs read.
 
-JSON has no word for NaN and infinity, which Python's own writer spells out: they become null. Text that is not UTF-8,
-such as the name of a file, has such bytes written as \\udcff.
+NaN and infinity become null: JSON has no word for them, though Python writes some. Bytes of a text that are not UTF-8,
+such as in the name of a file, are written as \\udcff.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of a run are opened where they are: a link in their place, which may lead anywhere, is not followed."""
+"""Files of a run that are no links: a link in the place of one could make the run write anywhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ def open_to_append(path: Path) -> BinaryIO:
 
 
 def require_none(directory: Path) -> None:
-    """Raises ValueError where a file in a directory, which need not exist, is a link. Links to directories are fine."""
+    """Raises ValueError where a file in the directory is a link. Links to directories are fine.
+
+    The directory need not exist.
+    """
     if directory.is_dir():
         for path in directory.iterdir():
             if path.is_symlink() and not path.is_dir():

@@ -1,6 +1,6 @@
-"""A file that a command was told to write its result to.
+"""The file that a command writes its result to.
 
-flag: by which it was named, for the sentence where it cannot be written.
+flag: the one that named the file, for the message where it cannot be written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sf.storage.run_dir import write_atomically
 
 
 def require_writable(flag: str, path: Path) -> None:
-    """Look before the work, not after it. Makes missing directories. Raises ValueError where it cannot be written."""
+    """Before the work: raises ValueError where the file cannot be written. Makes missing directories."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if _is_directory(path):
@@ -27,7 +27,10 @@ def require_writable(flag: str, path: Path) -> None:
 
 
 def write(flag: str, path: Path, data: bytes) -> None:
-    """A reader, or a crash, sees the old file or the new one, whole. Raises ValueError where it cannot be written."""
+    """Readers see the old file or the new one, whole, also after a crash.
+
+    Raises ValueError where it cannot be written.
+    """
     try:
         if _is_special(path):
             path.write_bytes(data)

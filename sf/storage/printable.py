@@ -1,8 +1,8 @@
-"""Text that may hold what cannot be encoded: paths and names need not be UTF-8."""
+"""Text with characters that cannot be encoded: paths and names need not be UTF-8."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """What cannot be encoded, such as Python's stand-ins for bytes of a file name that are not UTF-8, as \\udcff."""
+    """The text with such characters written out: Python's stand-in for the byte ff becomes \\udcff."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -4,10 +4,10 @@ config.yaml      the resolved configuration
 metrics.jsonl    one JSON record every few seconds
 tensorboard/     the same for TensorBoard
 checkpoints/     see sf.storage.checkpoint; with several policies checkpoints/policy_00/ and so on
-checkpoints/milestones/     with --save_milestones_sec: those that are kept for good
-wandb/           with --with_wandb: its files, and the id of the run there
-evaluations.jsonl     one JSON record an evaluation, see sf.run.evaluations
-run.log          all that the run says, see sf.storage.run_log
+checkpoints/milestones/     with --save_milestones_sec: checkpoints that are kept for good
+wandb/           with --with_wandb: files of wandb, and the run's id there
+evaluations.jsonl     one JSON record for each evaluation, see sf.run.evaluations
+run.log          all messages of the run, see sf.storage.run_log
 summary.json     written at the end and at a stop
 system.json      the machine and the versions at each start, see sf.metrics.system_info
 population.jsonl, population.log     of a run with population-based training, see sf.population.record
@@ -30,10 +30,10 @@ from sf.envs.field_types import as_type, flag_types
 from sf.storage import finite_json, no_links, run_lock
 from sf.storage.earlier_run import EarlierRun
 
-# They say where a run is and how this start treats it, not what is trained.
+# These flags say where a run is and how this start treats it. They do not change what is trained.
 NOT_SAVED = ("train_dir", "restart_behavior", "experiment", "trust")
 
-# Settings that are read without the others, and so without the rules of `Config`: what a number must be above, if any.
+# Settings that are read alone, without the rules of `Config`, by name: the bound that a number must exceed, if any.
 _READ_ALONE: dict[str, int | None] = {
     "env": None,
     "num_policies": 0,
@@ -80,7 +80,7 @@ class RunDir:
         return self.checkpoints if num_policies == 1 else self.checkpoints / f"policy_{policy_id:02d}"
 
     def milestones_of(self, policy_id: int, num_policies: int) -> Path:
-        """Where the checkpoints of a policy are that are kept for good."""
+        """Where a policy's checkpoints are kept for good."""
         directory = self.checkpoints / "milestones"
         return directory if num_policies == 1 else directory / f"policy_{policy_id:02d}"
 
@@ -106,7 +106,7 @@ class RunDir:
         return _readable(flags, self.config)
 
     def saved_summary(self) -> dict[str, Any] | None:
-        """What the run wrote at its end; None where that is missing or damaged."""
+        """The summary that the run wrote at its end; None where it is missing or damaged."""
         try:
             summary = json.loads(self.summary.read_bytes())
         except (OSError, ValueError):
@@ -120,9 +120,8 @@ class RunDir:
     def prepare(self, config: Config) -> EarlierRun:
         """Make the directory, move an earlier run aside unless it is resumed, and write config.yaml.
 
-        Returns that earlier run, to be settled when the new one is under way, or put back.
-        Raises ValueError where the path is taken by something that is not a run, has links among its files, or cannot
-        be written.
+        Returns the earlier run, which the caller settles when the new one is under way, or puts back. Raises ValueError
+        where the path holds something else than a run, has links among its files, or cannot be written.
         """
         flags = {name: value for name, value in config.flat().items() if name not in NOT_SAVED}
         text = yaml.safe_dump(
@@ -152,11 +151,11 @@ class RunDir:
 
 
 def _readable(flags: Mapping[str, Any], source: Path) -> dict[str, Any]:
-    """With the settings converted that most readers need. Raises ValueError for one that they cannot take."""
+    """The flags, with the types that most readers rely on. Raises ValueError for a value of the wrong kind."""
     try:
         json.dumps(flags, default=str, skipkeys=True)
     except (ValueError, RecursionError) as error:  # a list inside itself, a number of ten thousand digits
-        raise ValueError(f"{source} has a setting that is none ({error})") from None
+        raise ValueError(f"{source} has a setting that cannot be read ({error})") from None
     types = flag_types(Config)
     read = {name: as_type(name, flags[name], types[name], f"{source}: ") for name in _READ_ALONE if name in flags}
     for name, value in read.items():
@@ -167,19 +166,19 @@ def _readable(flags: Mapping[str, Any], source: Path) -> dict[str, Any]:
 
 
 def temporary_beside(path: Path) -> Path:
-    """Where a file is written before it gets its name, which may be as long as the file system takes."""
+    """Where a file is written before it gets its name. Short, since that name may be as long as names can be."""
     return path.with_name(f".{path.name[:40]}.{os.getpid()}.tmp")
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write so that a reader, or a crash, sees the old file or the new one, whole. Makes missing directories.
+    """Readers see the old file or the new one, whole, also after a crash. Makes missing directories.
 
-    Raises OSError, having removed what it wrote, where that is possible.
+    Raises OSError, after it has removed what it wrote, if it can.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_beside(path)
     try:
-        temporary.unlink(missing_ok=True)  # of a process that had the same number
+        temporary.unlink(missing_ok=True)  # of an earlier process with this number
         with temporary.open("xb") as file:
             file.write(data)
             file.flush()

@@ -1,4 +1,4 @@
-"""One run a directory: a lock that ends with the process that took it, however it ends."""
+"""One run for each directory: a lock that ends with its process, however that ends."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathlib import Path
 def held(directory: Path, say: Callable[[str], None] = print) -> Iterator[None]:
     """Hold the lock of a directory that need not exist yet.
 
-    The file lies beside it, `.NAME.lock`, so it stays where it is when the directory is moved away or removed. The
-    kernel frees it when the process ends; no child holds it, since none inherits the descriptor. Raises ValueError
-    where another process has it, or the file cannot be made; `say` is told where the file system has no locks.
+    The file `.NAME.lock` is beside the directory, so it stays when the directory is moved away or removed. The kernel
+    frees the lock when the process ends; children inherit no descriptor and so do not hold it. Raises ValueError where
+    another process has the lock or the file cannot be made. `say` is told where the file system has no locks.
     """
     target = directory.resolve()
     path = target.with_name(f".{target.name}.lock")
@@ -26,7 +26,7 @@ def held(directory: Path, say: Callable[[str], None] = print) -> Iterator[None]:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise ValueError(f"{path} is a link, and no lock of a run: remove it") from None
+            raise ValueError(f"{path} is a link instead of the lock of a run: remove it") from None
         raise ValueError(f"{path}: {error.strerror}: name another --train_dir") from None
     try:
         _lock(fd, directory, say)
@@ -44,8 +44,8 @@ def _lock(fd: int, directory: Path, say: Callable[[str], None]) -> None:
             f"{holder} is running in {directory}: wait for its end, stop it, or name another --experiment"
         ) from None
     except OSError as error:
-        say(f"{directory}: no lock ({error.strerror}): see to it that no second run is started there")
+        say(f"{directory} cannot be locked ({error.strerror}): make sure that no second run starts there")
         return
-    with suppress(OSError):  # a full disk: only the sentence above has to do without it
+    with suppress(OSError):  # a full disk: the message above says "another process" then
         os.ftruncate(fd, 0)
         os.write(fd, f"process {os.getpid()} on {socket.gethostname()}".encode())

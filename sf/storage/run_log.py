@@ -1,6 +1,6 @@
-"""What a run says, in run.log: each line and traceback with the time, appended over all its starts.
+"""run.log: each message and traceback of a run with its time, appended over all starts.
 
-A full disk costs lines of the log, and nothing else. Nothing is said of it: the writer of metrics does.
+A full disk costs lines of the log and nothing else. The writer of metrics reports it, so this module does not.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from sf.storage.no_links import open_to_append
 
 
 class RunLog:
-    """Opens the file for every line, as the writer of metrics does: it may be moved or removed meanwhile."""
+    """Opens the file for every line, as the writer of metrics does: somebody may move or remove it meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
 
     def write(self, text: str) -> None:
-        """Of several lines, such as a traceback, the first has the time. Any thread may call it."""
+        """Write one text, such as a message or a traceback; its first line gets the time. Any thread may call it."""
         line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n".encode(errors="backslashreplace")
-        # A directory that was removed is not made anew here: without config.yaml it would be no run.
+        # A directory that was removed is not made again here: without config.yaml it would be no run.
         with suppress(OSError), open_to_append(self._path) as file:
             file.write(line)
 
     @contextmanager
     def of_process(self) -> Iterator[None]:
-        """Between these two lines lies one start of the run. What ends it by an exception is written down in full."""
+        """One start of the run, between two lines. An exception that ends it is logged with its traceback."""
         self.write(f"process {os.getpid()} begins: {shlex.join(sys.argv)}")
         try:
             yield

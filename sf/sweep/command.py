@@ -21,6 +21,7 @@ from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.metrics.readable import number
 from sf.processes.stopping import caught_signals
 from sf.report.groups import shown
+from sf.run.starting_flags import make_config
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun, read_sweep
@@ -44,18 +45,18 @@ class SweepFlags:
     """A YAML file with flags, grid and seeds: see docs/sweeps.md."""
 
     train_dir: Path = Path("train_dir")
-    """The runs go to a directory in it that is named like the file."""
+    """Directory of the sweep. The runs go to a folder in it that is named after the file."""
 
     parallel: int | None = None
-    """Runs at once. Default: as many as there are cores for their num_workers; where a run does not name its
-    num_workers, it has all cores to itself, or with --parallel its share of them."""
+    """Runs at once. Default: as many as the cores allow, given the num_workers of the runs. A run whose num_workers
+    is not set gets all cores, or with --parallel an equal share of them."""
 
     dry_run: bool = False
-    """Print the commands and do nothing."""
+    """Print the commands and stop."""
 
     trust: bool = False
-    """true: the file may name environments, encoders and models of its own (module:Name), though you have not trained
-    with them before. They are code: docs/reliability.md."""
+    """Allow the file to name environments, encoders and models of its own (module:Name). Loading them runs their
+    code. Needed only if you have not trained with them before: docs/reliability.md."""
 
     def __post_init__(self) -> None:
         if self.parallel is not None and self.parallel < 1:
@@ -65,7 +66,9 @@ class SweepFlags:
 def main() -> None:
     """Run what is not done yet; end with 0, 1 where a run failed, 2 after a user's mistake, 128 + the signal."""
     flags = cli.parse_flags(
-        SweepFlags, "sf-sweep", "Train with every combination of some flags. Example: sf-sweep sweep.yaml"
+        SweepFlags,
+        "sf-sweep",
+        "Train with every combination of the given flags and seeds. Example: sf-sweep sweep.yaml",
     )
     with cli.exit_status():
         raise SystemExit(_sweep(flags))
@@ -78,7 +81,7 @@ def _sweep(flags: SweepFlags) -> int:
         require_trusted(run.texts(), flags.sweep, flags.trust)
     if flags.trust:
         runs = [run.trusted() for run in runs]
-    configs = _parsed(runs, directory)
+    configs = _configured(runs, directory, flags.sweep)
     for run, config in zip(runs, configs, strict=True):
         require_same_settings(run, config, RunDir(directory / run.name))
     places, runs = _shared_out(runs, configs, flags.parallel)
@@ -118,14 +121,20 @@ def _sweep(flags: SweepFlags) -> int:
         return int(any(result.state == "failed" for result in results))
 
 
-def _parsed(runs: Sequence[SweepRun], directory: Path) -> list[Config]:
-    """The configuration of each run. The seeds of a combination share the parser's work, which takes a moment each."""
-    anew = ("--restart_behavior", "overwrite")  # what the file says, whatever is there already
+def _configured(runs: Sequence[SweepRun], directory: Path, sweep: Path) -> list[Config]:
+    """The configuration of each run; the seeds of a combination share one, which takes a moment to make.
+
+    Raises ValueError for values of the file `sweep` that do not go together.
+    """
     of_points: dict[str, Config] = {}
     for run in runs:
         if run.point_name not in of_points:
-            words = [*run.arguments(directory), *anew]
-            of_points[run.point_name] = cli.parse(words, prog=f"sf-sweep, {run.name}:")
+            # What the file says, whatever is there already.
+            flags = {**run.flags, "train_dir": str(directory), "experiment": run.name, "restart_behavior": "overwrite"}
+            try:
+                of_points[run.point_name] = make_config(**flags)
+            except ValueError as error:
+                raise ValueError(f"{sweep}, {run.name}: {error}") from None
     return [of_points[run.point_name].replace(seed=run.seed, experiment=run.name) for run in runs]
 
 

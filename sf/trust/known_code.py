@@ -1,8 +1,8 @@
-"""The code that this user has trained with: a line for each in ~/.local/state/sf/known_code.jsonl.
+"""The code that this user has trained with: one line each in ~/.local/state/sf/known_code.jsonl.
 
-`sf-train` remembers what it was told to run, with the file that it was found in, so that `sf-eval` and the others may
-run the same for the checkpoints of that run, wherever they are moved. The file is the user's to read and to edit. It
-counts only where nobody else can write to it; without it every such name takes --trust.
+`sf-train` remembers the code that it was told to run, and its file. So `sf-eval` and the other commands may run the
+same code for the checkpoints of that run, wherever they are moved. The user may read and edit
+the file. It is ignored where somebody else can write to it; then every such name needs --trust.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 
 class NamedCode(NamedTuple):
-    """What a flag names. env_kwargs: of an environment, as text: they reach the code. file: where it was found."""
+    """Code that a flag names, in `file`. env_kwargs: arguments of an environment as text, since they reach the code."""
 
     flag: str
     name: str
@@ -31,7 +31,7 @@ def path() -> Path:
 
 
 def load() -> set[NamedCode]:
-    """All that is known; nothing where there is no such file, or it may have been written by somebody else."""
+    """All that is known. Nothing where the file is missing, or somebody else may have written to it."""
     try:
         with path().open("rb") as file:
             status = os.fstat(file.fileno())
@@ -44,7 +44,7 @@ def load() -> set[NamedCode]:
 
 
 def remember(code: Iterable[NamedCode], say: Callable[[str], None]) -> None:
-    """Know this code from now on. Where that cannot be written down, `say` is told what it means."""
+    """Add code to the file. Where it cannot be written, `say` is told what that means."""
     new = [each for each in code if each not in load()]
     if not new:
         return

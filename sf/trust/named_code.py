@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from sf.envs.custom.named_objects import file_of_module
 from sf.envs.errors import UsageError
-from sf.envs.named_objects import file_of_module
 from sf.envs.registry import code_of
 from sf.trust import known_code
 from sf.trust.known_code import NamedCode
@@ -16,7 +16,7 @@ _OF_THE_NETWORK = ("encoder", "model")
 
 
 def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
-    """What would be imported for these flags beside what comes with the package; nothing is imported here."""
+    """The code that these flags would import and that does not come with the package. Imports none of it."""
     found = []
     env = flags.get("env", "")
     file = code_of(env)

@@ -10,7 +10,8 @@ import pytest
 
 from sf import envs
 from sf.commands import list_envs
-from sf.envs.registry import _registered
+from sf.envs.custom.registered import registered
+from sf.envs.registry import known_names
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def own_env():
         envs.register_env("own", factory)
 
     yield register
-    _registered.pop("own", None)
+    registered.pop("own", None)
 
 
 def run(capsys, monkeypatch, *args):
@@ -31,8 +32,8 @@ def run(capsys, monkeypatch, *args):
 
 
 def test_every_family_is_found_without_a_pattern():
-    families = {list_envs.family_of(env) for env in list_envs.find(None)}
-    assert families >= {"doom", "atari", "toy", "gymnasium"}
+    known = known_names()
+    assert {known[env].name for env in list_envs.find(None)} >= {"doom", "atari", "toy", "gymnasium"}
 
 
 def test_a_part_of_a_name_is_found_in_whatever_case():
@@ -45,16 +46,18 @@ def test_a_name_in_full_is_that_environment_alone():
 
 
 def test_a_family_holds_nothing_of_the_others():
-    assert "toy_bandit" in list_envs.find(None, "toy")
-    assert {list_envs.family_of(env) for env in list_envs.find(None, "toy")} == {"toy"}
+    toys = list_envs.find(None, "toy")
+    known = known_names()
+    assert "toy_bandit" in toys
+    assert {known[env].name for env in toys} == {"toy"}
 
 
 def test_other_spellings_and_older_versions_are_found_only_by_their_names():
-    names = list_envs.find(None)
-    assert "atari_pong" in names
-    assert "CartPole-v1" in names
+    found = list_envs.find(None)
+    assert "atari_pong" in found
+    assert "CartPole-v1" in found
     for unlisted in ("ALE/Pong-v5", "PongNoFrameskip-v4", "CartPole-v0"):
-        assert unlisted not in names
+        assert unlisted not in found
         assert unlisted in list_envs.find(unlisted)
 
 
@@ -67,9 +70,9 @@ def test_a_name_that_is_known_to_nobody_is_answered_with_the_nearest():
 
 def test_games_of_pettingzoo_are_listed_once_whether_agents_take_turns_or_not():
     pytest.importorskip("pettingzoo")
-    names = list_envs.find(None, "pettingzoo")
-    assert {"pettingzoo:classic/connect_four-v3", "pettingzoo:butterfly/knights_archers_zombies-v11"} <= set(names)
-    assert len(names) == len(set(names))
+    found = list_envs.find(None, "pettingzoo")
+    assert {"pettingzoo:classic/connect_four-v3", "pettingzoo:butterfly/knights_archers_zombies-v11"} <= set(found)
+    assert len(found) == len(set(found))
 
 
 def test_what_is_registered_is_listed(own_env):

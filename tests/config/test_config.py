@@ -191,6 +191,16 @@ def test_the_other_commands_do_so_too(program, args, sentence, capsys, monkeypat
     assert said.startswith(f"error: {sentence}")
 
 
+def test_the_help_of_a_flag_is_one_paragraph(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "110")
+    with pytest.raises(SystemExit):
+        parse(["--help"])
+    lines = [line.rstrip(" │|") for line in capsys.readouterr().out.splitlines()]
+    (first,) = (i for i, line in enumerate(lines) if "Preset to start from" in line)
+    assert "(default:" in " ".join(lines[first + 2 : first + 4])
+    assert all(len(line) > 90 for line in lines[first : first + 2])  # no line ends where one of the source does
+
+
 def test_a_number_with_an_exponent_is_a_whole_number_where_it_is_one():
     assert parse(["--env", "toy_bandit", "--train_for_env_steps", "1e6"]).run.train_for_env_steps == 1_000_000
 
@@ -218,7 +228,7 @@ def test_a_preset_for_a_run_that_is_there_is_refused_unless_it_is_the_one_it_has
     assert parse(here).run.config == "CartPole-v1"
     with pytest.raises(SystemExit):
         parse([*here, "--config", "doom"])
-    assert "goes on with the settings that it was started with: name another --experiment" in capsys.readouterr().err
+    assert "keeps the settings that it was started with: name another --experiment" in capsys.readouterr().err
     parse([*here, "--config", "doom", "--experiment", "other"])
 
 

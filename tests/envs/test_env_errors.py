@@ -10,7 +10,7 @@ import pytest
 
 from sf import envs
 from sf.envs import EnvError, EnvOptions, StepResult, UsageError
-from sf.envs.observations import ObsWriter, obs_arrays
+from sf.envs.observations import LOOK_EVERY, ObsWriter, obs_arrays
 from sf.envs.remarks import handed_to, remark
 
 
@@ -110,6 +110,10 @@ def test_a_space_that_raises_is_a_failure_of_the_environment_and_not_a_missing_o
             lambda: Walk(reset=lambda **kwargs: np.zeros(2, np.float32)),
             r"walk: reset\(\) returned one object of type ndarray of shape \(2,\): return .* `return obs, \{\}`",
         ),
+        (
+            lambda: Walk(reset=lambda: (np.zeros(2, np.float32), {})),
+            r"walk: reset\(\) refuses an argument \(.*'seed'\): write `def reset\(self, \*, seed=None, options=None\)`",
+        ),
         (lambda: Walk(reset=lambda **kwargs: None), r"walk: reset\(\) returned None: return"),
         (
             lambda: Walk(step=lambda action: (np.zeros(2, np.float32), 0.0, False, {})),
@@ -203,6 +207,39 @@ def test_an_observation_outside_of_its_box_is_used_and_said_once_with_the_elemen
 @pytest.mark.parametrize("value", [np.zeros(2, np.float32), np.full(2, np.nan, np.float32)])
 def test_nothing_is_said_of_what_is_inside_nor_of_nan_which_is_a_fault(value) -> None:
     assert written(gym.spaces.Box(-1.0, 1.0, (2,)), value)[1] == []
+
+
+def test_what_lies_outside_only_later_is_said_once_for_each_key_wherever_the_environment_is_in_its_group() -> None:
+    space = gym.spaces.Dict(a=gym.spaces.Box(-1.0, 1.0, (2,)), b=gym.spaces.Box(0, 9, (1,), np.int64))
+    inside = {"a": np.zeros(2, np.float32), "b": np.zeros(1, np.int64)}
+    outside = {"a": np.float32([0.0, 1.5]), "b": np.full(1, -1)}
+    made = []
+
+    def make() -> gym.Env:
+        obs = outside if len(made) == 1 else inside
+        env = Walk(
+            observation_space=space,
+            reset=lambda **kwargs: (inside, {}),
+            step=lambda action: (obs, 0.0, False, False, {}),
+        )
+        made.append(env)
+        return env
+
+    envs.register_env("walk", make)
+    group = envs.make_group("walk", 3, EnvOptions(), seed=0, first_env_idx=0)
+    rows = {key: list(array) for key, array in obs_arrays(group.spec.obs_space, 3).items()}
+    remarks: list[str] = []
+    with handed_to(lambda about, sentence: remarks.append(sentence)):
+        group.reset(rows)
+        assert remarks == []
+        for _ in range(2 * LOOK_EVERY):
+            group.step(np.zeros((3, 1), np.int32), np.zeros((3, 0), np.float32), rows, StepResult.empty(3))
+    assert remarks == [
+        "walk: observation 'a'[1] is 1.5, but the high of its space is 1.0; training goes on with it (--strict_spaces "
+        "true makes it an error)",
+        "walk: observation 'b'[0] is -1, but the low of its space is 0; training goes on with it (--strict_spaces true "
+        "makes it an error)",
+    ]
 
 
 def test_with_strict_spaces_an_observation_outside_of_its_box_is_an_error_at_any_step() -> None:

@@ -15,10 +15,11 @@ import pytest
 import torch
 
 from sf.envs import EnvGroup, EnvOptions, EnvSpec, Episode, ObsRows, StepResult, guard, make_group
+from sf.envs.errors import ApiError
+from sf.envs.groups.gym import GymGroup
 from sf.envs.guard import EnvFaultError, GuardedGroup
-from sf.envs.gym_group import GymGroup
 from sf.envs.remarks import handed_to
-from sf.learner.vtrace import vtrace
+from sf.learner.loss.vtrace import vtrace
 
 NUM_ACTORS = 2
 NAN, INFINITE = float("nan"), float("inf")
@@ -388,6 +389,43 @@ def test_a_wrong_shape_is_a_fault_also_where_numpy_would_broadcast_it(right, wro
     assert (stage.rows["obs"][0] == 9).all()
     [fault] = stage.group.pop_faults()
     assert fault.message.startswith("shapes: observation 'obs' came as")
+
+
+class Talks(gym.Env):
+    """Its third step has four values; it makes the steps of an episode one by one before."""
+
+    observation_space = gym.spaces.Box(0.0, 1.0, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, ends_at: int) -> None:
+        self._ends_at, self._step = ends_at, 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: int) -> Any:
+        self._step += 1
+        answer = np.ones(1, np.float32), 1.0, self._step == self._ends_at, False, {}
+        return answer[:4] if self._step == 3 else answer
+
+
+def test_an_answer_that_the_api_does_not_know_is_raised_at_once_where_nothing_has_ever_worked() -> None:
+    stage = Stage(make=lambda attempt: GymGroup("talks", [Talks(ends_at=99)], 0, 0))
+    stage.reset()
+    stage.step()
+    stage.step()
+    with pytest.raises(ApiError, match=r"talks: step\(\) returned a tuple of 4"):
+        stage.step()
+    assert len(stage.made) == 1
+    assert stage.group.pop_faults() == []
+
+
+def test_an_answer_that_the_api_does_not_know_is_a_fault_where_an_episode_has_been_finished() -> None:
+    stage = Stage(make=lambda attempt: GymGroup("talks", [Talks(ends_at=2)], 0, 0))
+    stage.reset()
+    assert [stage.step() or stage.flags() for _ in range(3)][-1] == [CUT]
+    [fault] = stage.group.pop_faults()
+    assert fault.message.startswith("talks: step() returned a tuple of 4")
 
 
 def test_every_valid_row_of_a_faulty_env_is_what_the_healthy_env_would_have_said() -> None:

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
-from types import ModuleType
 
 import gymnasium as gym
 import numpy as np
@@ -12,20 +11,24 @@ import pytest
 from group_driver import play
 
 from sf import envs
-from sf.envs import EnvOptions, match_toys, registry
-from sf.envs.gym_group import GymGroup
-from sf.envs.match_toys import Pennies
-from sf.envs.parallel_group import ParallelGroup
-from sf.envs.toys import Bandit, Identity
-from sf.envs.vector_group import VectorGroup
+from sf.envs import EnvOptions, UsageError, registry
+from sf.envs.custom import registered as names
+from sf.envs.custom.registered import registered
+from sf.envs.entries import entry_of_matches
+from sf.envs.family import Entry, Family
+from sf.envs.groups.gym import GymGroup
+from sf.envs.groups.parallel import ParallelGroup
+from sf.envs.groups.vector import VectorGroup
+from sf.envs.toys.matches import Pennies
+from sf.envs.toys.single import Bandit, Identity
 
 
 @pytest.fixture(autouse=True)
 def _own_names() -> Iterator[None]:
-    before = dict(registry._registered)
+    before = dict(registered)
     yield
-    registry._registered.clear()
-    registry._registered.update(before)
+    registered.clear()
+    registered.update(before)
 
 
 def _make(env_id: str, num_envs: int = 2, **options: object) -> envs.EnvGroup:
@@ -91,7 +94,9 @@ def test_ids_of_pettingzoo_work_as_they_are() -> None:
 
 def test_a_module_that_has_a_parallel_env_needs_no_registration(tmp_path, monkeypatch) -> None:
     (tmp_path / "my_matches").mkdir()
-    (tmp_path / "my_matches" / "tag_v0.py").write_text("from sf.envs.match_toys import CountingMatch as parallel_env\n")
+    (tmp_path / "my_matches" / "tag_v0.py").write_text(
+        "from sf.envs.toys.matches import CountingMatch as parallel_env\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     group = _make("my_matches.tag_v0:parallel_env", 2, env_kwargs='{"num_agents": 3}')
     assert group.num_actors == 6
@@ -120,7 +125,8 @@ def test_env_kwargs_reach_gymnasium_make() -> None:
 
 def test_a_module_before_a_colon_is_imported_to_register_its_envs(tmp_path, monkeypatch) -> None:
     (tmp_path / "my_package.py").write_text(
-        "import gymnasium\nfrom sf.envs.toys import Bandit\ngymnasium.register('FromModule-v0', entry_point=Bandit)\n"
+        "import gymnasium\nfrom sf.envs.toys.single import Bandit\n"
+        "gymnasium.register('FromModule-v0', entry_point=Bandit)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     try:
@@ -133,7 +139,7 @@ def test_a_module_before_a_colon_is_imported_to_register_its_envs(tmp_path, monk
 
 def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tmp_path, monkeypatch) -> None:
     (tmp_path / "my_plugin.py").write_text(
-        "from sf import envs\nfrom sf.envs.toys import Bandit\n"
+        "from sf import envs\nfrom sf.envs.toys.single import Bandit\n"
         "def register():\n    envs.register_env('plugged', Bandit)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
@@ -143,7 +149,7 @@ def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tm
         asked.append(group)
         return [EntryPoint("mine", "my_plugin:register", group)]
 
-    monkeypatch.setattr(registry, "entry_points", entry_points)
+    monkeypatch.setattr(names, "entry_points", entry_points)
     envs.describe("toy_bandit", EnvOptions())
     envs.describe("CartPole-v1", EnvOptions())
     assert not asked
@@ -186,16 +192,36 @@ def test_a_wrong_name_gets_a_sentence_that_helps(env_id: str, sentence: str) -> 
             ask(env_id)
 
 
+@pytest.mark.parametrize(
+    ("env_id", "sentence"),
+    [
+        (
+            "my_envs/walk.py:Walk",
+            "env 'my_envs/walk.py:Walk' names a file: write my_envs.walk:Walk, as one would import",
+        ),
+        ("./my_envs/walk:Walk", "write my_envs.walk:Walk"),
+        ("walk.py:Walk", "write walk:Walk"),
+        ("/some/where/walk.py:Walk", "write walk:Walk"),
+        ("my_envs/walk.py", "is not known: one of your own is named as module:Name, here my_envs.walk:MyClass"),
+        ("my_envs.walk", "here my_envs.walk:MyClass, with the name of the class"),
+        ("my_envs.walk.Walk", "here my_envs.walk:Walk"),
+    ],
+)
+def test_who_names_a_file_is_told_how_what_is_in_it_is_named(env_id, sentence, tmp_path, monkeypatch) -> None:
+    (tmp_path / "my_envs").mkdir()
+    (tmp_path / "my_envs" / "walk.py").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=sentence):
+        envs.describe(env_id, EnvOptions())
+
+
 def test_a_family_that_cannot_be_drawn_trains_and_says_so(monkeypatch) -> None:
-    family = ModuleType("plain_family")
-    family.ENV_IDS = ("toy_plain",)  # type: ignore[attr-defined]
-    family.describe, family.make_group = match_toys.describe, match_toys.make_group  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "plain_family", family)
-    monkeypatch.setattr(registry, "_FAMILIES", ((r"toy_plain", "plain_family"),))
-    monkeypatch.setitem(match_toys.TOYS, "toy_plain", Pennies)
-    assert envs.describe("toy_plain", EnvOptions()).num_agents == 2
-    with pytest.raises(ValueError, match=r"env 'toy_plain' cannot be drawn: .* make_rendered_group"):
-        envs.make_rendered_group("toy_plain", 1, EnvOptions(), seed=0, first_env_idx=0)
+    made = entry_of_matches(Pennies)
+    plain = Family("plain", "", "plain", lambda env_id: Entry(made.describe, made.make_group))
+    monkeypatch.setattr(registry, "FAMILIES", (*registry.FAMILIES, plain))
+    assert envs.describe("plain", EnvOptions()).num_agents == 2
+    with pytest.raises(ValueError, match=r"env 'plain' cannot be drawn: .* make_rendered_group"):
+        envs.make_rendered_group("plain", 1, EnvOptions(), seed=0, first_env_idx=0)
 
 
 def test_an_unsupported_observation_space_is_named_before_anything_runs() -> None:

@@ -23,11 +23,12 @@ from sf.export import export
 from sf.export.check import TOLERANCE, largest_difference
 from sf.export.export import export_policy
 from sf.export.graph import action_layout, trace
+from sf.machine import extras
 from sf.model.distributions import ActionDistribution
 from sf.model.registry import register_encoder
 from sf.play.load import load_policy
-from sf.play.onnx_policy import ExportedPolicy, OnnxNetwork, input_name
-from sf.play.policy import Policy
+from sf.play.onnx_policy import OnnxNetwork, OnnxPolicy, input_name
+from sf.play.torch_policy import TorchPolicy
 from sf.storage import checkpoint
 
 ROOT = Path(__file__).parents[2]
@@ -113,7 +114,7 @@ def random_obs(space, *shape, seed=0):
 
 def as_if_trained(env, **flags):
     """A policy whose statistics and probabilities are not those of the start."""
-    policy = Policy(untrained(env, **flags), "test")
+    policy = TorchPolicy(untrained(env, **flags), "test")
     mask = torch.ones(4, 8, dtype=torch.bool)
     obs = {key: torch.from_numpy(rows) for key, rows in random_obs(policy.flat_obs_space, 4, 8, seed=1).items()}
     policy.network.update_normalizers(obs, mask)
@@ -217,7 +218,7 @@ def test_the_cases_are_not_trivial(exported):
 def test_a_file_acts_as_the_policy_does(exported, name):
     policy, path = exported(name)
     loaded = load_policy(path)
-    assert isinstance(loaded, ExportedPolicy)
+    assert isinstance(loaded, OnnxPolicy)
     assert (loaded.obs_space, loaded.action_space) == (policy.obs_space, policy.action_space)
     assert (loaded.env_id, loaded.env_steps, loaded.name) == (policy.env_id, 1234, str(path))
     policy.obs_space.seed(0)
@@ -375,7 +376,7 @@ def test_the_check_sees_other_logits_beside_forbidden_ones(exported):
 
 
 def test_what_differs_is_not_written(tmp_path, monkeypatch):
-    policy, other = (Policy(untrained("CartPole-v1", seed=seed), "test") for seed in range(2))
+    policy, other = (TorchPolicy(untrained("CartPole-v1", seed=seed), "test") for seed in range(2))
     monkeypatch.setattr(export, "trace", lambda _: trace(other))
     with pytest.raises(ValueError, match=r"would differ from PyTorch by \d\.\de\+0\d, where 0\.001 is allowed"):
         export_policy(policy, tmp_path / "policy.pt2")
@@ -383,7 +384,7 @@ def test_what_differs_is_not_written(tmp_path, monkeypatch):
 
 
 def test_a_network_that_cannot_be_traced_is_said_in_one_sentence(tmp_path):
-    policy = Policy(untrained("CartPole-v1", encoder="export_untraceable"), "test")
+    policy = TorchPolicy(untrained("CartPole-v1", encoder="export_untraceable"), "test")
     with pytest.raises(ValueError, match=r"cannot trace the step of the model .* export_untraceable: write"):
         export_policy(policy, tmp_path / "policy.onnx")
     assert list(tmp_path.iterdir()) == []
@@ -430,7 +431,7 @@ def test_a_wrong_flag_takes_one_sentence(run_dir, flags, message, monkeypatch, c
 
 
 def test_packages_that_are_missing_are_named_with_the_command(run_dir, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(export.importlib.util, "find_spec", lambda name: None if name.startswith("onnx") else name)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name.startswith("onnx") else name)
     with pytest.raises(SystemExit):
         sf_export(monkeypatch, run_dir, "--out", tmp_path / "policy.onnx")
     said = capsys.readouterr().err
@@ -484,8 +485,8 @@ def test_a_file_acts_without_torch(exported):
     _, path = exported("recurrent.onnx")
     code = (
         "import sys, numpy as np\n"
-        "from sf.play.onnx_policy import ExportedPolicy\n"
-        f"policy = ExportedPolicy({str(path)!r})\n"
+        "from sf.play.onnx_policy import OnnxPolicy\n"
+        f"policy = OnnxPolicy({str(path)!r})\n"
         "assert policy.act(np.zeros(4, np.float32)) in (0, 1)\n"
         "assert not any(m == 'torch' or m.startswith('torch.') for m in sys.modules)"
     )

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from sf.config import Config
 from sf.envs import ActionSpec
-from sf.learner.batch import Batch
+from sf.learner.batches.batch import Batch
 from sf.learner.divergence import MAX_ROLLBACKS, RollbackBudget, SkippedUpdates
 from sf.learner.update import Updater
 from sf.processes.child import FinalError
@@ -182,7 +182,7 @@ def test_metrics_hold_the_count_and_means_of_what_was_finite():
     metrics = updater.pop_metrics()
     assert metrics["skipped_updates"] == 1
     assert "loss" not in metrics
-    assert updater.not_finite() == ["policy_loss", "value_loss", "loss", "grad_norm"]
+    assert updater.metrics.not_finite() == ["policy_loss", "value_loss", "loss", "grad_norm"]
     updater = make_updater()
     train(updater, make_batch(0))
     train(updater, bad)
@@ -190,7 +190,7 @@ def test_metrics_hold_the_count_and_means_of_what_was_finite():
     assert metrics["loss"] == loss
     assert all(math.isfinite(value) for value in metrics.values())
     train(updater, make_batch(2))
-    assert updater.not_finite() == []
+    assert updater.metrics.not_finite() == []
 
 
 @given(st.lists(st.booleans(), max_size=30), st.integers(0, 10))

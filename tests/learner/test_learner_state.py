@@ -36,8 +36,8 @@ class Run:
         self.milestones = path / "checkpoints" / "milestones"
         self.reports = Reports()
 
-    def learner(self, goes_on_at=None):
-        args = learner_args(self._memory, goes_on_at=goes_on_at)
+    def learner(self, predecessor_env_steps=None):
+        args = learner_args(self._memory, predecessor_env_steps=predecessor_env_steps)
         return LearnerState(args, self.reports, published_version=0)
 
     def kept(self):
@@ -56,7 +56,7 @@ def test_the_seconds_of_a_run_count_once_however_often_its_learner_is_replaced(r
     for _ in range(3):
         run.now += 100.0
         first.remember_if_due()
-        first = run.learner(goes_on_at=0)
+        first = run.learner(predecessor_env_steps=0)
     run.now += 100.0
     assert first.seconds == run.now == 400.0
 
@@ -80,7 +80,7 @@ def test_a_learner_that_takes_over_or_resumes_keeps_the_next_one_and_overwrites_
     run.now = 1.5 * HOUR
     first.keep_milestone_if_due()
     first.remember_if_due()
-    second = run.learner(goes_on_at=0)
+    second = run.learner(predecessor_env_steps=0)
     second.keep_milestone_if_due()
     assert len(run.kept()) == 1  # that of the first hour is there
     run.now = 2.1 * HOUR

@@ -49,7 +49,7 @@ def weights(state):
 
 def test_without_an_order_nothing_changes(policies):
     before = weights(policies.states[0])
-    assert not policies.states[0].obey()
+    assert not policies.states[0].apply_orders()
     assert torch.equal(weights(policies.states[0]), before)
 
 
@@ -57,7 +57,7 @@ def test_hyperparameters_count_from_then_on_and_weights_stay(policies):
     state = policies.states[0]
     before = weights(state)
     policies.order(0, {"learning_rate": 0.25, "exploration_loss_coeff": 0.5})
-    assert not state.obey()
+    assert not state.apply_orders()
     assert torch.equal(weights(state), before)
     assert state.updater.learning_rate == 0.25
     assert state.updater._config.exploration_loss_coeff == 0.5
@@ -69,16 +69,16 @@ def test_a_copy_waits_until_the_other_policy_has_put_its_weights_into_shared_mem
     policies.order(0, {"learning_rate": 0.25}, copies=1, weights_event=7)
     policies.order(0, {"learning_rate": 0.5})
     before = weights(copying)
-    assert not copying.obey()
+    assert not copying.apply_orders()
     assert torch.equal(weights(copying), before)
     assert copying.updater.learning_rate != 0.5  # orders are carried out one after the other
     copied.remember_if_due()
-    assert copying.obey()
+    assert copying.apply_orders()
     assert torch.equal(weights(copying), weights(copied))
     assert not torch.equal(weights(copying), before)
     assert copying.updater.learning_rate == 0.5
     assert copying.weights_event == 7
-    assert not copying.obey()
+    assert not copying.apply_orders()
 
 
 def test_what_was_played_with_the_old_weights_is_never_trained_on(policies):
@@ -86,7 +86,7 @@ def test_what_was_played_with_the_old_weights_is_never_trained_on(policies):
     copying.updater.version, copied.updater.version = 10, 99
     copied.remember_if_due()
     policies.order(0, {}, copies=1, weights_event=7)
-    copying.obey()
+    copying.apply_orders()
     assert copying.updater.version == 11  # its own count goes on: lag is a difference of versions
     assert copying.updater._oldest_version == 11
 
@@ -97,7 +97,7 @@ def test_a_replacement_is_saved_at_once_and_a_successor_knows_it(policies, tmp_p
     copying.remember_if_due()
     assert not copying.is_save_due
     policies.order(0, {}, copies=1, weights_event=7)
-    copying.obey()
+    copying.apply_orders()
     assert copying.is_save_due
     copying.remember_if_due()
     successor = copying._recovery.read()
@@ -115,5 +115,5 @@ def test_random_numbers_stay_those_of_the_policy(policies):
     expected = torch.rand(3)
     torch.manual_seed(5)
     policies.order(0, {}, copies=1, weights_event=7)
-    copying.obey()
+    copying.apply_orders()
     assert torch.equal(torch.rand(3), expected)

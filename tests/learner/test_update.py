@@ -7,10 +7,10 @@ import torch
 
 from sf.config import Config
 from sf.envs import ActionSpec
-from sf.learner import update
-from sf.learner.batch import Batch
-from sf.learner.ppo import ppo_loss
-from sf.learner.targets import make_targets
+from sf.learner.batches.batch import Batch
+from sf.learner.loss import minibatch_loss
+from sf.learner.loss.ppo import ppo_loss
+from sf.learner.loss.targets import make_targets
 from sf.learner.update import Updater
 
 T, B = 4, 6
@@ -248,7 +248,7 @@ def test_shuffled_steps_have_targets_of_the_beginning_of_their_iteration(core, w
         seen.append((args[1], args[7]))
         return ppo_loss(*args, **kwargs)
 
-    monkeypatch.setattr(update, "ppo_loss", spying_loss)
+    monkeypatch.setattr(minibatch_loss, "ppo_loss", spying_loss)
     flags = {"normalize_returns": False, "normalize_input": False, "decoupled_clip": with_decoupled_clip}
     updater = make_updater(core=core, shuffle_steps=True, **flags)
     batch = make_batch(0)

@@ -1,5 +1,6 @@
 """Encoders and models of one's own, by name."""
 
+import re
 import sys
 from importlib.metadata import EntryPoint
 
@@ -9,6 +10,7 @@ import pytest
 from torch import nn
 
 from sf.config import Config, ModelConfig
+from sf.envs.errors import UsageError
 from sf.model import registry
 from sf.model.registry import build_encoder, register_encoder
 from sf.run.plan import make_plan
@@ -118,6 +120,30 @@ def test_an_encoder_that_is_no_network_is_refused_in_one_sentence(own_module, tm
 def test_a_model_that_is_no_network_is_refused_before_anything_starts(name, sentence):
     with pytest.raises(ValueError, match=f"^model '{name}': {sentence}"):
         make_plan(Config().replace(env="toy_bandit", model=name))
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("        raise KeyError('width')\n", "KeyError: 'width' ({file}, line 6): mend it there"),
+        ("        self.layer = nn.Linear('8', 2)\n", "TypeError: {any} ({file}, line 6): mend it there"),
+        ("        self.layer = nn.Linear(8, 2\n", "SyntaxError: {any} ({file}, line 6): mend it there"),
+        ("        pass\nint('one')\n", "ValueError: {any} ({file}, line 7): mend it there"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["encoder", "model"])
+def test_a_network_of_ones_own_that_raises_is_one_sentence_with_its_own_line(
+    own_module, tmp_path, kind, code, sentence
+):
+    file = tmp_path / "own_nets.py"
+    head = (
+        "from torch import nn\n\nclass Fails(nn.Module):\n    def __init__(self, *args):\n        super().__init__()\n"
+    )
+    file.write_text(head + code)
+    with pytest.raises(UsageError) as refused:
+        make_plan(Config().replace(env="toy_bandit", **{kind: "own_nets:Fails"}))
+    said = re.escape(f"{kind} 'own_nets:Fails' cannot be made: {sentence}").replace(re.escape("{any}"), ".+")
+    assert re.fullmatch(said.replace(re.escape("{file}"), re.escape(str(file))), str(refused.value))
 
 
 def test_what_a_module_of_ones_own_lacks_is_named(own_module, tmp_path):

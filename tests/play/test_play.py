@@ -13,10 +13,11 @@ from untrained import untrained
 from sf import envs
 from sf.commands import evaluate as evaluate_command
 from sf.envs import EnvOptions
-from sf.evaluation.evaluation import Evaluation, EvaluationTask, evaluate
+from sf.evaluation.results import Evaluation
+from sf.evaluation.task import EvaluationTask, evaluate
 from sf.play.contestants import find_policies
 from sf.play.episodes import Play, make_lineups
-from sf.play.policy import Policy
+from sf.play.torch_policy import TorchPolicy
 from sf.storage import checkpoint
 
 
@@ -107,7 +108,7 @@ def test_policies_meet_each_other_and_themselves():
 
 
 def test_short_episodes_count_no_more_than_long_ones():
-    policy = Policy(untrained("lengths"), "test")
+    policy = TorchPolicy(untrained("lengths"), "test")
     played = play_all(make_play("lengths", 4, [policy], make_lineups(1, 1, 10, seed=0)))
     assert sorted(episode.match_idx for episode in played) == list(range(10))
     lengths = [episode.num_steps for episode in sorted(played, key=lambda episode: episode.match_idx)]
@@ -115,7 +116,7 @@ def test_short_episodes_count_no_more_than_long_ones():
 
 
 def test_each_match_is_played_by_its_lineup():
-    policies = [Policy(untrained("toy_match_rps", seed=seed), f"{seed}") for seed in range(3)]
+    policies = [TorchPolicy(untrained("toy_match_rps", seed=seed), f"{seed}") for seed in range(3)]
     lineups = make_lineups(3, 2, 20, seed=1)
     played = play_all(make_play("toy_match_rps", 4, policies, lineups))
     found = np.full_like(lineups, -1)
@@ -126,14 +127,14 @@ def test_each_match_is_played_by_its_lineup():
 
 
 def test_agents_that_leave_and_come_back_do_not_keep_a_match_from_ending():
-    policy = Policy(untrained("toy_match_counting"), "test")
+    policy = TorchPolicy(untrained("toy_match_counting"), "test")
     lineups = make_lineups(1, envs.describe("toy_match_counting", EnvOptions()).num_agents, 8, seed=0)
     played = play_all(make_play("toy_match_counting", 2, [policy], lineups))
     assert {episode.match_idx for episode in played} == set(range(len(lineups)))
 
 
 def test_an_episode_belongs_to_the_match_it_was_played_in_whoever_comes_goes_or_stays_away():
-    policies = [Policy(untrained("guests", seed=seed), f"{seed}") for seed in range(2)]
+    policies = [TorchPolicy(untrained("guests", seed=seed), f"{seed}") for seed in range(2)]
     lineups = make_lineups(2, 2, 8, seed=3)
     played = play_all(make_play("guests", 1, policies, lineups))
     assert all(episode.match_idx == episode.stats["match"] for episode in played)

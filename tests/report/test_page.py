@@ -12,9 +12,10 @@ pytest.importorskip("matplotlib")
 
 from written_runs import record, write_run
 
+from sf.machine import extras
 from sf.metrics.system_info import record_start
 from sf.population.record import PopulationRecord
-from sf.report import charts, extra, facts, page
+from sf.report import charts, facts, page
 from sf.report import render as rendering
 from sf.report.runs import load
 from sf.storage.run_dir import RunDir
@@ -286,7 +287,7 @@ def test_what_cannot_be_reported_is_said_in_one_sentence(tmp_path, arguments, se
 
 
 def test_without_the_extra_the_command_says_what_to_install(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(extra, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     monkeypatch.setattr("sys.argv", ["sf-report", str(write_run(tmp_path / "a"))])
     with pytest.raises(SystemExit) as end:
         page.main()

@@ -9,7 +9,8 @@ pytest.importorskip("matplotlib")
 
 from written_runs import record, write_run
 
-from sf.report import extra, figure, plot
+from sf.machine import extras
+from sf.report import figure, plot
 from sf.report.runs import find, load
 from sf.report.style import PALETTE
 
@@ -180,7 +181,7 @@ def test_ctrl_c_ends_the_command_without_a_traceback(train_dir, monkeypatch):
 
 
 def test_without_matplotlib_the_command_says_what_to_install(train_dir, monkeypatch, capsys):
-    monkeypatch.setattr(extra, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     with pytest.raises(SystemExit) as end:
         run_command(monkeypatch, train_dir)
     assert end.value.code == 2

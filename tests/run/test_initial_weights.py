@@ -59,7 +59,7 @@ def test_a_policy_begins_with_weights_and_normalisers_and_nothing_else(tmp_path)
     assert (state["updater"]["version"], state["updater"]["learning_rate"]) == (1, 0.5)
     assert state["config"]["init_from"] == str(tmp_path / "a")
     assert said == [
-        f"policy 0 begins with the weights of {tmp_path}/a/checkpoints/checkpoint_000001_000000001234.safetensors"
+        f"policy 0 starts from the weights of {tmp_path}/a/checkpoints/checkpoint_000001_000000001234.safetensors"
     ]
 
 
@@ -126,8 +126,8 @@ def test_a_learner_that_is_replaced_before_it_has_trained_begins_with_them_again
     initial_weights.write(plan, run_dir, initial_weights.initial_checkpoints(plan, [0], print))
     memory = allocate(plan.config, run_dir.path)
     versions = []
-    for goes_on_at in (None, 0):
-        args = learner_args(memory, goes_on_at=goes_on_at)
+    for env_steps in (None, 0):
+        args = learner_args(memory, predecessor_env_steps=env_steps)
         state = LearnerState(args, None, published_version=max(versions, default=0))
         assert has_weights_of(Checkpoint(state.updater.tensors(), {}), seed=1)
         assert (state.env_steps, state.lost_steps, state.seconds_before) == (0, 0, 0.0)
@@ -170,9 +170,9 @@ def test_a_run_trains_on_from_the_weights_with_counters_and_optimiser_of_its_own
 
 def test_a_run_that_is_resumed_goes_on_from_its_own_and_says_so_once(run):
     first, second = run.said
-    assert "policy 0 begins with the weights of" in first
+    assert "policy 0 starts from the weights of" in first
     assert second.count("init_from") == 1
     assert "init_from is ignored: " in second
-    assert "begins with the weights" not in second
+    assert "starts from the weights" not in second
     assert run.resumed["env_steps"] == 256
     assert run.config["init_from"] == run.a

@@ -40,7 +40,7 @@ def test_a_run_that_cannot_start_leaves_the_earlier_one_at_its_place(
         train(tmp_path, restart_behavior)
     assert names(tmp_path) == ["toy_identity"]
     assert run_dir.summary.read_text() == "earlier"
-    assert f"the earlier one is in {run_dir.path} as before" in capsys.readouterr().out
+    assert f"the earlier one is still in {run_dir.path}" in capsys.readouterr().out
 
 
 def test_overwrite_deletes_the_earlier_run_when_the_new_one_is_under_way(tmp_path, run_dir, capsys):
@@ -54,4 +54,4 @@ def test_overwrite_deletes_the_earlier_run_when_the_new_one_is_under_way(tmp_pat
     train(tmp_path, "overwrite", look)
     assert seen[-1] == names(tmp_path) == ["toy_identity", "toy_identity.overwritten1"]
     assert '"env_steps"' in run_dir.summary.read_text()
-    assert f"{killed} is a run that was to be overwritten" in capsys.readouterr().out
+    assert f"{killed} is an earlier run" in capsys.readouterr().out

@@ -111,6 +111,24 @@ def test_a_wrong_flag_is_said_before_anything_starts(tmp_path):
     assert not (tmp_path / "small").exists()
 
 
+@pytest.mark.parametrize(
+    ("grid", "sentence"),
+    [
+        ("batch_size: [64, 65]", "batch_size=65_seed=0: batch_size is 65: it must be a multiple of rollout (8), for"),
+        ("lr_schedule: [constant, linear]", "lr_schedule=linear_seed=0: lr_schedule is linear: it needs train_for_"),
+        ("env_kwargs: [{a: 1}, 'x']", "env_kwargs=x_seed=0: env_kwargs is not JSON"),
+    ],
+)
+def test_values_that_do_not_go_together_are_one_sentence_with_the_run(tmp_path, monkeypatch, capsys, grid, sentence):
+    write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit}}\ngrid: {{{grid}}}\n".replace("batch_size: 64, ", "", 1))
+    monkeypatch.setattr("sys.argv", ["sf-sweep", *command(tmp_path)[3:]])
+    with pytest.raises(SystemExit) as end:
+        sweep_command.main()
+    assert end.value.code == 2
+    [said] = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"error: {tmp_path / 'small.yaml'}, {sentence}")
+
+
 def test_runs_at_once_have_cores_of_their_own_and_stop_with_the_sweep(tmp_path):
     write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit}}\nseeds: 2\n")
     process = subprocess.Popen(command(tmp_path, "--parallel", "2"), stdout=subprocess.PIPE, text=True)

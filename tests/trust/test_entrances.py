@@ -17,7 +17,7 @@ from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
 
 MARKER = "marker"
-PLANTED = f"open({MARKER!r}, 'w').close()\nfrom sf.envs.toys import Identity as Env\nclass Net: pass\n"
+PLANTED = f"open({MARKER!r}, 'w').close()\nfrom sf.envs.toys.single import Identity as Env\nclass Net: pass\n"
 SHELL = {"env_kwargs": json.dumps({"command": f"touch {MARKER}"})}
 PAYLOADS = {
     "a command": {"env": "os:system", **SHELL},
@@ -216,7 +216,7 @@ def test_what_comes_with_packages_needs_no_trust(env):
 
 
 def test_a_file_that_is_trusted_is_used():
-    Path("planted.py").write_text("from sf.envs.toys import Identity as Env\n")
+    Path("planted.py").write_text("from sf.envs.toys.single import Identity as Env\n")
     write_run("theirs", {"env": "planted:Env"})
     assert load_policy("theirs", trust=True).env_id == "planted:Env"
     with contextlib.redirect_stdout(None):

@@ -18,7 +18,7 @@ from sf.trust.known_code import NamedCode
 OWN = NamedCode("env", "own:Env", "{}", "/home/me/own.py")
 MODULE = """
 from torch import nn
-from sf.envs.toys import Identity
+from sf.envs.toys.single import Identity
 
 class Env(Identity):
     def __init__(self, length=32):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sf.learner.args import LearnerArgs
 from sf.learner.end_of_run import EndOfRun
-from sf.learner.state import LearnerArgs
 from sf.learner.worker import learner
 from sf.processes.fork_servers import NETWORKS
 from sf.queues import wait
@@ -14,12 +14,12 @@ def arguments(start: Start) -> LearnerArgs:
     memory, policy_id = start.memory, start.idx
     plan, run = memory.plan, memory.plan.config.run
     counters = memory.counter_row("learner", policy_id)
-    goes_on_at = None
+    predecessor_env_steps = None
     if start.num_before:
         steps = memory.pool.samples_taken(policy_id)
         counters.add(steps=steps - counters.get("steps"))  # what was in the hands of the dead one is taken, and lost
-        goes_on_at = start.resumed_steps[policy_id] + steps
-    readers, orders = start.links.of_learner(policy_id)
+        predecessor_env_steps = start.resumed_steps[policy_id] + steps
+    policy_workers, orders = start.links.of_learner(policy_id)
     return LearnerArgs(
         config=plan.config,
         policy_id=policy_id,
@@ -27,8 +27,8 @@ def arguments(start: Start) -> LearnerArgs:
         num_actors=plan.num_actors,
         bfloat16=plan.bfloat16,
         num_threads=plan.learner_threads,
-        memory=memory.policies[policy_id],
-        readers=readers,
+        weights=memory.policies[policy_id],
+        policy_workers=policy_workers,
         slots=memory.pool.of_learner(policy_id),
         counters=counters,
         checkpoints=memory.checkpoints_of(policy_id),
@@ -43,7 +43,7 @@ def arguments(start: Start) -> LearnerArgs:
         recoveries=memory.recoveries,
         orders=orders,
         hyperparameters=dict(start.hyperparameters(policy_id)),
-        goes_on_at=goes_on_at,
+        predecessor_env_steps=predecessor_env_steps,
         started_at=memory.started_at,
         stop=memory.stop,
     )

@@ -21,7 +21,7 @@ def arguments(start: Start) -> PolicyWorkerArgs:
         seed=config.run.seed,
         idx=idx,
         rollout=config.sampler.rollout,
-        memory=memory.policies[policy_id],
+        weights=memory.policies[policy_id],
         learner=start.links.of_policy_worker(policy_id),
         rows=memory.pool.arrays,
         channel=memory.channels.of_policy_worker(idx),

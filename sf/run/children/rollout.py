@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sf.processes.fork_servers import SIMULATORS
 from sf.queues import wait
-from sf.rollout.assignment import CastRules
+from sf.rollout.assignment import AssignmentRules
 from sf.rollout.worker import RolloutWorkerArgs, rollout_worker
 from sf.run.children.role import Role, Start
 from sf.run.memory import RunMemory
@@ -26,7 +26,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
         slots=memory.pool.of_worker(idx),
         channel=memory.channels.of_worker(idx),
         counters=memory.counter_row("rollout", idx),
-        cast=CastRules(
+        assignment=AssignmentRules(
             num_policies=plan.num_policies,
             mixed=config.population.pbt_mix_policies_in_one_env,
             num_agents=plan.spec.num_agents,

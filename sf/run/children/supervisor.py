@@ -190,9 +190,10 @@ class Supervisor:
             if self._roles[child.role].saves:
                 self._diverged.add(child.idx)
             return []
-        if child.error and not child.is_ready and self.starter.num_starts(child) == 1:
-            # A wrong setting shows while a child sets itself up, and takes one sentence; the rest are faults.
-            is_usage_error = child.error["is_usage_error"]
+        is_usage_error = bool(child.error and child.error["is_usage_error"])
+        # A wrong setting shows while a child sets itself up, or in the first steps of an environment.
+        is_setting_up = not child.is_ready or (is_usage_error and not self._roles[child.role].is_optional)
+        if child.error and is_setting_up and self.starter.num_starts(child) == 1:
             text = child.error["message"] if is_usage_error else f"{child.name}: {cause}"
             self.failure = (UsageError if is_usage_error else ChildError)(text)
             return []

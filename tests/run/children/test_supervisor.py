@@ -177,11 +177,11 @@ def test_what_a_learner_had_in_its_hands_when_it_died_is_taken_and_lost(run):
     learner.take(at_most=1)  # is being copied
     run.children["learner-0"].process.kill()
     run.go_on(1)
-    assert run.args["learner-0"].goes_on_at == run.row("learner-0").get("steps") == 4 * rollout
+    assert run.args["learner-0"].predecessor_env_steps == run.row("learner-0").get("steps") == 4 * rollout
     assert np.count_nonzero(pool.arrays["state"] == FULL) == num_full - 4  # the new one trains on them
     run.children["learner-0"].process.kill()
     run.go_on(1)
-    assert run.args["learner-0"].goes_on_at == 4 * rollout  # nothing is lost twice
+    assert run.args["learner-0"].predecessor_env_steps == 4 * rollout  # nothing is lost twice
 
 
 def test_a_policy_worker_that_waits_for_a_learner_that_starts_does_not_hang(run):

@@ -1,0 +1,27 @@
+"""The flags of Atari games."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sf.envs.field_types import require
+
+
+@dataclass(frozen=True)
+class AtariOptions:
+    """A part of `sf.envs.options.EnvOptions`."""
+
+    atari_episodic_life: bool = False
+    """Atari: a lost life ends the episode for the learner. The reported score is still that of the whole game."""
+
+    atari_clip_rewards: bool = True
+    """Atari: clip the learner's rewards to [-1, 1]. The reported score is not clipped."""
+
+    atari_sticky: float | None = None
+    """Atari: probability that the emulator repeats the previous action instead of the new one (sticky actions).
+    Default: 0 for atari_NAME, 0.25 for ALE/NAME-v5."""
+
+    def check(self) -> None:
+        """Raises UsageError for a value that cannot be."""
+        sticky = self.atari_sticky
+        require(sticky is None or 0.0 <= sticky < 1.0, f"atari_sticky is {sticky}: a probability from 0 to below 1")

@@ -1,0 +1,94 @@
+"""The multiplayer Doom tasks: one table, and what the flags make of its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sf.envs.doom.matches.wads import deathmatch_starts, find_wad, is_complete_game
+from sf.envs.doom.shaping import AGAINST_BOTS, SELF_PLAY, Shaping
+from sf.envs.errors import UsageError
+from sf.envs.options import EnvOptions
+
+FRAMESKIP = 2
+TICS_PER_S = 35
+MAX_PLAYERS = 16  # of the engine, bots included
+DEFAULT_WAD, DEFAULT_MAP = "cig.wad", "MAP02"  # docs/doom.md says why
+
+
+@dataclass(frozen=True)
+class MatchTask:
+    """A row of the table. A number of None is the user's to choose."""
+
+    agents: int | None
+    bots: int | None
+    default_agents: int
+    default_bots: int
+    shaping: Shaping
+
+
+MATCHES = {
+    "doom_duel": MatchTask(2, 0, 2, 0, SELF_PLAY),
+    "doom_deathmatch": MatchTask(None, None, 4, 0, SELF_PLAY),
+    "doom_duel_bots": MatchTask(1, 1, 1, 1, AGAINST_BOTS),
+    "doom_deathmatch_bots": MatchTask(1, None, 1, 7, AGAINST_BOTS),
+}
+
+
+@dataclass(frozen=True)
+class MatchSetup:
+    """All that a match needs to know."""
+
+    num_agents: int
+    num_bots: int
+    bot_difficulty: int | None
+    wad: Path
+    wad_is_complete: bool  # nothing is below it; else Freedoom, with its weapons and monsters, is
+    map_name: str
+    time_limit: int  # tics
+    shaping: Shaping
+
+
+def match_setup(env_id: str, options: EnvOptions) -> MatchSetup:
+    """Raises UsageError for a number of players, a WAD or a map that the task or the engine cannot do with."""
+    task = MATCHES[env_id]
+    num_agents = _choose("doom_num_agents", options.doom_num_agents, task.agents, task.default_agents, env_id)
+    num_bots = _choose("doom_num_bots", options.doom_num_bots, task.bots, task.default_bots, env_id)
+    if not 2 <= num_agents + num_bots <= MAX_PLAYERS:
+        raise UsageError(
+            f"doom_num_agents is {num_agents} and doom_num_bots {num_bots}: a match takes 2 to {MAX_PLAYERS} players, "
+            "bots included"
+        )
+    wad = find_wad(options.doom_wad or DEFAULT_WAD)
+    return MatchSetup(
+        num_agents,
+        num_bots,
+        options.doom_bot_difficulty,
+        wad,
+        is_complete_game(wad),
+        _find_map(wad, options),
+        round(options.doom_match_s * TICS_PER_S),
+        task.shaping,
+    )
+
+
+def _choose(flag: str, chosen: int | None, fixed: int | None, default: int, env_id: str) -> int:
+    if fixed is not None and chosen not in (None, fixed):
+        raise UsageError(f"{flag} is {chosen}: {env_id} has {fixed}; doom_deathmatch takes any number")
+    return default if chosen is None else chosen
+
+
+def _find_map(wad: Path, options: EnvOptions) -> str:
+    starts = deathmatch_starts(wad)
+    playable = [name for name, count in starts.items() if count > 0]
+    if not playable:
+        raise UsageError(f"doom_wad is {str(wad)!r}: none of its maps has a place to start from in a deathmatch")
+    if options.doom_map is None:
+        return DEFAULT_MAP if options.doom_wad is None else playable[0]
+    name = options.doom_map.upper()
+    if name not in playable:
+        trouble = "has no place to start from in a deathmatch" if name in starts else "is not in it"
+        raise UsageError(
+            f"doom_map is {options.doom_map!r}, doom_wad {wad.name}: the map {trouble}; use {', '.join(playable)}"
+        )
+    return name

@@ -1,0 +1,102 @@
+"""A family of environments, as one record: what the rest of the system knows of it.
+
+A family is a folder of `envs/`, or a module in `envs/libraries/`, with its record, and a line in the table of
+`sf.envs.registry`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
+from sf.envs.options import EnvOptions
+
+
+class MakeGroup(Protocol):
+    """See `sf.envs.make_group`."""
+
+    def __call__(
+        self,
+        env_id: str,
+        num_envs: int,
+        options: EnvOptions,
+        *,
+        seed: int,
+        first_env_idx: int,
+        core: int | None = None,
+    ) -> EnvGroup: ...
+
+
+class MakeRenderedGroup(Protocol):
+    """See `sf.envs.make_rendered_group`."""
+
+    def __call__(
+        self, env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+    ) -> RenderedGroup: ...
+
+
+Describe = Callable[[str, EnvOptions], EnvSpec]
+"""See `sf.envs.describe`."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How the environment of one name is described and made."""
+
+    describe: Describe
+    make_group: MakeGroup
+    make_rendered_group: MakeRenderedGroup | None = None  # None: it cannot be drawn
+
+
+def _no_code(env_id: str) -> str | None:
+    return None
+
+
+def _all(env_ids: Collection[str]) -> Iterable[str]:
+    return env_ids
+
+
+@dataclass(frozen=True)
+class Family:
+    """Environments that are named and made in one way.
+
+    The module of a record is imported with `sf.envs`, so it imports no simulator and no large library: `find` and
+    `env_ids` do, when they are called.
+    """
+
+    name: str
+    """In `sf-envs`."""
+
+    about: str
+    """What the names do not say, in one line of `sf-envs`."""
+
+    pattern: str
+    """A regular expression that its names match as a whole. Other names never reach `find`."""
+
+    find: Callable[[str], Entry | None]
+    """The entry of a name. None: the family has no such environment, and the families behind it are asked."""
+
+    env_ids: Callable[[], Collection[str]] | None = None
+    """Its names, none where the family is not installed. None: they cannot be listed."""
+
+    listed: Callable[[Collection[str]], Iterable[str]] = _all
+    """Those of `env_ids` that `sf-envs` lists by itself. The others are found by their names."""
+
+    options: type[Any] | None = None
+    """The dataclass of flags of its own, one of the parts of `sf.envs.options.EnvOptions`."""
+
+    install: str | None = None
+    """How to install it, where it is an extra. A wrong name gets no hint of its names: that would import it."""
+
+    code_of: Callable[[str], str | None] = _no_code
+    """The file of the code that a name has run, beside that of installed packages; None: there is none.
+
+    A file that names such an environment is obeyed only if the user trusts it. Imports nothing.
+    """
+
+    def may_have(self, env_id: str) -> bool:
+        """Whether the name looks like those of the family."""
+        return re.fullmatch(self.pattern, env_id, re.DOTALL) is not None

@@ -1,0 +1,1 @@
+"""The kinds of groups: one for each API that environments of other people have."""

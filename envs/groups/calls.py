@@ -1,0 +1,115 @@
+"""Calls of an environment with Gymnasium's or PettingZoo's API, whose code may be anybody's.
+
+What it raises becomes an `EnvError` with its name. An answer that breaks the API is an `ApiError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium as gym
+
+from sf.envs.errors import ApiError, EnvError, UsageError, call_of, is_refusal_of_arguments, summary
+from sf.envs.remarks import remark
+
+
+def make(env_id: str, factory: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
+    with call_of(env_id, "__init__()"):
+        return factory(**kwargs)
+
+
+def reset(env_id: str, env: Any, **kwargs: Any) -> Any:
+    """The observation. kwargs: of its `reset`."""
+    try:
+        answer = env.reset(**kwargs)
+    except (UsageError, EnvError):
+        raise
+    except Exception as error:
+        if is_refusal_of_arguments(error) and any(f"argument {name!r}" in str(error) for name in kwargs):
+            raise ApiError(
+                f"{env_id}: reset() refuses an argument ({error}): write `def reset(self, *, seed=None, options=None)` "
+                "(Gymnasium's API)"
+            ) from None
+        raise EnvError(env_id, "reset()", error) from error
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise ApiError(
+            f"{env_id}: reset() returned {_kind(answer)}: return the observation and a dict, `return obs, {{}}` "
+            "(Gymnasium's API)"
+        )
+    return answer[0]
+
+
+def step(env_id: str, env: Any, action: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """Observation, reward, terminated, truncated, info."""
+    try:
+        answer = env.step(action)
+    except (UsageError, EnvError):
+        raise
+    except Exception as error:
+        raise EnvError(env_id, "step()", error) from error
+    if not isinstance(answer, tuple) or len(answer) != 5:
+        raise ApiError(
+            f"{env_id}: step() returned {_kind(answer)}: return five values, `return obs, reward, terminated, "
+            "truncated, info` (Gymnasium's API; an older one had a single `done`)"
+        )
+    return answer
+
+
+def reward(env_id: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ApiError(f"{env_id}: step() returned the reward {_short(value)}: return a number") from None
+
+
+def episode_stats(env_id: str, info: Any) -> dict[str, float]:
+    """The numbers under "episode_stats" in the `info` of an episode's last step."""
+    if not isinstance(info, Mapping):
+        raise ApiError(f"{env_id}: step() returned the info {_short(info)}: return a dict, {{}} where there is none")
+    stats = info.get("episode_stats", {})
+    try:
+        return {str(name): float(value) for name, value in stats.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise ApiError(
+            f"{env_id}: info['episode_stats'] is {_short(stats)}: make it a dict of names and numbers"
+        ) from None
+
+
+def space(env_id: str, env: Any, name: str, *of_whom: Any) -> gym.Space:
+    """A space of the environment: its attribute `name`, or for the agent `of_whom` what its method `name` returns."""
+    with call_of(env_id, name):
+        try:
+            found = getattr(env, name)(*of_whom) if of_whom else getattr(env, name)
+        except AttributeError as error:
+            if error.name != name:
+                raise
+            raise UsageError(
+                f"{env_id}: it has no {name}: set self.{name} in __init__, or as an attribute of the class, to one of "
+                "gymnasium.spaces"
+            ) from None
+    if not isinstance(found, gym.Space):
+        kind = f"of {type(found).__module__}" if type(found).__module__ != "builtins" else "no space"
+        raise UsageError(f"{env_id}: its {name} is {_short(found)}, {kind}: set it to one of gymnasium.spaces")
+    return found
+
+
+def close(env_id: str, env: Any) -> None:
+    """Close an environment, or a group. If that fails it is only remarked, so that everything else is closed, too."""
+    try:
+        env.close()
+    except Exception as error:
+        remark(f"{env_id} close", f"{env_id} failed in close(): {summary(error)}: it is left as it is")
+
+
+def _kind(answer: Any) -> str:
+    if isinstance(answer, tuple):
+        return f"a tuple of {len(answer)}"
+    shape = getattr(answer, "shape", None)
+    of_shape = "" if shape is None else f" of shape {tuple(shape)}"
+    return "None" if answer is None else f"one object of type {type(answer).__name__}{of_shape}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

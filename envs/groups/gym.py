@@ -1,0 +1,142 @@
+"""A group of single Gymnasium environments, stepped one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from sf.envs.actions import decoder, supported_action_space
+from sf.envs.errors import UsageError
+from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
+from sf.envs.groups import calls
+from sf.envs.groups.finished_episode import finished_episode
+from sf.envs.observations import LOOK_EVERY, ObsWriter
+from sf.envs.seeding import env_seed
+
+
+class GymGroup:
+    """E environments with one agent each; actor n is `envs[n]`.
+
+    An environment may give numbers about a finished episode: the mapping `info["episode_stats"]` of its last
+    step becomes `Episode.stats`, see `sf.envs.groups.finished_episode`.
+
+    One with a method `set_shaping(weights)`, itself or a wrapper of it, has shaped rewards: its attribute `shaping`, a
+    mapping, names their weights. Then this is an `sf.envs.group.ShapedGroup`.
+    """
+
+    def __init__(
+        self,
+        env_id: str,
+        envs: Sequence[gym.Env],
+        seed: int,
+        first_env_idx: int,
+        frameskip: int = 1,
+        strict_spaces: bool = False,
+    ) -> None:
+        """frameskip: how often each action is repeated; the rewards of the repetitions are added up.
+
+        Raises UsageError for observation or action spaces that are not supported, and for what is no gymnasium.Env.
+        """
+        if not isinstance(envs[0], gym.Env):
+            raise UsageError(f"{env_id}: it is of type {type(envs[0]).__qualname__}, and must be a gymnasium.Env")
+        self._env_id = env_id
+        self._envs = list(envs)
+        obs_space = calls.space(env_id, envs[0], "observation_space")
+        self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
+        action_space = supported_action_space(env_id, calls.space(env_id, envs[0], "action_space"))
+        self._decode = decoder(action_space)
+        shaping = _shaping(env_id, envs[0])
+        self._shaping_names = tuple(shaping)
+        self.spec = EnvSpec(
+            self._writer.space,
+            action_space,
+            frameskip=frameskip,
+            shaping=shaping,
+            env_obs_space=obs_space,
+        )
+        self.num_actors = len(envs)
+        self._seeds = [env_seed(seed, first_env_idx + n) for n in range(len(envs))]
+        self._needs_reset = [False] * len(envs)  # truncated by the previous step
+        self._return = [0.0] * len(envs)
+        self._num_steps = [0] * len(envs)
+        self._num_frames = [0] * len(envs)
+
+    def reset(self, obs: ObsRows) -> None:
+        for n in range(self.num_actors):
+            self._start_episode(n, obs, seed=self._seeds[n])
+            self._writer.check_bounds(obs, n)
+
+    def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
+        episodes = []
+        result.terminated[:] = False
+        result.truncated[:] = False
+        result.first[:] = False
+        result.valid[:] = True
+        for n in range(self.num_actors):
+            if self._needs_reset[n]:
+                self._start_episode(n, obs)
+                result.reward[n] = 0.0
+                result.valid[n] = False
+                result.first[n] = True
+                continue
+            action = self._decode(discrete[n], continuous[n])
+            final_obs, reward, terminated, truncated, info = self._act(n, action)
+            result.reward[n] = reward
+            if terminated or truncated:
+                episodes.append(self._finished_episode(n, info))
+            if terminated:
+                result.terminated[n] = True
+                result.first[n] = True
+                self._start_episode(n, obs)
+            else:
+                result.truncated[n] = truncated
+                self._needs_reset[n] = bool(truncated)
+                self._writer.write(final_obs, obs, n)
+        return episodes
+
+    def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
+        by_name = dict(zip(self._shaping_names, weights.tolist(), strict=True))
+        self._envs[actor_idx].get_wrapper_attr("set_shaping")(by_name)
+
+    def close(self) -> None:
+        while self._envs:
+            calls.close(self._env_id, self._envs.pop())
+
+    def _act(self, n: int, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        env = self._envs[n]
+        total = 0.0
+        for _ in range(self.spec.frameskip):
+            obs, reward, terminated, truncated, info = calls.step(self._env_id, env, action)
+            total += calls.reward(self._env_id, reward)
+            self._num_frames[n] += 1
+            if terminated or truncated:
+                break
+        self._return[n] += total
+        self._num_steps[n] += 1
+        return obs, total, terminated, truncated, info
+
+    def _start_episode(self, n: int, obs: ObsRows, seed: int | None = None) -> None:
+        first_obs = calls.reset(self._env_id, self._envs[n], seed=seed)
+        self._writer.write(first_obs, obs, n)
+        self._needs_reset[n] = False
+        self._return[n], self._num_steps[n], self._num_frames[n] = 0.0, 0, 0
+
+    def _finished_episode(self, n: int, info: dict[str, Any]) -> Episode:
+        stats = calls.episode_stats(self._env_id, info)
+        return finished_episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
+
+
+def _shaping(env_id: str, env: gym.Env) -> dict[str, float]:
+    """The names and first values of the weights of shaped rewards; none where the environment does not shape any."""
+    if not env.has_wrapper_attr("set_shaping"):
+        return {}
+    shaping = env.get_wrapper_attr("shaping") if env.has_wrapper_attr("shaping") else None
+    if not isinstance(shaping, Mapping) or not shaping:
+        raise UsageError(
+            f"{env_id}: it has a method set_shaping, so it must have an attribute `shaping`, too, a mapping of the "
+            "names of the weights to their values"
+        )
+    return {str(name): float(weight) for name, weight in shaping.items()}

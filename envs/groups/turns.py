@@ -1,0 +1,149 @@
+"""Environments whose agents take turns, PettingZoo's AECEnv API, as ones in which all act at once.
+
+Every turn is a step of all agents. The one whose turn it is decides, and the actions of the others are ignored. So an
+agent's trajectory goes on through the turns of the others, which is where most of its rewards come from. While it
+waits, the `action_mask` in its observation (`sf.model.action_mask`) allows nothing. So its policy learns nothing from
+those rows, and its critic learns what they are worth. Discounts count turns, not one's own moves.
+
+PettingZoo itself is not imported: any class with the members of `TurnEnv` will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+
+from sf.envs.actions import ACTION_MASK, ActionSpec
+from sf.envs.errors import UsageError
+from sf.envs.groups.parallel import ParallelEnv
+
+_OBSERVATION = "observation"  # beside the mask, where the environment's own observation is no Dict
+
+
+class TurnEnv(Protocol):
+    """What is used of PettingZoo's AECEnv. The mappings have an entry for everybody in `agents`."""
+
+    possible_agents: Sequence[Any]
+    agents: Sequence[Any]
+    """Those that have not left. One that was terminated or truncated stays until it has stepped again, with None."""
+
+    agent_selection: Any
+    """Whose turn it is."""
+
+    rewards: Mapping[Any, float]
+    """Of the last step alone."""
+
+    terminations: Mapping[Any, bool]
+    truncations: Mapping[Any, bool]
+    infos: Mapping[Any, Mapping[str, Any]]
+
+    def reset(self, seed: int | None = None) -> None: ...
+
+    def step(self, action: Any) -> None: ...
+
+    def observe(self, agent: Any) -> Any: ...
+
+    def last(self) -> Any:
+        """Never called: an environment that has it and `observe` is one whose agents take turns."""
+        ...
+
+    def observation_space(self, agent: Any) -> gym.Space: ...
+
+    def action_space(self, agent: Any) -> gym.Space: ...
+
+    def close(self) -> None: ...
+
+
+def as_parallel(env_id: str, env: Any, frameskip: int) -> ParallelEnv:
+    """The environment itself if its agents act at once, else its `TurnsTogether`.
+
+    Raises UsageError where the agents take turns and frames are skipped.
+    """
+    if not (hasattr(env, "observe") and hasattr(env, "last")):
+        return env
+    if frameskip != 1:
+        raise UsageError(f"{env_id}: env_frameskip is {frameskip}, but agents take turns, and a move is made once: 1")
+    return TurnsTogether(env)
+
+
+class TurnsTogether:
+    """The `ParallelEnv` of an environment whose agents take turns."""
+
+    def __init__(self, env: TurnEnv) -> None:
+        self._env = env
+        self.possible_agents = list(getattr(env, "possible_agents", ()))  # `ParallelGroup` says that it is missing
+        self.agents: list[Any] = []
+        self.render_mode = getattr(env, "render_mode", None)
+        self.metadata = getattr(env, "metadata", {})
+        self._num_choices = {
+            agent: sum(ActionSpec.of(env.action_space(agent)).discrete_sizes) for agent in self.possible_agents
+        }
+
+    def observation_space(self, agent: Any) -> gym.Space:
+        space = self._env.observation_space(agent)
+        num_choices = self._num_choices[agent]
+        parts = space.spaces if isinstance(space, gym.spaces.Dict) else {_OBSERVATION: space}
+        if ACTION_MASK in parts or not num_choices:
+            return space
+        return gym.spaces.Dict({**parts, ACTION_MASK: gym.spaces.Box(0, 1, (num_choices,), np.int8)})
+
+    def action_space(self, agent: Any) -> gym.Space:
+        return self._env.action_space(agent)
+
+    def reset(self, seed: int | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        self._env.reset(seed=seed)
+        self.agents = list(self._env.agents)
+        return self._observations(), dict(self._env.infos)
+
+    def step(
+        self, actions: Mapping[Any, Any]
+    ) -> tuple[dict[Any, Any], dict[Any, float], dict[Any, bool], dict[Any, bool], dict[Any, Any]]:
+        """Play one turn, then step agents that have ended with None until a live one is selected.
+
+        To leave is a step of its own, with None, which may pay the others and end their game.
+        """
+        env, acted = self._env, self.agents
+        rewards = dict.fromkeys(acted, 0.0)
+        terminations, truncations = dict.fromkeys(acted, False), dict.fromkeys(acted, False)
+        infos: dict[Any, Any] = {}
+        final: dict[Any, Any] = {}
+        action = actions[env.agent_selection]
+        while True:
+            env.step(action)
+            ended = [agent for agent in env.agents if env.terminations[agent] or env.truncations[agent]]
+            self.agents = [agent for agent in env.agents if agent not in ended]
+            for agent in acted:
+                rewards[agent] += env.rewards.get(agent, 0.0)
+                terminations[agent] |= bool(env.terminations.get(agent, False))
+                truncations[agent] |= bool(env.truncations.get(agent, False))
+                infos[agent] = env.infos.get(agent, infos.get(agent, {}))
+                if agent in ended and agent not in final:
+                    final[agent] = self._observe(agent, may_act=False)
+            if not self.agents or env.agent_selection not in ended:
+                return {**final, **self._observations()}, rewards, terminations, truncations, infos
+            action = None
+
+    def render(self) -> Any:
+        return self._env.render()  # type: ignore[attr-defined]  # asked for only with a render_mode
+
+    def close(self) -> None:
+        self._env.close()
+
+    def _observations(self) -> dict[Any, Any]:
+        on_turn = self._env.agent_selection
+        return {agent: self._observe(agent, may_act=agent == on_turn) for agent in self.agents}
+
+    def _observe(self, agent: Any, may_act: bool) -> Any:
+        obs, num_choices = self._env.observe(agent), self._num_choices.get(agent)  # none of one that is refused
+        if not num_choices:
+            return obs
+        parts = obs if isinstance(obs, Mapping) else {_OBSERVATION: obs}
+        mask = parts.get(ACTION_MASK)
+        if mask is None:
+            mask = self._env.infos.get(agent, {}).get(ACTION_MASK)
+        if mask is None:
+            mask = np.ones(num_choices, np.int8)
+        return {**parts, ACTION_MASK: np.asarray(mask) if may_act else np.zeros_like(mask)}

@@ -1,0 +1,182 @@
+"""A natively vectorised environment (`gymnasium.vector.VectorEnv`) as a group.
+
+When an environment that has ended is reset depends on the autoreset mode that the vector environment declares:
+
+- NEXT_STEP: the next `step` resets it and ignores its action, after termination too. That row is not valid.
+- SAME_STEP: it is reset at once. After termination this is the rule of a group; after truncation the final
+  observation is handed on first, and the environment, which cannot wait, takes the action meant for that row
+  as its first. Nobody trains on that row (not valid, reward 0), but its reward counts in the episode's
+  return.
+- DISABLED: the group resets what ended with `reset(options={"reset_mask": ...})`, and goes on as with
+  SAME_STEP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from sf.envs.actions import ActionSpec, decoder, supported_action_space
+from sf.envs.errors import UsageError
+from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
+from sf.envs.groups import calls
+from sf.envs.groups.finished_episode import finished_episode
+from sf.envs.observations import LOOK_EVERY, ObsWriter
+from sf.envs.seeding import env_seed
+
+
+class VectorGroup:
+    """The environments of one VectorEnv, with one agent each.
+
+    They may give numbers about finished episodes: `infos["episode_stats"]` is a mapping of names to arrays [E] (in the
+    mode SAME_STEP in `infos["final_info"]`), as Gymnasium's vector environments make it of the infos of single ones. An
+    array of bools `_name` says whose entries of `name` count. See `sf.envs.groups.finished_episode`.
+    """
+
+    def __init__(
+        self,
+        env_id: str,
+        env: VectorEnv,
+        seed: int,
+        first_env_idx: int,
+        frameskip: int = 1,
+        strict_spaces: bool = False,
+    ) -> None:
+        """frameskip: frames of the simulator for one step of the environment, which repeats actions itself.
+
+        Raises UsageError for an unsupported space, or an environment that does not say how it resets.
+        """
+        mode = env.metadata.get("autoreset_mode")
+        if not isinstance(mode, AutoresetMode):
+            raise UsageError(
+                f"{env_id}: its metadata has no 'autoreset_mode': set it to the "
+                "gymnasium.vector.AutoresetMode that says when the vector environment resets"
+            )
+        self._env_id = env_id
+        self._env = env
+        self._mode = mode
+        self._seed = env_seed(seed, first_env_idx)
+        obs_space = calls.space(env_id, env, "single_observation_space")
+        self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
+        action_space = supported_action_space(env_id, calls.space(env_id, env, "single_action_space"))
+        self._decode = _batch_decoder(action_space, env.num_envs)
+        self.spec = EnvSpec(self._writer.space, action_space, frameskip=frameskip, env_obs_space=obs_space)
+        self.num_actors = env.num_envs
+        self._unchosen = np.zeros(self.num_actors, bool)  # the next action is ignored: a reset is pending
+        self._return = np.zeros(self.num_actors)
+        self._num_steps = np.zeros(self.num_actors, np.int64)
+
+    def reset(self, obs: ObsRows) -> None:
+        first_obs = calls.reset(self._env_id, self._env, seed=self._seed)
+        self._writer.write_batch(first_obs, obs)
+        for n in range(self.num_actors):
+            self._writer.check_bounds(obs, n)
+        self._unchosen[:] = False
+        self._return[:] = 0.0
+        self._num_steps[:] = 0
+
+    def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
+        actions = self._decode(discrete, continuous)
+        next_obs, reward, terminated, truncated, infos = calls.step(self._env_id, self._env, actions)
+        reward = self._one_per_env("reward", reward, "fiub")
+        terminated = self._one_per_env("terminated", terminated, "b")
+        truncated = self._one_per_env("truncated", truncated, "b")
+        ended = terminated | truncated
+        stats = _episode_stats(infos) if ended.any() else {}
+        unchosen = self._unchosen
+        np.copyto(result.reward, reward, casting="same_kind")
+        result.reward[unchosen] = 0.0
+        np.logical_not(unchosen, out=result.valid)
+        np.logical_and(terminated, result.valid, out=result.terminated)
+        np.logical_and(truncated, result.valid & ~terminated, out=result.truncated)
+
+        if self._mode is AutoresetMode.NEXT_STEP:
+            self._count(reward, stepped=~unchosen)
+            result.first[:] = unchosen
+            self._writer.write_batch(next_obs, obs)
+            self._unchosen = ended
+        else:
+            self._count(reward, stepped=np.ones_like(unchosen))
+            if self._mode is AutoresetMode.DISABLED and ended.any():
+                infos = {"final_obs": self._unbatched(next_obs)}
+                next_obs = calls.reset(self._env_id, self._env, options={"reset_mask": ended})
+            np.logical_or(result.terminated, unchosen, out=result.first)
+            self._writer.write_batch(next_obs, obs)
+            for n in np.flatnonzero(result.truncated):
+                if "final_obs" not in infos:
+                    raise UsageError(
+                        f"{self._env_id}: an episode was truncated without infos['final_obs']: a vector "
+                        "environment that resets in the same step must return the last observations there"
+                    )
+                self._writer.write(infos["final_obs"][n], obs, int(n))
+            self._unchosen = result.truncated.copy()
+        return self._finished_episodes(ended, stats)
+
+    def close(self) -> None:
+        calls.close(self._env_id, self._env)
+
+    def _one_per_env(self, name: str, values: Any, kinds: str) -> np.ndarray:
+        """Raises UsageError for what numpy would broadcast over the environments, or take for indices of them."""
+        array = np.asarray(values)
+        if array.shape != (self.num_actors,) or array.dtype.kind not in kinds:
+            wanted = "bool" if kinds == "b" else "numbers"
+            raise UsageError(
+                f"{self._env_id}: {name} came as {array.dtype} of shape {array.shape}: return {wanted} of shape "
+                f"({self.num_actors},)"
+            )
+        return array
+
+    def _count(self, reward: np.ndarray, stepped: np.ndarray) -> None:
+        self._return += np.where(stepped, reward, 0.0)
+        self._num_steps += stepped
+
+    def _finished_episodes(self, ended: np.ndarray, stats: Mapping[str, Any]) -> list[Episode]:
+        episodes = []
+        for n in np.flatnonzero(ended).tolist():
+            num_steps = int(self._num_steps[n])
+            num_frames = num_steps * self.spec.frameskip
+            own_stats = {
+                name: values[n]
+                for name, values in stats.items()
+                if not name.startswith("_") and stats.get(f"_{name}", ended)[n]
+            }
+            episodes.append(finished_episode(n, float(self._return[n]), num_steps, num_frames, own_stats))
+            self._return[n], self._num_steps[n] = 0.0, 0
+        return episodes
+
+    def _unbatched(self, obs: Any) -> list[Any]:
+        return deepcopy(list(gym.vector.utils.iterate(self._env.observation_space, obs)))
+
+
+def _episode_stats(infos: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Arrays [E] by name, and their masks, of the episodes that end with this step."""
+    return infos.get("final_info", infos).get("episode_stats", {})
+
+
+def _batch_decoder(space: gym.Space, num_envs: int) -> Callable[[np.ndarray, np.ndarray], Any]:
+    """A function (discrete [E, D], continuous [E, C]) -> the actions of E environments, for `VectorEnv.step`.
+
+    Raises UsageError for an unsupported space.
+    """
+    if isinstance(space, gym.spaces.Tuple):
+        parts = [(ActionSpec.of(leaf), _batch_decoder(leaf, num_envs)) for leaf in space.spaces]
+        d_ends = np.cumsum([len(part.discrete_sizes) for part, _ in parts])[:-1]
+        c_ends = np.cumsum([part.num_continuous for part, _ in parts])[:-1]
+
+        def decode_tuple(discrete: np.ndarray, continuous: np.ndarray) -> tuple[Any, ...]:
+            split = zip(np.split(discrete, d_ends, 1), np.split(continuous, c_ends, 1), parts, strict=True)
+            return tuple(decode(d, c) for d, c, (_, decode) in split)
+
+        return decode_tuple
+    if isinstance(space, gym.spaces.MultiDiscrete):
+        shape, start, dtype = (num_envs, *space.shape), space.start, space.dtype
+        return lambda discrete, continuous: (start + discrete.reshape(shape)).astype(dtype)
+    ActionSpec.of(space)
+    # E Discretes are a MultiDiscrete and E Boxes a Box: one action for `decoder`.
+    return decoder(batch_space(space, num_envs))

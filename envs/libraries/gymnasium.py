@@ -1,0 +1,103 @@
+"""Environments in Gymnasium's registry, by their ids there: `CartPole-v1`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+
+from sf.envs.entries import describer
+from sf.envs.errors import EnvError, UsageError, is_refusal_of_arguments
+from sf.envs.family import Entry, Family
+from sf.envs.group import EnvGroup, RenderedGroup
+from sf.envs.groups.gym import GymGroup
+from sf.envs.groups.vector import VectorGroup
+from sf.envs.options import EnvOptions
+from sf.envs.rendering.filming import film_envs, film_vector
+
+# What these make imports what their arguments name.
+_WRAPPERS_OF_OLD_IDS = ("GymV21Environment-v0", "GymV26Environment-v0")
+
+
+def _make_gymnasium_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
+) -> EnvGroup:
+    """Gymnasium's own vectorised version where there is one, else single environments."""
+    kwargs: dict[str, Any] = options.kwargs
+    frameskip = options.env_frameskip or 1
+    gym_spec = gym.registry[env_id.rpartition(":")[2]]
+    try:
+        if gym_spec.vector_entry_point is not None and frameskip == 1:
+            vector_env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
+            return VectorGroup(env_id, vector_env, seed, first_env_idx, strict_spaces=options.strict_spaces)
+        # The group checks what it needs itself, at a fraction of the time that the passive checker takes.
+        envs = [gym.make(env_id, disable_env_checker=True, **kwargs) for _ in range(num_envs)]
+    except (UsageError, EnvError):
+        raise
+    except Exception as error:
+        raise _refusal(env_id, options, error) from error
+    return GymGroup(env_id, envs, seed, first_env_idx, frameskip, options.strict_spaces)
+
+
+def _make_rendered_gymnasium_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """Single environments where there are any: few vectorised ones draw."""
+    kwargs: dict[str, Any] = options.kwargs
+    gym_spec = gym.registry[env_id.rpartition(":")[2]]
+    try:
+        if gym_spec.entry_point is None:
+            mode = "vector_entry_point"
+            make_vec = partial(gym.make_vec, env_id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
+            return film_vector(env_id, make_vec, seed, first_env_idx)
+        makes = [partial(gym.make, env_id, disable_env_checker=True, **kwargs)] * num_envs
+        return film_envs(env_id, makes, options, seed, first_env_idx)
+    except (UsageError, EnvError):
+        raise
+    except Exception as error:
+        raise _refusal(env_id, options, error) from error
+
+
+def _refusal(env_id: str, options: EnvOptions, error: Exception) -> Exception:
+    """A sentence where Gymnasium refuses the name or the arguments; else the environment itself has raised."""
+    if isinstance(error, gym.error.Error | ImportError) or is_refusal_of_arguments(error):
+        return UsageError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}")
+    # Gymnasium adds its arguments to a TypeError, and hides where it came from.
+    return EnvError(env_id, "__init__()", error.__cause__ if isinstance(error.__cause__, TypeError) else error)
+
+
+GYMNASIUM_ENTRY = Entry(describer(_make_gymnasium_group), _make_gymnasium_group, _make_rendered_gymnasium_group)
+
+
+def _find(env_id: str) -> Entry | None:
+    return GYMNASIUM_ENTRY if env_id in gym.registry else None
+
+
+def _newest(env_ids: Collection[str]) -> list[str]:
+    """The newest version of each environment."""
+    newest: dict[str, int] = {}
+    for name, version in map(_split_version, env_ids):
+        newest[name] = max(version, newest.get(name, 0))
+    return [env_id for env_id in env_ids if _split_version(env_id) in newest.items()]
+
+
+def _split_version(env_id: str) -> tuple[str, int]:
+    name, _, version = env_id.rpartition("-v")
+    return (name, int(version)) if version.isdecimal() and name else (env_id, 0)
+
+
+def _code_of(env_id: str) -> str | None:
+    return env_id if env_id in _WRAPPERS_OF_OLD_IDS else None
+
+
+GYMNASIUM = Family(
+    name="gymnasium",
+    about="its newest versions; older ones and module:Env-v0 can be named, too",
+    pattern=r"[^:]*",
+    find=_find,
+    env_ids=lambda: list(gym.registry),
+    listed=_newest,
+    code_of=_code_of,
+)

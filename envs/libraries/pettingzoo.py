@@ -1,0 +1,57 @@
+"""PettingZoo's environments of several agents, by their ids there: `pettingzoo:classic/connect_four_v3`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from sf.envs.entries import entry_of_matches
+from sf.envs.errors import UsageError, is_refusal_of_arguments
+from sf.envs.family import Entry, Family
+from sf.envs.groups.parallel import ParallelEnv
+
+_PREFIX = "pettingzoo:"
+_INSTALL = "pip install 'pettingzoo>=1.27'"
+
+
+def _find(env_id: str) -> Entry:
+    """PettingZoo is asked for it only when it is made."""
+    return entry_of_matches(lambda **kwargs: _make(env_id, kwargs))
+
+
+def _make(env_id: str, kwargs: dict[str, Any]) -> ParallelEnv:
+    """Raises UsageError where PettingZoo is missing, or has no such environment, or it does not take its arguments."""
+    name = env_id.removeprefix(_PREFIX)
+    try:
+        registry = importlib.import_module("pettingzoo.env_registry.registration")
+        exceptions = importlib.import_module("pettingzoo.env_registry.exceptions")
+    except ImportError as error:
+        raise UsageError(f"env {env_id!r}: {error}: {_INSTALL}") from error
+    try:
+        try:
+            return registry.make("parallel", name, **kwargs)
+        except exceptions.NameNotFound:
+            return registry.make("aec", name, **kwargs)  # its agents take turns: see sf.envs.groups.turns
+    except (exceptions.PettingZooRegistryError, ImportError, TypeError) as error:
+        if isinstance(error, TypeError) and not is_refusal_of_arguments(error):
+            raise
+        raise UsageError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from error
+
+
+def _env_ids() -> list[str]:
+    try:
+        registry = importlib.import_module("pettingzoo.env_registry.registration")
+    except ImportError:
+        return []
+    # Most games are in both, and those whose agents take turns in the second only.
+    return [f"{_PREFIX}{name}" for name in {**registry.parallel_registry, **registry.aec_registry}]
+
+
+PETTINGZOO = Family(
+    name="pettingzoo",
+    about="several agents; module:parallel_env and module:env can be named, too",
+    pattern=f"{_PREFIX}.*",
+    find=_find,
+    env_ids=_env_ids,
+    install=f"{_INSTALL}, and what a family of it needs",
+)

@@ -1,0 +1,57 @@
+"""Groups of films: from what makes environments to a `RenderedGroup` of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.vector import VectorEnv
+
+from sf.envs.group import RenderedGroup
+from sf.envs.groups.gym import GymGroup
+from sf.envs.groups.parallel import ParallelEnv, ParallelGroup
+from sf.envs.groups.turns import as_parallel
+from sf.envs.groups.vector import VectorGroup
+from sf.envs.options import EnvOptions
+from sf.envs.rendering.cameras import RENDER_MODE, EnvCamera, MatchCamera, VectorCamera
+from sf.envs.rendering.film import FilmedGroup
+
+PICTURES_PER_S = 10.0  # of environments that do not say how fast they are
+
+
+def film_envs(
+    env_id: str, make_envs: Sequence[Callable[..., gym.Env]], options: EnvOptions, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """make_envs: each makes an environment; called with a keyword `render_mode`, and without it where that fails."""
+    cameras = [EnvCamera(env_id, _make_drawing(make)) for make in make_envs]
+    group = GymGroup(env_id, cameras, seed, first_env_idx, options.env_frameskip or 1)
+    return FilmedGroup(group, cameras, _pictures_per_s(cameras[0]))
+
+
+def film_matches(
+    env_id: str, make_envs: Sequence[Callable[..., ParallelEnv]], options: EnvOptions, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """As `film_envs`."""
+    frameskip = options.env_frameskip or 1
+    envs = [as_parallel(env_id, _make_drawing(make), frameskip) for make in make_envs]
+    cameras = [MatchCamera(env_id, env) for env in envs]
+    group = ParallelGroup(env_id, cameras, seed, first_env_idx, frameskip)
+    return FilmedGroup(group, cameras, _pictures_per_s(envs[0]))
+
+
+def film_vector(env_id: str, make_env: Callable[..., VectorEnv], seed: int, first_env_idx: int) -> RenderedGroup:
+    """As `film_envs`, of a vector environment."""
+    camera = VectorCamera(env_id, _make_drawing(make_env))
+    return FilmedGroup(VectorGroup(env_id, camera, seed, first_env_idx), [camera], _pictures_per_s(camera))
+
+
+def _make_drawing(make: Callable[..., Any]) -> Any:
+    try:
+        return make(render_mode=RENDER_MODE)
+    except (TypeError, ValueError, gym.error.Error):  # no such mode; or it cannot be made, which is raised again
+        return make()
+
+
+def _pictures_per_s(env: Any) -> float:
+    return float((getattr(env, "metadata", None) or {}).get("render_fps") or PICTURES_PER_S)

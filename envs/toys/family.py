@@ -1,0 +1,62 @@
+"""The record of the toys, and how groups of them are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from sf.envs.family import Entry, Family
+from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
+from sf.envs.groups.gym import GymGroup
+from sf.envs.groups.parallel import ParallelGroup
+from sf.envs.options import EnvOptions
+from sf.envs.rendering.filming import film_envs, film_matches
+from sf.envs.toys import matches, single
+
+# Their observations say which environment of the run they come from.
+_COUNTING = ("toy_counting", "toy_match_counting")
+
+
+def _describe(env_id: str, options: EnvOptions) -> EnvSpec:
+    return _make_group(env_id, 1, options, seed=0, first_env_idx=0).spec
+
+
+def _make_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
+) -> EnvGroup:
+    envs = [make() for make in _makers(env_id, num_envs, options, first_env_idx)]
+    group: Callable[..., EnvGroup] = ParallelGroup if env_id in matches.TOYS else GymGroup
+    return group(env_id, envs, seed, first_env_idx, options.env_frameskip or 1, options.strict_spaces)
+
+
+def _make_rendered_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    film: Callable[..., RenderedGroup] = film_matches if env_id in matches.TOYS else film_envs
+    return film(env_id, _makers(env_id, num_envs, options, first_env_idx), options, seed, first_env_idx)
+
+
+def _makers(env_id: str, num_envs: int, options: EnvOptions, first_env_idx: int) -> list[Callable[..., Any]]:
+    kwargs = [dict(options.kwargs) for _ in range(num_envs)]
+    if env_id in _COUNTING:
+        for i, counting in enumerate(kwargs):
+            counting.setdefault("env_idx", first_env_idx + i)
+    return [partial(_toys()[env_id], **each) for each in kwargs]
+
+
+def _toys() -> dict[str, Callable[..., Any]]:
+    return {**single.TOYS, **matches.TOYS}
+
+
+def _find(env_id: str) -> Entry | None:
+    return Entry(_describe, _make_group, _make_rendered_group) if env_id in _toys() else None
+
+
+TOY = Family(
+    name="toy",
+    about="tiny, with a known optimum",
+    pattern=r"toy_\w+",
+    find=_find,
+    env_ids=_toys,
+)

@@ -1,0 +1,71 @@
+"""What an evaluation has found: the episodes that were played, and what they say of each policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from sf.evaluation.statistics import Statistics, statistics
+from sf.play.episodes import Played
+
+
+@dataclass
+class Evaluation:
+    """The episodes of an evaluation, in the order of the matches.
+
+    objective: the statistic of episodes that says how good a policy is. Where episodes lack it, their return does.
+    """
+
+    objective: str
+    episodes: list[Played] = field(default_factory=list)
+    num_env_faults: int = 0
+    remarks: dict[str, str] = field(default_factory=dict)  # of environments, by what they are about
+
+    def names(self, policy_idx: int) -> list[str]:
+        """The names of what is known of an episode: return, num_steps, num_frames, and the environment's own
+        statistics.
+        """
+        own = {name for episode in self._of(policy_idx) for name in episode.stats}
+        return ["return", "num_steps", "num_frames", *sorted(own)]
+
+    def statistics(self, policy_idx: int) -> dict[str, Statistics]:
+        """The statistics by name. Empty for a policy without an episode: its agents joined no match."""
+        own = self._of(policy_idx)
+        return {name: _statistics(own, partial(_value, name=name)) for name in self.names(policy_idx)} if own else {}
+
+    def score_of(self, policy_idx: int) -> float | None:
+        """Mean of the objective; None where the policy has no episode."""
+        scores = [self._score(episode) for episode in self._of(policy_idx)]
+        return float(np.mean(scores)) if scores else None
+
+    def score_against(self, policy_idx: int, opponent_idx: int) -> Statistics | None:
+        """As `score_of`, over the matches in which the opponent played, too. None where they never met."""
+        lineups: dict[int, set[tuple[int, int]]] = {}
+        for episode in self.episodes:
+            lineups.setdefault(episode.match_idx, set()).add((episode.agent_idx, episode.policy_idx))
+        met = [
+            episode
+            for episode in self._of(policy_idx)
+            if any(p == opponent_idx and agent != episode.agent_idx for agent, p in lineups[episode.match_idx])
+        ]
+        return _statistics(met, self._score) if met else None
+
+    def _score(self, episode: Played) -> float:
+        return episode.stats.get(self.objective, episode.episode_return)
+
+    def _of(self, policy_idx: int) -> list[Played]:
+        return [episode for episode in self.episodes if episode.policy_idx == policy_idx]
+
+
+def _statistics(episodes: Sequence[Played], read: Callable[[Played], float | None]) -> Statistics:
+    known = [(value, episode.match_idx) for episode in episodes if (value := read(episode)) is not None]
+    values, match_idxs = zip(*known, strict=True)
+    return statistics(values, match_idxs)
+
+
+def _value(episode: Played, name: str) -> float | None:
+    of_all = {"return": episode.episode_return, "num_steps": episode.num_steps, "num_frames": episode.num_frames}
+    return of_all.get(name, episode.stats.get(name))

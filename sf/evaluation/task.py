@@ -1,0 +1,119 @@
+"""An evaluation: a fixed number of episodes of one or more policies, played by several processes.
+
+Called by `sf-eval`. The same task gives the same matches, environments and random numbers, however fast each process
+is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing import connection
+from typing import Any
+
+import numpy as np
+
+from sf import envs
+from sf.arrays import Field, SharedArrays
+from sf.envs import EnvOptions, UsageError
+from sf.evaluation.player import PlayerArgs, player
+from sf.evaluation.results import Evaluation
+from sf.machine.cores import num_usable_cores, usable_cores
+from sf.play.episodes import Played, make_lineups
+from sf.processes.child import Child, start_child
+from sf.processes.fork_servers import PLAYERS
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True)
+class EvaluationTask:
+    """What to play. policies: by name. num_episodes: at least this many of each policy."""
+
+    env: str
+    options: EnvOptions
+    policies: Mapping[str, Checkpoint]
+    num_episodes: int
+    objective: str = "true_objective"  # see Evaluation
+    seed: int = 0
+    deterministic: bool = False
+    device: str = "cpu"
+    num_workers: int | None = None  # None: one a core
+    num_envs_per_worker: int = 4
+
+
+def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Evaluation:
+    """Play all matches. on_progress: called with the number of episodes that are over, and of all.
+
+    Raises ValueError for what the user can fix, RuntimeError where a worker fails for another reason.
+    """
+    num_agents = envs.describe(task.env, task.options).num_agents
+    lineups = make_lineups(len(task.policies), num_agents, task.num_episodes, task.seed)
+    cores = usable_cores()
+    num_workers = min(task.num_workers or num_usable_cores(), len(lineups))
+    envs_per_worker = min(task.num_envs_per_worker, -(-len(lineups) // num_workers))
+    num_envs = num_workers * envs_per_worker
+    # In shared memory: the run may still go on, and remove a file before a worker has read it.
+    policies = {name: _shared(saved) for name, saved in task.policies.items()}
+    PLAYERS.ensure_running()
+    children = []
+    evaluation = Evaluation(task.objective)
+    try:
+        for idx in range(num_workers):
+            args = PlayerArgs(
+                env=task.env,
+                options=task.options,
+                policies=policies,
+                lineups=lineups,
+                env_idxs=range(idx * envs_per_worker, (idx + 1) * envs_per_worker),
+                num_envs=num_envs,
+                seed=task.seed,
+                deterministic=task.deterministic,
+                device=task.device,
+                core=cores[idx % len(cores)] if num_workers >= len(cores) else None,
+            )
+            children.append(start_child(PLAYERS, "player", idx, player, args))
+        on_progress(0, lineups.size)
+        _collect(children, evaluation, lambda: on_progress(len(evaluation.episodes), lineups.size))
+    finally:
+        for child in children:
+            child.process.kill()
+            child.join()
+    evaluation.episodes.sort(key=lambda episode: (episode.match_idx, episode.agent_idx))
+    return evaluation
+
+
+def _shared(saved: Checkpoint) -> SharedArrays:
+    data = np.frombuffer(checkpoint.encode(saved), np.uint8)
+    memory = SharedArrays([Field("data", data.shape, np.uint8)])
+    memory["data"][:] = data
+    return memory
+
+
+def _collect(children: Sequence[Child], evaluation: Evaluation, on_episodes: Callable[[], None]) -> None:
+    """Take reports until all workers have finished."""
+    unfinished = list(children)
+    while unfinished:
+        connection.wait([child.connection for child in unfinished])
+        for child in list(unfinished):
+            for report in child.receive():
+                _take(child, report, evaluation)
+                if report["kind"] == "finished":
+                    unfinished.remove(child)
+            on_episodes()
+            if child.connection.closed and child in unfinished:
+                child.join()
+                raise RuntimeError(f"{child.name} {child.cause_of_death()}")
+
+
+def _take(child: Child, report: dict[str, Any], evaluation: Evaluation) -> None:
+    if report["kind"] == "played":
+        evaluation.episodes += [Played(**episode) for episode in report["episodes"]]
+    elif report["kind"] == "fault":
+        evaluation.num_env_faults += report["count"]
+    elif report["kind"] == "remark":
+        evaluation.remarks.setdefault(report["about"], report["text"])
+    elif report["kind"] == "error":
+        child.error = report
+        if report["is_usage_error"]:
+            raise UsageError(report["message"])

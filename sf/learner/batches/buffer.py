@@ -1,0 +1,45 @@
+"""A batch on its way from the host to the device."""
+
+from __future__ import annotations
+
+from sf import gpu
+from sf.arrays import SharedArrays
+from sf.learner.batches.batch import Batch
+
+
+class BatchBuffer:
+    """A batch that is filled in host memory and trained on where the network is. On CPU the two are one.
+
+    With a GPU it is filled in page-locked memory, time-major already. One transfer for each field then sends it, while
+    the GPU trains on the batch before.
+    """
+
+    def __init__(self, rows: SharedArrays, num_trajectories: int, state_size: int, device: str) -> None:
+        """Call it in the thread that trains."""
+        self._device = device
+        self._stream = gpu.CopyStream(device)
+        self.host = Batch.empty(rows, num_trajectories, state_size, device, on_host=True)
+        self.batch = self.host
+        if device != gpu.HOST:
+            self.batch = Batch.empty(rows, num_trajectories, state_size, device)
+        self._sent = gpu.now(device)
+        self._trained = gpu.now(device)
+
+    def send(self) -> None:
+        """The part on the host is full. Any thread that has taken the device may call it."""
+        if self.batch is not self.host:
+            pairs = zip(self.batch.tensors(), self.host.tensors(), strict=True)
+            self._sent = self._stream.copy(pairs, after=self._trained)
+
+    def receive(self) -> Batch:
+        """The batch on the device. What the calling thread queues from now on sees its content."""
+        self._sent.hold_back()
+        return self.batch
+
+    def release(self) -> None:
+        """The calling thread has queued all that reads the batch."""
+        self._trained = gpu.now(self._device)
+
+    def wait_until_sent(self) -> None:
+        """Afterwards the part on the host may be filled again."""
+        self._sent.wait()

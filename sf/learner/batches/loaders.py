@@ -1,0 +1,180 @@
+"""Loaders: they copy filled slots into the columns of a batch, and give each slot back when it is copied.
+
+In asynchronous training a thread fills the next batch while the learner trains on the present one.
+"""
+
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+
+import torch
+
+from sf import gpu
+from sf.arrays import SharedArrays
+from sf.learner.args import LearnerArgs
+from sf.learner.batches.batch import STEP_FIELDS, Batch
+from sf.learner.batches.buffer import BatchBuffer
+from sf.queues import StopRequested
+from sf.slots import OBS, LearnerSlots
+from sf.weights import SharedWeights
+
+
+def make_loader(args: LearnerArgs, weights: SharedWeights) -> AsyncLoader | SyncLoader:
+    """The loader of an asynchronous or of a synchronous run."""
+    device = args.weights.device
+    copier = SlotCopier(args.slots.arrays, weights)
+
+    def buffer() -> BatchBuffer:
+        state_size = weights.slot_state.shape[1]
+        return BatchBuffer(args.slots.arrays, args.config.slots_per_iteration, state_size, device)
+
+    if args.config.sampler.async_rl:
+        return AsyncLoader(args.slots, copier, (buffer(), buffer()), device)
+    return SyncLoader(args.slots, copier, buffer(), weights, args.num_actors)
+
+
+class SlotCopier:
+    """Copies slots into the columns of a batch in host memory."""
+
+    def __init__(self, rows: SharedArrays, weights: SharedWeights) -> None:
+        self._obs = {key: torch.from_numpy(array) for key, array in rows.named(OBS).items()}
+        self._steps = {name: torch.from_numpy(rows[name]) for name in ("first", *STEP_FIELDS)}
+        self._slot_state = weights.slot_state
+
+    def copy(self, slots: list[int], batch: Batch, first_column: int) -> None:
+        """Fill columns first_column, first_column + 1, ... The slots may be reused when this returns."""
+        for column, slot in enumerate(slots, start=first_column):
+            for key, source in self._obs.items():
+                batch.obs[key][:, column] = source[slot]
+            for name, source in self._steps.items():
+                getattr(batch, name)[:, column] = source[slot]
+            batch.state[column] = self._slot_state[slot]
+
+
+class AsyncLoader:
+    """Fills batches in a thread; `next` hands them out in turn.
+
+    There are two batches: one is trained on while the other is filled. The last slots of a batch go back only when the
+    learner wants that batch. Otherwise the sampler would run on while the learner is busy, and its data would grow old
+    here.
+    """
+
+    def __init__(
+        self, slots: LearnerSlots, copier: SlotCopier, buffers: tuple[BatchBuffer, BatchBuffer], device: str
+    ) -> None:
+        self._slots = slots
+        self._copier = copier
+        self._device = device
+        self._empty: SimpleQueue[BatchBuffer] = SimpleQueue()
+        self._filled: SimpleQueue[BatchBuffer | Exception | None] = SimpleQueue()
+        self._wanted: SimpleQueue[None] = SimpleQueue()
+        self._trained_on: BatchBuffer | None = None
+        for buffer in buffers:
+            self._empty.put(buffer)
+        self._thread = threading.Thread(target=self._fill_batches, name="loader", daemon=True)
+        self._thread.start()
+
+    def next(self) -> Batch | None:
+        """The next filled batch; None after STOP. The one before must have been released.
+
+        Raises the exception that ended the thread.
+        """
+        self._wanted.put(None)
+        filled = self._filled.get()
+        if isinstance(filled, Exception):
+            raise filled
+        self._trained_on = filled
+        return None if filled is None else filled.receive()
+
+    def release(self) -> None:
+        """The batch may be overwritten once the queued training has read it."""
+        assert self._trained_on is not None
+        self._trained_on.release()
+        self._empty.put(self._trained_on)
+
+    def _fill_batches(self) -> None:
+        try:
+            gpu.take(self._device)
+            while True:
+                buffer = self._empty.get()
+                buffer.wait_until_sent()
+                held = self._fill(buffer.host)
+                buffer.send()
+                self._filled.put(buffer)
+                self._wanted.get()
+                self._slots.give_back(held)
+        except StopRequested:
+            self._filled.put(None)
+        except Exception as error:
+            self._filled.put(error)
+
+    def _fill(self, batch: Batch) -> list[int]:
+        """Returns the slots that are copied and not given back yet."""
+        column = 0
+        held: list[int] = []
+        while column < batch.num_trajectories:
+            slots = self._slots.take(at_most=batch.num_trajectories - column)
+            self._copier.copy(slots, batch, column)
+            column += len(slots)
+            held += slots
+            if self._slots.supply_beside(held) < batch.num_trajectories - column:
+                self._slots.give_back(held)
+                held = []
+        return held
+
+
+class SyncLoader:
+    """Fills a batch from whole rounds of collection, in the order of the actors, so that every run is the same.
+
+    A round is one slot of every actor. The sampler stands still from the end of a round until its slots are given back.
+    Where the batch needs more rounds, that is at once, else when the learner has trained on the last batch that has a
+    part of the round.
+    """
+
+    def __init__(
+        self, slots: LearnerSlots, copier: SlotCopier, buffer: BatchBuffer, weights: SharedWeights, num_actors: int
+    ) -> None:
+        self._slots = slots
+        self._weights = weights
+        self._copier = copier
+        self._buffer = buffer
+        self._num_actors = num_actors
+        self._round: list[int] = []  # collected slots, not copied yet
+        self._held: list[int] = []  # copied slots whose return lets the sampler go on
+
+    def next(self) -> Batch | None:
+        """The next filled batch; None after STOP."""
+        self._buffer.wait_until_sent()
+        column, batch = 0, self._buffer.host
+        while column < batch.num_trajectories:
+            if not self._round:
+                try:
+                    self._collect_round()
+                except StopRequested:
+                    return None
+            take = min(len(self._round), batch.num_trajectories - column)
+            slots, self._round = self._round[:take], self._round[take:]
+            self._copier.copy(slots, batch, column)
+            self._held += slots
+            column += take
+        self._buffer.send()
+        return self._buffer.receive()
+
+    def release(self) -> None:
+        """The learner has trained on the batch and published."""
+        self._buffer.release()
+        if not self._round:
+            self._weights.flush()  # the next round is collected with the latest weights
+            self._give_back()
+
+    def _collect_round(self) -> None:
+        self._give_back()
+        while len(self._round) < self._num_actors:
+            self._round += self._slots.take(at_most=self._num_actors - len(self._round))
+        self._round.sort(key=lambda slot: int(self._slots.arrays["actor"][slot]))
+
+    def _give_back(self) -> None:
+        if self._held:
+            self._slots.give_back(self._held)
+            self._held = []

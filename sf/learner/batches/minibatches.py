@@ -1,0 +1,58 @@
+"""How the data of an iteration is cut into minibatches: those of one epoch, in random order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sf.learner.batches.batch import Batch
+
+
+class Targets(NamedTuple):
+    """What samples are trained towards. Each [T, B], without gradients."""
+
+    value: Tensor  # in the scale of returns
+    advantage: Tensor
+
+
+class Minibatch(NamedTuple):
+    """T steps of B trajectories.
+
+    mask: [T, B] bool, the samples to train on. proximal_log_prob: [T, B], of the policy that the loss is to stay close
+    to, see `decoupled_clip`. targets: None where each step makes them from its own forward pass.
+    """
+
+    batch: Batch
+    mask: Tensor
+    proximal_log_prob: Tensor
+    targets: Targets | None = None
+
+
+def cut(whole: Minibatch, count: int) -> Iterator[Minibatch]:
+    """The minibatches of one epoch: single steps where their targets are made, else whole trajectories."""
+    if whole.targets is None:
+        return _cut_into_trajectories(whole, count)
+    return _cut_into_steps(whole, whole.targets, count)
+
+
+def _cut_into_trajectories(whole: Minibatch, count: int) -> Iterator[Minibatch]:
+    if count == 1:
+        yield whole
+        return
+    order = torch.randperm(whole.batch.num_trajectories).to(whole.mask.device)
+    for columns in order.chunk(count):
+        mask, proximal_log_prob = (x.index_select(1, columns) for x in (whole.mask, whole.proximal_log_prob))
+        yield Minibatch(whole.batch.columns(columns), mask, proximal_log_prob)
+
+
+def _cut_into_steps(whole: Minibatch, targets: Targets, count: int) -> Iterator[Minibatch]:
+    """For a network without memory: `Batch.steps` says what T and B mean then."""
+    order = torch.randperm(whole.batch.num_samples).to(whole.mask.device)
+    for steps in order.chunk(count):
+        mask, proximal_log_prob, value, advantage = (
+            x.flatten().index_select(0, steps)[:, None] for x in (whole.mask, whole.proximal_log_prob, *targets)
+        )
+        yield Minibatch(whole.batch.steps(steps), mask, proximal_log_prob, Targets(value, advantage))

@@ -1,0 +1,46 @@
+"""The learning rate: its schedules, and the ceiling that rollbacks put on it.
+
+The only state is the present rate and the ceiling, which the learner keeps in its checkpoint: resuming is exact.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+KL_ADAPTIVE_FACTOR = 1.5
+
+
+def linear(initial: float, share_done: float) -> float:
+    """From `initial` at the start of the run down to 0 at its end. share_done: of the run, from 0 to 1."""
+    return initial * (1.0 - share_done)
+
+
+def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximum: float) -> float:
+    """The rate after an iteration that moved the policy by `kl` nats.
+
+    Divided by 1.5 where that is above twice the threshold, multiplied by 1.5 where it is below half of it,
+    within [minimum, maximum]; the band between keeps the rate from oscillating. Schulman et al. 2017, section
+    4, adapt their penalty by the same rule. A kl that is NaN leaves the rate as it is.
+    """
+    if kl > 2.0 * threshold:
+        return max(rate / KL_ADAPTIVE_FACTOR, minimum)
+    if kl < 0.5 * threshold:
+        return min(rate * KL_ADAPTIVE_FACTOR, maximum)
+    return rate
+
+
+class LearningRate:
+    """The rate of an optimiser. It never exceeds `ceiling`, whatever a schedule asks for."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.ceiling = math.inf
+        self._optimizer = optimizer
+
+    @property
+    def value(self) -> float:
+        return self._optimizer.param_groups[0]["lr"]
+
+    def set(self, rate: float) -> None:
+        self._optimizer.param_groups[0]["lr"] = min(rate, self.ceiling)

@@ -1,0 +1,59 @@
+"""The loss of a minibatch, from what the network gives for it: the one place where flags become a loss."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from sf.config import LearnerConfig
+from sf.envs.actions import ACTION_MASK
+from sf.learner.batches.minibatches import Minibatch
+from sf.learner.loss.ppo import PPOLoss, PPOSettings, ppo_loss
+from sf.learner.loss.targets import make_targets
+from sf.model.distributions import ActionDistribution
+from sf.model.normalizers import NoReturnNormalizer, ReturnNormalizer
+
+
+def minibatch_loss(
+    config: LearnerConfig,
+    minibatch: Minibatch,
+    policy: ActionDistribution,
+    value: Tensor,
+    value_norm: ReturnNormalizer | NoReturnNormalizer,
+) -> tuple[PPOLoss, Tensor]:
+    """The loss, and the value targets [T, B] in the scale of returns.
+
+    policy: of [T, B]; value: [T+1, B] in the critic's scale. Both carry gradients. Where the minibatch has no targets,
+    they are made from this policy and these values: no newer ones exist.
+    """
+    batch = minibatch.batch
+    log_prob = policy.log_prob(batch.discrete, batch.continuous)  # [T, B]
+    targets = minibatch.targets
+    if targets is None:
+        targets = make_targets(config, batch, log_prob.detach(), value_norm.denormalize(value.detach()))
+    loss = ppo_loss(
+        log_prob,
+        minibatch.proximal_log_prob,
+        batch.log_prob,
+        policy.entropy(),
+        targets.advantage,
+        value[:-1],
+        value_norm.normalize(batch.value),
+        value_norm.normalize(targets.value),
+        minibatch.mask,
+        policy.has_choice() if ACTION_MASK in batch.obs else None,
+        settings=ppo_settings(config),
+    )
+    return loss, targets.value
+
+
+def ppo_settings(config: LearnerConfig) -> PPOSettings:
+    return PPOSettings(
+        with_ppo_clip=config.with_ppo_clip,
+        clip_ratio=config.ppo_clip_ratio,
+        rho_bar=config.vtrace_rho,
+        with_importance_weight=config.with_vtrace,
+        clip_value=config.ppo_clip_value,
+        value_loss_coeff=config.value_loss_coeff,
+        entropy_coeff=config.exploration_loss_coeff,
+        normalize_advantages=config.normalize_advantages,
+    )

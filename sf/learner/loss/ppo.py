@@ -1,0 +1,158 @@
+"""The loss of a minibatch: policy (PPO's clipped surrogate or the plain gradient), value and entropy."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from sf.learner.loss.masked_mean import MaskedMean
+
+# exp(20) is 5e8: far beyond any ratio that still teaches something, and far from overflow.
+_MAX_LOG_RATIO = 20.0
+
+
+class PPOSettings(NamedTuple):
+    """What does not change from one sample to the next."""
+
+    with_ppo_clip: bool  # PPO's surrogate; else the plain gradient
+    clip_ratio: float
+    rho_bar: float  # truncation of importance weights
+    with_importance_weight: bool  # of the plain gradient; V-trace needs it, GAE is without
+    clip_value: float  # 0 turns the clipping of the value loss off
+    value_loss_coeff: float
+    entropy_coeff: float
+    normalize_advantages: bool
+
+
+class PPOMetrics(NamedTuple):
+    """0-dim, detached, on the device of the loss: means over the samples of the mask, 0 if there are none.
+
+    Metrics of the policy average only the samples with more than one possible action.
+    """
+
+    policy_loss: Tensor
+    value_loss: Tensor
+    entropy: Tensor
+    approx_kl: Tensor  # of the target from the proximal policy: mean of (ratio - 1) - log ratio, never negative
+    ratio_mean: Tensor  # of target to behaviour policy
+    clip_fraction: Tensor  # share of samples whose ratio of target to proximal policy is outside the clip range
+    effective_sample_size: Tensor  # (sum x)^2 / sum x^2, x = target / behaviour, as a share of samples: 1 on-policy
+    value_clip_fraction: Tensor  # share of samples whose value moved further than clip_value
+    explained_variance: Tensor  # 1 - Var(target - value) / Var(target)
+    advantage_mean: Tensor  # before normalisation
+    advantage_stddev: Tensor
+    num_samples: Tensor  # in the mask
+
+
+class PPOLoss(NamedTuple):
+    loss: Tensor  # 0-dim, carries the gradients
+    metrics: PPOMetrics
+
+
+def ppo_loss(
+    log_prob: Tensor,
+    proximal_log_prob: Tensor,
+    behaviour_log_prob: Tensor,
+    entropy: Tensor,
+    advantage: Tensor,
+    value: Tensor,
+    behaviour_value: Tensor,
+    value_target: Tensor,
+    mask: Tensor,
+    has_choice: Tensor | None = None,
+    *,
+    settings: PPOSettings,
+) -> PPOLoss:
+    """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be even NaN.
+
+        ratio  = exp(log_prob - proximal_log_prob)
+        weight = min(max(1, rho_bar), exp(proximal_log_prob - behaviour_log_prob))
+        policy = -mean weight min(ratio A, clip(ratio, 1 / (1 + clip_ratio), 1 + clip_ratio) A)  with_ppo_clip
+                 -mean min(rho_bar, exp(log_prob - behaviour_log_prob)) log_prob A    with_importance_weight
+                 -mean log_prob A                                                     otherwise
+        value  = mean max((v - target)^2, (clip(v, v_b - clip_value, v_b + clip_value) - target)^2)
+        loss   = policy + value_loss_coeff value - entropy_coeff mean entropy
+
+    The proximal policy is the one that the update stays close to. PPO's is the behaviour policy, and then the weight
+    is 1. A newer one decouples the size of an update from the age of the data (Hilton et al. 2022, section 3). The
+    ratio's range is symmetric in its logarithm. Samples without a choice have a value loss alone. A mask that holds
+    nowhere gives loss and gradients of 0.
+
+    Args:
+        log_prob, entropy: [T, B], of the target policy; they carry gradients.
+        proximal_log_prob: [T, B], of the policy that the ratio is clipped around.
+        behaviour_log_prob: [T, B], of the policy that acted.
+        advantage: [T, B], without an importance weight. Neither it nor any weight carries gradients.
+        value: [T, B], carries gradients; value, behaviour_value and value_target share one scale.
+        behaviour_value: [T, B], what the network that acted predicted.
+        value_target: [T, B].
+        mask: [T, B] bool: valid, and not too old.
+        has_choice: [T, B] bool, where more than one action was possible; None: everywhere.
+    """
+    assert log_prob.ndim == 2, log_prob.shape
+    others = (proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target)
+    for tensor in (*others, mask):
+        assert tensor.shape == log_prob.shape, (tensor.shape, log_prob.shape)
+    # Before anything else: 0 x NaN would be NaN, in the gradients too.
+    log_prob, proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target = (
+        torch.where(mask, tensor, 0.0) for tensor in (log_prob, *others)
+    )
+    log_ratio = _log_ratio(log_prob, proximal_log_prob)
+    ratio = log_ratio.exp()
+    weight = _log_ratio(proximal_log_prob, behaviour_log_prob).exp().clamp(max=max(1.0, settings.rho_bar))
+    chosen = mask if has_choice is None else mask & has_choice
+    mean, mean_of_chosen = MaskedMean(mask, log_prob.dtype), MaskedMean(chosen, log_prob.dtype)
+
+    advantage = advantage.detach()
+    if settings.with_importance_weight and not settings.with_ppo_clip:
+        advantage = advantage * (log_prob.detach() - behaviour_log_prob).exp().clamp(max=settings.rho_bar)
+    advantage_mean = mean_of_chosen(advantage)
+    advantage_stddev = mean_of_chosen((advantage - advantage_mean).square()).sqrt()
+    if settings.normalize_advantages:
+        advantage = (advantage - advantage_mean) / (advantage_stddev + 1e-5)
+
+    low, high = 1 / (1 + settings.clip_ratio), 1 + settings.clip_ratio
+    if settings.with_ppo_clip:
+        policy_loss = -mean_of_chosen(weight * torch.minimum(ratio * advantage, ratio.clamp(low, high) * advantage))
+    else:
+        policy_loss = -mean_of_chosen(log_prob * advantage)
+
+    squared_error = (value - value_target).square()
+    move, clip_value = value - behaviour_value, settings.clip_value
+    if clip_value > 0:
+        clipped = behaviour_value + move.clamp(-clip_value, clip_value)
+        squared_error = torch.maximum(squared_error, (clipped - value_target).square())
+    value_loss = mean(squared_error)
+
+    entropy_mean = mean_of_chosen(entropy)
+    loss = policy_loss + settings.value_loss_coeff * value_loss - settings.entropy_coeff * entropy_mean
+
+    with torch.no_grad():
+        residual = value_target - value
+        residual_variance = mean((residual - mean(residual)).square())
+        target_variance = mean((value_target - mean(value_target)).square())
+        behaviour_ratio = _log_ratio(log_prob, behaviour_log_prob).exp()
+        ratio_mean = mean_of_chosen(behaviour_ratio)
+        metrics = PPOMetrics(
+            policy_loss=policy_loss,
+            value_loss=value_loss,
+            entropy=entropy_mean,
+            approx_kl=mean_of_chosen(ratio - 1 - log_ratio),
+            ratio_mean=ratio_mean,
+            clip_fraction=mean_of_chosen(((ratio < low) | (ratio > high)).to(ratio.dtype)),
+            effective_sample_size=ratio_mean.square() / mean_of_chosen(behaviour_ratio.square()).clamp(min=1e-8),
+            value_clip_fraction=mean((move.abs() > clip_value).to(ratio.dtype)) if clip_value > 0 else mean(ratio * 0),
+            explained_variance=torch.where(
+                target_variance > 0, 1 - residual_variance / target_variance.clamp(min=1e-8), 0.0
+            ),
+            advantage_mean=advantage_mean,
+            advantage_stddev=advantage_stddev,
+            num_samples=mean.num_samples,
+        )
+    return PPOLoss(loss, PPOMetrics(*(metric.detach() for metric in metrics)))
+
+
+def _log_ratio(log_prob: Tensor, other: Tensor) -> Tensor:
+    return (log_prob - other).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)

@@ -1,0 +1,46 @@
+"""What training measures between two reports. Metrics stay tensors on the device until a report needs the numbers."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_PARTS_OF_STEP = ("policy_loss", "value_loss", "entropy", "loss", "grad_norm")
+
+
+class TrainingMetrics:
+    """Metrics by name, 0-dim, of optimiser steps and of iterations."""
+
+    def __init__(self) -> None:
+        self._waiting: list[dict[str, Tensor]] = []  # for the next report, in the order in which they were measured
+        self._last_step: dict[str, Tensor] = {}
+
+    def add_step(self, metrics: dict[str, Tensor]) -> None:
+        self._last_step = metrics
+        self._waiting.append(metrics)
+
+    def add_iteration(self, metrics: dict[str, Tensor]) -> None:
+        """After its steps."""
+        self._waiting.append(metrics)
+
+    def mean_of_last(self, num_steps: int, name: str) -> float:
+        """Over the last steps of an iteration that has not been added. Waits for the device."""
+        return float(torch.stack([step[name] for step in self._waiting[-num_steps:]]).mean())
+
+    def not_finite(self) -> list[str]:
+        """Which parts of the last step were not finite."""
+        return [name for name in _PARTS_OF_STEP if not self._last_step[name].isfinite()]
+
+    def pop(self) -> dict[str, float]:
+        """Means of what was measured since the last call; of `lag_max` the maximum.
+
+        Numbers that are not finite are left out. A name is missing where no other number was measured.
+        """
+        out: dict[str, float] = {}
+        for name in sorted({name for metrics in self._waiting for name in metrics}):
+            values = torch.stack([metrics[name].float() for metrics in self._waiting if name in metrics]).cpu()
+            values = values[values.isfinite()]
+            if len(values):
+                out[name] = float(values.max() if name == "lag_max" else values.mean())
+        self._waiting.clear()
+        return out

@@ -1,0 +1,99 @@
+"""A checkpoint that acts by itself, with torch: no processes, no shared memory, no environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from sf.envs import space_json
+from sf.envs.errors import UsageError
+from sf.model.distributions import ActionDistribution
+from sf.model.inference import inference_model
+from sf.play.named_checkpoint import config_of
+from sf.play.policy import Policy
+from sf.storage.checkpoint import MODEL, Checkpoint
+
+
+class Actions(NamedTuple):
+    """The actions of M actors, laid out as in `sf.envs.actions.ActionSpec`, and the values."""
+
+    discrete: np.ndarray  # [M, D] int32
+    continuous: np.ndarray  # [M, C] float32
+    value: np.ndarray  # [M] float32, of the observations acted on
+
+
+class TorchPolicy(Policy):
+    """The policy of a checkpoint, ready to act.
+
+    config: of its run. network: a model of `sf.model` with its weights, in float32 and for inference only.
+    """
+
+    def __init__(self, saved: Checkpoint, name: str, device: str = "cpu", seed: int = 0) -> None:
+        """name: for messages. It imports the model and the encoder that the checkpoint names: see `sf.trust`.
+
+        Raises ValueError where the checkpoint is of another version, lacks a part, or its model is unknown.
+        """
+        if not {"obs_space", "action_space"} <= saved.state.keys():
+            raise UsageError(f"{name} is older than this version, which keeps the spaces: resume its run once")
+        self.config = config_of(saved, name)
+        obs_space, action_space = (
+            space_json.read(saved.state[which], f"{name} has no {which} that can be read")
+            for which in ("obs_space", "action_space")
+        )
+        super().__init__(name, self.config.run.env, saved.state["env_steps"], obs_space, action_space)
+        self.device = torch.device(device)
+        self.network = inference_model(self.config.model, self.flat_obs_space, self.action_spec, "float32", self.device)
+        prefix = len(MODEL)
+        weights = {k[prefix:]: v for k, v in saved.tensors.items() if k.startswith(MODEL)}
+        try:
+            self.network.load_state_dict(weights)
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())
+            raise UsageError(
+                f"{name} does not hold the network that it describes: take another one ({reason})"
+            ) from None
+        self._actors = Actors(self, 1, seed)
+
+    def _choose(
+        self, obs: Mapping[str, np.ndarray], first: np.ndarray, deterministic: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        actions = self._actors.act(obs, first, deterministic=deterministic)
+        return actions.discrete[0], actions.continuous[0]
+
+
+class Actors:
+    """N actors that one policy plays, each with a recurrent state of its own."""
+
+    def __init__(self, policy: TorchPolicy, num_actors: int, seed: int) -> None:
+        self._policy = policy
+        self._all = np.arange(num_actors)
+        self._state = torch.zeros(num_actors, policy.network.state_size, device=policy.device)  # [N, S]
+        self._generator = torch.Generator(policy.device).manual_seed(seed)
+
+    def act(
+        self,
+        obs: Mapping[str, np.ndarray],
+        first: np.ndarray,
+        who: np.ndarray | None = None,
+        deterministic: bool = False,
+    ) -> Actions:
+        """The actions of M of the actors. Their recurrent states go on.
+
+        obs: {key: [M, ...]}, laid out as `TorchPolicy.flat_obs_space`. first: [M] bool, whether an episode begins. who:
+        [M] positions of the actors; None: all of them.
+        """
+        device = self._policy.device
+        idxs = torch.from_numpy(self._all if who is None else who).to(device)
+        with torch.inference_mode():
+            out = self._policy.network.step(
+                {key: torch.from_numpy(rows).to(device) for key, rows in obs.items()},
+                self._state[idxs],
+                torch.from_numpy(first).to(device),
+            )
+            self._state[idxs] = out.state
+            distribution = ActionDistribution(self._policy.action_spec, out.params)
+            discrete, continuous = distribution.mode() if deterministic else distribution.sample(self._generator)
+        return Actions(*(tensor.cpu().numpy() for tensor in (discrete, continuous, out.value)))

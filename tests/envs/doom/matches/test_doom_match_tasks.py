@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from sf.envs.actions import ActionSpec
+from sf.envs.doom.group import describe
+from sf.envs.doom.matches.tasks import MATCHES, match_setup
+from sf.envs.doom.shaping import AGAINST_BOTS, SELF_PLAY
+from sf.envs.options import EnvOptions
+
+
+@pytest.mark.parametrize(
+    ("env_id", "num_agents", "num_bots", "shaping"),
+    [
+        ("doom_duel", 2, 0, SELF_PLAY),
+        ("doom_deathmatch", 4, 0, SELF_PLAY),
+        ("doom_duel_bots", 1, 1, AGAINST_BOTS),
+        ("doom_deathmatch_bots", 1, 7, AGAINST_BOTS),
+    ],
+)
+def test_a_task_has_its_players_for_four_minutes_and_its_rewards(env_id, num_agents, num_bots, shaping):
+    setup = match_setup(env_id, EnvOptions())
+    assert (setup.num_agents, setup.num_bots, setup.time_limit) == (num_agents, num_bots, 4 * 60 * 35)
+    assert (setup.wad.name, setup.map_name) == ("cig.wad", "MAP02")
+    spec = describe(env_id, EnvOptions())
+    assert (spec.num_agents, spec.frameskip) == (num_agents, 2)
+    assert spec.shaping == shaping.weights
+    assert describe(env_id, EnvOptions(doom_shaping=False)).shaping == {}
+
+
+def test_every_control_of_a_human_player_makes_12096_actions():
+    sizes = ActionSpec.of(describe("doom_duel", EnvOptions()).action_space).discrete_sizes
+    assert sizes == (3, 3, 8, 2, 2, 2, 21)
+    assert np.prod(sizes) == 12_096
+
+
+def test_agents_bots_wad_and_map_can_be_chosen():
+    options = EnvOptions(
+        doom_num_agents=3, doom_num_bots=2, doom_wad="freedoom2.wad", doom_map="map07", doom_match_s=60
+    )
+    setup = match_setup("doom_deathmatch", options)
+    assert (setup.num_agents, setup.num_bots, setup.time_limit) == (3, 2, 2100)
+    assert (setup.wad.name, setup.wad_is_complete, setup.map_name) == ("freedoom2.wad", True, "MAP07")
+    assert match_setup("doom_duel", EnvOptions(doom_wad="multi_duel.wad")).map_name == "MAP01"
+
+
+@pytest.mark.parametrize(
+    ("env_id", "flags", "sentence"),
+    [
+        ("doom_duel", {"doom_num_agents": 3}, "doom_num_agents is 3: doom_duel has 2"),
+        ("doom_duel", {"doom_num_bots": 1}, "doom_num_bots is 1: doom_duel has 0"),
+        ("doom_deathmatch_bots", {"doom_num_bots": 0}, "a match takes 2 to 16 players"),
+        ("doom_deathmatch", {"doom_num_agents": 9, "doom_num_bots": 8}, "a match takes 2 to 16 players"),
+        ("doom_duel", {"doom_map": "map03"}, "the map is not in it; use MAP01, MAP02"),
+        ("doom_duel", {"doom_wad": "basic.wad"}, "none of its maps has a place to start from"),
+        ("doom_duel", {"doom_wad": "ssl2.wad"}, "there is no such file"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_before_anything_starts(env_id, flags, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        describe(env_id, EnvOptions(**flags))
+
+
+@pytest.mark.parametrize(
+    "flags", [{"doom_num_agents": 0}, {"doom_num_bots": -1}, {"doom_bot_difficulty": 101}, {"doom_match_s": 0.0}]
+)
+def test_a_number_out_of_range_names_its_flag(flags):
+    with pytest.raises(ValueError, match=next(iter(flags))):
+        EnvOptions(**flags)
+
+
+def test_every_match_is_described_without_an_engine(monkeypatch):
+    monkeypatch.setattr("vizdoom.DoomGame.init", lambda game: pytest.fail("an engine was started"))
+    assert all(describe(env_id, EnvOptions()) for env_id in MATCHES)

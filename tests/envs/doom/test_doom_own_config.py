@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import vizdoom
+from group_driver import play
+
+from sf import envs
+from sf.envs import ActionSpec, EnvOptions
+
+CONFIG = """
+doom_scenario_path = my_map.wad
+episode_timeout = 60
+living_reward = -1
+available_buttons = { MOVE_LEFT ATTACK MOVE_RIGHT TURN_LEFT_RIGHT_DELTA SELECT_WEAPON1 SELECT_NEXT_WEAPON SPEED }
+available_game_variables = { AMMO2 HEALTH }
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    shutil.copy(Path(vizdoom.scenarios_path, "simpler_basic.wad"), tmp_path / "my_map.wad")
+    path = tmp_path / "my.cfg"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_buttons_become_heads_and_game_variables_measurements(config: Path) -> None:
+    spec = envs.describe(f"doom:{config}", EnvOptions(env_frameskip=6))
+    # left or right, attack, an angle, one of two ways to change the weapon, run; each of them or nothing
+    assert ActionSpec.of(spec.action_space).discrete_sizes == (3, 2, 11, 3, 2)
+    assert spec.obs_space["measurements"].shape == (2,)
+    assert spec.frameskip == 6
+
+
+def test_it_is_played_with_the_rewards_and_the_limit_of_the_file(config: Path) -> None:
+    group = envs.make_group(f"doom:{config}", 1, EnvOptions(), seed=0, first_env_idx=0)
+    first_obs, steps = play(group, 20)
+    assert first_obs["measurements"].tolist() == [[50.0, 100.0]]  # as they are
+    (episode, *_) = [episode for step in steps for episode in step.episodes]
+    assert episode.num_frames <= 60
+    assert steps[0].result.reward[0] == -4.0  # 4 tics
+
+
+def test_what_comes_with_vizdoom_needs_no_path() -> None:
+    assert envs.describe("doom:simpler_basic.cfg", EnvOptions()).action_space.nvec.tolist() == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("available_buttons = { FLY }", "has lines that ViZDoom does not take"),
+        ("doom_scenario_path = nowhere.wad", "names the map .*nowhere.wad, which is not there"),
+        (
+            "available_buttons = { MOVE_LEFT_RIGHT_DELTA }",
+            "the button MOVE_LEFT_RIGHT_DELTA, whose strength the file does not say",
+        ),
+        ("available_buttons = { }", "has no available_buttons|has lines that ViZDoom does not take"),
+    ],
+)
+def test_a_file_that_cannot_be_trained_with_is_answered_with_what_to_change(
+    config: Path, line: str, sentence: str
+) -> None:
+    config.write_text(CONFIG + line + "\n")
+    with pytest.raises(ValueError, match=sentence):
+        envs.describe(f"doom:{config}", EnvOptions())
+
+
+@pytest.mark.parametrize("name", ["no_such.cfg", "basic.wad"])
+def test_what_is_no_config_file_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"env 'doom:{name}': there is no such file; give the path of a .cfg file"):
+        envs.describe(f"doom:{name}", EnvOptions())

@@ -1,0 +1,122 @@
+import importlib.util
+
+import gymnasium as gym
+import maps
+import numpy as np
+import pytest
+import vizdoom
+
+from sf.envs.actions import ActionSpec
+from sf.envs.doom.controls import turn_by
+from sf.envs.doom.group import ENV_IDS, describe
+from sf.envs.doom.matches.tasks import MATCHES
+from sf.envs.doom.scenarios import SCENARIOS, config_path
+from sf.envs.options import EnvOptions
+
+INSTALLED = [env_id for env_id, scenario in SCENARIOS.items() if maps.ARE_HERE or not scenario.needs_extra]
+
+# Choices of each head, time limit in tics (0: none), skill, living reward, death penalty.
+EXPECTED = {
+    "doom_basic": ((4,), 300, 5, -1, 0),
+    "doom_rocket_basic": ((4,), 300, 3, -1, 0),
+    "doom_deadly_corridor": ((3, 3, 3, 2), 2100, 5, 0, 100),
+    "doom_defend_the_center": ((3, 2), 2100, 3, 0, 1),
+    "doom_defend_the_center_flat_actions": ((4,), 2100, 3, 0, 1),
+    "doom_defend_the_line": ((3, 2), 0, 3, 0, 1),
+    "doom_health_gathering": ((5,), 2100, 3, 1, 100),
+    "doom_health_gathering_supreme": ((5,), 2100, 3, 1, 100),
+    "doom_my_way_home": ((3, 3), 2100, 5, -0.0001, 0),
+    "doom_my_way_home_flat_actions": ((5,), 2100, 5, -0.0001, 0),
+    "doom_predict_position": ((3, 2), 300, 1, -0.001, 0),
+    "doom_take_cover": ((3,), 0, 4, 1, 0),
+    "doom_battle": ((3, 3, 2, 2, 11), 2100, 2, 0, 0),
+    "doom_battle2": ((3, 3, 2, 2, 11), 2100, 2, 0, 0),
+    "doom_deathmatch_monsters": ((3, 3, 7, 2, 2, 21), 4200, 3, 0, 0),
+}
+# What the paper's tasks have beyond the buttons of the published .cfg files.
+ADDED_BUTTONS = {
+    "doom_health_gathering": {"MOVE_BACKWARD"},
+    "doom_health_gathering_supreme": {"MOVE_BACKWARD"},
+    "doom_my_way_home": {"MOVE_BACKWARD"},
+    "doom_my_way_home_flat_actions": {"MOVE_BACKWARD"},
+    "doom_battle": {"TURN_LEFT_RIGHT_DELTA"},
+    "doom_battle2": {"TURN_LEFT_RIGHT_DELTA"},
+}
+
+
+def published(env_id: str) -> vizdoom.DoomGame:
+    game = vizdoom.DoomGame()
+    game.load_config(str(config_path(env_id)))
+    return game
+
+
+def test_every_task_is_listed_here():
+    assert set(ENV_IDS) == {*EXPECTED, *MATCHES}
+
+
+@pytest.mark.parametrize("env_id", INSTALLED)
+def test_the_action_space_has_the_heads_of_the_paper(env_id):
+    assert ActionSpec.of(describe(env_id, EnvOptions()).action_space).discrete_sizes == EXPECTED[env_id][0]
+
+
+@pytest.mark.parametrize("env_id", INSTALLED)
+def test_limit_skill_and_rewards_of_the_installed_config_are_the_known_ones(env_id):
+    game = published(env_id)
+    found = (
+        game.get_episode_timeout(),
+        game.get_doom_skill(),
+        game.get_living_reward(),
+        game.get_death_penalty(),
+    )
+    assert found == pytest.approx(EXPECTED[env_id][1:])
+
+
+@pytest.mark.parametrize("env_id", INSTALLED)
+def test_the_buttons_are_those_of_the_config_and_no_head_shares_one_with_another(env_id):
+    buttons = [button for head in SCENARIOS[env_id].heads for button in head.buttons]
+    assert len(set(buttons)) == len(buttons)
+    in_config = {button.name for button in published(env_id).get_available_buttons()}
+    assert set(buttons) - in_config == ADDED_BUTTONS.get(env_id, set())
+
+
+@pytest.mark.parametrize("env_id", INSTALLED)
+def test_every_option_sets_every_button_of_its_head_and_options_differ(env_id):
+    for head in SCENARIOS[env_id].heads:
+        assert all(len(option) == len(head.buttons) for option in head.options)
+        assert len(set(head.options)) == len(head.options)
+
+
+def test_turning_is_symmetric_and_can_be_nothing():
+    angles = [option[0] for option in turn_by(11, max_degrees=10.0).options]
+    assert angles == [-10, -8, -6, -4, -2, 0, 2, 4, 6, 8, 10]
+
+
+def test_an_image_alone_is_the_only_observation_of_basic():
+    spec = describe("doom_basic", EnvOptions())
+    assert spec.obs_space == gym.spaces.Dict({"obs": gym.spaces.Box(0, 255, (72, 128, 3), np.uint8)})
+    assert spec.frameskip == 4
+
+
+@pytest.mark.skipif(not maps.ARE_HERE, reason="the maps of the extra are not installed")
+def test_battle_has_23_measurements_beside_the_image():
+    spaces = describe("doom_battle", EnvOptions()).obs_space.spaces
+    assert set(spaces) == {"obs", "measurements"}
+    assert spaces["measurements"].shape == (23,)
+    assert spaces["measurements"].dtype == np.float32
+
+
+def test_the_frameskip_can_be_chosen():
+    assert describe("doom_basic", EnvOptions(env_frameskip=7)).frameskip == 7
+    assert describe("doom_deathmatch_monsters", EnvOptions()).frameskip == 2
+
+
+def test_battle_without_the_extra_says_what_to_install(monkeypatch):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "envpool_assets" else find_spec(name))
+    with pytest.raises(ValueError, match=r"doom_battle needs the maps .*pip install 'envpool-assets"):
+        describe("doom_battle", EnvOptions())
+
+
+def test_an_unknown_task_is_answered_with_the_known_ones():
+    with pytest.raises(ValueError, match="doom_basics is not a Doom task: use one of doom_basic, "):
+        describe("doom_basics", EnvOptions())

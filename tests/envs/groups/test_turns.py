@@ -1,0 +1,220 @@
+"""Games whose agents take turns: one of ours, and PettingZoo's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from group_driver import Step, play
+from masked_env import Nim
+
+from sf.envs import EnvOptions, make_group, make_rendered_group
+from sf.envs.groups.parallel import ParallelGroup
+from sf.envs.groups.turns import TurnsTogether, as_parallel
+
+
+def played(num_steps: int, **kwargs: Any) -> tuple[dict[str, np.ndarray], list[Step]]:
+    game = as_parallel("nim", Nim(**kwargs), 1)
+    return play(ParallelGroup("nim", [game], 0, 0), num_steps)
+
+
+def test_who_waits_is_allowed_nothing_and_its_choice_changes_nothing():
+    first_obs, steps = played(60)
+    obs, heap, num_games = first_obs, 10, 0
+    on_turn = 0
+    for step in steps:
+        assert (obs["heap"] == [[heap, 0], [heap, 1]]).all()
+        assert obs["action_mask"][on_turn].tolist() == [pieces <= heap for pieces in (1, 2, 3)]
+        assert obs["action_mask"][1 - on_turn].tolist() == [0, 0, 0]
+        heap -= 1 + step.discrete[on_turn, 0]
+        assert step.result.valid.all()
+        over = bool(heap == 0)
+        assert (step.result.terminated == over).all()
+        assert (step.result.first == over).all()
+        assert step.result.reward[on_turn] == (1.0 if over else 0.0)
+        assert step.result.reward[1 - on_turn] == (-1.0 if over else 0.0)
+        assert [episode.episode_return for episode in step.episodes] == ([1, -1], [-1, 1])[on_turn] * over
+        on_turn = 0 if over else 1 - on_turn
+        heap = 10 if over else heap
+        num_games += over
+        obs = step.obs
+    assert num_games > 5
+
+
+@pytest.mark.parametrize("masks", ["infos", "none"])
+def test_a_mask_is_made_where_the_observation_has_none(masks):
+    game = TurnsTogether(Nim(heap=2, masks=masks))
+    space = game.observation_space("first")
+    assert space["action_mask"] == gym.spaces.Box(0, 1, (3,), np.int8)
+    obs, _ = game.reset(seed=0)
+    assert all(space.contains(of_agent) for of_agent in obs.values())
+    assert obs["first"]["action_mask"].tolist() == ([1, 1, 0] if masks == "infos" else [1, 1, 1])
+    assert obs["second"]["action_mask"].tolist() == [0, 0, 0]
+    assert obs["second"]["observation"].tolist() == [2, 1]
+
+
+def test_a_truncated_game_shows_how_it_ended_and_allows_nothing_more():
+    _, steps = played(3, truncate_at=2)
+    assert steps[1].result.truncated.all()
+    assert steps[1].obs["heap"][:, 0].tolist() == [10 - 2 - steps[0].discrete[0, 0] - steps[1].discrete[1, 0]] * 2
+    assert not steps[1].obs["action_mask"].any()
+    assert not steps[2].result.valid.any()
+    assert steps[2].result.first.all()
+
+
+class Dropouts(Nim):
+    """Three count down; who makes the heap even leaves, the others play on."""
+
+    possible_agents = ("a", "b", "c")
+
+    def step(self, action):
+        agent = self.agent_selection
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        after = self.agents[(self.agents.index(agent) + 1) % len(self.agents)]
+        if self.terminations[agent]:
+            assert action is None
+            self.agents.remove(agent)
+            del self.terminations[agent]
+        else:
+            self.heap -= 1
+            self.rewards[agent] = 1.0
+            self.terminations[agent] = self.heap % 2 == 0
+        self.agent_selection = after
+
+
+def test_who_has_ended_leaves_and_the_others_play_on():
+    game = TurnsTogether(Dropouts(heap=10))
+    obs, _ = game.reset(seed=0)
+    on_turn, rosters = [], []
+    while game.agents:
+        on_turn += [agent for agent, seen in obs.items() if seen["action_mask"].any()]
+        obs, rewards, terminations, *_ = game.step(dict.fromkeys(game.agents, 0))
+        assert rewards == {agent: float(agent == on_turn[-1]) for agent in rewards}
+        assert [agent for agent in terminations if not terminations[agent]] == game.agents
+        rosters.append("".join(game.agents))
+    assert on_turn == ["a", "b", "c", "a", "c", "c"]
+    assert rosters == ["abc", "ac", "ac", "c", "c", ""]
+
+
+class Knockout(Nim):
+    """Whoever moves knocks out the next; with the second one who leaves, the last is paid, and the game is over."""
+
+    possible_agents = ("a", "b", "c")
+
+    def step(self, action):
+        agent = self.agent_selection
+        after = self.agents[(self.agents.index(agent) + 1) % len(self.agents)]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        if self.terminations[agent]:
+            assert action is None
+            for values in (self.terminations, self.truncations, self.rewards, self.infos):
+                del values[agent]
+            self.agents.remove(agent)
+            if len(self.agents) == 1:
+                self.rewards[after], self.terminations[after] = 5.0, True
+        else:
+            self.rewards[agent] = 1.0
+            self.terminations[after] = True
+        self.agent_selection = after
+
+
+def test_what_follows_from_leaving_counts():
+    """The rewards of such a step are part of what PettingZoo's `last` adds up."""
+    game = as_parallel("knockout", Knockout(), 1)
+    game.reset(seed=0)
+    _, rewards, terminations, _, _ = game.step(dict.fromkeys("abc", 0))
+    assert (game.agents, rewards) == (["a", "c"], {"a": 1.0, "b": 0.0, "c": 0.0})
+    assert terminations == {"a": False, "b": True, "c": False}
+    _, rewards, terminations, _, _ = game.step(dict.fromkeys("ac", 0))
+    assert (game.agents, rewards) == ([], {"a": 0.0, "c": 1.0 + 5.0})
+    assert terminations == {"a": True, "c": True}
+
+
+class Arrivals(Nim):
+    """The second player comes after the first move, and the first one is gone with its second."""
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed, options)
+        self.agents = ["first"]
+
+    def step(self, action):
+        assert action is not None
+        super().step(action)
+        if self.heap <= 5:
+            self.agents = ["second"]
+        elif "second" not in self.agents:
+            self.agents.append("second")
+
+
+def test_who_comes_later_plays_and_who_is_gone_without_a_word_is_named():
+    group = ParallelGroup("arrivals", [as_parallel("arrivals", Arrivals(), 1)], 0, 0)
+    with pytest.raises(ValueError, match="'first' was not terminated or truncated, and is no longer in `agents`"):
+        play(group, 10)
+    game = as_parallel("arrivals", Arrivals(), 1)
+    game.reset(seed=0)
+    obs, rewards, *_ = game.step({"first": 0})
+    assert (game.agents, list(rewards)) == (["first", "second"], ["first"])
+    assert obs["second"]["action_mask"].all()
+    assert not obs["first"]["action_mask"].any()
+
+
+class Renamed:
+    """A game that names its agents as it is told."""
+
+    def __init__(self, names):
+        self._game, self.possible_agents = Nim(), names
+
+    def __getattr__(self, name):
+        return getattr(self._game, name)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [((), "it has no `possible_agents`"), (("first",), "each agent in `agents` must be in `possible_agents`")],
+)
+def test_what_is_missing_of_the_names_of_agents_is_said(names, said):
+    with pytest.raises(ValueError, match=said):
+        play(ParallelGroup("nim", [as_parallel("nim", Renamed(names), 1)], 0, 0), 1)
+
+
+def test_a_seed_reaches_the_game_and_frames_are_not_skipped():
+    game = Nim()
+    group = ParallelGroup("nim", [as_parallel("nim", game, 1)], 3, 5)
+    play(group, 1)
+    assert isinstance(game.seeds[0], int)
+    options = EnvOptions(env_frameskip=4)
+    with pytest.raises(ValueError, match="env_frameskip is 4, but agents take turns"):
+        make_group("masked_env:Nim", 1, options, seed=0, first_env_idx=0)
+    with pytest.raises(ValueError, match="env_frameskip is 4, but agents take turns"):
+        make_rendered_group("masked_env:Nim", 1, options, seed=0, first_env_idx=0)
+
+
+@pytest.mark.parametrize("env_id", ["pettingzoo:classic/connect_four_v3", "pettingzoo.classic.tictactoe_v3:env"])
+def test_board_games_of_pettingzoo_are_played_by_their_rules(env_id):
+    """They end a game in which somebody moves as may not be, and say so."""
+    pytest.importorskip("pettingzoo")
+    group = make_group(env_id, 3, EnvOptions(), seed=1, first_env_idx=0)
+    _, steps = play(group, 300)
+    episodes = [episode for step in steps for episode in step.episodes]
+    assert len(episodes) > 20
+    assert {abs(episode.episode_return) for episode in episodes} <= {0.0, 1.0}
+    assert sum(episode.episode_return for episode in episodes) == 0
+    assert min(episode.num_steps for episode in episodes) >= 5
+    moves = [(step.obs["action_mask"].reshape(3, 2, -1).any(-1)).sum(1).tolist() for step in steps]
+    assert all(num_on_turn == [1, 1, 1] for num_on_turn in moves)
+
+
+def test_a_name_that_pettingzoo_does_not_have_is_said():
+    pytest.importorskip("pettingzoo")
+    with pytest.raises(ValueError, match=r"'pettingzoo:classic/connect_five_v1'.* not found"):
+        make_group("pettingzoo:classic/connect_five_v1", 1, EnvOptions(), seed=0, first_env_idx=0)
+
+
+def test_a_game_that_draws_is_filmed_once_for_both():
+    group = make_rendered_group("masked_env:Nim", 2, EnvOptions(), seed=0, first_env_idx=0)
+    assert (group.num_views, group.pictures_per_s) == (1, 2.0)
+    _, steps = play(group, 1)
+    heaps = [film[-1][0, 0, 0] for film in group.pictures()]
+    assert heaps == [10 - 1 - steps[0].discrete[n, 0] for n in (0, 2)]

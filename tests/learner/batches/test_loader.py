@@ -1,0 +1,327 @@
+"""Loaders with a sampler in this process: they never wait for each other, and every trajectory is in one column."""
+
+import queue
+import threading
+from concurrent.futures import Future
+from functools import cache
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from sf.envs import EnvSpec
+from sf.learner.batches.loaders import AsyncLoader, BatchBuffer, SlotCopier, SyncLoader
+from sf.queues import STOP, StopRequested, wait
+from sf.slots import SlotPool
+from sf.weights import SharedWeights, SharedWeightsSpec
+
+PATIENCE_S = 30.0  # after which something is taken to hang
+T = 2
+SPEC = EnvSpec(
+    obs_space=gym.spaces.Dict({"obs": gym.spaces.Box(-1, 1, (2,), np.float32)}),
+    action_space=gym.spaces.Tuple((gym.spaces.Discrete(3), gym.spaces.Box(-1, 1, (1,)))),
+)
+STEP_FIELDS = (
+    "discrete",
+    "continuous",
+    "log_prob",
+    "value",
+    "policy_version",
+    "reward",
+)
+WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # every attempt would hang once more
+
+
+@cache
+def make_pool(num_workers, groups_per_worker, actors_per_group, extra):
+    return SlotPool.allocate(
+        SPEC,
+        T,
+        num_workers=num_workers,
+        groups_per_worker=groups_per_worker,
+        slots_per_group=actors_per_group + extra,
+        actors_per_group=actors_per_group,
+    )
+
+
+class System:
+    """The slots of some workers, their sampler, and what a loader needs."""
+
+    def __init__(self, num_workers=2, groups_per_worker=1, actors_per_group=2, extra=0):
+        self.pool = make_pool(num_workers, groups_per_worker, actors_per_group, extra)
+        self.pool.reset()
+        self.num_actors = num_workers * groups_per_worker * actors_per_group
+        spec = SharedWeightsSpec.allocate("cpu", 1, 3, self.num_actors, self.pool.num_slots)
+        self.memory = SharedWeights.create(spec)
+        self.copier = SlotCopier(self.pool.arrays, self.memory)
+        self.sampler = Sampler(self.pool, self.memory)
+
+    def buffer(self, num_trajectories):
+        return BatchBuffer(self.pool.arrays, num_trajectories, 3, "cpu")
+
+    def async_loader(self, num_trajectories, slots=None, copier=None):
+        buffers = (self.buffer(num_trajectories), self.buffer(num_trajectories))
+        return AsyncLoader(slots or self.pool.of_learner(), copier or self.copier, buffers, "cpu")
+
+    def sync_loader(self, num_trajectories):
+        buffer = self.buffer(num_trajectories)
+        return SyncLoader(self.pool.of_learner(), self.copier, buffer, self.memory, self.num_actors)
+
+
+class Sampler:
+    """Fills slots as rollout workers do: each group all its slots of a rollout at once.
+
+    Trajectory k has k in every field, and the number of the row beside it.
+    """
+
+    def __init__(self, pool, memory):
+        self._pool = pool
+        self._memory = memory
+        self._workers = [pool.of_worker(idx) for idx in range(len(pool.free))]
+        self._free = [[] for _ in range(pool.num_slots // pool.slots_per_group)]  # by group
+        self.num_filled = 0
+
+    def fill_what_is_free(self):
+        """Raises StopRequested."""
+        for worker in self._workers:
+            for slot in worker.take():
+                self._free[slot // self._pool.slots_per_group].append(slot)
+        for group_idx, free in enumerate(self._free):
+            while len(free) >= self._pool.actors_per_group:
+                slots = [free.pop(0) for _ in range(self._pool.actors_per_group)]
+                for place, slot in enumerate(slots):
+                    self._write(slot, group_idx * self._pool.actors_per_group + place)
+                self._workers[slots[0] // self._pool.slots_per_worker].hand_over(slots)
+
+    def run(self):
+        """Until a STOP is among the free slots."""
+        try:
+            while True:
+                self.fill_what_is_free()
+                wait(self._pool.free)
+        except StopRequested:
+            return
+
+    def _write(self, slot, actor):
+        rows, number = self._pool.arrays, self.num_filled
+        self.num_filled += 1
+        for name in STEP_FIELDS:
+            rows[name][slot] = stamp(number, rows[name][slot])
+        rows["obs/obs"][slot] = stamp(number, rows["obs/obs"][slot])
+        rows["first"][slot] = [(number + t) % 2 for t in range(T + 1)]
+        rows["terminated"][slot] = [(number + t) % 3 == 0 for t in range(T)]
+        rows["valid"][slot] = [(number + t) % 3 == 1 for t in range(T)]
+        rows["actor"][slot] = actor
+        self._memory.slot_state[slot] = number
+
+
+def stamp(number, like):
+    """[T or T+1, ...] with the number of the trajectory and the row."""
+    return (10 * number + np.arange(len(like)).reshape(-1, *(1,) * (like.ndim - 1))) + np.zeros_like(like)
+
+
+def numbers_in(batch):
+    """The numbers of the trajectories in the columns, all of whose fields are theirs."""
+    numbers = batch.state[:, 0].int().tolist()
+    for column, number in enumerate(numbers):
+        assert (batch.state[column] == number).all()
+        for values in (batch.obs["obs"][:, column], *(getattr(batch, name)[:, column] for name in STEP_FIELDS)):
+            assert np.array_equal(values.numpy(), stamp(number, values.numpy()))
+        assert batch.first[:, column].tolist() == [(number + t) % 2 == 1 for t in range(T + 1)]
+        assert batch.terminated[:, column].tolist() == [(number + t) % 3 == 0 for t in range(T)]
+        assert batch.valid[:, column].tolist() == [(number + t) % 3 == 1 for t in range(T)]
+    return numbers
+
+
+def in_time(work):
+    """What `work` returns or raises in a thread of its own; raises TimeoutError where it does not end."""
+    outcome = Future()
+
+    def run():
+        try:
+            outcome.set_result(work())
+        except Exception as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return outcome.result(PATIENCE_S)
+
+
+def train(system, loader, num_batches):
+    """Numbers of the trajectories of batch after batch, with the sampler running beside; then stop everything."""
+    sampler = threading.Thread(target=system.sampler.run, daemon=True)
+    sampler.start()
+    numbers = []
+    for _ in range(num_batches):
+        batch = in_time(loader.next)
+        numbers.append(numbers_in(batch))
+        loader.release()
+    system.pool.free[0].put(STOP)
+    sampler.join()
+    stop(system, loader)
+    return numbers
+
+
+def stop(system, loader):
+    system.pool.full[0].put(STOP)
+    while in_time(loader.next) is not None:
+        loader.release()
+
+
+@given(
+    num_workers=st.integers(1, 3),
+    groups_per_worker=st.integers(1, 2),
+    actors_per_group=st.integers(1, 3),
+    extra=st.integers(0, 4),
+    num_trajectories=st.integers(1, 40),
+)
+@settings(max_examples=40, deadline=None, phases=WITHOUT_SHRINKING)
+def test_batches_of_any_size_are_filled_whatever_the_groups_and_hold_every_trajectory_once(
+    num_workers, groups_per_worker, actors_per_group, extra, num_trajectories
+):
+    system = System(num_workers, groups_per_worker, actors_per_group, extra)
+    numbers = train(system, system.async_loader(num_trajectories), num_batches=4)
+    assert all(len(columns) == num_trajectories for columns in numbers)
+    flat = [number for columns in numbers for number in columns]
+    assert len(set(flat)) == len(flat)
+    # In the order in which they were filled, so none is missing.
+    assert flat == list(range(len(flat)))
+
+
+@given(
+    num_workers=st.integers(1, 3),
+    groups_per_worker=st.integers(1, 2),
+    actors_per_group=st.integers(1, 3),
+    data=st.data(),
+)
+@settings(max_examples=25, deadline=None, phases=WITHOUT_SHRINKING)
+def test_synchronous_batches_are_cut_from_whole_rounds_in_the_order_of_the_actors(
+    num_workers, groups_per_worker, actors_per_group, data
+):
+    system = System(num_workers, groups_per_worker, actors_per_group)
+    one_round = system.num_actors
+    parts = [size for size in range(1, one_round + 1) if one_round % size == 0]
+    num_trajectories = data.draw(st.sampled_from([*parts, 2 * one_round, 3 * one_round]))
+    num_batches = max(4, 2 * one_round // num_trajectories)
+    numbers = train(system, system.sync_loader(num_trajectories), num_batches)
+    flat = [number for columns in numbers for number in columns]
+    assert flat == list(range(len(flat)))  # the sampler fills in the order of the actors, too
+
+
+class WatchedSlots:
+    """The slots of the learner; each thing that it does with them is told afterwards."""
+
+    def __init__(self, slots):
+        self._slots = slots
+        self.events = queue.SimpleQueue()
+
+    def take(self, at_most):
+        taken = self._slots.take(at_most)
+        self.events.put(("taken", taken))
+        return taken
+
+    def supply_beside(self, held):
+        return self._slots.supply_beside(held)
+
+    def give_back(self, slots):
+        slots = list(slots)
+        self._slots.give_back(slots)
+        self.events.put(("given back", slots))
+
+
+@pytest.mark.parametrize("extra", [0, 3])
+@pytest.mark.parametrize("num_trajectories", [1, 2, 3, 7, 8, 12])
+def test_the_last_slots_of_a_batch_stay_with_the_loader_until_the_batch_is_wanted(extra, num_trajectories):
+    system = System(num_workers=2, groups_per_worker=2, actors_per_group=2, extra=extra)
+    watched = WatchedSlots(system.pool.of_learner())
+    loader = system.async_loader(num_trajectories, watched)
+    first = Future()
+    threading.Thread(target=lambda: first.set_result(loader.next()), daemon=True).start()
+    num_taken, held = 0, set()
+    while num_taken < 2 * num_trajectories:  # the batch that is trained on, and the next one
+        system.sampler.fill_what_is_free()
+        event, slots = watched.events.get(timeout=PATIENCE_S)
+        if event == "taken":
+            held |= set(slots)
+            num_taken += len(slots)
+        else:
+            held -= set(slots)
+    system.sampler.fill_what_is_free()
+    assert held
+    assert system.sampler.num_filled - num_taken <= system.pool.num_slots - len(held)
+
+    first.result(PATIENCE_S)
+    loader.release()
+    in_time(loader.next)
+    event, slots = watched.events.get(timeout=PATIENCE_S)
+    assert event == "given back"
+    assert set(slots) == held
+    loader.release()
+    stop(system, loader)
+
+
+def test_the_synchronous_sampler_stands_still_until_the_last_batch_of_its_round_is_trained_on():
+    system = System(num_workers=2, actors_per_group=2)
+    loader = system.sync_loader(num_trajectories=2)
+    system.sampler.fill_what_is_free()
+    for num_filled in (4, 8):
+        in_time(loader.next)
+        loader.release()
+        in_time(loader.next)
+        system.sampler.fill_what_is_free()
+        assert system.sampler.num_filled == num_filled
+        loader.release()
+        system.sampler.fill_what_is_free()
+        assert system.sampler.num_filled == num_filled + 4
+
+
+def test_the_synchronous_sampler_goes_on_with_the_latest_weights(monkeypatch):
+    """On a GPU they are named only when they are written: before that it must not collect."""
+    system = System(num_workers=2, actors_per_group=1)
+    loader = system.sync_loader(num_trajectories=2)
+    system.sampler.fill_what_is_free()
+    loader.next()
+    num_filled = system.sampler.num_filled
+
+    def flush():
+        system.sampler.fill_what_is_free()
+        assert system.sampler.num_filled == num_filled
+
+    monkeypatch.setattr(system.memory, "flush", flush)
+    loader.release()
+    monkeypatch.undo()
+    system.sampler.fill_what_is_free()
+    assert system.sampler.num_filled == 2 * num_filled
+
+
+def test_a_synchronous_batch_of_several_rounds_lets_the_sampler_go_on_before_it_is_whole():
+    system = System(num_workers=2, actors_per_group=2)
+    numbers = train(system, system.sync_loader(num_trajectories=12), num_batches=2)
+    assert numbers == [list(range(12)), list(range(12, 24))]
+
+
+class FailingCopier:
+    def copy(self, slots, batch, first_column):
+        raise MemoryError("no pages left")
+
+    def note_last_use(self):
+        pass
+
+
+def test_what_goes_wrong_in_the_thread_of_the_loader_is_raised_where_the_batch_is_wanted():
+    system = System()
+    loader = system.async_loader(num_trajectories=2, copier=FailingCopier())
+    system.sampler.fill_what_is_free()
+    with pytest.raises(MemoryError, match="no pages left"):
+        in_time(loader.next)
+
+
+@pytest.mark.parametrize("make_loader", [System.async_loader, System.sync_loader])
+def test_a_stop_in_the_middle_of_a_batch_ends_the_batches(make_loader):
+    system = System(num_workers=2, actors_per_group=2)
+    loader = make_loader(system, num_trajectories=8)
+    system.sampler.fill_what_is_free()
+    system.pool.full[0].put(STOP)
+    assert in_time(loader.next) is None

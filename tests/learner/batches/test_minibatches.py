@@ -1,0 +1,84 @@
+"""What an epoch is cut into: everything once, and what belongs together stays together."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from sf.learner.batches import minibatches
+from sf.learner.batches.batch import Batch
+from sf.learner.batches.minibatches import Minibatch, Targets
+
+T, B = 6, 4
+
+
+def numbered() -> Minibatch:
+    """Every step is a number, all that belongs to it has, and the last observation of a trajectory has its negative."""
+    number = torch.arange(1, T * B + 1).view(T, B)
+    obs = torch.cat((number, -number[-1:]))
+    some = number % 3 == 0
+    batch = Batch(
+        obs={"number": obs.float()[..., None], "other": obs[..., None, None]},
+        first=torch.cat((some, some[:1])),
+        state=number[0].float()[:, None],
+        discrete=number.int()[..., None],
+        continuous=number.float()[..., None],
+        log_prob=number.float(),
+        value=number.float(),
+        policy_version=number,
+        reward=number.float(),
+        terminated=some,
+        valid=some,
+    )
+    return Minibatch(batch, some, number.float(), Targets(number.float(), number.float()))
+
+
+def cut(with_steps: bool, count: int) -> Iterator[Minibatch]:
+    """As an epoch: with targets it is cut into steps."""
+    whole = numbered()
+    return minibatches.cut(whole if with_steps else whole._replace(targets=None), count)
+
+
+def numbers_of(part: Minibatch) -> torch.Tensor:
+    """[T, B] of all that is in it, which must be the same everywhere."""
+    batch = part.batch
+    number = batch.reward
+    numbered = (*(part.targets or ()), part.proximal_log_prob, batch.log_prob, batch.value, batch.policy_version)
+    with_axes = (batch.discrete, batch.continuous, batch.obs["number"][:-1], batch.obs["other"][:-1, ..., 0])
+    for other in (*numbered, *(tensor.squeeze(-1) for tensor in with_axes)):
+        assert torch.equal(other.float(), number)
+    for flag in (part.mask, batch.valid, batch.terminated):
+        assert torch.equal(flag, number % 3 == 0)
+    return number
+
+
+@pytest.mark.parametrize("with_steps", [True, False])
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_every_step_comes_once_an_epoch_and_in_another_order_in_the_next(count, with_steps):
+    torch.manual_seed(0)
+    epochs = [[numbers_of(part) for part in cut(with_steps, count)] for _ in range(2)]
+    for parts in epochs:
+        assert [part.numel() for part in parts] == [T * B // count] * count
+        assert torch.cat([part.flatten() for part in parts]).sort()[0].tolist() == list(range(1, T * B + 1))
+    first, second = (torch.cat(parts, dim=1) for parts in epochs)
+    assert (count == 1 and not with_steps) == torch.equal(first, second)
+
+
+def test_trajectories_stay_whole_and_have_their_targets_made_anew():
+    for part in cut(with_steps=False, count=2):
+        numbers = numbers_of(part)
+        assert (numbers.diff(dim=0) == B).all()
+        assert torch.equal(part.batch.obs["number"][-1, :, 0], -numbers[-1])
+        assert torch.equal(part.batch.state[:, 0], numbers[0])
+        assert part.targets is None
+        assert torch.equal(part.batch.first[:-1], part.mask)
+
+
+def test_steps_of_all_trajectories_are_as_one():
+    for part in cut(with_steps=True, count=2):
+        numbers = numbers_of(part)
+        assert numbers.shape == (T * B // 2, 1)
+        assert len({int(number) % B for number in numbers}) > 1
+        assert (numbers.diff(dim=0) != B).any()
+        assert part.batch.first.shape == (T * B // 2 + 1, 1)
+        assert part.batch.state.shape == (1, 1)

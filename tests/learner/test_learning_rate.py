@@ -1,0 +1,23 @@
+import math
+
+import pytest
+
+from sf.learner.learning_rate import kl_adaptive, linear
+
+
+def test_a_linear_rate_reaches_0_at_the_end():
+    assert [linear(2.0, share_done) for share_done in (0.0, 0.25, 0.5, 1.0)] == [2.0, 1.5, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(("kl", "factor"), [(0.021, 1 / 1.5), (0.019, 1.0), (0.006, 1.0), (0.004, 1.5)])
+def test_an_adaptive_rate_falls_after_large_updates_and_rises_after_small_ones(kl, factor):
+    assert kl_adaptive(0.001, kl, 0.01, 1e-6, 1.0) == pytest.approx(0.001 * factor)
+
+
+def test_an_adaptive_rate_stays_within_its_bounds():
+    assert kl_adaptive(1e-4, 1.0, 0.01, 0.9e-4, 1.1e-4) == 0.9e-4
+    assert kl_adaptive(1e-4, 0.0, 0.01, 0.9e-4, 1.1e-4) == 1.1e-4
+
+
+def test_an_adaptive_rate_ignores_a_kl_that_is_nan():
+    assert kl_adaptive(1e-4, math.nan, 0.01, 1e-6, 1.0) == 1e-4

@@ -1,0 +1,93 @@
+"""The trial before the first iteration, on a network that notices what is done with it."""
+
+import inspect
+import random
+import re
+
+import numpy as np
+import pytest
+import torch
+from allocated import allocate, learner_args
+from torch import nn
+
+from sf.config import Config
+from sf.envs.errors import UsageError
+from sf.learner.trial import iteration_seconds
+from sf.model import registry
+
+made = []
+
+
+class Draws(nn.Module):
+    """It draws from every generator, and keeps a running statistic."""
+
+    def __init__(self, space, config):
+        super().__init__()
+        self.out_size = 4
+        self.layer = nn.Linear(space.shape[0], self.out_size)
+        self.register_buffer("num_calls", torch.zeros(()))
+        self._draw()
+        made.append(self)
+
+    def forward(self, obs):
+        self.num_calls += 1
+        self._draw()
+        return self.layer(obs.to(self.layer.weight.dtype))
+
+    def _draw(self):
+        torch.rand(1), np.random.random(), random.random()
+
+
+def draws():
+    return torch.rand(1).item(), np.random.random(), random.random()
+
+
+class Fails(Draws):
+    def forward(self, obs):
+        raise KeyError("width")
+
+
+def args_with(encoder, folder, monkeypatch):
+    monkeypatch.setitem(registry._encoders, "own", encoder)
+    config = Config().replace(env="toy_identity", encoder="own", num_workers=1, device="cpu")
+    return learner_args(allocate(config, folder))
+
+
+def test_a_network_whose_forward_raises_is_one_sentence_with_its_line(tmp_path, monkeypatch):
+    line = inspect.getsourcelines(Fails.forward)[1] + 1
+    sentence = f"the network fails on observations of zeros: KeyError: 'width' ({__file__}, line {line}): mend it there"
+    with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
+        iteration_seconds(args_with(Fails, tmp_path, monkeypatch), state_size=0)
+
+
+def test_a_trial_is_of_a_network_of_its_own_and_leaves_every_generator_as_it_was(tmp_path, monkeypatch):
+    args = args_with(Draws, tmp_path, monkeypatch)
+    made.clear()
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    next_draws = draws()
+    torch.set_rng_state(states[0])
+    np.random.set_state(states[1])
+    random.setstate(states[2])
+    assert iteration_seconds(args, state_size=0) > 0
+    [tried] = made
+    assert tried.num_calls == 2
+    assert draws() == next_draws
+
+
+@pytest.mark.parametrize("async_rl", [True, False])
+@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "kl_adaptive"])
+def test_a_trial_can_be_made_with_every_schedule_and_draws_no_random_number(tmp_path, async_rl, lr_schedule):
+    config = Config().replace(
+        env="toy_identity",
+        num_workers=1,
+        encoder_mlp_layers=(8,),
+        device="cpu",
+        async_rl=async_rl,
+        lr_schedule=lr_schedule,
+        num_epochs=2,
+        train_for_env_steps=1000,
+    )
+    args = learner_args(allocate(config, tmp_path))
+    before = torch.get_rng_state()
+    assert iteration_seconds(args, state_size=0) > 0
+    assert torch.equal(torch.get_rng_state(), before)

@@ -1,0 +1,122 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from untrained import untrained
+
+from sf.play.load import load_policy
+from sf.play.torch_policy import Actors, TorchPolicy
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+
+
+def test_a_policy_acts_on_what_the_environment_returns():
+    policy = TorchPolicy(untrained("CartPole-v1"), "test")
+    env = gym.make("CartPole-v1")
+    obs, _ = env.reset(seed=0)
+    for _ in range(5):
+        action = policy.act(obs)
+        assert env.action_space.contains(action)
+        obs, *_ = env.step(action)
+    assert policy.obs_space == env.observation_space
+    assert policy.action_space == env.action_space
+    assert (policy.env_id, policy.env_steps) == ("CartPole-v1", 1234)
+
+
+def test_a_deterministic_policy_takes_the_most_probable_action():
+    policy = TorchPolicy(untrained("CartPole-v1", seed=3), "test")
+    obs = np.array([0.5, -1.0, 0.1, 2.0], np.float32)
+    params = policy.network.step(
+        {"obs": torch.from_numpy(obs)[None]}, torch.zeros(1, 0), torch.tensor([True])
+    ).params  # [1, 2]
+    actions = {policy.act(obs, deterministic=True) for _ in range(20)}
+    assert actions == {int(params.argmax())}
+    assert {policy.act(obs) for _ in range(200)} == {0, 1}
+
+
+def test_an_observation_of_another_shape_is_refused():
+    policy = TorchPolicy(untrained("CartPole-v1"), "test")
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        policy.act(np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize("core", ["gru", "lstm"])
+def test_actors_carry_their_states_as_the_learner_unrolls_them(core):
+    policy = TorchPolicy(untrained("toy_memory", core=core), "test")
+    ((key, box),) = policy.flat_obs_space.items()
+    steps, num_actors = 6, 3
+    rng = np.random.default_rng(0)
+    obs = rng.uniform(0, 1, (steps, num_actors, *box.shape)).astype(np.float32)
+    first = rng.random((steps, num_actors)) < 0.3
+    first[0] = True
+    unrolled = policy.network.unroll(
+        {key: torch.from_numpy(obs)}, torch.zeros(num_actors, policy.network.state_size), torch.from_numpy(first)
+    )
+    actors = Actors(policy, num_actors, seed=0)
+    for t in range(steps):
+        for who in (np.array([2]), np.array([0, 1])):  # apart, as with several policies in one group
+            actions = actors.act({key: obs[t, who]}, first[t, who], who)
+            torch.testing.assert_close(torch.from_numpy(actions.value), unrolled.value[t, who], rtol=1e-4, atol=1e-5)
+
+
+def test_reset_makes_a_recurrent_policy_forget():
+    policy = TorchPolicy(untrained("toy_memory", core="gru"), "test")
+    obs = policy.obs_space.sample()
+    state_after_one = []
+    for _ in range(2):
+        policy.reset()
+        policy.act(obs)
+        state_after_one.append(policy._actors._state.clone())
+    policy.act(obs)
+    assert torch.equal(*state_after_one)
+    assert not torch.equal(policy._actors._state, state_after_one[0])
+
+
+def test_a_policy_is_loaded_from_a_run_or_from_a_file(tmp_path):
+    saved = untrained("CartPole-v1")
+    directory = tmp_path / "run" / "checkpoints"
+    old = checkpoint.save(directory, saved, 100, keep=2)
+    new = checkpoint.save(directory, untrained("CartPole-v1", env_steps=200), 200, keep=2)
+    (tmp_path / "run" / "config.yaml").write_text("env: CartPole-v1\n")
+    assert load_policy(tmp_path / "run").name == str(new)
+    assert load_policy(old).env_steps == 1234
+    new.write_bytes(new.read_bytes()[:-1] + b"x")
+    said = []
+    assert load_policy(tmp_path / "run", say=said.append).name == str(old)
+    assert "not whole" in said[0]
+    assert new.exists()  # a reader moves nothing
+
+
+def test_the_best_checkpoint_is_the_one_with_the_highest_score(tmp_path):
+    (tmp_path / "config.yaml").write_text("env: CartPole-v1\n")
+    directory = tmp_path / "checkpoints"
+    assert checkpoint.best_score(directory) == -np.inf
+    with pytest.raises(ValueError, match="no best checkpoint"):
+        load_policy(tmp_path, "best")
+    for steps, score in ((100, -5.0), (200, 3.5)):
+        checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=steps), score)
+    assert load_policy(tmp_path, "best").env_steps == 200
+    assert checkpoint.best_score(directory) == 3.5
+    assert len(list(directory.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: load_policy(path / "nothing"), "neither a checkpoint nor the directory of a run"),
+        (lambda path: load_policy(path, policy_id=1), "policy is 1, but .* has 1"),
+        (lambda path: load_policy(path, "newest"), "latest, best"),
+        (load_policy, "no whole checkpoint"),
+    ],
+)
+def test_what_is_not_there_is_said(tmp_path, make, message):
+    (tmp_path / "config.yaml").write_text("env: CartPole-v1\n")
+    with pytest.raises(ValueError, match=message):
+        make(tmp_path)
+
+
+def test_a_checkpoint_without_spaces_is_refused():
+    saved = untrained("CartPole-v1")
+    old = {name: value for name, value in saved.state.items() if not name.endswith("_space")}
+    with pytest.raises(ValueError, match="older than this version"):
+        TorchPolicy(Checkpoint(saved.tensors, old), "test")
