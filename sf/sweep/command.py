@@ -122,20 +122,24 @@ def _sweep(flags: SweepFlags) -> int:
 
 
 def _configured(runs: Sequence[SweepRun], directory: Path, sweep: Path) -> list[Config]:
-    """The configuration of each run; the seeds of a combination share one, which takes a moment to make.
-
-    Raises ValueError for values of the file `sweep` that do not go together.
-    """
+    """The configuration of each run; the seeds of a combination share one, which takes a moment to make."""
     of_points: dict[str, Config] = {}
     for run in runs:
         if run.point_name not in of_points:
-            # What the file says, whatever is there already.
-            flags = {**run.flags, "train_dir": str(directory), "experiment": run.name, "restart_behavior": "overwrite"}
-            try:
-                of_points[run.point_name] = make_config(**flags)
-            except ValueError as error:
-                raise ValueError(f"{sweep}, {run.name}: {error}") from None
+            of_points[run.point_name] = configured(run, directory, f"{sweep}, {run.name}")
     return [of_points[run.point_name].replace(seed=run.seed, experiment=run.name) for run in runs]
+
+
+def configured(run: SweepRun, directory: Path, source: str) -> Config:
+    """The configuration of a run, as its flags say it, whatever is in its directory.
+
+    Raises ValueError, which begins with `source`, for values that do not go together.
+    """
+    flags = {**run.flags, "train_dir": str(directory), "experiment": run.name, "restart_behavior": "overwrite"}
+    try:
+        return make_config(**flags)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
 
 
 def make_directory(directory: Path) -> None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
+import dataclasses
 import shlex
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tyro
 from rich.console import Console
 
+from sf import envs
 from sf.commands import cli
 from sf.envs.errors import UsageError
+from sf.machine import extras
 from sf.machine.cores import num_usable_cores, shares, usable_cores
-from sf.machine.extras import how_to_install
 from sf.processes.stopping import caught_signals
 from sf.storage import run_lock
-from sf.sweep.command import gpus_of, make_directory
+from sf.sweep.command import configured, gpus_of, make_directory
 from sf.sweep.pool import RunPool
 from sf.trust.named_code import TRUST, require_trusted
 from sf.tune.search import Search, read_search
@@ -83,13 +86,11 @@ def _tune(flags: TuneFlags) -> int:
     places = flags.parallel or max(1, cores // workers)
     num_trials = flags.trials or search.num_trials
     extra = {"num_workers": workers, **({TRUST: True} if flags.trust else {})}
-    search = Search(**{**vars(search), "flags": {**search.flags, **extra}, "num_trials": num_trials})
+    search = dataclasses.replace(search, added=extra, num_trials=num_trials)
     if flags.dry_run:
         print(shlex.join(["sf-train", *search.examples()[0].arguments(directory)]))
         return 0
-    for package in ("optuna", "matplotlib"):
-        if importlib.util.find_spec(package) is None:
-            raise UsageError(f"sf-tune needs the package {package}: {how_to_install('tune')}")
+    extras.require("tune", "optuna", "matplotlib", purpose="a search")
     return _search(flags, search, directory, config, end, places)
 
 
@@ -125,9 +126,8 @@ def _search(flags: TuneFlags, search: Search, directory: Path, config: Config, e
         console.print(results.table(study, search))
         if results.draw(directory / "search.png", study, search):
             say(f"the best as a preset: sf-train --config {directory / 'best.yaml'}")
-            say(
-                f"values and importance of each flag: {directory / 'search.png'}; every trial: {directory / 'trials.csv'}"
-            )
+            say(f"values, and the importance of each flag: {directory / 'search.png'}")
+            say(f"every trial: {directory / 'trials.csv'}")
         if signals.first is not None:
             say(f"the same command goes on: sf-tune {flags.search}")
             return 128 + signals.first
@@ -136,12 +136,10 @@ def _search(flags: TuneFlags, search: Search, directory: Path, config: Config, e
 
 def _checked(search: Search, directory: Path, flags: TuneFlags) -> Config:
     """The configuration of a first run. Raises ValueError where a bound or a choice is no value of its flag."""
-    anew = ("--restart_behavior", "overwrite")  # what the file says, whatever is there already
     configs: list[Config] = []
     for run in search.examples():
         require_trusted(run.texts(), flags.search, flags.trust)
-        trusted = run.trusted() if flags.trust else run
-        configs.append(cli.parse([*trusted.arguments(directory), *anew], prog=f"sf-tune, {flags.search}:"))
+        configs.append(configured(run.trusted() if flags.trust else run, directory, str(flags.search)))
     return configs[0]
 
 
@@ -151,4 +149,6 @@ def _end(path: Path, config: Config) -> int:
         raise UsageError(
             f"{path}: a run has no end in env steps, by which trials are compared: set train_for_env_steps under flags"
         )
-    return config.run.train_for_env_steps
+    with redirect_stdout(StringIO()):  # what environments have to say is said by the runs
+        frameskip = envs.describe(config.run.env, config.environment).frameskip
+    return config.run.target_env_steps(frameskip)

@@ -47,7 +47,7 @@ class Range:
     step: float | None
     is_whole: bool
 
-    def suggest(self, trial: optuna.Trial, name: str) -> Any:
+    def suggest(self, trial: optuna.trial.BaseTrial, name: str) -> Any:
         if self.is_whole:
             return trial.suggest_int(name, int(self.low), int(self.high), step=int(self.step or 1), log=self.log)
         return trial.suggest_float(name, self.low, self.high, step=self.step, log=self.log)
@@ -64,7 +64,7 @@ class Choices:
 
     values: tuple[Any, ...]
 
-    def suggest(self, trial: optuna.Trial, name: str) -> Any:
+    def suggest(self, trial: optuna.trial.BaseTrial, name: str) -> Any:
         """A study holds numbers and words only, so that lists have the names of their JSON there."""
         by_name = {_storable(value): value for value in self.values}
         return by_name[trial.suggest_categorical(name, list(by_name))]
@@ -92,7 +92,7 @@ class Search:
     pruner: Pruner
     added: Mapping[str, Any] = field(default_factory=dict)
 
-    def suggest(self, trial: optuna.Trial) -> dict[str, Any]:
+    def suggest(self, trial: optuna.trial.BaseTrial) -> dict[str, Any]:
         """The flags that this trial chooses."""
         return {name: values.suggest(trial, name) for name, values in self.space.items()}
 
