@@ -8,11 +8,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from sf.envs.entries import describer
+from sf.envs.entries import describer, group_of_envs
 from sf.envs.errors import EnvError, UsageError, is_refusal_of_arguments
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, RenderedGroup
-from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.vector import VectorGroup
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_envs, film_vector
@@ -38,7 +37,7 @@ def _make_gymnasium_group(
         raise
     except Exception as error:
         raise _refusal(env_id, options, error) from error
-    return GymGroup(env_id, envs, seed, first_env_idx, frameskip, options.strict_spaces)
+    return group_of_envs(env_id, envs, options, seed, first_env_idx)
 
 
 def _make_rendered_gymnasium_group(

@@ -99,8 +99,8 @@ def test_a_space_that_raises_is_a_failure_of_the_environment_and_not_a_missing_o
             "walk: its action_space is None, no space: set it to one of gymnasium.spaces",
         ),
         (
-            lambda: Walk(action_space=gym.spaces.MultiBinary(2)),
-            r"walk: action space MultiBinary\(2\) is not supported: use Discrete",
+            lambda: Walk(action_space=gym.spaces.Text(2)),
+            r"walk: action space Text\(.*\) is not supported: use Discrete",
         ),
         (
             lambda: Walk(observation_space=gym.spaces.Dict({})),
@@ -122,6 +122,10 @@ def test_a_space_that_raises_is_a_failure_of_the_environment_and_not_a_missing_o
         (
             lambda: Walk(step=lambda action: (np.zeros(2, np.float32), None, False, False, {})),
             r"walk: step\(\) returned the reward None: return a number",
+        ),
+        (
+            lambda: Walk(step=lambda action: (np.zeros(2, np.float32), np.ones(2), False, False, {})),
+            r"walk: step\(\) returned the reward array\(\[1., 1.\]\): return one number, .*LinearReward",
         ),
         (
             lambda: Walk(step=lambda action: (np.zeros(2, np.float32), 0.0, True, False, None)),
