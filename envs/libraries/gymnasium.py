@@ -13,6 +13,7 @@ from sf.envs.errors import EnvError, UsageError, is_refusal_of_arguments
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, RenderedGroup
 from sf.envs.groups.vector import VectorGroup
+from sf.envs.libraries.packages import find_in_package
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_envs, film_vector
 
@@ -71,7 +72,8 @@ GYMNASIUM_ENTRY = Entry(describer(_make_gymnasium_group), _make_gymnasium_group,
 
 
 def _find(env_id: str) -> Entry | None:
-    return GYMNASIUM_ENTRY if env_id in gym.registry else None
+    """That of the registry, or of a package that is imported for it."""
+    return GYMNASIUM_ENTRY if env_id in gym.registry else find_in_package(env_id, GYMNASIUM_ENTRY)
 
 
 def _newest(env_ids: Collection[str]) -> list[str]:

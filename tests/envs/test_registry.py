@@ -165,6 +165,11 @@ def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tm
         ("ALE/Pongg-v5", "did you mean ALE/Pong-v5"),
         ("CartPole-v9", "did you mean CartPole-v1"),
         ("zzzzqqqq", "is not known: register it with envs.register_env"),
+        (
+            "Sausage-v0",
+            "env 'Sausage-v0' is not known: no package that was imported registers it; if an installed one does, "
+            "name its module, as in module:Sausage-v0",
+        ),
         ("no_such_module:Env-v0", "no_such_module cannot be imported"),
         ("no_such.game_v0:parallel_env", r"\(No module named 'no_such'\): check the name, install"),
         ("yaml:parallel_env", "the module yaml has no function parallel_env"),
