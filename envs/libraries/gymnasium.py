@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 
 from sf.envs.entries import describer, group_of_envs
-from sf.envs.errors import EnvError, UsageError, is_refusal_of_arguments
+from sf.envs.errors import EnvError, UsageError, failure, is_refusal_of_arguments
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, RenderedGroup
 from sf.envs.groups.vector import VectorGroup
@@ -65,7 +65,7 @@ def _refusal(env_id: str, options: EnvOptions, error: Exception) -> Exception:
     if isinstance(error, gym.error.Error | ImportError) or is_refusal_of_arguments(error):
         return UsageError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}")
     # Gymnasium adds its arguments to a TypeError, and hides where it came from.
-    return EnvError(env_id, "__init__()", error.__cause__ if isinstance(error.__cause__, TypeError) else error)
+    return failure(env_id, "__init__()", error.__cause__ if isinstance(error.__cause__, TypeError) else error)
 
 
 GYMNASIUM_ENTRY = Entry(describer(_make_gymnasium_group), _make_gymnasium_group, _make_rendered_gymnasium_group)

@@ -158,6 +158,21 @@ def test_a_type_error_in_the_init_of_a_gymnasium_environment_is_not_taken_for_a_
         envs.describe("Typed-v0", EnvOptions(env_kwargs='{"sise": 2}'))
 
 
+class NoSuchDisplayException(Exception):
+    """As that of pyglet."""
+
+
+def test_an_environment_without_its_display_is_told_how_to_get_one() -> None:
+    def make() -> gym.Env:
+        raise NoSuchDisplayException('Cannot connect to "None"')
+
+    gym.register("Drawn-v0", entry_point=make)
+    envs.register_env("walk", make)
+    for env_id in ("Drawn-v0", "walk"):
+        with pytest.raises(UsageError, match=rf"^{env_id} draws on a display, and there is none .*`xvfb-run -a`.*egl"):
+            envs.describe(env_id, EnvOptions())
+
+
 def test_a_module_that_fails_while_it_is_imported_is_said_with_its_line(tmp_path, monkeypatch) -> None:
     (tmp_path / "broken_walk.py").write_text("a = 1\nb = int('one')\n")
     monkeypatch.chdir(tmp_path)

@@ -174,6 +174,13 @@ def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tm
         ("no_such.game_v0:parallel_env", r"\(No module named 'no_such'\): check the name, install"),
         ("yaml:parallel_env", "the module yaml has no function parallel_env"),
         ("pettingzoo:classic/rps_v1", r"env 'pettingzoo:classic/rps_v1' with .* v1 .* not found"),
+        (
+            "pettingzoo:mpe/simple_spread_v3",
+            "PettingZoo has no 'mpe/simple_spread_v3': it is in a package of its own now: "
+            "pip install mpe2, and --env mpe2.simple_spread_v3:parallel_env$",
+        ),
+        ("pettingzoo:classic/conect_four_v3", r"did you mean pettingzoo:classic/connect_four.v3\?$"),
+        ("pettingzoo:xyz", "PettingZoo has no 'xyz': sf-envs pettingzoo lists its names$"),
         ("toy_match_rsp", "did you mean toy_match_rps"),
         ("..", r"env '\.\.' is no name: name an environment, for example CartPole-v1"),
         (" ", "env ' ' is no name"),
