@@ -65,8 +65,8 @@ def failure(env_id: str, call: str, error: Exception) -> UsageError | EnvError:
     """What an exception of an environment in this call is: a sentence where all it lacks is a display."""
     if any(mark in f"{type(error).__name__}: {error}" for mark in _NO_DISPLAY):
         return UsageError(
-            f"{env_id} draws on a display, and there is none ({summary(error)}): put `xvfb-run -a` before the command, or "
-            "set PYOPENGL_PLATFORM=egl if its package can draw without one"
+            f"{env_id} draws on a display, and there is none ({summary(error)}): put `xvfb-run -a` before the command, "
+            "or set PYOPENGL_PLATFORM=egl if its package can draw without one"
         )
     return EnvError(env_id, call, error)
 

@@ -158,13 +158,13 @@ def test_a_type_error_in_the_init_of_a_gymnasium_environment_is_not_taken_for_a_
         envs.describe("Typed-v0", EnvOptions(env_kwargs='{"sise": 2}'))
 
 
-class NoSuchDisplayException(Exception):
+class NoSuchDisplayError(Exception):
     """As that of pyglet."""
 
 
 def test_an_environment_without_its_display_is_told_how_to_get_one() -> None:
     def make() -> gym.Env:
-        raise NoSuchDisplayException('Cannot connect to "None"')
+        raise NoSuchDisplayError('Cannot connect to "None"')
 
     gym.register("Drawn-v0", entry_point=make)
     envs.register_env("walk", make)
