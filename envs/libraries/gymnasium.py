@@ -13,7 +13,7 @@ from sf.envs.errors import EnvError, UsageError, failure, is_refusal_of_argument
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, RenderedGroup
 from sf.envs.groups.vector import VectorGroup
-from sf.envs.libraries.packages import find_in_package
+from sf.envs.libraries.packages import file_beside_installed, find_in_package
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_envs, film_vector
 
@@ -90,7 +90,7 @@ def _split_version(env_id: str) -> tuple[str, int]:
 
 
 def _code_of(env_id: str) -> str | None:
-    return env_id if env_id in _WRAPPERS_OF_OLD_IDS else None
+    return env_id if env_id in _WRAPPERS_OF_OLD_IDS else file_beside_installed(env_id)
 
 
 GYMNASIUM = Family(

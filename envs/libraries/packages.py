@@ -6,14 +6,18 @@ An id that is not in the registry has its package imported, if it is one of the 
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import site
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
+from sf.envs.custom.named_objects import file_of_module
 from sf.envs.entries import entry_of_envs
 from sf.envs.errors import UsageError
 from sf.envs.family import Entry
@@ -66,12 +70,26 @@ PACKAGES = (
 )
 
 
+def file_beside_installed(env_id: str) -> str | None:
+    """The file that would be imported for this id, where it is not of an installed package; None: there is none.
+
+    A folder may have a module of the same name as a package of the table.
+    """
+    package = _package_of(env_id)
+    if package is None or env_id in gym.registry:
+        return None
+    file = file_of_module(package.module)
+    installed = [*site.getsitepackages(), site.getusersitepackages()]
+    is_installed = file is not None and any(Path(file).is_relative_to(os.path.realpath(path)) for path in installed)
+    return None if is_installed else file
+
+
 def find_in_package(env_id: str, entry_of_registered: Entry) -> Entry | None:
     """The entry of an id after its package was imported; None where no package of the table has it.
 
     entry_of_registered: that of ids in Gymnasium's registry. Raises UsageError where the package cannot be imported.
     """
-    package = next((each for each in PACKAGES if re.fullmatch(each.ids, env_id)), None)
+    package = _package_of(env_id)
     if package is None:
         return None
     try:
@@ -87,3 +105,7 @@ def find_in_package(env_id: str, entry_of_registered: Entry) -> Entry | None:
         name, kwargs = package.classes[env_id]
         return entry_of_envs(partial(getattr(module, name), **kwargs))
     return None
+
+
+def _package_of(env_id: str) -> Package | None:
+    return next((each for each in PACKAGES if re.fullmatch(each.ids, env_id)), None)

@@ -25,6 +25,7 @@ PAYLOADS = {
     "an environment beside it": {"env": "planted:Env"},
     "an id of Gymnasium beside it": {"env": "planted:Env-v0"},
     "a match beside it": {"env": "planted:parallel_env"},
+    "a package of the same name as a known one": {"env": "MiniGrid-Empty-5x5-v0"},
     "an encoder beside it": {"encoder": "planted:Net"},
     "a model beside it": {"model": "planted:Net"},
 }
@@ -47,8 +48,10 @@ def _in_a_folder_of_theirs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [*sys.path])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    Path("planted.py").write_text(PLANTED)
+    for name in ("planted.py", "minigrid.py"):
+        Path(name).write_text(PLANTED)
     yield
+    sys.modules.pop("minigrid", None)
     sys.modules.pop("planted", None)
 
 
