@@ -10,7 +10,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from sf.envs.errors import ApiError, EnvError, UsageError, call_of, is_refusal_of_arguments, summary
+from sf.envs.errors import ApiError, EnvError, UsageError, call_of, failure, is_refusal_of_arguments, summary
 from sf.envs.remarks import remark
 
 
@@ -31,7 +31,7 @@ def reset(env_id: str, env: Any, **kwargs: Any) -> Any:
                 f"{env_id}: reset() refuses an argument ({error}): write `def reset(self, *, seed=None, options=None)` "
                 "(Gymnasium's API)"
             ) from None
-        raise EnvError(env_id, "reset()", error) from error
+        raise failure(env_id, "reset()", error) from error
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise ApiError(
             f"{env_id}: reset() returned {_kind(answer)}: return the observation and a dict, `return obs, {{}}` "
