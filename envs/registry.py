@@ -9,8 +9,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from sf.envs.atari.family import ATARI
+from sf.envs.custom.given import GIVEN, give, importable_name, require_factory
 from sf.envs.custom.module import MODULE
 from sf.envs.custom.named_objects import meant, split
 from sf.envs.custom.registered import REGISTERED, registered
@@ -31,6 +33,7 @@ FAMILIES: tuple[Family, ...] = (
     GYMNASIUM,
     PETTINGZOO,
     ENVPOOL,
+    GIVEN,
     MODULE,
     REGISTERED,
 )
@@ -84,6 +87,17 @@ def require_name(env_id: str) -> None:
         split(env_id, f"env {env_id!r}")
 
 
+def name_of(env: Any) -> str:
+    """The name of an environment that is given as its class, or as a function that makes it.
+
+    It is module:Name where other processes can import that, and else one under which this process knows it: see
+    `sf.envs.custom.given`. Raises UsageError for anything else.
+    """
+    require_factory(env)
+    name = importable_name(env)
+    return name if name is not None and _first_asked(name) is MODULE else give(env)
+
+
 def code_of(env_id: str) -> str | None:
     """The file of the code that this name has run, beside packages that are installed for it; None: there is none.
 
@@ -130,6 +144,6 @@ def _find(env_id: str) -> Entry:
     nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(nearest)}?" if nearest else "register it with envs.register_env"
     raise UsageError(
-        f"env {env_id!r} is not known: {hint} (one of your own must be in a file that other processes can import, "
-        "which a notebook is not: name it as module:Name)"
+        f"env {env_id!r} is not known: {hint} (one of your own is named as module:Name; in a notebook, "
+        "give its class: train(env=MyEnv))"
     )
