@@ -152,7 +152,7 @@ def test_a_program_without_a_file_trains_and_gets_the_summary(session):
 def test_an_interrupt_ends_the_run_and_not_the_program(session):
     directory, said = session
     summary = json.loads(said["SECOND"])
-    assert summary["stopped_by"] == signal.SIGINT
+    assert summary["stopped_by"] == "SIGINT"
     assert summary["env_steps"] > 0
     assert len(list((directory / summary["run_dir"] / "checkpoints").glob("checkpoint_*"))) == 1
 
@@ -175,7 +175,9 @@ def test_a_script_that_trains_whenever_it_is_imported_is_told_so_in_one_sentence
 
 def test_a_run_that_is_complete_gives_its_summary_and_one_sentence(tmp_path, monkeypatch, capsys):
     def complete(*_):
-        raise initial_weights.CompleteRunError("the run is finished (640 env steps): raise --train_for_env_steps")
+        raise initial_weights.CompleteRunError(
+            "it is finished (640 env steps): raise --train_for_env_steps to continue it or --restart_behavior restart"
+        )
 
     monkeypatch.setattr(trainer, "train", complete)
     flags = {"env": "toy_identity", "train_dir": str(tmp_path)}
@@ -185,7 +187,16 @@ def test_a_run_that_is_complete_gives_its_summary_and_one_sentence(tmp_path, mon
     run_dir.prepare(sf.make_config(**flags))
     run_dir.write_summary({"env_steps": 640, "stopped_by": None})
     assert sf.train(**flags) == {"env_steps": 640, "stopped_by": None, "run_dir": str(run_dir.path)}
-    assert "is finished (640 env steps): raise --train_for_env_steps" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "is finished (640 env steps): raise train_for_env_steps to continue it or restart_behavior='restart'" in said
+    assert "this is its summary, and nothing was trained" in said
+
+
+def test_the_summary_of_an_earlier_version_has_its_signal_as_a_word(tmp_path):
+    run_dir = RunDir(tmp_path)
+    for before, after in ((signal.SIGINT, "SIGINT"), ("on_record", "on_record"), (None, None), (99, 99)):
+        run_dir.write_summary({"stopped_by": before})
+        assert run_dir.saved_summary() == {"stopped_by": after}
 
 
 @pytest.fixture
@@ -225,6 +236,10 @@ def test_a_command_cannot_make_the_environment_of_an_object(command, run_of_an_o
 def test_the_policy_of_an_object_acts_without_it(run_of_an_object):
     policy = sf.load_policy(run_of_an_object)
     assert policy.env_id == "python:Walk"
+    told = " ".join(repr(policy).split())
+    assert "checkpoint_" in told
+    assert "env_id='python:Walk', env_steps=1234, obs_space=Box(" in told
+    assert "action_space=Discrete(" in told
     assert policy.action_space.contains(policy.act(policy.obs_space.sample()))
 
 

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
@@ -137,7 +138,8 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
         )
     except OSError:  # the terminal is gone, or the disk full: no reason for Python to end with another status
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(128 + stopped_by if isinstance(stopped_by, int) else 0)
+    is_signal = stopped_by in signal.Signals.__members__
+    raise SystemExit(128 + signal.Signals[stopped_by] if is_signal else 0)
 
 
 def _later_end(run: RunConfig, summary: Mapping[str, Any]) -> list[str]:
