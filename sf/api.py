@@ -40,7 +40,8 @@ def train(
     if isinstance(flags.get("config"), Config):
         config = flags.pop("config")
     if config is not None and not isinstance(config, Config):
-        raise ValueError(f"config is {config!r}: it must be a Config; name flags instead, as env={config!r}")
+        shown = getattr(config, "__name__", repr(config))
+        raise ValueError(f"config is {config!r}: it must be a Config; name flags instead, as env={shown}")
     if config is not None and flags:
         raise ValueError("train takes a config or flags: change a config with config.replace(name=value)")
     if on_record is not None and not callable(on_record):
