@@ -46,11 +46,24 @@ class ActionSpec:
 
 
 def supported_action_space(env_id: str, space: gym.Space) -> gym.Space:
-    """The space itself. Raises UsageError, with the name of the environment, where `ActionSpec` does not take it."""
+    """The space itself, with a MultiBinary as the MultiDiscrete of the same actions.
+
+    Raises UsageError, with the name of the environment, where `ActionSpec` does not take it.
+    """
     try:
+        space = without_multi_binary(space)
         ActionSpec.of(space)
     except UsageError as error:
         raise UsageError(f"{env_id}: {error}") from None
+    return space
+
+
+def without_multi_binary(space: gym.Space) -> gym.Space:
+    """A MultiBinary of n is n choices of two: its actions are those of a MultiDiscrete."""
+    if isinstance(space, gym.spaces.MultiBinary):
+        return gym.spaces.MultiDiscrete(np.full(space.shape, 2), dtype=np.int8)
+    if isinstance(space, gym.spaces.Tuple):
+        return gym.spaces.Tuple([without_multi_binary(child) for child in space.spaces])
     return space
 
 
@@ -101,6 +114,6 @@ def _leaves(space: gym.Space) -> list[gym.Space]:
 
 def _unsupported(space: gym.Space) -> UsageError:
     return UsageError(
-        f"action space {space} is not supported: use Discrete, MultiDiscrete, a Box of floats, or a Tuple of those "
-        "(a wrapper of the environment can convert it)"
+        f"action space {space} is not supported: use Discrete, MultiDiscrete, MultiBinary, a Box of floats, or a Tuple "
+        "of those (a wrapper of the environment can convert it)"
     )

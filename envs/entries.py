@@ -14,7 +14,9 @@ from sf.envs.family import Describe, Entry, MakeGroup
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.groups import calls
 from sf.envs.groups.gym import GymGroup
+from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.groups.parallel import ParallelGroup
+from sf.envs.groups.teams import Team, is_team
 from sf.envs.groups.turns import as_parallel
 from sf.envs.groups.vector import VectorGroup
 from sf.envs.options import EnvOptions
@@ -31,7 +33,7 @@ def is_env(kind: type) -> bool:
 
 def entry_of_envs(factory: Callable[..., Any]) -> Entry:
     """Of Gymnasium environments that `factory(**options.kwargs)` makes one by one."""
-    return _entry_of_singles(GymGroup, film_envs, factory)
+    return _entry_of_singles(group_of_envs, film_envs, factory)
 
 
 def entry_of_matches(factory: Callable[..., Any]) -> Entry:
@@ -94,7 +96,7 @@ def _entry_of_singles(
     ) -> EnvGroup:
         _require_arguments(env_id, factory, options.kwargs)
         envs = [calls.make(env_id, factory, options.kwargs) for _ in range(num_envs)]
-        return group(env_id, envs, seed, first_env_idx, options.env_frameskip or 1, options.strict_spaces)
+        return group(env_id, envs, options, seed, first_env_idx)
 
     def make_rendered_group_of_singles(
         env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
@@ -105,18 +107,23 @@ def _entry_of_singles(
     return Entry(describer(make_group_of_singles), make_group_of_singles, make_rendered_group_of_singles)
 
 
-def _group_of_either_kind(
-    env_id: str, envs: list[Any], seed: int, first_env_idx: int, frameskip: int, strict_spaces: bool
-) -> EnvGroup:
-    make = _group_of_matches if _is_match(envs[0]) else GymGroup
-    return make(env_id, envs, seed, first_env_idx, frameskip, strict_spaces)
+def _group_of_either_kind(env_id: str, envs: list[Any], options: EnvOptions, seed: int, first_env_idx: int) -> EnvGroup:
+    make = _group_of_matches if _is_match(envs[0]) else group_of_envs
+    return make(env_id, envs, options, seed, first_env_idx)
 
 
-def _group_of_matches(
-    env_id: str, envs: list[Any], seed: int, first_env_idx: int, frameskip: int, strict_spaces: bool
-) -> EnvGroup:
-    matches = [as_parallel(env_id, env, frameskip) for env in envs]
-    return ParallelGroup(env_id, matches, seed, first_env_idx, frameskip, strict_spaces)
+def group_of_envs(env_id: str, envs: list[Any], options: EnvOptions, seed: int, first_env_idx: int) -> EnvGroup:
+    """Of environments of one agent, or of several in the manner of Gymnasium."""
+    envs = [as_gymnasium(env_id, env) for env in envs]
+    if is_team(env_id, envs[0]):
+        return _group_of_matches(env_id, [Team(env) for env in envs], options, seed, first_env_idx)
+    return GymGroup(env_id, envs, seed, first_env_idx, options.env_frameskip or 1, options.strict_spaces)
+
+
+def _group_of_matches(env_id: str, envs: list[Any], options: EnvOptions, seed: int, first_env_idx: int) -> EnvGroup:
+    frameskip = options.env_frameskip or 1
+    matches = [as_parallel(env_id, env, frameskip, options.share_reward) for env in envs]
+    return ParallelGroup(env_id, matches, seed, first_env_idx, frameskip, options.strict_spaces)
 
 
 def _film_of_either_kind(
@@ -142,8 +149,8 @@ def _require_arguments(env_id: str, factory: Callable[..., Any], kwargs: dict[st
 
 def describer(make: MakeGroup) -> Describe:
     def describe_by_making(env_id: str, options: EnvOptions) -> EnvSpec:
-        group = make(env_id, 1, options, seed=0, first_env_idx=0)
         with handed_to(lambda about, sentence: None):  # the groups that do the work say it again
+            group = make(env_id, 1, options, seed=0, first_env_idx=0)
             group.close()
         return group.spec
 

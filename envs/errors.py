@@ -14,6 +14,7 @@ from types import TracebackType
 
 _LONGEST = 300  # characters of a summary: some exceptions print an array
 _PACKAGE = __name__.partition(".")[0]
+_NO_DISPLAY = ("NoSuchDisplay", "open display", "connect to display", "$DISPLAY")  # in what libraries raise
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
@@ -57,7 +58,17 @@ def call_of(env_id: str, call: str) -> Iterator[None]:
     except (UsageError, EnvError):
         raise
     except Exception as error:
-        raise EnvError(env_id, call, error) from error
+        raise failure(env_id, call, error) from error
+
+
+def failure(env_id: str, call: str, error: Exception) -> UsageError | EnvError:
+    """What an exception of an environment in this call is: a sentence where all it lacks is a display."""
+    if any(mark in f"{type(error).__name__}: {error}" for mark in _NO_DISPLAY):
+        return UsageError(
+            f"{env_id} draws on a display, and there is none ({summary(error)}): put `xvfb-run -a` before the command, "
+            "or set PYOPENGL_PLATFORM=egl if its package can draw without one"
+        )
+    return EnvError(env_id, call, error)
 
 
 def summary(error: BaseException) -> str:

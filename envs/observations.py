@@ -16,6 +16,7 @@ import numpy as np
 from sf.envs.errors import UsageError
 from sf.envs.group import ObsRows
 from sf.envs.remarks import remark
+from sf.envs.seen_spaces import children, seen_space
 
 LOOK_EVERY = 127  # a prime: where a group writes for many environments in turn, each of them has its turn
 
@@ -25,15 +26,17 @@ _Store = Callable[[Any, np.ndarray], None]
 class ObsWriter:
     """Writes the observations of one environment, checked against the space that it declares.
 
-    A bare Box is {"obs": Box}, a nested Dict has its keys joined by "/", a Discrete is one-hot, a MultiBinary is a
-    Box of int8, and a Box without axes gets one. `space` is what the rows look like.
+    A bare Box is {"obs": Box}, a nested Dict has its keys joined by "/", and a Tuple is a Dict with the keys "0", "1"
+    and so on. A Discrete is one-hot, a MultiDiscrete the one-hot of each of its numbers in a row, a MultiBinary is a
+    Box of int8, and a Box without axes gets one. `space` is what the rows look like. `env_space` is the space of what
+    the environment returns, without the parts that no network can read, such as text.
     """
 
     def __init__(self, env_id: str, space: gym.Space, strict: bool = False, look_every: int = 0) -> None:
         """strict: each `write` raises for what is outside of its space, which takes time.
         look_every: one `write` in this many looks whether something is outside of its space; 0: none does.
 
-        Raises UsageError for a space that is not a Box, Discrete, MultiBinary, or a Dict of supported spaces.
+        Raises UsageError for a space of which nothing is a Box, Discrete, MultiDiscrete or MultiBinary.
         """
         self._env_id = env_id
         self._strict = strict
@@ -43,13 +46,17 @@ class ObsWriter:
         self._bounded: dict[str, gym.spaces.Box] = {}  # of what nothing is said yet
         self._leaves: list[tuple[str, tuple[str, ...], _Store]] = []
         boxes: dict[str, gym.Space] = {}
-        for path, leaf in _leaves(env_id, space, ()):
+        self.env_space = seen_space(env_id, space)
+        for path, leaf in _leaves(self.env_space, ()):
             key = "/".join(path) or "obs"
             if key in boxes:
                 raise UsageError(f"{env_id}: two observations are named {key!r}: rename a key of the Dict")
             if isinstance(leaf, gym.spaces.Discrete):
                 boxes[key] = gym.spaces.Box(0.0, 1.0, (int(leaf.n),), np.float32)
                 store = _one_hot_store(env_id, key, leaf)
+            elif isinstance(leaf, gym.spaces.MultiDiscrete):
+                boxes[key] = gym.spaces.Box(0.0, 1.0, (int(leaf.nvec.sum()),), np.float32)
+                store = _one_hots_store(env_id, key, leaf)
             else:
                 boxes[key] = box = _stored_box(leaf)
                 store = _box_store(env_id, key, leaf)
@@ -103,8 +110,8 @@ class ObsWriter:
     def _at(self, obs: Any, path: tuple[str, ...]) -> Any:
         try:
             for name in path:
-                obs = obs[name]
-        except (KeyError, IndexError, TypeError):
+                obs = obs[int(name)] if isinstance(obs, tuple | list) else obs[name]
+        except (KeyError, IndexError, TypeError, ValueError):
             raise UsageError(
                 f"{self._env_id}: observation {'/'.join(path)!r} is in the observation space, but not in "
                 "what the environment returned: return every key of the space at every step"
@@ -150,26 +157,17 @@ def obs_arrays(space: gym.spaces.Dict, num_actors: int) -> dict[str, np.ndarray]
     return {key: np.zeros((num_actors, *(box.shape or ())), box.dtype) for key, box in space.items()}
 
 
-def _leaves(
-    env_id: str, space: gym.Space, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], gym.spaces.Box | gym.spaces.Discrete]]:
-    if isinstance(space, gym.spaces.Dict):
-        for name, child in space.items():
-            yield from _leaves(env_id, child, (*path, name))
+def _leaves(space: gym.Space, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], gym.Space]]:
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+        for name, child in children(space):
+            yield from _leaves(child, (*path, name))
     elif isinstance(space, gym.spaces.MultiBinary):
         yield path, gym.spaces.Box(0, 1, space.shape, np.int8)
-    elif isinstance(space, gym.spaces.Box | gym.spaces.Discrete):
-        yield path, space
     else:
-        name = "/".join(path) or "obs"
-        raise UsageError(
-            f"{env_id}: observation {name!r} has the unsupported space {space}: wrap the environment with "
-            "gymnasium.wrappers.FlattenObservation (Tuple, MultiDiscrete), FilterObservation "
-            "(leave a key out) or TransformObservation (convert it to a Box)"
-        )
+        yield path, space
 
 
-def _stored_box(box: gym.spaces.Box) -> gym.spaces.Box:
+def _stored_box(box: Any) -> gym.spaces.Box:
     dtype: Any = box.dtype
     if dtype.kind == "b":
         dtype = np.uint8
@@ -181,7 +179,7 @@ def _stored_box(box: gym.spaces.Box) -> gym.spaces.Box:
     return gym.spaces.Box(low, high, shape, dtype)
 
 
-def _box_store(env_id: str, key: str, box: gym.spaces.Box) -> _Store:
+def _box_store(env_id: str, key: str, box: Any) -> _Store:
     shape, dtype = box.shape, box.dtype
 
     def store(value: Any, row: np.ndarray) -> None:
@@ -226,5 +224,28 @@ def _one_hot_store(env_id: str, key: str, space: gym.spaces.Discrete) -> _Store:
             )
         row[...] = 0.0
         row[choice] = 1.0
+
+    return store
+
+
+def _one_hots_store(env_id: str, key: str, space: gym.spaces.MultiDiscrete) -> _Store:
+    starts, sizes = space.start.ravel(), space.nvec.ravel()
+    begins = np.cumsum(sizes) - sizes
+
+    def store(value: Any, row: np.ndarray) -> None:
+        value = np.asarray(value)
+        if value.shape != space.shape or value.dtype.kind not in "iu":
+            raise UsageError(
+                f"{env_id}: observation {key!r} came as {value.dtype} of shape {value.shape}, but its space is "
+                f"{space.dtype} of shape {space.shape}: change the one or the other"
+            )
+        choices = value.ravel() - starts
+        if ((choices < 0) | (choices >= sizes)).any():
+            raise UsageError(
+                f"{env_id}: observation {key!r} came as {value.tolist()}, but its space is {space}: change the one or "
+                "the other"
+            )
+        row[...] = 0.0
+        row[begins + choices] = 1.0
 
     return store

@@ -30,6 +30,10 @@ class SharedOptions:
     """Treat an observation outside the bounds of its Box as an error, checked at every step. false: check one
     observation in 127, report it once, and train on."""
 
+    share_reward: bool = False
+    """Pay each agent the sum of the rewards of all agents: for agents that play as one team. It applies to environments
+    of several agents with PettingZoo's API, or with Gymnasium's and a list of rewards."""
+
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""
         if self.env_frameskip is not None and self.env_frameskip < 1:

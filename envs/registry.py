@@ -141,9 +141,19 @@ def _find(env_id: str) -> Entry:
     own = meant(env_id)
     if own is not None:
         raise UsageError(f"env {env_id!r} is not known: one of your own is named as module:Name, here {own}")
-    nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(nearest)}?" if nearest else "register it with envs.register_env"
-    raise UsageError(
-        f"env {env_id!r} is not known: {hint} (one of your own is named as module:Name; in a notebook, "
-        "give its class: train(env=MyEnv))"
+    raise UsageError(f"env {env_id!r} is not known: {_hint(env_id)}")
+
+
+def _hint(env_id: str) -> str:
+    nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.75)
+    if nearest:
+        return f"did you mean {' or '.join(nearest)}?"
+    if re.fullmatch(r"[\w./-]+-v\d+", env_id):
+        return (
+            "no package that was imported registers it; if an installed one does, name its module, as in "
+            f"module:{env_id}"
+        )
+    return (
+        "register it with envs.register_env (one of your own is named as module:Name; in a notebook, give its class: "
+        "train(env=MyEnv))"
     )

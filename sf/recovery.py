@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from sf.arrays import Field, SharedArrays
-from sf.storage import checkpoint
+from sf.storage import checkpoint, checkpoint_names
 from sf.storage.checkpoint import Checkpoint
 
 _NONE = -1
@@ -94,7 +94,7 @@ def save_remembered(
         return None
     env_steps = remembered.state["env_steps"]
     newest = checkpoint.latest(checkpoints, say)
-    if newest is not None and checkpoint.env_steps(newest) >= env_steps:
+    if newest is not None and checkpoint_names.env_steps(newest) >= env_steps:
         return newest
     return checkpoint.save(checkpoints, remembered, env_steps, keep)
 

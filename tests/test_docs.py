@@ -29,7 +29,7 @@ from sf.config import Config
 from sf.envs import describe
 from sf.run.plan import make_plan
 from sf.run.trainer import train
-from sf.storage import checkpoint
+from sf.storage import checkpoint, checkpoint_names
 from sf.storage.run_dir import RunDir
 
 TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
@@ -190,7 +190,7 @@ def test_a_command_of_each_kind_trains_and_reports_what_troubleshooting_asks_for
     assert of_records_alone == {"sampled_env_frames_per_second", "cores/..."}  # as watching.md says
     assert {"steady_env_frames_per_second", "stopped_by"} <= set(summary) - set(record)
     folders = [run_dir.checkpoints_of(policy_id, num_policies) for policy_id in range(num_policies)]
-    saved = [checkpoint.env_steps(checkpoint.load_latest(folder)[0]) for folder in folders]
+    saved = [checkpoint_names.env_steps(checkpoint.load_latest(folder)[0]) for folder in folders]
     assert sum(saved) >= small.run.train_for_env_steps  # one learner may have been ready before the other
 
 

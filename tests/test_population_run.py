@@ -11,7 +11,7 @@ from runs import start, train_here
 from sf.envs.toys.matches import RockPaperScissors
 from sf.population.lineage import histories
 from sf.population.record import read_events
-from sf.storage import checkpoint
+from sf.storage import checkpoint, checkpoint_names
 from sf.storage.run_dir import RunDir
 
 
@@ -102,7 +102,7 @@ def test_a_population_that_was_killed_comes_back_with_its_lineage_and_counters(t
     assert wait_until_gone(children, timeout_s=30.0) == set()  # a learner may be about to save
     before, recorded = read_events(run.path), metrics(run.path)
     saved = [checkpoint.latest(run.checkpoints_of(policy_id, 2)) for policy_id in range(2)]
-    saved_steps = [checkpoint.env_steps(path) if path else 0 for path in saved]
+    saved_steps = [checkpoint_names.env_steps(path) if path else 0 for path in saved]
     total = sum(saved_steps) + 8_000
     flags = ["--train_for_env_steps", str(total), "--pbt_period_env_steps", str(10**9)]  # no generation more
     resumed_summary = train_here(tmp_path, *flags)

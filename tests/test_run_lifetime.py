@@ -223,7 +223,7 @@ def test_a_run_that_has_had_its_time_is_not_begun_again_for_nothing(tmp_path):
     longer = ["--train_for_env_steps", "2000"]
     with pytest.raises(ValueError, match=r"is finished \(\d+ seconds\): raise --train_for_seconds"):
         train_here(tmp_path, *longer, "--train_for_seconds", "0.01")
-    with pytest.raises(ValueError, match="env steps: raise --train_for_env_frames"):
+    with pytest.raises(ValueError, match=r"is finished \(\d+ env steps\): raise --train_for_env_frames"):
         train_here(tmp_path, *longer, "--train_for_env_frames", str(before["env_frames"]))
 
 

@@ -60,7 +60,15 @@ def reward(env_id: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ApiError(f"{env_id}: step() returned the reward {_short(value)}: return a number") from None
+        num_numbers = getattr(value, "size", None)
+        if num_numbers == 1:
+            return float(value.item())
+        what = f"{env_id}: step() returned the reward {_short(value)}"
+        if num_numbers or isinstance(value, list | tuple):
+            raise ApiError(
+                f"{what}: return one number, for example the weighted sum that mo_gymnasium.wrappers.LinearReward makes"
+            ) from None
+        raise ApiError(f"{what}: return a number") from None
 
 
 def episode_stats(env_id: str, info: Any) -> dict[str, float]:

@@ -13,6 +13,7 @@ from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
+from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.observations import LOOK_EVERY, ObsWriter
 from sf.envs.seeding import env_seed
 
@@ -38,24 +39,23 @@ class GymGroup:
     ) -> None:
         """frameskip: how often each action is repeated; the rewards of the repetitions are added up.
 
-        Raises UsageError for observation or action spaces that are not supported, and for what is no gymnasium.Env.
+        Raises UsageError for observation or action spaces that are not supported, and for what has neither Gymnasium's
+        API nor that of gym.
         """
-        if not isinstance(envs[0], gym.Env):
-            raise UsageError(f"{env_id}: it is of type {type(envs[0]).__qualname__}, and must be a gymnasium.Env")
         self._env_id = env_id
-        self._envs = list(envs)
-        obs_space = calls.space(env_id, envs[0], "observation_space")
+        self._envs = [as_gymnasium(env_id, env) for env in envs]
+        obs_space = calls.space(env_id, self._envs[0], "observation_space")
         self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
-        action_space = supported_action_space(env_id, calls.space(env_id, envs[0], "action_space"))
+        action_space = supported_action_space(env_id, calls.space(env_id, self._envs[0], "action_space"))
         self._decode = decoder(action_space)
-        shaping = _shaping(env_id, envs[0])
+        shaping = _shaping(env_id, self._envs[0])
         self._shaping_names = tuple(shaping)
         self.spec = EnvSpec(
             self._writer.space,
             action_space,
             frameskip=frameskip,
             shaping=shaping,
-            env_obs_space=obs_space,
+            env_obs_space=self._writer.env_space,
         )
         self.num_actors = len(envs)
         self._seeds = [env_seed(seed, first_env_idx + n) for n in range(len(envs))]

@@ -85,13 +85,14 @@ class ParallelGroup:
         self._agents = _possible_agents(env_id, envs[0])
         obs_space, action_space = _common_spaces(env_id, envs[0], self._agents)
         self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
-        self._decode = decoder(supported_action_space(env_id, action_space))
+        action_space = supported_action_space(env_id, action_space)
+        self._decode = decoder(action_space)
         self.spec = EnvSpec(
             self._writer.space,
             action_space,
             num_agents=len(self._agents),
             frameskip=frameskip,
-            env_obs_space=obs_space,
+            env_obs_space=self._writer.env_space,
         )
         self.num_actors = len(envs) * len(self._agents)
         self._seeds = [env_seed(seed, first_env_idx + m) for m in range(len(envs))]

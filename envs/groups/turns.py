@@ -16,9 +16,10 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.actions import ACTION_MASK, ActionSpec
+from sf.envs.actions import ACTION_MASK, ActionSpec, without_multi_binary
 from sf.envs.errors import UsageError
 from sf.envs.groups.parallel import ParallelEnv
+from sf.envs.groups.teams import SharedReward
 
 _OBSERVATION = "observation"  # beside the mask, where the environment's own observation is no Dict
 
@@ -57,16 +58,16 @@ class TurnEnv(Protocol):
     def close(self) -> None: ...
 
 
-def as_parallel(env_id: str, env: Any, frameskip: int) -> ParallelEnv:
-    """The environment itself if its agents act at once, else its `TurnsTogether`.
+def as_parallel(env_id: str, env: Any, frameskip: int, share_reward: bool = False) -> ParallelEnv:
+    """The environment itself if its agents act at once, else its `TurnsTogether`; its `SharedReward` where asked for.
 
     Raises UsageError where the agents take turns and frames are skipped.
     """
-    if not (hasattr(env, "observe") and hasattr(env, "last")):
-        return env
-    if frameskip != 1:
+    takes_turns = hasattr(env, "observe") and hasattr(env, "last")
+    if takes_turns and frameskip != 1:
         raise UsageError(f"{env_id}: env_frameskip is {frameskip}, but agents take turns, and a move is made once: 1")
-    return TurnsTogether(env)
+    match = TurnsTogether(env) if takes_turns else env
+    return SharedReward(match) if share_reward else match
 
 
 class TurnsTogether:
@@ -79,7 +80,8 @@ class TurnsTogether:
         self.render_mode = getattr(env, "render_mode", None)
         self.metadata = getattr(env, "metadata", {})
         self._num_choices = {
-            agent: sum(ActionSpec.of(env.action_space(agent)).discrete_sizes) for agent in self.possible_agents
+            agent: sum(ActionSpec.of(without_multi_binary(env.action_space(agent))).discrete_sizes)
+            for agent in self.possible_agents
         }
 
     def observation_space(self, agent: Any) -> gym.Space:

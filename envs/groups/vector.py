@@ -66,7 +66,7 @@ class VectorGroup:
         self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
         action_space = supported_action_space(env_id, calls.space(env_id, env, "single_action_space"))
         self._decode = _batch_decoder(action_space, env.num_envs)
-        self.spec = EnvSpec(self._writer.space, action_space, frameskip=frameskip, env_obs_space=obs_space)
+        self.spec = EnvSpec(self._writer.space, action_space, frameskip=frameskip, env_obs_space=self._writer.env_space)
         self.num_actors = env.num_envs
         self._unchosen = np.zeros(self.num_actors, bool)  # the next action is ignored: a reset is pending
         self._return = np.zeros(self.num_actors)

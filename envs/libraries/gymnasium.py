@@ -8,12 +8,12 @@ from typing import Any
 
 import gymnasium as gym
 
-from sf.envs.entries import describer
-from sf.envs.errors import EnvError, UsageError, is_refusal_of_arguments
+from sf.envs.entries import describer, group_of_envs
+from sf.envs.errors import EnvError, UsageError, failure, is_refusal_of_arguments
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, RenderedGroup
-from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.vector import VectorGroup
+from sf.envs.libraries.packages import find_in_package
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_envs, film_vector
 
@@ -38,7 +38,7 @@ def _make_gymnasium_group(
         raise
     except Exception as error:
         raise _refusal(env_id, options, error) from error
-    return GymGroup(env_id, envs, seed, first_env_idx, frameskip, options.strict_spaces)
+    return group_of_envs(env_id, envs, options, seed, first_env_idx)
 
 
 def _make_rendered_gymnasium_group(
@@ -65,14 +65,15 @@ def _refusal(env_id: str, options: EnvOptions, error: Exception) -> Exception:
     if isinstance(error, gym.error.Error | ImportError) or is_refusal_of_arguments(error):
         return UsageError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}")
     # Gymnasium adds its arguments to a TypeError, and hides where it came from.
-    return EnvError(env_id, "__init__()", error.__cause__ if isinstance(error.__cause__, TypeError) else error)
+    return failure(env_id, "__init__()", error.__cause__ if isinstance(error.__cause__, TypeError) else error)
 
 
 GYMNASIUM_ENTRY = Entry(describer(_make_gymnasium_group), _make_gymnasium_group, _make_rendered_gymnasium_group)
 
 
 def _find(env_id: str) -> Entry | None:
-    return GYMNASIUM_ENTRY if env_id in gym.registry else None
+    """That of the registry, or of a package that is imported for it."""
+    return GYMNASIUM_ENTRY if env_id in gym.registry else find_in_package(env_id, GYMNASIUM_ENTRY)
 
 
 def _newest(env_ids: Collection[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from typing import Any
 
@@ -12,6 +13,9 @@ from sf.envs.groups.parallel import ParallelEnv
 
 _PREFIX = "pettingzoo:"
 _INSTALL = "pip install 'pettingzoo>=1.27'"
+
+_MOVED = {"mpe": ("mpe2", "mpe2"), "magent": ("magent2", "magent2.environments")}
+"""Namespaces that PettingZoo had: the package that has each of them, and the module in it."""
 
 
 def _find(env_id: str) -> Entry:
@@ -35,7 +39,20 @@ def _make(env_id: str, kwargs: dict[str, Any]) -> ParallelEnv:
     except (exceptions.PettingZooRegistryError, ImportError, TypeError) as error:
         if isinstance(error, TypeError) and not is_refusal_of_arguments(error):
             raise
+        if isinstance(error, exceptions.NamespaceNotFound | exceptions.NameNotFound):
+            raise UsageError(f"env {env_id!r}: PettingZoo has no {name!r}: {_hint(env_id)}") from error
         raise UsageError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from error
+
+
+def _hint(env_id: str) -> str:
+    """What to type instead of a name that PettingZoo does not know."""
+    namespace, _, game = env_id.removeprefix(_PREFIX).partition("/")
+    if namespace in _MOVED:
+        package, folder = _MOVED[namespace]
+        return f"it is in a package of its own now: pip install {package}, and --env {folder}.{game}:parallel_env"
+    by_name = {known.removeprefix(_PREFIX): known for known in _env_ids()}
+    nearest = [by_name[near] for near in difflib.get_close_matches(f"{namespace}/{game}", by_name, n=3, cutoff=0.75)]
+    return f"did you mean {' or '.join(nearest)}?" if nearest else "sf-envs pettingzoo lists its names"
 
 
 def _env_ids() -> list[str]:

@@ -10,7 +10,9 @@ from gymnasium.vector import VectorEnv
 
 from sf.envs.group import RenderedGroup
 from sf.envs.groups.gym import GymGroup
+from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.groups.parallel import ParallelEnv, ParallelGroup
+from sf.envs.groups.teams import Team, is_team
 from sf.envs.groups.turns import as_parallel
 from sf.envs.groups.vector import VectorGroup
 from sf.envs.options import EnvOptions
@@ -24,7 +26,10 @@ def film_envs(
     env_id: str, make_envs: Sequence[Callable[..., gym.Env]], options: EnvOptions, seed: int, first_env_idx: int
 ) -> RenderedGroup:
     """make_envs: each makes an environment; called with a keyword `render_mode`, and without it where that fails."""
-    cameras = [EnvCamera(env_id, _make_drawing(make)) for make in make_envs]
+    envs = [as_gymnasium(env_id, _make_drawing(make)) for make in make_envs]
+    if is_team(env_id, envs[0]):
+        return _film_matches(env_id, [Team(env) for env in envs], options, seed, first_env_idx)
+    cameras = [EnvCamera(env_id, env) for env in envs]
     group = GymGroup(env_id, cameras, seed, first_env_idx, options.env_frameskip or 1)
     return FilmedGroup(group, cameras, _pictures_per_s(cameras[0]))
 
@@ -33,17 +38,23 @@ def film_matches(
     env_id: str, make_envs: Sequence[Callable[..., ParallelEnv]], options: EnvOptions, seed: int, first_env_idx: int
 ) -> RenderedGroup:
     """As `film_envs`."""
-    frameskip = options.env_frameskip or 1
-    envs = [as_parallel(env_id, _make_drawing(make), frameskip) for make in make_envs]
-    cameras = [MatchCamera(env_id, env) for env in envs]
-    group = ParallelGroup(env_id, cameras, seed, first_env_idx, frameskip)
-    return FilmedGroup(group, cameras, _pictures_per_s(envs[0]))
+    return _film_matches(env_id, [_make_drawing(make) for make in make_envs], options, seed, first_env_idx)
 
 
 def film_vector(env_id: str, make_env: Callable[..., VectorEnv], seed: int, first_env_idx: int) -> RenderedGroup:
     """As `film_envs`, of a vector environment."""
     camera = VectorCamera(env_id, _make_drawing(make_env))
     return FilmedGroup(VectorGroup(env_id, camera, seed, first_env_idx), [camera], _pictures_per_s(camera))
+
+
+def _film_matches(
+    env_id: str, envs: Sequence[Any], options: EnvOptions, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    frameskip = options.env_frameskip or 1
+    matches = [as_parallel(env_id, env, frameskip, options.share_reward) for env in envs]
+    cameras = [MatchCamera(env_id, match) for match in matches]
+    group = ParallelGroup(env_id, cameras, seed, first_env_idx, frameskip)
+    return FilmedGroup(group, cameras, _pictures_per_s(matches[0]))
 
 
 def _make_drawing(make: Callable[..., Any]) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sf.run.plan import Plan
-from sf.storage import checkpoint
+from sf.storage import checkpoint, checkpoint_names
 from sf.storage.run_dir import RunDir
 
 _NEVER_FALL = (
@@ -118,5 +118,5 @@ def steps_of(paths: Iterable[Path]) -> int:
             checkpoint.load(path)
         except (ValueError, FileNotFoundError):
             continue
-        return checkpoint.env_steps(path)
+        return checkpoint_names.env_steps(path)
     return 0

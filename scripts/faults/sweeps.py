@@ -28,6 +28,7 @@ ENV_STEPS = 10_000  # of each run: 20 s and more
 _PARALLEL = 2
 _LOOK_EVERY_S = 0.1
 _RUNS_SAVE_WITHIN_S = 30.0
+_SF_SWEEP = "from sf.commands.entry_points import sf_sweep; sf_sweep()"  # as the installed command begins
 _EARLY = 0.7  # of a run: later it may be done before it is hurt
 _SWEEP = {
     "flags": {
@@ -146,7 +147,7 @@ class SweepSession:
     @property
     def arguments(self) -> list[str]:
         places = ["--train_dir", str(self._directory), "--parallel", str(_PARALLEL)]
-        return ["-m", "sf.sweep.command", str(self.grid.file), "--trust", "true", *places]
+        return ["-c", _SF_SWEEP, str(self.grid.file), "--trust", "true", *places]
 
     # What it does
 

@@ -19,6 +19,10 @@ def sf_sweep() -> None:
     _run("sf.sweep.command")
 
 
+def sf_tune() -> None:
+    _run("sf.tune.command")
+
+
 def sf_bench() -> None:
     _run("sf.bench.command")
 

@@ -18,7 +18,7 @@ class ExportFlags:
     """A run directory, such as train_dir/doom_basic, or a checkpoint."""
 
     out: Path
-    """File to write. Its name sets the format: .onnx (onnxruntime and others) or .pt2 (torch.export)."""
+    """The file to write. Its name sets the format: .onnx (onnxruntime and others) or .pt2 (torch.export)."""
 
     checkpoint: str = "latest"
     """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""

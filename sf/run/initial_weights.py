@@ -21,7 +21,7 @@ from sf.learner.update import Updater
 from sf.play.named_checkpoint import find_checkpoint, num_policies, require_whole_state
 from sf.run.compatibility import require_fits
 from sf.run.plan import Plan
-from sf.storage import checkpoint
+from sf.storage import checkpoint, checkpoint_names
 from sf.storage.checkpoint import MODEL, Checkpoint
 from sf.storage.run_dir import RunDir
 
@@ -53,7 +53,7 @@ def saved_env_steps(plan: Plan, run_dir: RunDir, say: Say) -> list[int | None]:
         saved = checkpoint.load(file)
         _require_all_parts(saved, file)
         require_fits(saved, file, plan, "leave the flags as they were, or name another --experiment")
-        env_steps.append(checkpoint.env_steps(file))
+        env_steps.append(checkpoint_names.env_steps(file))
         seconds = max(seconds, saved.state["seconds"])
     _require_time_left(plan, run_dir, sum(steps or 0 for steps in env_steps), seconds)
     return env_steps

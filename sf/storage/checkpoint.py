@@ -25,9 +25,9 @@ import safetensors.torch
 from torch import Tensor
 
 from sf.envs.errors import UsageError
+from sf.storage.checkpoint_names import files_in, newest_first
 from sf.storage.run_dir import write_atomically
 
-_NAME = re.compile(r"checkpoint_(\d+)_(\d+)\.safetensors")  # number of the save, env steps
 _BEST_NAME = re.compile(r"best_\d+\.safetensors")
 _SCORE = "score"  # key in the state of a best checkpoint
 _STATE = "state"  # keys of the metadata
@@ -53,7 +53,7 @@ def save(directory: Path, checkpoint: Checkpoint, at_env_steps: int, keep: int) 
     """
     path = _next_path(directory, "checkpoint", at_env_steps)
     write_atomically(path, encode(checkpoint))
-    for old in _newest_first(directory)[keep:]:
+    for old in newest_first(directory)[keep:]:
         old.unlink()
     return path
 
@@ -75,7 +75,7 @@ def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Pa
 
     Raises ValueError where there is none. Broken ones are reported to `say` and left alone.
     """
-    for path in _newest_first(directory):
+    for path in newest_first(directory):
         try:
             saved = load(path)
         except FileNotFoundError:
@@ -135,11 +135,6 @@ def best_score(directory: Path) -> float:
         return -math.inf
 
 
-def env_steps(path: Path) -> int:
-    """Env steps that the run had when it was saved."""
-    return int(path.stem.split("_")[2])
-
-
 def load(path: Path) -> Checkpoint:
     """Raises ValueError where the file is damaged or is no checkpoint, OSError where it cannot be read."""
     data = _whole_bytes(path)
@@ -170,7 +165,7 @@ def decode(data: bytes) -> Checkpoint:
 
 def _latest(directory: Path, say: Callable[[str], None]) -> Path | None:
     broken: dict[Path, str] = {}
-    for path in _newest_first(directory):
+    for path in newest_first(directory):
         try:
             _whole_bytes(path)
         except PermissionError:
@@ -194,22 +189,12 @@ def _next_path(directory: Path, kind: str, at_env_steps: int) -> Path:
     """The path of the next save. Renamed checkpoints count, so no number comes twice."""
     for left_over in directory.glob(f".{kind}_*.tmp"):  # by a process that was killed in here
         left_over.unlink()
-    numbers = [int(name[1]) for path in _files(directory) if (name := re.match(rf"{kind}_(\d+)_", path.name))]
+    numbers = [int(name[1]) for path in files_in(directory) if (name := re.match(rf"{kind}_(\d+)_", path.name))]
     return directory / f"{kind}_{max(numbers, default=0) + 1:06d}_{at_env_steps:012d}.safetensors"
 
 
-def _newest_first(directory: Path) -> list[Path]:
-    numbered = [(int(name[1]), path) for path in _files(directory) if (name := _NAME.fullmatch(path.name))]
-    return [path for _, path in sorted(numbered, reverse=True)]
-
-
-def _files(directory: Path) -> list[Path]:
-    """Raises OSError for a directory that cannot be read, which glob would take for an empty one."""
-    return list(directory.iterdir()) if directory.exists() else []
-
-
 def _best(directory: Path) -> list[Path]:
-    return [path for path in _files(directory) if _BEST_NAME.fullmatch(path.name)]
+    return [path for path in files_in(directory) if _BEST_NAME.fullmatch(path.name)]
 
 
 def _whole_bytes(path: Path) -> bytes:

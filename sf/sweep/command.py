@@ -25,6 +25,7 @@ from sf.run.starting_flags import make_config
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun, read_sweep
+from sf.sweep.pool import RunPool
 from sf.sweep.results import Result, over_seeds, points, require_same_settings, write_csv
 from sf.sweep.runner import SweepRunner
 from sf.trust.named_code import require_trusted
@@ -92,7 +93,7 @@ def _sweep(flags: SweepFlags) -> int:
     if not console.is_terminal:
         console.width = _WIDTH_OF_FILES
     with run_lock.held(directory, console.print), caught_signals() as signals:
-        _make(directory)
+        make_directory(directory)
         with Live(console=console, auto_refresh=False, transient=True) as live:
             csv_errors: set[str] = set()
 
@@ -107,7 +108,8 @@ def _sweep(flags: SweepFlags) -> int:
                     live.update(_progress(results), refresh=True)
 
             cores = shares(usable_cores(), places, num_usable_cores())
-            runner = SweepRunner(runs, directory, cores, _gpus(configs), console.print, show)
+            pool = RunPool(directory, cores, gpus_of(configs))
+            runner = SweepRunner(runs, directory, pool, console.print, show)
             console.print(f"{len(runs)} runs in {directory}, {places} at once", highlight=False)
             runner.run(signals)
         results = runner.results
@@ -120,23 +122,28 @@ def _sweep(flags: SweepFlags) -> int:
 
 
 def _configured(runs: Sequence[SweepRun], directory: Path, sweep: Path) -> list[Config]:
-    """The configuration of each run; the seeds of a combination share one, which takes a moment to make.
-
-    Raises ValueError for values of the file `sweep` that do not go together.
-    """
+    """The configuration of each run; the seeds of a combination share one, which takes a moment to make."""
     of_points: dict[str, Config] = {}
     for run in runs:
         if run.point_name not in of_points:
-            # What the file says, whatever is there already.
-            flags = {**run.flags, "train_dir": str(directory), "experiment": run.name, "restart_behavior": "overwrite"}
-            try:
-                of_points[run.point_name] = make_config(**flags)
-            except ValueError as error:
-                raise ValueError(f"{sweep}, {run.name}: {error}") from None
+            of_points[run.point_name] = configured(run, directory, f"{sweep}, {run.name}")
     return [of_points[run.point_name].replace(seed=run.seed, experiment=run.name) for run in runs]
 
 
-def _make(directory: Path) -> None:
+def configured(run: SweepRun, directory: Path, source: str) -> Config:
+    """The configuration of a run, as its flags say it, whatever is in its directory.
+
+    Raises ValueError, which begins with `source`, for values that do not go together.
+    """
+    flags = {**run.flags, "train_dir": str(directory), "experiment": run.name, "restart_behavior": "overwrite"}
+    try:
+        return make_config(**flags)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
+
+
+def make_directory(directory: Path) -> None:
+    """Raises ValueError where it cannot be made."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -159,7 +166,7 @@ def _shared_out(
     return min(places, len(runs)), with_workers
 
 
-def _gpus(configs: Sequence[Config]) -> Sequence[str]:
+def gpus_of(configs: Sequence[Config]) -> Sequence[str]:
     """Names of the GPUs, where the runs use any and have one policy each: several spread over them by themselves."""
     from sf import gpu  # noqa: PLC0415
 

@@ -71,11 +71,10 @@ def read_sweep(path: Path) -> list[SweepRun]:
 
     Whether the flags go together is for the parser of sf-train to say.
     """
-    sweep = _read(path)
-    flags, grid = (_mapping(path, sweep, key) for key in ("flags", "grid"))
+    sweep = read_yaml(path, _KEYS)
+    flags, grid = (mapping(path, sweep, key) for key in ("flags", "grid"))
     for name in (*flags, *grid):
-        if name in _OF_THE_SWEEP or name == "seed":
-            raise ValueError(f"{path}: {name} is chosen by the sweep itself: leave it out" + _hint(name))
+        require_free_flag(path, name)
         if name in flags and name in grid:
             raise ValueError(f"{path}: {name} is under flags and under grid: leave it out of one of them")
     for name, values in grid.items():
@@ -84,7 +83,7 @@ def read_sweep(path: Path) -> list[SweepRun]:
     envs = grid.get("env", [flags.get("env")])
     if not all(isinstance(env, str) for env in envs):
         raise ValueError(f"{path}: name an environment under flags, for example env: CartPole-v1")
-    seeds = _seeds(path, sweep.get("seeds", 1))
+    seeds = seeds_of(path, sweep.get("seeds", 1))
     num_runs = math.prod(map(len, grid.values())) * len(seeds)
     if num_runs > MAX_RUNS:
         raise ValueError(f"{path} has {num_runs:,} runs: at most {MAX_RUNS:,} in one sweep, so shorten grid or seeds")
@@ -93,40 +92,42 @@ def read_sweep(path: Path) -> list[SweepRun]:
         point = dict(zip(grid, values, strict=True))
         for seed in seeds:
             all_flags = checked(Config, {**flags, **point, "seed": seed}, str(path))
-            _require_values(path, all_flags)
+            require_values(path, all_flags)
             runs.append(SweepRun(_name(point, seed), point, seed, all_flags))
     if len({run.name for run in runs}) < len(runs):
         raise ValueError(f"{path}: two runs have the same values: each value of a list, and each seed, once")
     return runs
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+    """The file of a sweep or a search. Raises ValueError where it is no YAML mapping, or has other keys than `keys`."""
     try:
         sweep = yaml.safe_load(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} cannot be read ({error})") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date with a month 13, a thousand brackets
         raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(sweep, dict) or not set(sweep) <= set(_KEYS):
-        raise ValueError(f"{path} must be a YAML mapping with the keys {', '.join(_KEYS)} and no other")
+    if not isinstance(sweep, dict) or not set(sweep) <= set(keys):
+        raise ValueError(f"{path} must be a YAML mapping with the keys {', '.join(keys)} and no other")
     return sweep
 
 
-def _require_values(path: Path, flags: Mapping[str, Any]) -> None:
+def require_values(path: Path, flags: Mapping[str, Any]) -> None:
     """Raises ValueError for a value that sf-train would take for another flag."""
     for name, value in flags.items():
         if any(word.startswith("--") for word in cli.words(value)):
             raise ValueError(f"{path}: {name} is {reprlib.repr(value)}: a value cannot begin with --, as a flag does")
 
 
-def _mapping(path: Path, sweep: Mapping[str, Any], key: str) -> dict[str, Any]:
+def mapping(path: Path, sweep: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Raises ValueError where what is under `key` is no mapping of flags."""
     found = {} if sweep.get(key) is None else sweep[key]
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
         raise ValueError(f"{path}: {key} must be a mapping of flag names to values")
     return found
 
 
-def _seeds(path: Path, seeds: Any) -> Sequence[int]:
+def seeds_of(path: Path, seeds: Any) -> Sequence[int]:
     """A number of seeds stands for those from 0 on."""
     if type(seeds) is int and 1 <= seeds <= MAX_RUNS:
         return range(seeds)
@@ -138,8 +139,11 @@ def _seeds(path: Path, seeds: Any) -> Sequence[int]:
     return seeds
 
 
-def _hint(name: str) -> str:
-    return ", and list the seeds under seeds" if name == "seed" else ""
+def require_free_flag(path: Path, name: str) -> None:
+    """Raises ValueError for a flag that a sweep or a search sets itself."""
+    if name in _OF_THE_SWEEP or name == "seed":
+        hint = ", and list the seeds under seeds" if name == "seed" else ""
+        raise ValueError(f"{path}: {name} is chosen by the command itself: leave it out{hint}")
 
 
 def _name(point: Mapping[str, Any], seed: int) -> str:

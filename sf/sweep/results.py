@@ -17,6 +17,7 @@ from sf.config import Config
 from sf.metrics.policy_progress import enough_episodes
 from sf.report.groups import NOT_THE_EXPERIMENT, shown
 from sf.report.records import numbers, parsed, read_records, settled_means
+from sf.storage import checkpoint_names
 from sf.storage.run_dir import RunDir, write_atomically
 from sf.sweep.grid import SweepRun
 
@@ -43,7 +44,9 @@ def read_result(run: SweepRun, run_dir: RunDir, state: State) -> Result:
     """
     if state == "running":
         return Result(run, state, _last_line(run_dir.metrics))
-    summary = _object(run_dir.summary)
+    summary, latest = _object(run_dir.summary), _last_line(run_dir.metrics)
+    if latest.get("env_steps", -1) > summary.get("env_steps", -1):  # it was killed before it wrote its summary
+        summary |= latest
     flags = {**Config().flat(), **(run_dir.saved_flags() or {})}
     if summary.get("episodes_in_mean", math.inf) < enough_episodes(flags["stats_avg"]) and run_dir.metrics.is_file():
         summary |= settled_means([*read_records(run_dir.metrics)[0], summary], flags)
@@ -66,10 +69,29 @@ def require_same_settings(run: SweepRun, config: Config, run_dir: RunDir) -> Non
 
 
 def is_done(run: SweepRun, run_dir: RunDir) -> bool:
-    """Whether the run has ended by itself, and not before what is its end today."""
+    """Whether the run has ended by itself, and not before what is its end today.
+
+    A run that was stopped or killed just after it had saved its last step has ended as well: it cannot go on.
+    """
     summary, saved = _object(run_dir.summary), run_dir.saved_flags() or {}
     ends_the_same = all(name not in _ENDS or saved.get(name) == value for name, value in run.flags.items())
-    return bool(summary) and summary.get("stopped_by") in (None, "stop_at_return") and ends_the_same
+    if summary and summary.get("stopped_by") in (None, "stop_at_return") and ends_the_same:
+        return True
+    flags = {**saved, **run.flags}
+    reached = {"train_for_env_steps": _saved_env_steps(run_dir, saved.get("num_policies", 1)), **_reached(summary)}
+    return any(flags.get(name) is not None and value >= flags[name] for name, value in reached.items())
+
+
+def _saved_env_steps(run_dir: RunDir, num_policies: int) -> int:
+    """Of the latest checkpoints of all policies; -1 where one has none."""
+    directories = [run_dir.checkpoints_of(policy_id, num_policies) for policy_id in range(num_policies)]
+    files = [next(iter(checkpoint_names.newest_first(directory)), None) for directory in directories]
+    return -1 if None in files else sum(checkpoint_names.env_steps(file) for file in files if file is not None)
+
+
+def _reached(summary: Mapping[str, Any]) -> dict[str, float]:
+    ends = {"train_for_env_frames": "env_frames", "train_for_seconds": "seconds"}
+    return {flag: summary[name] for flag, name in ends.items() if name in summary}
 
 
 def points(results: Sequence[Result]) -> list[tuple[Mapping[str, Any], list[Result]]]:

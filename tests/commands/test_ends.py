@@ -20,6 +20,7 @@ WORDS = {  # that let a command come to where it imports what it works with
     "sf-train": ["--env", "toy_bandit", "--device", "cpu", "--train_dir", "."],
     "sf-bench": ["--env", "toy_bandit", "--device", "cpu", "--seconds", "1"],
     "sf-sweep": ["none.yaml"],
+    "sf-tune": ["none.yaml"],
     "sf-envs": ["doom"],
 }
 INTERRUPTED_AT_AN_IMPORT = """

@@ -99,8 +99,8 @@ def test_a_space_that_raises_is_a_failure_of_the_environment_and_not_a_missing_o
             "walk: its action_space is None, no space: set it to one of gymnasium.spaces",
         ),
         (
-            lambda: Walk(action_space=gym.spaces.MultiBinary(2)),
-            r"walk: action space MultiBinary\(2\) is not supported: use Discrete",
+            lambda: Walk(action_space=gym.spaces.Text(2)),
+            r"walk: action space Text\(.*\) is not supported: use Discrete",
         ),
         (
             lambda: Walk(observation_space=gym.spaces.Dict({})),
@@ -122,6 +122,10 @@ def test_a_space_that_raises_is_a_failure_of_the_environment_and_not_a_missing_o
         (
             lambda: Walk(step=lambda action: (np.zeros(2, np.float32), None, False, False, {})),
             r"walk: step\(\) returned the reward None: return a number",
+        ),
+        (
+            lambda: Walk(step=lambda action: (np.zeros(2, np.float32), np.ones(2), False, False, {})),
+            r"walk: step\(\) returned the reward array\(\[1., 1.\]\): return one number, .*LinearReward",
         ),
         (
             lambda: Walk(step=lambda action: (np.zeros(2, np.float32), 0.0, True, False, None)),
@@ -152,6 +156,21 @@ def test_a_type_error_in_the_init_of_a_gymnasium_environment_is_not_taken_for_a_
         envs.describe("Typed-v0", EnvOptions())
     with pytest.raises(UsageError, match=r"env 'Typed-v0' with env_kwargs .*'sise'"):
         envs.describe("Typed-v0", EnvOptions(env_kwargs='{"sise": 2}'))
+
+
+class NoSuchDisplayError(Exception):
+    """As that of pyglet."""
+
+
+def test_an_environment_without_its_display_is_told_how_to_get_one() -> None:
+    def make() -> gym.Env:
+        raise NoSuchDisplayError('Cannot connect to "None"')
+
+    gym.register("Drawn-v0", entry_point=make)
+    envs.register_env("walk", make)
+    for env_id in ("Drawn-v0", "walk"):
+        with pytest.raises(UsageError, match=rf"^{env_id} draws on a display, and there is none .*`xvfb-run -a`.*egl"):
+            envs.describe(env_id, EnvOptions())
 
 
 def test_a_module_that_fails_while_it_is_imported_is_said_with_its_line(tmp_path, monkeypatch) -> None:

@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from sf.envs import space_json
 from sf.envs.observations import ObsWriter
 
 Box, Discrete, Dict = gym.spaces.Box, gym.spaces.Discrete, gym.spaces.Dict
@@ -75,20 +76,55 @@ def test_a_multi_binary_is_a_row_of_small_integers(came: np.ndarray) -> None:
     assert rows["obs"][0].tolist() == [1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    "space",
-    [
-        gym.spaces.MultiDiscrete([3, 2]),
-        gym.spaces.Text(5),
-        gym.spaces.Tuple((Discrete(2),)),
-        Dict(a=Box(0, 1, (2,)), words=gym.spaces.Text(5)),
-    ],
-)
-def test_an_unsupported_space_is_named_with_a_wrapper_that_helps(space: gym.Space) -> None:
+@pytest.mark.parametrize("space", [gym.spaces.Text(5), gym.spaces.Tuple((gym.spaces.Text(5),))])
+def test_a_space_that_no_network_reads_is_named_with_a_wrapper_that_helps(space: gym.Space) -> None:
     with pytest.raises(
-        ValueError, match=r"env: observation '(obs|words)' has the unsupported space .*wrappers\.Flatten"
+        ValueError, match=r"env: its observation space .*Text.* has nothing that .*TransformObservation"
     ):
         ObsWriter("env", space)
+
+
+def test_a_tuple_is_a_dict_with_its_indices_as_keys() -> None:
+    writer = ObsWriter("env", gym.spaces.Tuple((Discrete(2), Dict(a=Box(0, 9, (2,), np.int64)))))
+    rows = _rows(writer)
+    writer.write((1, {"a": np.array([3, 4])}), rows, 0)
+    assert {key: row[0].tolist() for key, row in rows.items()} == {"0": [0.0, 1.0], "1/a": [3, 4]}
+
+
+def test_a_multi_discrete_is_the_one_hots_of_its_numbers_in_a_row() -> None:
+    writer = ObsWriter("env", gym.spaces.MultiDiscrete([3, 2], start=[0, 5]))
+    rows = _rows(writer)
+    writer.write(np.array([2, 5]), rows, 0)
+    assert rows["obs"][0].tolist() == [0, 0, 1, 1, 0]
+
+
+@pytest.mark.parametrize("came", [[3, 0], [0, -1], [0], [0.0, 1.0]])
+def test_what_is_outside_of_a_multi_discrete_is_named(came: list[float]) -> None:
+    writer = ObsWriter("env", gym.spaces.MultiDiscrete([3, 2]))
+    with pytest.raises(ValueError, match=r"observation 'obs' came as .*, but its space is"):
+        writer.write(np.array(came), _rows(writer), 0)
+
+
+def test_parts_that_no_network_reads_are_left_out_and_remarked_once(caplog: pytest.LogCaptureFixture) -> None:
+    words, image = gym.spaces.Text(5), Box(0, 255, (2, 2, 3), np.uint8)
+    writer = ObsWriter("env", Dict(image=image, task=Dict(words=words), rest=gym.spaces.Tuple((words, Discrete(2)))))
+    assert set(writer.space) == {"image", "rest/1"}
+    sentences = [record.getMessage() for record in caplog.records]
+    assert len(sentences) == 1
+    assert "does not see 'task/words' (Text) and 'rest/0' (Text)" in sentences[0]
+
+
+def test_a_writer_of_what_is_left_reads_the_same_observations(caplog: pytest.LogCaptureFixture) -> None:
+    obs = {"n": 1, "rest": ("words", 1), "words": "go"}
+    space = Dict(n=Discrete(2), rest=gym.spaces.Tuple((gym.spaces.Text(5), Discrete(2))), words=gym.spaces.Text(5))
+    writer = ObsWriter("env", space)
+    caplog.clear()
+    again = ObsWriter("env", space_json.from_json(space_json.to_json(writer.env_space)))
+    assert again.space == writer.space
+    assert not caplog.records
+    rows = _rows(again)
+    again.write(obs, rows, 0)
+    assert {key: row[0].tolist() for key, row in rows.items()} == {"n": [0, 1], "rest/1": [0, 1]}
 
 
 def test_two_keys_that_are_joined_to_the_same_name_are_refused() -> None:

@@ -165,10 +165,22 @@ def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tm
         ("ALE/Pongg-v5", "did you mean ALE/Pong-v5"),
         ("CartPole-v9", "did you mean CartPole-v1"),
         ("zzzzqqqq", "is not known: register it with envs.register_env"),
+        (
+            "Sausage-v0",
+            "env 'Sausage-v0' is not known: no package that was imported registers it; if an installed one does, "
+            "name its module, as in module:Sausage-v0",
+        ),
         ("no_such_module:Env-v0", "no_such_module cannot be imported"),
         ("no_such.game_v0:parallel_env", r"\(No module named 'no_such'\): check the name, install"),
         ("yaml:parallel_env", "the module yaml has no function parallel_env"),
         ("pettingzoo:classic/rps_v1", r"env 'pettingzoo:classic/rps_v1' with .* v1 .* not found"),
+        (
+            "pettingzoo:mpe/simple_spread_v3",
+            "PettingZoo has no 'mpe/simple_spread_v3': it is in a package of its own now: "
+            "pip install mpe2, and --env mpe2.simple_spread_v3:parallel_env$",
+        ),
+        ("pettingzoo:classic/conect_four_v3", r"did you mean pettingzoo:classic/connect_four.v3\?$"),
+        ("pettingzoo:xyz", "PettingZoo has no 'xyz': sf-envs pettingzoo lists its names$"),
         ("toy_match_rsp", "did you mean toy_match_rps"),
         ("..", r"env '\.\.' is no name: name an environment, for example CartPole-v1"),
         (" ", "env ' ' is no name"),
@@ -228,7 +240,7 @@ def test_an_unsupported_observation_space_is_named_before_anything_runs() -> Non
     env = Bandit()
     env.observation_space = gym.spaces.Sequence(gym.spaces.Discrete(2))
     envs.register_env("odd", lambda: env)
-    with pytest.raises(ValueError, match="odd: observation 'obs' has the unsupported space"):
+    with pytest.raises(ValueError, match=r"odd: its observation space .* has nothing that a network can read"):
         envs.describe("odd", EnvOptions())
 
 

@@ -130,7 +130,7 @@ def test_when_the_evaluator_is_given_up_training_decides_over_the_best_checkpoin
     evaluations.end()
     assert orders.num == 1
     assert len(said) == 1
-    assert "from here on the best checkpoints are those of the best returns in training" in said[0]
+    assert "from now on, returns in training select the best checkpoint" in said[0]
 
 
 def test_results_are_written_said_and_become_metrics():

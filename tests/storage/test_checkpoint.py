@@ -13,7 +13,7 @@ import safetensors.torch
 import torch
 from full_disk import full_disk
 
-from sf.storage import checkpoint
+from sf.storage import checkpoint, checkpoint_names
 from sf.storage.checkpoint import Checkpoint
 
 KEEP = 10
@@ -61,7 +61,7 @@ def test_what_is_loaded_is_what_was_saved(tmp_path):
         assert loaded.tensors[name].dtype == tensor.dtype
         assert loaded.tensors[name].shape == tensor.shape
         assert torch.equal(loaded.tensors[name], tensor)
-    assert checkpoint.env_steps(path) == 640
+    assert checkpoint_names.env_steps(path) == 640
 
 
 def test_any_reader_of_the_format_can_open_a_checkpoint(tmp_path):
@@ -163,7 +163,7 @@ def test_after_a_return_to_fewer_env_steps_the_newest_in_time_is_the_latest(tmp_
     before = save(tmp_path, 12800, keep=2)
     after = save(tmp_path, 7000, keep=2)
     assert checkpoint.latest(tmp_path) == after
-    assert checkpoint.env_steps(after) == 7000
+    assert checkpoint_names.env_steps(after) == 7000
     assert names(tmp_path) == sorted([before.name, after.name])
 
 

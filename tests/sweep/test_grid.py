@@ -101,7 +101,7 @@ def test_a_name_of_a_directory_has_no_slash(tmp_path):
         ("flags: [env]", "flags must be a mapping"),
         ("flags: {gamma: 0.9}", "name an environment"),
         ("flags: {env: a, seed: 1}", "list the seeds under seeds"),
-        ("flags: {env: a}\ngrid: {train_dir: [x]}", "train_dir is chosen by the sweep itself"),
+        ("flags: {env: a}\ngrid: {train_dir: [x]}", "train_dir is chosen by the command itself"),
         ("flags: {env: a}\ngrid: {gamma: 0.9}", "gamma under grid is 0.9: it must be a list"),
         ("flags: {env: a}\nseeds: all", "seeds is 'all'"),
         ("flags: {env: a}\nseeds: [1, 1]", "each seed, once"),

@@ -12,7 +12,7 @@ from faults import processes
 from rich.console import Console
 
 from sf.sweep import command as sweep_command
-from sf.sweep import runner
+from sf.sweep import pool
 from sf.sweep.grid import SweepRun
 from sf.sweep.results import Result
 
@@ -158,7 +158,7 @@ def test_a_run_heeds_sigint_where_the_sweep_itself_was_started_to_ignore_it():
 
     def before_the_program():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        runner._begin(sorted(os.sched_getaffinity(0)))
+        pool.begin(sorted(os.sched_getaffinity(0)))
 
     code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     done = subprocess.run(

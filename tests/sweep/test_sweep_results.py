@@ -2,8 +2,10 @@ import csv
 import json
 
 import pytest
+import torch
 
 from sf.config import Config
+from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun
 from sf.sweep.results import Result, is_done, over_seeds, points, read_result, require_same_settings, write_csv
@@ -51,6 +53,20 @@ def test_a_run_is_done_when_it_has_ended_by_itself_at_the_end_that_is_asked_for(
     for end in (None, "stop_at_return"):
         write(run_dir, stopped_by=end)
         assert is_done(make_run(), run_dir)
+
+
+def test_a_run_that_was_stopped_or_killed_after_its_last_step_is_done(tmp_path):
+    run_dir = RunDir(tmp_path / "run")
+    write(run_dir, stopped_by=2)
+    saved = checkpoint.Checkpoint({"x": torch.zeros(1)}, {})
+    checkpoint.save(run_dir.checkpoints, saved, at_env_steps=99, keep=2)
+    assert not is_done(make_run(), run_dir)
+    checkpoint.save(run_dir.checkpoints, saved, at_env_steps=128, keep=2)
+    assert is_done(make_run(), run_dir)
+    run_dir.summary.unlink()
+    run_dir.metrics.write_text('{"env_steps": 128, "mean_return": 5.0}\n')
+    assert is_done(make_run(), run_dir)
+    assert read_result(make_run(), run_dir, "done").record["mean_return"] == 5.0
 
 
 @pytest.mark.parametrize(

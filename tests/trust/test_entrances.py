@@ -36,6 +36,7 @@ COMMANDS = {
     "sf-enjoy": ("sf.commands.enjoy", ["theirs", "--video", "out.gif", "--episodes", "1"]),
     "sf-export": ("sf.commands.export", ["theirs", "--out", "out.pt2"]),
     "sf-sweep": ("sf.sweep.command", ["theirs.sweep.yaml", "--train_dir", "sweeps"]),
+    "sf-tune": ("sf.tune.command", ["theirs.tune.yaml", "--train_dir", "searches"]),
     "sf-train --config": ("sf.__main__", ["--config", "theirs/config.yaml", "--experiment", "new"]),
 }
 
@@ -98,6 +99,8 @@ def test_no_command_runs_what_a_file_names(what, command, capsys):
         write_run("mine", {})
     sweep = {"env": "toy_identity", "num_workers": 1, **PAYLOADS[what]}
     Path("theirs.sweep.yaml").write_text(yaml.safe_dump({"flags": sweep}))
+    search = {"gamma": [0.9, 0.99]}
+    Path("theirs.tune.yaml").write_text(yaml.safe_dump({"flags": sweep, "search": search}))
     said = refused(capsys, *COMMANDS[command])
     assert not Path(MARKER).exists()
     assert "theirs" in said

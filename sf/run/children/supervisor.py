@@ -30,7 +30,7 @@ from sf.run.children.starter import Starter
 from sf.run.children.table import ROLES
 from sf.run.children.watchdog import Watchdog
 from sf.run.memory import RunMemory
-from sf.storage import checkpoint
+from sf.storage import checkpoint_names
 
 _STOP_WITHIN_S = 5.0
 _FINISH_WITHIN_S = 120.0  # the learner: an iteration, and the last checkpoint
@@ -143,7 +143,7 @@ class Supervisor:
             return
         yield from ((child, {"kind": "say", "text": text}) for text in said)
         if saved is not None:
-            yield child, {"kind": "saved_for", "path": str(saved), "env_steps": checkpoint.env_steps(saved)}
+            yield child, {"kind": "saved_for", "path": str(saved), "env_steps": checkpoint_names.env_steps(saved)}
 
     # Watching
 

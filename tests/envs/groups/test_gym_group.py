@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from group_driver import Memory, play
 
-from sf.envs import EnvOptions, StepResult, make_group
+from sf.envs import ActionSpec, EnvOptions, StepResult, make_group
 from sf.envs.groups.gym import GymGroup
 from sf.envs.toys.single import Counting
 
@@ -125,11 +125,28 @@ def test_a_later_observation_of_the_wrong_shape_is_named() -> None:
         group.step(np.zeros((1, 1), np.int32), np.zeros((1, 0), np.float32), rows, StepResult.empty(1))
 
 
-def test_an_unsupported_action_space_is_named() -> None:
+@pytest.mark.parametrize("space", [gym.spaces.Text(3), gym.spaces.Dict(a=gym.spaces.Discrete(2))])
+def test_an_unsupported_action_space_is_named(space: gym.Space) -> None:
     env = Both()
-    env.action_space = gym.spaces.MultiBinary(3)
-    with pytest.raises(ValueError, match=r"action space MultiBinary\(3\) is not supported"):
+    env.action_space = space
+    with pytest.raises(ValueError, match=r"action space .* is not supported"):
         GymGroup("bad", [env], 0, 0)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [gym.spaces.MultiBinary(3), gym.spaces.Tuple((gym.spaces.MultiBinary((2, 2)), gym.spaces.Discrete(2)))],
+)
+def test_an_environment_of_multi_binary_actions_gets_them_as_its_space_has_them(space: gym.Space) -> None:
+    env, taken = Both(), []
+    env.action_space = space
+    step = env.step
+    env.step = lambda action: (taken.append(action), step(action))[1]
+    group = GymGroup("buttons", [env], 0, 0)
+    assert set(ActionSpec.of(group.spec.action_space).discrete_sizes) == {2}
+    play(group, 5)
+    assert len(taken) == 5
+    assert all(space.contains(action) for action in taken)
 
 
 def test_a_time_limit_of_gymnasium_truncates() -> None:

@@ -234,7 +234,7 @@ def _with(**members: Any) -> Script:
             {"action_space": lambda agent: gym.spaces.Discrete(3 if agent == "a" else 2)},
             r"bad: the action spaces of agents 'a' and 'b' differ .*pad_action_space",
         ),
-        ({"action_space": lambda agent: gym.spaces.MultiBinary(3)}, r"action space MultiBinary\(3\) is not supported"),
+        ({"action_space": lambda agent: gym.spaces.Text(3)}, r"action space Text\(.*\) is not supported"),
         ({"possible_agents": []}, "bad: it has no `possible_agents`"),
     ],
 )

@@ -1,0 +1,154 @@
+"""`sf-tune`: a search over flags, with Optuna."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tyro
+from rich.console import Console
+
+from sf import envs
+from sf.commands import cli
+from sf.envs.errors import UsageError
+from sf.machine import extras
+from sf.machine.cores import num_usable_cores, shares, usable_cores
+from sf.processes.stopping import caught_signals
+from sf.storage import run_lock
+from sf.sweep.command import configured, gpus_of, make_directory
+from sf.sweep.pool import RunPool
+from sf.trust.named_code import TRUST, require_trusted
+from sf.tune.search import Search, read_search
+
+if TYPE_CHECKING:
+    from sf.config import Config
+
+_WIDTH_OF_FILES = 160  # columns, where the output is no terminal
+
+
+@dataclass(frozen=True)
+class TuneFlags:
+    """What to search, and how many trials at once."""
+
+    search: tyro.conf.Positional[Path]
+    """A YAML file with flags and what to search: see docs/tuning.md."""
+
+    train_dir: Path = Path("train_dir")
+    """The study and the runs go to a directory in it that is named like the file."""
+
+    trials: int | None = None
+    """Trials in all, those of earlier starts included. Default: what the file says, else 30."""
+
+    parallel: int | None = None
+    """Runs at once. Default: the number of cores divided by the runs' num_workers, or 1 where the file leaves
+    num_workers out."""
+
+    seed: int = 0
+    """Seed of Optuna's sampler. The runs have seeds of their own, in the file."""
+
+    dry_run: bool = False
+    """Check the file, print the command of a first run, and do nothing."""
+
+    trust: bool = False
+    """true: the file may name environments, encoders and models of its own (module:Name), though you have not trained
+    with them before. They are code: docs/reliability.md."""
+
+    def __post_init__(self) -> None:
+        if self.parallel is not None and self.parallel < 1:
+            raise ValueError(f"parallel is {self.parallel}: at least 1")
+        if self.trials is not None and self.trials < 1:
+            raise ValueError(f"trials is {self.trials}: at least 1")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed is {self.seed}: it must be from 0 to {2**32 - 1}")
+
+
+def main() -> None:
+    """Search; end with 0, 1 where no trial came to a result, 2 after a user's mistake, 128 + the signal."""
+    flags = cli.parse_flags(TuneFlags, "sf-tune", "Search for good flags with Optuna. Example: sf-tune tune.yaml")
+    with cli.exit_status():
+        raise SystemExit(_tune(flags))
+
+
+def _tune(flags: TuneFlags) -> int:
+    directory = flags.train_dir / flags.search.stem
+    search = read_search(flags.search)
+    config = _checked(search, directory, flags)
+    end = _end(flags.search, config)
+    cores = num_usable_cores()
+    chosen = config.sampler.num_workers
+    share = cores if flags.parallel is None else max(1, cores // flags.parallel)
+    workers = share if chosen == "auto" else chosen
+    places = flags.parallel or max(1, cores // workers)
+    num_trials = flags.trials or search.num_trials
+    extra = {"num_workers": workers, **({TRUST: True} if flags.trust else {})}
+    search = dataclasses.replace(search, added=extra, num_trials=num_trials)
+    if flags.dry_run:
+        print(shlex.join(["sf-train", *search.examples()[0].arguments(directory)]))
+        return 0
+    extras.require("tune", "optuna", "matplotlib", purpose="a search")
+    return _search(flags, search, directory, config, end, places)
+
+
+def _search(flags: TuneFlags, search: Search, directory: Path, config: Config, end: int, places: int) -> int:
+    from sf.tune import results  # noqa: PLC0415  they need Optuna
+    from sf.tune.study import FILE, open_study, rungs  # noqa: PLC0415
+    from sf.tune.tuner import Tuner  # noqa: PLC0415
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDTH_OF_FILES
+
+    def say(sentence: str) -> None:
+        console.print(sentence, highlight=False, markup=False)
+
+    with run_lock.held(directory, say), caught_signals() as signals:
+        make_directory(directory)
+        study = open_study(search, directory, end, flags.seed, places)
+        complaints: set[str] = set()
+
+        def write() -> None:
+            try:
+                results.write_csv(directory / "trials.csv", study, search)
+                results.write_best(directory / "best.yaml", study, search)
+            except OSError as error:  # the search goes on, and the next attempt may succeed
+                if str(error) not in complaints:
+                    say(f"the results cannot be written ({error})")
+                complaints.add(str(error))
+
+        pool = RunPool(directory, shares(usable_cores(), places, num_usable_cores()), gpus_of([config]))
+        say(f"{search.num_trials} trials in {directory}, {places} runs at once; the study is {directory / FILE}")
+        Tuner(search, study, directory, rungs(end), pool, say, write).run(signals)
+        console.print(results.table(study, search))
+        if results.draw(directory / "search.png", study, search):
+            say(f"the best as a preset: sf-train --config {directory / 'best.yaml'}")
+            say(f"values, and the importance of each flag: {directory / 'search.png'}")
+            say(f"every trial: {directory / 'trials.csv'}")
+        if signals.first is not None:
+            say(f"the same command goes on: sf-tune {flags.search}")
+            return 128 + signals.first
+        return int(not results.ranked(study))
+
+
+def _checked(search: Search, directory: Path, flags: TuneFlags) -> Config:
+    """The configuration of a first run. Raises ValueError where a bound or a choice is no value of its flag."""
+    configs: list[Config] = []
+    for run in search.examples():
+        require_trusted(run.texts(), flags.search, flags.trust)
+        configs.append(configured(run.trusted() if flags.trust else run, directory, str(flags.search)))
+    return configs[0]
+
+
+def _end(path: Path, config: Config) -> int:
+    """Env steps of a run. Raises UsageError where it has no end, or one that depends on its speed alone."""
+    if not config.run.ends_by_steps:
+        raise UsageError(
+            f"{path}: a run has no end in env steps, by which trials are compared: set train_for_env_steps under flags"
+        )
+    with redirect_stdout(StringIO()):  # what environments have to say is said by the runs
+        frameskip = envs.describe(config.run.env, config.environment).frameskip
+    return config.run.target_env_steps(frameskip)

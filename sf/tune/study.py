@@ -1,0 +1,112 @@
+"""The study of a search: its file, how it samples and prunes, and what may not change while it goes on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import optuna
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+from sf.envs.errors import UsageError
+from sf.tune.search import Search
+
+FILE = "study.journal"
+_FINGERPRINT = "search"
+_NUM_RUNGS = 20
+_RUNGS_BEFORE_PRUNING = 4
+_TRIALS_BEFORE_PRUNING = 5
+
+
+def rungs(end: int) -> list[int]:
+    """Env steps at which trials are compared, for runs that end at `end`."""
+    return [end * k // _NUM_RUNGS for k in range(1, _NUM_RUNGS)]
+
+
+def open_study(search: Search, directory: Path, end: int, seed: int, parallel: int) -> optuna.Study:
+    """The study in `directory`, begun if there is none. Raises UsageError where it is one of another search.
+
+    end: env steps of a run. seed: of the sampler. parallel: trials at once.
+    """
+    path = directory / FILE
+    storage = JournalStorage(JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path))))
+    with _quiet():
+        study = optuna.create_study(
+            storage=storage,
+            study_name=directory.name,
+            direction=search.direction,
+            sampler=_sampler(search, seed, parallel),
+            pruner=_pruner(search, end),
+            load_if_exists=True,
+        )
+    before = study.user_attrs.get(_FINGERPRINT)
+    if before is None:
+        study.set_user_attr(_FINGERPRINT, search.fingerprint())
+    elif before != search.fingerprint():
+        raise UsageError(
+            f"{path} is the study of other flags, values, seeds or of another objective: rename the file of the search,"
+            " which begins a new one, or move that directory away"
+        )
+    return study
+
+
+def completed(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+    return study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+
+
+def importances(study: optuna.Study) -> dict[str, float]:
+    """Share of each flag in what tells the better trials from the rest (PED-ANOVA, Watanabe et al. 2023).
+
+    Empty where there are too few trials to say, or all are as good.
+    """
+    with _quiet():
+        try:
+            return optuna.importance.get_param_importances(
+                study, evaluator=optuna.importance.PedAnovaImportanceEvaluator()
+            )
+        except (ValueError, RuntimeError):
+            return {}
+
+
+def ask(study: optuna.Study) -> optuna.Trial:
+    with _quiet():
+        return study.ask()
+
+
+def unfinished(study: optuna.Study) -> Sequence[optuna.Trial]:
+    """Trials that an earlier start of the search has left: their runs go on."""
+    left = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
+    return [optuna.Trial(study, trial._trial_id) for trial in left]  # there is no public way back to a trial
+
+
+def _sampler(search: Search, seed: int, parallel: int) -> optuna.samplers.BaseSampler:
+    with _quiet():
+        if search.sampler == "random":
+            return optuna.samplers.RandomSampler(seed=seed)
+        if search.sampler == "gp":
+            return optuna.samplers.GPSampler(seed=seed)
+        # Trials at once shall not all try the same.
+        return optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=parallel > 1)
+
+
+def _pruner(search: Search, end: int) -> optuna.pruners.BasePruner:
+    steps = rungs(end)
+    if search.pruner == "none":
+        return optuna.pruners.NopPruner()
+    if search.pruner == "hyperband":
+        return optuna.pruners.HyperbandPruner(min_resource=steps[_RUNGS_BEFORE_PRUNING - 1], max_resource=end)
+    return optuna.pruners.MedianPruner(
+        n_startup_trials=_TRIALS_BEFORE_PRUNING, n_warmup_steps=steps[_RUNGS_BEFORE_PRUNING - 1]
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Optuna tells its users what is experimental in it, and every trial."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        yield

@@ -1,0 +1,168 @@
+"""Runs the trials of a search, several at a time: asks Optuna for flags, starts runs, prunes, tells what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import optuna
+from optuna.trial import TrialState
+
+from sf.processes.stopping import Signals
+from sf.storage.run_dir import RunDir
+from sf.sweep.grid import SweepRun
+from sf.sweep.pool import ASKED_TO_END, RunPool
+from sf.sweep.results import is_done, read_result
+from sf.tune import study as studies
+from sf.tune.curve import Curve
+from sf.tune.search import Search
+
+
+@dataclass
+class _Trial:
+    """A trial that is under way. Its runs differ in their seeds."""
+
+    trial: optuna.Trial
+    waiting: list[SweepRun]  # not started yet
+    curves: Sequence[Curve]  # one a run
+    running: list[SweepRun] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)  # of the runs that have ended
+    num_reported: int = 0  # rungs
+    failure: str | None = None
+    is_pruned: bool = False
+
+
+class Tuner:
+    """directory: of the search; each run has one inside. rungs: env steps at which trials are compared.
+
+    say: prints a sentence. show: is called after each look at the runs.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        study: optuna.Study,
+        directory: Path,
+        rungs: Sequence[int],
+        pool: RunPool,
+        say: Callable[[str], None],
+        show: Callable[[], None],
+    ) -> None:
+        self._search = search
+        self._study = study
+        self._directory = directory
+        self._rungs = rungs
+        self._pool = pool
+        self._say = say
+        self._show = show
+        self._open = [self._opened(trial) for trial in studies.unfinished(study)]
+        self._num_asked = len(study.get_trials(deepcopy=False))
+        if self._num_asked:
+            self._say(f"goes on: {self._num_asked - len(self._open)} trials are over, {len(self._open)} under way")
+
+    def run(self, signals: Signals) -> None:
+        """Until there are as many trials as there shall be, or a signal."""
+        try:
+            while signals.first is None:
+                self._start_runs()
+                if self._pool.is_empty:
+                    break
+                for run, status in self._pool.wait(signals):
+                    self._ended(run, status)
+                self._prune()
+                self._show()
+        finally:
+            for run, status in self._pool.stop(signals):
+                self._ended(run, status)
+            self._show()
+
+    def _start_runs(self) -> None:
+        while self._pool.has_place:
+            trial = next((trial for trial in self._open if trial.waiting), None)
+            if trial is None:
+                if self._num_asked >= self._search.num_trials:
+                    return
+                trial = self._opened(studies.ask(self._study))
+                self._num_asked += 1
+                self._open.append(trial)
+            run = trial.waiting.pop(0)
+            if is_done(run, self._run_dir(run)):  # it ended while the search was being ended
+                trial.running.append(run)
+                self._ended(run, 0)
+            else:
+                trial.running.append(run)
+                self._pool.start(run)
+                chosen = ", ".join(f"{name} {_short(value)}" for name, value in run.point.items())
+                self._say(f"started {run.name}: {chosen}")
+
+    def _opened(self, trial: optuna.Trial) -> _Trial:
+        runs = self._search.runs(trial.number, self._search.suggest(trial))
+        curves = [Curve(self._run_dir(run).metrics, self._search.objective, self._rungs) for run in runs]
+        return _Trial(trial, runs, curves, num_reported=len(_reported(trial)))
+
+    def _run_dir(self, run: SweepRun) -> RunDir:
+        return RunDir(self._directory / run.name)
+
+    def _ended(self, run: SweepRun, status: int) -> None:
+        trial = next(trial for trial in self._open if run in trial.running)
+        trial.running.remove(run)
+        if status == 0:
+            value = read_result(run, self._run_dir(run), "done").record.get(self._search.objective)
+            if value is None:
+                trial.failure = f"{run.name} has no {self._search.objective}: name a number of its metrics.jsonl"
+            else:
+                trial.values.append(float(value))
+        elif status not in ASKED_TO_END:
+            trial.failure = f"{run.name} failed (status {status}): {self._pool.last_words(run)}"
+        elif not trial.is_pruned and trial.failure is None:
+            return  # somebody else has stopped it: it goes on when the search does
+        if trial.failure is not None:
+            trial.waiting.clear()
+            for other in trial.running:
+                self._pool.interrupt(other)
+        if not trial.running and not trial.waiting:
+            self._tell(trial)
+
+    def _tell(self, trial: _Trial) -> None:
+        name = f"trial {trial.trial.number}"
+        if trial.failure is not None:
+            trial.trial.set_user_attr("failure", trial.failure)
+            self._study.tell(trial.trial, state=TrialState.FAIL)
+            self._say(f"{name}: {trial.failure}")
+        elif trial.is_pruned:
+            self._study.tell(trial.trial, state=TrialState.PRUNED)
+            self._say(f"{name}: pruned")
+        elif len(trial.values) == len(trial.curves):
+            value = float(np.mean(trial.values))
+            self._study.tell(trial.trial, value)
+            self._say(f"{name}: {self._search.objective} {value:,.2f}")
+        else:
+            return  # one of its runs was stopped
+        self._open.remove(trial)
+
+    def _prune(self) -> None:
+        """Compare what trials have reached by the same env steps, and end those that are not worth going on with."""
+        for trial in self._open:
+            for curve in trial.curves:
+                curve.read()
+            num_known = min(len(curve.values) for curve in trial.curves)
+            while trial.num_reported < num_known and not trial.is_pruned:
+                idx = trial.num_reported
+                trial.trial.report(float(np.mean([curve.values[idx] for curve in trial.curves])), self._rungs[idx])
+                trial.num_reported += 1
+                if trial.trial.should_prune():
+                    trial.is_pruned = True
+                    trial.waiting.clear()
+                    for run in trial.running:
+                        self._pool.interrupt(run)
+
+
+def _reported(trial: optuna.Trial) -> dict[int, float]:
+    frozen = trial.study.get_trials(deepcopy=False)[trial.number]
+    return frozen.intermediate_values
+
+
+def _short(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,89 @@
+"""A real search of tiny runs, as a user starts it: killed, resumed, and its best trained again."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+from faults import processes
+
+from sf.commands import cli
+from sf.tune import command
+
+PROGRAM = "from sf.commands.entry_points import sf_tune; sf_tune()"
+FILE = {
+    "flags": {
+        "env": "toy_bandit",
+        "num_workers": 1,
+        "num_envs_per_worker": 2,
+        "batch_size": 64,
+        "rollout": 8,
+        "device": "cpu",
+        "encoder_mlp_layers": [8],
+        "train_for_env_steps": 1024,
+        "summaries_every_sec": 0.2,
+    },
+    "search": {"learning_rate": {"low": 0.0001, "high": 0.01, "log": True}, "nonlinearity": ["tanh", "relu"]},
+    "trials": 3,
+}
+
+
+def start(path, *flags, **kwargs):
+    words = [sys.executable, "-c", PROGRAM, str(path / "tune.yaml"), "--train_dir", str(path), *flags]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **kwargs)
+
+
+@pytest.mark.long
+def test_a_search_that_is_killed_goes_on_and_its_best_is_a_preset(tmp_path):
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(FILE))
+    killed = start(tmp_path, "--parallel", "1")
+    while not (tmp_path / "tune" / "trial_00000" / "metrics.jsonl").exists():
+        assert killed.poll() is None
+        time.sleep(0.1)
+    below = processes.alive_below(killed.pid)
+    killed.kill()
+    killed.communicate()
+    assert processes.wait_until_gone(below, timeout_s=60.0) == set()
+    output, _ = start(tmp_path, "--parallel", "1").communicate(timeout=300)
+    assert "goes on: 0 trials are over, 1 under way" in output
+    assert output.count("mean_return ") >= 3
+    lines = (tmp_path / "tune" / "trials.csv").read_text().splitlines()
+    assert [line.split(",")[:2] for line in lines[1:]] == [[str(number), "done"] for number in range(3)]
+    best = cli.parse(["--config", str(tmp_path / "tune" / "best.yaml")])
+    assert best.model.nonlinearity in ("tanh", "relu")
+    assert best.run.train_for_env_steps == 1024
+    assert (tmp_path / "tune" / "search.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "flags", "sentence"),
+    [
+        ({"search": {"gamma": [0.9, 2.0]}}, [], "tune.yaml: gamma is 2.0"),
+        ({"flags": {"env": "toy_bandit"}}, [], "a run has no end in env steps"),
+        ({}, ["--trials", "0"], "trials is 0: at least 1"),
+        ({}, ["--parallel", "0"], "parallel is 0: at least 1"),
+    ],
+)
+def test_a_mistake_is_one_sentence_before_anything_starts(change, flags, sentence, tmp_path, monkeypatch, capsys):
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump({**FILE, **change}))
+    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path), *flags])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "tune").exists()
+
+
+def test_a_dry_run_prints_a_command_and_leaves_nothing(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(FILE))
+    monkeypatch.setattr(
+        "sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path), "--dry_run", "true"]
+    )
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("sf-train ")
+    assert "--env toy_bandit" in printed
+    assert not (tmp_path / "tune").exists()

@@ -1,0 +1,223 @@
+"""A search whose runs are only claimed to train: what is told to Optuna, and when a run is ended."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from sf.storage.run_dir import RunDir
+from sf.tune import results
+from sf.tune.curve import Curve
+from sf.tune.search import read_search
+from sf.tune.study import completed, importances, open_study, rungs
+from sf.tune.tuner import Tuner
+
+END = 1000
+NO_SIGNAL = SimpleNamespace(first=None)
+
+
+class Pool:
+    """Runs that do what `play` says when they are looked at: (run, how often it was looked at) -> status or None."""
+
+    def __init__(self, directory, play, places=1):
+        self.directory, self.play, self.places = directory, play, places
+        self.started, self.interrupted = [], []
+        self._looks = {}
+
+    @property
+    def has_place(self):
+        return len(self._looks) < self.places
+
+    @property
+    def is_empty(self):
+        return not self._looks
+
+    def start(self, run):
+        self.started.append(run.name)
+        RunDir(self.directory / run.name).path.mkdir(exist_ok=True)
+        self._looks[run.name] = (run, 0)
+
+    def wait(self, signals):
+        for name, (run, num_looks) in list(self._looks.items()):
+            status = 130 if run in self.interrupted else self.play(run, num_looks)
+            self._looks[name] = (run, num_looks + 1)
+            if status is not None:
+                del self._looks[name]
+                yield run, status
+
+    def stop(self, signals):
+        for run, _ in list(self._looks.values()):
+            yield run, 130
+        self._looks.clear()
+
+    def interrupt(self, run):
+        self.interrupted.append(run)
+
+    def last_words(self, run):
+        return "out of luck"
+
+
+class Hunt:
+    """One search in `tmp_path`; `start` is one start of the command."""
+
+    def __init__(self, tmp_path, **file):
+        self.directory = tmp_path / "tune"
+        self.directory.mkdir(exist_ok=True)
+        flags = {"env": "toy_bandit", "num_workers": 1, "train_for_env_steps": END}
+        path = tmp_path / "tune.yaml"
+        space = {"gamma": {"low": 0.1, "high": 0.9}, "num_epochs": [1, 2]}
+        path.write_text(yaml.safe_dump({"flags": flags, "search": space, "trials": 4, **file}))
+        self.search = read_search(path)
+        self.said = []
+
+    def start(self, play, signals=NO_SIGNAL, places=1):
+        self.study = open_study(self.search, self.directory, END, seed=0, parallel=places)
+        pool = Pool(self.directory, play, places)
+        Tuner(self.search, self.study, self.directory, rungs(END), pool, self.said.append, lambda: None).run(signals)
+        return pool
+
+    def write(self, run, value, env_steps=END, ends=True):
+        run_dir = RunDir(self.directory / run.name)
+        record = {"env_steps": env_steps, "mean_return": value}
+        with run_dir.metrics.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+        if ends:
+            run_dir.summary.write_text(json.dumps({**record, "stopped_by": None}))
+            run_dir.config.write_text(yaml.safe_dump(dict(run.flags)))
+
+    def ends_at_once(self, run, num_looks):
+        self.write(run, run.point["gamma"])
+        return 0
+
+    def states(self):
+        return [trial.state.name for trial in self.study.get_trials()]
+
+
+def test_the_best_of_as_many_trials_as_there_shall_be_is_a_preset(tmp_path):
+    hunt = Hunt(tmp_path)
+    hunt.start(hunt.ends_at_once, places=2)
+    assert hunt.states() == ["COMPLETE"] * 4
+    values = [trial.value for trial in completed(hunt.study)]
+    assert values == [trial.params["gamma"] for trial in completed(hunt.study)]
+    results.write_best(tmp_path / "best.yaml", hunt.study, hunt.search)
+    best = yaml.safe_load((tmp_path / "best.yaml").read_text())
+    assert best == {**hunt.search.flags, **results.ranked(hunt.study)[0].params}
+    assert best["gamma"] == max(values)
+
+
+def test_the_value_of_a_trial_is_the_mean_over_its_seeds(tmp_path):
+    hunt = Hunt(tmp_path, seeds=[1, 2], trials=1)
+
+    def play(run, num_looks):
+        hunt.write(run, 10.0 * run.seed)
+        return 0
+
+    hunt.start(play)
+    assert completed(hunt.study)[0].value == 15.0
+
+
+def test_a_search_that_was_stopped_goes_on_with_the_same_run_and_no_trial_is_lost_or_twice(tmp_path):
+    hunt = Hunt(tmp_path)
+    signals = SimpleNamespace(first=None)
+
+    def stops_at_the_third(run, num_looks):
+        if run.name == "trial_00002":
+            signals.first = 2
+            return None
+        return hunt.ends_at_once(run, num_looks)
+
+    hunt.start(stops_at_the_third, signals)
+    assert hunt.states() == ["COMPLETE", "COMPLETE", "RUNNING"]
+    before = hunt.study.get_trials()[2].params
+    pool = hunt.start(hunt.ends_at_once)
+    assert pool.started == ["trial_00002", "trial_00003"]
+    assert hunt.states() == ["COMPLETE"] * 4
+    assert hunt.study.get_trials()[2].params == before
+    assert hunt.start(hunt.ends_at_once).started == []  # all are there
+
+
+def test_a_run_that_had_ended_before_the_search_heard_of_it_is_not_run_again(tmp_path):
+    hunt = Hunt(tmp_path, trials=1)
+    signals = SimpleNamespace(first=None)
+
+    def ends_unheard(run, num_looks):
+        hunt.write(run, 7.0)
+        signals.first = 2
+
+    hunt.start(ends_unheard, signals)
+    assert hunt.states() == ["RUNNING"]
+    assert hunt.start(hunt.ends_at_once).started == []
+    assert completed(hunt.study)[0].value == 7.0
+
+
+def test_a_trial_that_fails_is_told_with_its_last_words_and_ends_no_search(tmp_path):
+    hunt = Hunt(tmp_path, seeds=2, trials=2)
+    pool = hunt.start(lambda run, n: 1 if "00000" in run.name else hunt.ends_at_once(run, n))
+    assert hunt.states() == ["FAIL", "COMPLETE"]
+    assert "trial_00000_seed=1" not in pool.started  # its other seed could tell nothing any more
+    assert any("trial_00000_seed=0 failed (status 1): out of luck" in sentence for sentence in hunt.said)
+
+
+def test_an_objective_that_is_in_no_record_is_said(tmp_path):
+    hunt = Hunt(tmp_path, objective="mean_retrun", trials=1)
+    hunt.start(hunt.ends_at_once)
+    assert hunt.states() == ["FAIL"]
+    assert any("has no mean_retrun: name a number of its metrics.jsonl" in sentence for sentence in hunt.said)
+
+
+@pytest.mark.parametrize("pruner", ["median", "none"])
+def test_a_trial_that_is_worse_than_most_is_ended_early_where_it_may_be(tmp_path, pruner):
+    hunt = Hunt(tmp_path, trials=7, pruner=pruner)
+
+    def play(run, num_looks):
+        """The last is bad from the beginning."""
+        value = -100.0 if run.name == "trial_00006" else 1.0
+        env_steps = (num_looks + 1) * END // 10
+        hunt.write(run, value, env_steps, ends=env_steps == END)
+        return 0 if env_steps == END else None
+
+    pool = hunt.start(play)
+    assert hunt.states() == ["COMPLETE"] * 6 + ["PRUNED" if pruner == "median" else "COMPLETE"]
+    assert [run.name for run in pool.interrupted] == (["trial_00006"] if pruner == "median" else [])
+
+
+def test_the_study_of_another_search_is_not_gone_on_with(tmp_path):
+    Hunt(tmp_path).start(lambda run, n: 1)
+    with pytest.raises(ValueError, match=r"study\.journal is the study of other flags.*: rename the file"):
+        Hunt(tmp_path, seeds=3).start(lambda run, n: 1)
+
+
+def test_what_decides_is_the_most_important(tmp_path):
+    hunt = Hunt(tmp_path, trials=30, sampler="random", pruner="none")
+    hunt.start(hunt.ends_at_once)
+    shares = importances(hunt.study)
+    assert shares["gamma"] > 0.8 > shares["num_epochs"]
+    assert results.draw(tmp_path / "search.png", hunt.study, hunt.search)
+    assert (tmp_path / "search.png").read_bytes().startswith(b"\x89PNG")
+    results.write_csv(tmp_path / "trials.csv", hunt.study, hunt.search)
+    assert len((tmp_path / "trials.csv").read_text().splitlines()) == 31
+
+
+def test_a_curve_takes_the_first_record_past_each_rung_and_half_a_line_later(tmp_path):
+    metrics = tmp_path / "metrics.jsonl"
+    curve = Curve(metrics, "mean_return", [10, 20, 30])
+    curve.read()
+    assert curve.values == []
+    metrics.write_text(
+        '{"env_steps": 5, "mean_return": 1}\n{"env_steps": 12}\n{"env_steps": 13, "mean_return": 2}\n{"env'
+    )
+    curve.read()
+    assert curve.values == [2.0]
+    with metrics.open("a") as file:
+        file.write('_steps": 31, "mean_return": 4}\n')
+    curve.read()
+    assert curve.values == [2.0, 4.0, 4.0]
+
+
+def test_the_sampler_learns_from_what_it_was_told(tmp_path):
+    """The best value of TPE's last trials lies nearer the best there is than that of its first, random ones."""
+    hunt = Hunt(tmp_path, trials=30, pruner="none")
+    hunt.start(hunt.ends_at_once)
+    gammas = [trial.params["gamma"] for trial in hunt.study.get_trials()]
+    assert sum(gammas[-10:]) / 10 > sum(gammas[:10]) / 10 + 0.1
