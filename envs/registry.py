@@ -9,8 +9,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from sf.envs.atari.family import ATARI
+from sf.envs.custom.given import GIVEN, give, importable_name, require_factory
 from sf.envs.custom.module import MODULE
 from sf.envs.custom.named_objects import meant, split
 from sf.envs.custom.registered import REGISTERED, registered
@@ -31,6 +33,7 @@ FAMILIES: tuple[Family, ...] = (
     GYMNASIUM,
     PETTINGZOO,
     ENVPOOL,
+    GIVEN,
     MODULE,
     REGISTERED,
 )
@@ -82,6 +85,17 @@ def require_name(env_id: str) -> None:
         )
     if _first_asked(env_id) is MODULE:
         split(env_id, f"env {env_id!r}")
+
+
+def name_of(env: Any) -> str:
+    """The name of an environment that is given as its class, or as a function that makes it.
+
+    It is module:Name where other processes can import that, and else one under which this process knows it: see
+    `sf.envs.custom.given`. Raises UsageError for anything else.
+    """
+    require_factory(env)
+    name = importable_name(env)
+    return name if name is not None and _first_asked(name) is MODULE else give(env)
 
 
 def code_of(env_id: str) -> str | None:
@@ -140,6 +154,6 @@ def _hint(env_id: str) -> str:
             f"module:{env_id}"
         )
     return (
-        "register it with envs.register_env (one of your own must be in a file that other processes can import, which "
-        "a notebook is not: name it as module:Name)"
+        "register it with envs.register_env (one of your own is named as module:Name; in a notebook, give its class: "
+        "train(env=MyEnv))"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -22,11 +23,13 @@ def train(
 
     config: a whole configuration, taken as it is. flags: those of `sf-train` (`config` among them names a preset); the
     preset of the environment applies to the rest, and a run that is there already goes on. One or the other.
+    `env` among them may be a class, or a function that makes an environment: it is sent to the processes, and kept in
+    no file.
     on_record: called here with each record of metrics.jsonl, every `summaries_every_sec`; a truthy answer ends the run,
     which saves. Nobody watches over the run until it returns.
 
-    Returns the record that is also in summary.json, with the run directory as `run_dir`. Its `stopped_by` is the
-    number of the signal that ended the run, "on_record" or "stop_at_return" where one of these did, or None.
+    Returns the record that is also in summary.json, with the run directory as `run_dir`. Its `stopped_by` is what
+    ended the run early, "SIGINT" or another signal, "on_record" or "stop_at_return", or None.
 
     A run that is complete already is left as it is: its summary is returned, and one sentence printed.
 
@@ -37,7 +40,8 @@ def train(
     if isinstance(flags.get("config"), Config):
         config = flags.pop("config")
     if config is not None and not isinstance(config, Config):
-        raise ValueError(f"config is {config!r}: it must be a Config; name flags instead, as env={config!r}")
+        shown = getattr(config, "__name__", repr(config))
+        raise ValueError(f"config is {config!r}: it must be a Config; name flags instead, as env={shown}")
     if config is not None and flags:
         raise ValueError("train takes a config or flags: change a config with config.replace(name=value)")
     if on_record is not None and not callable(on_record):
@@ -57,5 +61,10 @@ def train(
         if saved is None:
             raise
         summary = saved
-        print(printable(str(complete)))
+        print(printable(f"{_in_python(str(complete))}; this is its summary, and nothing was trained"))
     return {**summary, "run_dir": str(run_dir.path)}
+
+
+def _in_python(sentence: str) -> str:
+    """With arguments in place of the flags of a command."""
+    return re.sub(r"--(\w+)", r"\1", sentence.replace("--restart_behavior restart", "restart_behavior='restart'"))

@@ -7,11 +7,15 @@ import sys
 import threading
 
 import pytest
+from untrained import untrained
 
 import sf
-from sf.commands import cli
+from sf.commands import cli, enjoy, evaluate
 from sf.config import Config
+from sf.envs.custom import given
+from sf.envs.toys.single import Identity
 from sf.run import initial_weights, trainer
+from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
 
 TINY = {
@@ -100,8 +104,11 @@ def session(tmp_path_factory):
     program = (
         "import __main__, json, signal\n"
         "from sf import train\n"
+        "from sf.envs.toys.single import Identity\n"
+        "class Walk(Identity):\n"
+        "    pass\n\n"
         f"flags = {TINY!r}\n"
-        "first = train(**flags, experiment='first', train_for_env_steps=640)\n"
+        "first = train(**{**flags, 'env': Walk, 'config': 'toy'}, experiment='first', train_for_env_steps=640)\n"
         "print('FIRST', json.dumps(first), flush=True)\n"
         "second = train(**flags, experiment='second')\n"
         "print('SECOND', json.dumps(second), flush=True)\n"
@@ -139,12 +146,13 @@ def test_a_program_without_a_file_trains_and_gets_the_summary(session):
     run_dir = directory / summary.pop("run_dir")
     assert summary == json.loads((run_dir / "summary.json").read_text())
     assert (summary["env_steps"], summary["stopped_by"]) == (640, None)
+    assert "env: python:Walk\n" in (run_dir / "config.yaml").read_text()  # a name, and no code
 
 
 def test_an_interrupt_ends_the_run_and_not_the_program(session):
     directory, said = session
     summary = json.loads(said["SECOND"])
-    assert summary["stopped_by"] == signal.SIGINT
+    assert summary["stopped_by"] == "SIGINT"
     assert summary["env_steps"] > 0
     assert len(list((directory / summary["run_dir"] / "checkpoints").glob("checkpoint_*"))) == 1
 
@@ -167,7 +175,9 @@ def test_a_script_that_trains_whenever_it_is_imported_is_told_so_in_one_sentence
 
 def test_a_run_that_is_complete_gives_its_summary_and_one_sentence(tmp_path, monkeypatch, capsys):
     def complete(*_):
-        raise initial_weights.CompleteRunError("the run is finished (640 env steps): raise --train_for_env_steps")
+        raise initial_weights.CompleteRunError(
+            "it is finished (640 env steps): raise --train_for_env_steps to continue it or --restart_behavior restart"
+        )
 
     monkeypatch.setattr(trainer, "train", complete)
     flags = {"env": "toy_identity", "train_dir": str(tmp_path)}
@@ -177,4 +187,73 @@ def test_a_run_that_is_complete_gives_its_summary_and_one_sentence(tmp_path, mon
     run_dir.prepare(sf.make_config(**flags))
     run_dir.write_summary({"env_steps": 640, "stopped_by": None})
     assert sf.train(**flags) == {"env_steps": 640, "stopped_by": None, "run_dir": str(run_dir.path)}
-    assert "is finished (640 env steps): raise --train_for_env_steps" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "is finished (640 env steps): raise train_for_env_steps to continue it or restart_behavior='restart'" in said
+    assert "this is its summary, and nothing was trained" in said
+
+
+def test_the_summary_of_an_earlier_version_has_its_signal_as_a_word(tmp_path):
+    run_dir = RunDir(tmp_path)
+    for before, after in ((signal.SIGINT, "SIGINT"), ("on_record", "on_record"), (None, None), (99, 99)):
+        run_dir.write_summary({"stopped_by": before})
+        assert run_dir.saved_summary() == {"stopped_by": after}
+
+
+@pytest.fixture
+def run_of_an_object(tmp_path, monkeypatch):
+    """A run whose environment was given as a class, in a program that has ended."""
+    saved = untrained(sf.make_config(env=type("Walk", (Identity,), {})).run.env)
+    run_dir = RunDir(tmp_path / "walk")
+    run_dir.prepare(Config().replace(**saved.state["config"]))
+    checkpoint.save(run_dir.checkpoints, saved, saved.state["env_steps"], keep=2)
+    monkeypatch.setattr(given, "_given", {})
+    monkeypatch.chdir(tmp_path)
+    return run_dir.path
+
+
+ASKED_FOR = "give it again, as train(env=Walk), or put it in a file for new runs, and name it as module:Walk"
+
+
+def test_a_run_of_an_object_goes_on_only_where_it_is_given_again(run_of_an_object):
+    flags = {"train_dir": str(run_of_an_object.parent), "experiment": run_of_an_object.name}
+    with pytest.raises(ValueError) as error:
+        sf.train(**flags)
+    assert ASKED_FOR in str(error.value)
+    with pytest.raises(ValueError, match="env is 'python:Run', but the run 'walk' was trained on 'python:Walk'"):
+        sf.make_config(**flags, env=type("Run", (Identity,), {}))
+    assert sf.make_config(**flags, env=type("Walk", (Identity,), {})).run.env == "python:Walk"
+
+
+@pytest.mark.parametrize("command", [evaluate, enjoy])
+def test_a_command_cannot_make_the_environment_of_an_object(command, run_of_an_object, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["sf-eval", str(run_of_an_object), *["--video", "a.gif"] * (command is enjoy)])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 2
+    assert ASKED_FOR in capsys.readouterr().err
+
+
+def test_a_script_that_trains_on_an_object_is_told_of_no_command_that_would_make_it(tmp_path, capsys):
+    ended = {"env_steps": 8, "env_frames": 8, "seconds": 1.0, "stopped_by": None, "mean_return": None}
+    for env, is_told in (("toy_identity", True), (type("Walk", (Identity,), {}), False)):
+        with pytest.raises(SystemExit):
+            cli.report(sf.make_config(env=env, train_dir=str(tmp_path)), {**ended, "env_frames_per_second": 8.0})
+        said = capsys.readouterr().out
+        assert ("sf-eval" in said, "sf-enjoy" in said) == (is_told, is_told)
+        assert "resume: " in said
+
+
+def test_the_policy_of_an_object_acts_without_it(run_of_an_object):
+    policy = sf.load_policy(run_of_an_object)
+    assert policy.env_id == "python:Walk"
+    told = " ".join(repr(policy).split())
+    assert "checkpoint_" in told
+    assert "env_id='python:Walk', env_steps=1234, obs_space=Discrete(4), action_space=Discrete(4))" in told
+    assert policy.action_space.contains(policy.act(policy.obs_space.sample()))
+
+
+def test_an_environment_instead_of_its_class_is_refused():
+    with pytest.raises(ValueError, match="name flags instead, as env=Identity"):
+        sf.train(Identity)
+    with pytest.raises(ValueError, match="give the class, or a function that makes one, without calling it"):
+        sf.train(env=Identity())

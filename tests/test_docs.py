@@ -244,7 +244,7 @@ def test_the_page_about_python_runs_from_its_first_block_to_its_last(tmp_path, m
     page = ROOT / "docs" / "python.md"
     for block in blocks(page, "python"):
         exec(compile(block, name_of(page), "exec"), {"__name__": "__main__"})
-    assert told == ["CartPole-v1", "cartpole_0", "cartpole_1", "CartPole-v1", "trial_0"]
+    assert told == ["CartPole-v1", "python_Walk", "cartpole_0", "cartpole_1", "CartPole-v1", "trial_0"]
     table = page.read_text().split("| key | what |")[1].split("\n\n")[0]
     keys = {key for row in table.splitlines() for key in re.findall(r"`(\w+)`", row.split(" | ")[0])}
     assert {"run_dir", "stopped_by"} <= keys <= set(summaries[0])

@@ -90,7 +90,7 @@ def test_a_signal_saves_a_checkpoint_and_leaves_nothing_behind(tmp_path, shm_bef
     assert wait_until_gone(children) == set()
     assert left_in_shared_memory(shm_before) == set()
     assert len(list((tmp_path / env / "checkpoints").glob("checkpoint_*.safetensors"))) == 1
-    assert json.loads((tmp_path / env / "summary.json").read_text())["stopped_by"] == signum
+    assert json.loads((tmp_path / env / "summary.json").read_text())["stopped_by"] == signum.name
     assert f"{signum.name}: the run saves and ends" in (tmp_path / env / "run.log").read_text()
 
 
@@ -205,7 +205,7 @@ def finished(tmp_path_factory):
         ({"train_for_env_frames": 2000}, {"env_steps": 500, "env_frames": 2000}, "--train_for_env_frames 4000"),
         ({"train_for_seconds": 12.5}, {"seconds": 12.6}, "--train_for_seconds 25"),
         ({"stop_at_return": 7.0}, {"stopped_by": "stop_at_return"}, "--stop_at_return None"),
-        ({}, {"stopped_by": 2}, ""),
+        ({}, {"stopped_by": "SIGINT"}, ""),
     ],
 )
 def test_what_is_printed_to_resume_a_run_raises_the_limit_it_has_come_to_and_no_other(limits, summary, told, capsys):

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
@@ -23,6 +24,7 @@ import tyro
 from sf.commands.ends import exit_status, fail, quiet_end  # noqa: F401  commands use all three as cli.exit_status ...
 from sf.config import Config, RunConfig, flag_mistakes
 from sf.config.flag_mistakes import parse_bool
+from sf.envs.custom.given import given_env
 from sf.envs.field_types import as_type
 from sf.metrics.readable import outcome
 from sf.run.starting_flags import make_config
@@ -123,12 +125,17 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
     path = RunDir.at(run.train_dir, run.experiment_name).path
     stopped_by = summary["stopped_by"]
     resume = [*_command(), "--train_dir", run.train_dir, "--experiment", run.experiment_name, *_later_end(run, summary)]
+    play = (
+        f"score:  {shlex.join(['sf-eval', str(path)])}\n"
+        f"watch:  {shlex.join(['sf-enjoy', str(path), '--video', str(path / 'play.mp4')])}\n"
+    )
+    if given_env(run.env) is not None:  # no command can make it
+        play = ""
     try:
         print(
             f"{outcome(summary)}\n"
             f"run:    {path}\n"
-            f"score:  {shlex.join(['sf-eval', str(path)])}\n"
-            f"watch:  {shlex.join(['sf-enjoy', str(path), '--video', str(path / 'play.mp4')])}\n"
+            f"{play}"
             f"page:   {shlex.join(['sf-report', str(path)])}\n"
             f"curves: {shlex.join(['tensorboard', '--logdir', str(path)])}\n"
             f"log:    {path / 'run.log'}\n"
@@ -137,7 +144,8 @@ def report(config: Config, summary: dict[str, Any]) -> NoReturn:
         )
     except OSError:  # the terminal is gone, or the disk full: no reason for Python to end with another status
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(128 + stopped_by if isinstance(stopped_by, int) else 0)
+    is_signal = stopped_by in signal.Signals.__members__
+    raise SystemExit(128 + signal.Signals[stopped_by] if is_signal else 0)
 
 
 def _later_end(run: RunConfig, summary: Mapping[str, Any]) -> list[str]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from sf.config import Config
 from sf.counters import CounterRow
+from sf.envs.custom.given import GivenEnv
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
 from sf.evaluation.player import guarded_group
@@ -41,6 +42,7 @@ class EvaluatorArgs:
     """Everything the evaluator needs to know."""
 
     config: Config
+    given_env: GivenEnv | None  # where its environment was given as an object
     num_agents: int  # of one environment
     recoveries: Sequence[RecoveryMemory]  # of all policies
     checkpoints: Sequence[Path]  # directories, of all policies

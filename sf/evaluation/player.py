@@ -15,6 +15,7 @@ import numpy as np
 from sf import envs
 from sf.arrays import SharedArrays
 from sf.envs import EnvGroup, EnvOptions
+from sf.envs.custom.given import GivenEnv
 from sf.envs.guard import GuardedGroup
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
@@ -30,6 +31,7 @@ class PlayerArgs:
     """Everything an evaluation worker needs to know."""
 
     env: str
+    given_env: GivenEnv | None  # where `env` is the name of one that was given as an object
     options: EnvOptions
     policies: Mapping[str, SharedArrays]  # by name: `data`, the content of a checkpoint
     lineups: np.ndarray  # [M, A] of all matches, of all workers

@@ -16,6 +16,7 @@ import numpy as np
 from sf import envs
 from sf.arrays import Field, SharedArrays
 from sf.envs import EnvOptions, UsageError
+from sf.envs.custom.given import given_env
 from sf.evaluation.player import PlayerArgs, player
 from sf.evaluation.results import Evaluation
 from sf.machine.cores import num_usable_cores, usable_cores
@@ -62,6 +63,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
         for idx in range(num_workers):
             args = PlayerArgs(
                 env=task.env,
+                given_env=given_env(task.env),
                 options=task.options,
                 policies=policies,
                 lineups=lineups,

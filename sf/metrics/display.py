@@ -1,4 +1,4 @@
-"""The display of a running run: a live panel on a terminal, plain lines elsewhere."""
+"""The display of a running run: a live panel on a terminal or in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 
 from sf.metrics import display_panel
+from sf.metrics.display_notebook import NotebookArea
 from sf.metrics.display_panel import Curve, Target
 from sf.metrics.progress import Outlook
 from sf.metrics.readable import clock, number
 from sf.storage.printable import printable
 
-_NUM_REPEATED = 50  # lines that are printed again after a resize
+_NUM_REPEATED = 50  # lines that are printed again after a resize, or stay in a notebook
 
 
 class Display:
@@ -40,6 +41,8 @@ class Display:
         if not self.console.is_interactive:
             self.console.soft_wrap = True  # a record stays one line
         self._live: Live | None = None
+        self._area = NotebookArea() if self.console.is_jupyter else None
+        self._panel: RenderableType | None = None
         self._width = self.console.width
         self._latest_lines: deque[str] = deque(maxlen=_NUM_REPEATED)
         self._curve = Curve()
@@ -59,25 +62,35 @@ class Display:
         """One event, one line. Never ends the run, even where the terminal is gone or the disk is full."""
         self._log(line)
         self._latest_lines.append(line)
-        self._print(line)
+        if self._area is None:
+            self._print(line)
+        else:
+            self._draw(self._area)
 
     def show(self, record: dict[str, Any], outlook: Outlook) -> None:
         if outlook.has_enough_episodes:
             self._curve.add(record["mean_return"])
         line = self._line(record, outlook)
         self._log(line)
-        if self._live is None:
+        if self._live is None and self._area is None:
             self._print(line)
             return
-        with suppress(OSError):
-            if self.console.width != self._width:
-                self._redraw()
-            panel = display_panel.panel(self._title, record, outlook, self._target, self._curve)
-            self._live.update(panel, refresh=True)
+        self._panel = display_panel.panel(self._title, record, outlook, self._target, self._curve)
+        if self._area is not None:
+            self._draw(self._area)
+        elif self._live is not None:
+            with suppress(OSError):
+                if self.console.width != self._width:
+                    self._redraw()
+                self._live.update(self._panel, refresh=True)
 
     def _print(self, line: str) -> None:
         with suppress(OSError):
             self.console.print(printable(line), highlight=False, markup=False, emoji=False)
+
+    def _draw(self, area: NotebookArea) -> None:
+        with suppress(OSError):
+            area.draw(map(printable, self._latest_lines), self._panel)
 
     def _redraw(self) -> None:
         """A narrower terminal has broken the lines of the old panel, and how many there are now is unknown."""

@@ -37,6 +37,13 @@ class Policy(ABC):
         self._rows = obs_arrays(self.flat_obs_space, 1)
         self._is_first = True
 
+    def __repr__(self) -> str:
+        spaces = (" ".join(str(space).split()) for space in (self.obs_space, self.action_space))
+        return (
+            f"{type(self).__name__}({self.name!r}, env_id={self.env_id!r}, env_steps={self.env_steps}, "
+            + "obs_space={}, action_space={})".format(*spaces)
+        )
+
     @property
     def flat_obs_space(self) -> gym.spaces.Dict:
         """The observations as the network takes them: a Dict of Boxes."""

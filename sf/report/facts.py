@@ -68,7 +68,7 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
     if stopped_by == "stop_at_return":
         return Status("finished", "finished, at the return of stop_at_return")
     if stopped_by:
-        name = _signal_name(stopped_by) if isinstance(stopped_by, int) else stopped_by
+        name = _signal_name(stopped_by) if isinstance(stopped_by, int) else stopped_by  # earlier versions wrote numbers
         return Status("stopped", f"stopped by {name}")
     if _has_reached_its_end(run.flags, summary):
         return Status("finished", "finished")

@@ -21,6 +21,7 @@ from sf import envs
 from sf.arrays import SharedArrays
 from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, UsageError
+from sf.envs.custom.given import GivenEnv
 from sf.envs.guard import EnvFaultError, Fault, GuardedGroup
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
@@ -38,6 +39,7 @@ class RolloutWorkerArgs:
     """Everything a rollout worker needs to know."""
 
     env: str
+    given_env: GivenEnv | None  # where `env` is the name of one that was given as an object
     options: EnvOptions
     num_envs_per_group: int
     rollout: int

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from sf import envs
 from sf.config import Config, RunConfig, presets
 from sf.envs import EnvError, EnvOptions
+from sf.envs.entries import is_env
 from sf.envs.field_types import checked
+from sf.envs.registry import name_of
 from sf.run.describing import describe
 from sf.storage.run_dir import NOT_SAVED, RunDir
 from sf.trust.named_code import TRUST, require_trusted
@@ -25,8 +27,11 @@ class StartingFlags(NamedTuple):
 def make_config(**flags: Any) -> Config:
     """The configuration that `sf-train` would take from these flags: `make_config(env="doom_basic", num_workers=8)`.
 
-    env_kwargs may be a dictionary. Raises ValueError for a flag that is unknown, or has a value that it cannot have.
+    env may be a class, or a function that makes an environment, and env_kwargs a dictionary. Raises ValueError for a
+    flag that is unknown, or has a value that it cannot have.
     """
+    if _is_object(flags.get("env")):
+        flags["env"] = name_of(flags["env"])
     flags = checked(Config, flags)
     start = starting_flags(flags)
     try:
@@ -60,6 +65,11 @@ def starting_flags(flags: Mapping[str, Any]) -> StartingFlags:
     name = flags.get("config") or presets.name_for_env(run.env) or _preset_of_kind(run.env, flags)
     preset = chosen or (presets.load(name) if name else {})
     return StartingFlags({**preset, "env": run.env, "config": name}, str(name))
+
+
+def _is_object(env: Any) -> bool:
+    """Whether it is a class, a function, or an environment that is made already; else it should be a name."""
+    return callable(env) or is_env(type(env))
 
 
 def _of_file(file_flags: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> dict[str, Any]:

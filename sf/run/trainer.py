@@ -48,7 +48,7 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
     on_record: see `sf.api.train`. plan: of this configuration, where it is made already. Raises ValueError for what the
     user can mend (before any process starts, where that can be known), `supervisor.ChildError` where a process fails
     for good, and what `on_record` raises.
-    `summary["stopped_by"]` is the number of the signal that ended the run, "on_record" or "stop_at_return", or None.
+    `summary["stopped_by"]` is the signal that ended the run ("SIGINT"), "on_record" or "stop_at_return", or None.
     """
     if config.watch.with_wandb:
         require_wandb()
@@ -163,7 +163,10 @@ class Run:
                 if self._progress.env_steps > 0:
                     self._on_under_way(display.say)
                 self._memory.pinned.release()
-        summary = {**self._progress.summary(), "stopped_by": signals.first or asked_by}
+        summary = {
+            **self._progress.summary(),
+            "stopped_by": asked_by if signals.first is None else signal.Signals(signals.first).name,
+        }
         writer.write_summary(summary)
         if self._supervisor.failure is not None:
             raise self._supervisor.failure from self._hooks.error

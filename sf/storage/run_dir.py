@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -111,7 +112,12 @@ class RunDir:
             summary = json.loads(self.summary.read_bytes())
         except (OSError, ValueError):
             return None
-        return summary if isinstance(summary, dict) else None
+        if not isinstance(summary, dict):
+            return None
+        if isinstance(summary.get("stopped_by"), int):  # the number of a signal, as earlier versions wrote it
+            with suppress(ValueError):
+                summary["stopped_by"] = signal.Signals(summary["stopped_by"]).name
+        return summary
 
     def locked(self, say: Callable[[str], None] = print) -> AbstractContextManager[None]:
         """Keeps every other run out; see sf.storage.run_lock. Raises ValueError where one is running."""

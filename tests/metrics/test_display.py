@@ -2,7 +2,9 @@
 
 import io
 import math
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from rich.cells import cell_len
@@ -186,6 +188,31 @@ def test_a_record_is_one_plain_line_where_there_is_no_terminal(console):
         "0:12:34 frames 1,200,000 fps 8,246 return 75.25 episode 310.50 steps lag 3.21 eta 0:06:00 bottleneck "
         + OUTLOOK.bottleneck
     ]
+
+
+def test_a_notebook_has_one_area_that_each_record_replaces(monkeypatch):
+    drawn = []
+
+    def display(content, raw, display_id):
+        drawn.append(content)
+        return SimpleNamespace(update=lambda content, raw: drawn.append(content))
+
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    file = io.StringIO()
+    with Display("run <x>", TARGET, Console(file=file, force_jupyter=True)) as shown:
+        shown.say("policy-0 was <b>replaced")
+        shown.show(RECORD, OUTLOOK)
+        shown.show({**RECORD, "mean_return": 80.5}, OUTLOOK)
+    assert file.getvalue() == ""
+    assert len(drawn) == 3
+    plain, html = drawn[-1]["text/plain"], drawn[-1]["text/html"]
+    assert plain.index("policy-0 was <b>replaced") < plain.index("80.50 mean, 80.50 best")
+    assert plain.count("╭") == 1
+    assert "75.25" not in plain
+    assert "\x1b" not in plain
+    assert "&lt;b&gt;replaced" in html
+    assert "<b>" not in html
 
 
 def test_no_color_is_respected():

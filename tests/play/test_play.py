@@ -13,6 +13,8 @@ from untrained import untrained
 from sf import envs
 from sf.commands import evaluate as evaluate_command
 from sf.envs import EnvOptions
+from sf.envs.registry import name_of
+from sf.envs.toys.single import Identity
 from sf.evaluation.results import Evaluation
 from sf.evaluation.task import EvaluationTask, evaluate
 from sf.play.contestants import find_policies
@@ -171,6 +173,13 @@ def test_a_match_has_a_score_against_each_opponent():
 def test_an_environment_that_cannot_be_made_is_said_in_one_sentence():
     with pytest.raises(ValueError, match="env_kwargs"):
         evaluate(task("CartPole-v1", options=EnvOptions(env_kwargs='{"nonsense": 1}')))
+
+
+def test_an_environment_that_was_given_as_a_class_is_played_by_other_processes():
+    env = name_of(type("Guessing", (Identity,), {}))
+    assert env == "python:Guessing"
+    evaluation = evaluate(task(env, num_episodes=4))
+    assert [episode.num_steps for episode in evaluation.episodes] == [8] * 4
 
 
 def test_a_match_whose_environment_failed_is_played_again():

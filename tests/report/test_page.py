@@ -153,7 +153,8 @@ def test_a_run_that_has_just_begun_has_a_page(tmp_path):
     [
         (None, 3.0, "running", "last record 3 s ago"),
         (None, 3000.0, "ended", "without a summary"),
-        ({"stopped_by": 2}, 3000.0, "stopped", "stopped by SIGINT"),
+        ({"stopped_by": "SIGINT"}, 3000.0, "stopped", "stopped by SIGINT"),
+        ({"stopped_by": 2}, 3000.0, "stopped", "stopped by SIGINT"),  # as earlier versions wrote it
         ({"stopped_by": "on_record"}, 3000.0, "stopped", "stopped by on_record"),
         ({"stopped_by": "stop_at_return"}, 3000.0, "finished", "at the return of stop_at_return"),
         ({"stopped_by": None}, 3000.0, "ended", "a process failed for good"),

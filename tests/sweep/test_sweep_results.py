@@ -45,8 +45,9 @@ def test_runs_that_stopped_or_failed_are_in_no_mean():
 def test_a_run_is_done_when_it_has_ended_by_itself_at_the_end_that_is_asked_for(tmp_path):
     run_dir = RunDir(tmp_path / "run")
     assert not is_done(make_run(), run_dir)
-    write(run_dir, stopped_by=2)
-    assert not is_done(make_run(), run_dir)
+    for signum in ("SIGINT", 2):  # a number: as earlier versions wrote it
+        write(run_dir, stopped_by=signum)
+        assert not is_done(make_run(), run_dir)
     write(run_dir, steps=50)
     assert not is_done(make_run(), run_dir)
     for end in (None, "stop_at_return"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sf.envs.custom.given import given_env
 from sf.evaluation.evaluator import EvaluatorArgs, evaluator
 from sf.processes.fork_servers import NETWORKS
 from sf.queues import IndexQueue, wait
@@ -13,6 +14,7 @@ def arguments(start: Start) -> EvaluatorArgs:
     memory = start.memory
     return EvaluatorArgs(
         config=memory.plan.config,
+        given_env=given_env(memory.plan.config.run.env),
         num_agents=memory.plan.spec.num_agents,
         recoveries=memory.recoveries,
         checkpoints=[memory.checkpoints_of(policy_id) for policy_id in range(memory.plan.num_policies)],

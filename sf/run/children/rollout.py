@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sf.envs.custom.given import given_env
 from sf.processes.fork_servers import SIMULATORS
 from sf.queues import wait
 from sf.rollout.assignment import AssignmentRules
@@ -16,6 +17,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
     plan, config = memory.plan, memory.plan.config
     return RolloutWorkerArgs(
         env=config.run.env,
+        given_env=given_env(config.run.env),
         options=config.environment,
         num_envs_per_group=config.sampler.num_envs_per_group,
         rollout=config.sampler.rollout,
