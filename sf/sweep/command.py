@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,14 +20,14 @@ from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.metrics.readable import number
 from sf.processes.stopping import caught_signals
 from sf.report.groups import shown
-from sf.run.starting_flags import make_config
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun, read_sweep
-from sf.sweep.pool import RunPool
+from sf.sweep.places import gpus_of, share_out
+from sf.sweep.pool import RunPool, make_directory
 from sf.sweep.results import Result, over_seeds, points, require_same_settings, write_csv
 from sf.sweep.runner import SweepRunner
-from sf.trust.named_code import require_trusted
+from sf.trust.named_code import TRUST, require_trusted
 
 if TYPE_CHECKING:
     from sf.config import Config
@@ -80,11 +79,13 @@ def _sweep(flags: SweepFlags) -> int:
     for run in runs:
         require_trusted(run.texts(), flags.sweep, flags.trust)
     if flags.trust:
-        runs = [run.trusted() for run in runs]
+        runs = [run.with_flags(**{TRUST: True}) for run in runs]
     configs = _configured(runs, directory, flags.sweep)
     for run, config in zip(runs, configs, strict=True):
         require_same_settings(run, config, RunDir(directory / run.name))
-    places, runs = _shared_out(runs, configs, flags.parallel)
+    places, workers = share_out(configs, flags.parallel)
+    places = min(places, len(runs))
+    runs = [run.with_flags(num_workers=num) for run, num in zip(runs, workers, strict=True)]
     if flags.dry_run:
         for run in runs:
             print(shlex.join(["sf-train", *run.arguments(directory)]))
@@ -126,61 +127,8 @@ def _configured(runs: Sequence[SweepRun], directory: Path, sweep: Path) -> list[
     of_points: dict[str, Config] = {}
     for run in runs:
         if run.point_name not in of_points:
-            of_points[run.point_name] = configured(run, directory, f"{sweep}, {run.name}")
+            of_points[run.point_name] = run.configured(directory, f"{sweep}, {run.name}")
     return [of_points[run.point_name].replace(seed=run.seed, experiment=run.name) for run in runs]
-
-
-def configured(run: SweepRun, directory: Path, source: str) -> Config:
-    """The configuration of a run, as its flags say it, whatever is in its directory.
-
-    Raises ValueError, which begins with `source`, for values that do not go together.
-    """
-    flags = {**run.flags, "train_dir": str(directory), "experiment": run.name, "restart_behavior": "overwrite"}
-    try:
-        return make_config(**flags)
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from None
-
-
-def make_directory(directory: Path) -> None:
-    """Raises ValueError where it cannot be made."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"{directory} cannot hold a sweep ({error.strerror}): name another --train_dir") from None
-
-
-def _shared_out(
-    runs: Sequence[SweepRun], configs: Sequence[Config], parallel: int | None
-) -> tuple[int, list[SweepRun]]:
-    """How many run at once, and the runs, each with a number of workers."""
-    cores = num_usable_cores()
-    share = cores if parallel is None else -(-cores // parallel)
-    chosen = [config.sampler.num_workers for config in configs]
-    workers = [share if num == "auto" else num for num in chosen]
-    places = parallel or max(1, cores // max(workers))
-    with_workers = [
-        SweepRun(run.name, run.point, run.seed, {**run.flags, "num_workers": num})
-        for run, num in zip(runs, workers, strict=True)
-    ]
-    return min(places, len(runs)), with_workers
-
-
-def gpus_of(configs: Sequence[Config]) -> Sequence[str]:
-    """Names of the GPUs, where the runs use any and have one policy each: several spread over them by themselves."""
-    from sf import gpu  # noqa: PLC0415
-
-    uses_one = all(config.run.device != "cpu" and config.population.num_policies == 1 for config in configs)
-    return gpu_names(gpu.count(), os.environ.get("CUDA_VISIBLE_DEVICES")) if uses_one else ()
-
-
-def gpu_names(num_gpus: int, visible: str | None) -> list[str]:
-    """What CUDA_VISIBLE_DEVICES may name: its own entries, numbers or UUIDs, where it is set to `visible`.
-
-    num_gpus: that CUDA sees; it reads the entries up to the first that is no GPU.
-    """
-    names = map(str, range(num_gpus)) if visible is None else visible.split(",")
-    return [name.strip() for name in names][:num_gpus]
 
 
 def _progress(results: Sequence[Result]) -> Table:

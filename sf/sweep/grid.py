@@ -28,6 +28,7 @@ import yaml
 from sf.commands import cli
 from sf.config import Config
 from sf.envs.field_types import checked
+from sf.run.starting_flags import make_config
 from sf.trust.named_code import TRUST
 
 _KEYS = ("flags", "grid", "seeds")
@@ -60,9 +61,20 @@ class SweepRun:
         """The flags as they are typed."""
         return {name: " ".join(cli.words(value)) for name, value in self.flags.items()}
 
-    def trusted(self) -> SweepRun:
-        """The same, whose run may import what its flags name, and what is named where it goes on."""
-        return dataclasses.replace(self, flags={**self.flags, TRUST: True})
+    def with_flags(self, **flags: Any) -> SweepRun:
+        """The same with these flags beside its own, or in their place."""
+        return dataclasses.replace(self, flags={**self.flags, **flags})
+
+    def configured(self, directory: Path, source: str) -> Config:
+        """Its configuration as the flags say it, whatever is in its directory.
+
+        Raises ValueError, which begins with `source`, for values that do not go together.
+        """
+        where = {"train_dir": str(directory), "experiment": self.name, "restart_behavior": "overwrite"}
+        try:
+            return make_config(**{**self.flags, **where})
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}") from None
 
 
 def read_sweep(path: Path) -> list[SweepRun]:

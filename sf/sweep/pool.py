@@ -113,6 +113,14 @@ class RunPool:
                     process.popen.kill()
 
 
+def make_directory(directory: Path) -> None:
+    """That of the runs. Raises ValueError where it cannot be made."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{directory} cannot hold the runs ({error.strerror}): name another --train_dir") from None
+
+
 def begin(cores: Sequence[int]) -> None:
     """In the process of a run, before its program: keep to the cores of its place, and save when the parent dies.
 

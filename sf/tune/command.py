@@ -6,6 +6,7 @@ import dataclasses
 import shlex
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +21,8 @@ from sf.machine import extras
 from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.processes.stopping import caught_signals
 from sf.storage import run_lock
-from sf.sweep.command import configured, gpus_of, make_directory
-from sf.sweep.pool import RunPool
+from sf.sweep.places import gpus_of, share_out
+from sf.sweep.pool import RunPool, make_directory
 from sf.trust.named_code import TRUST, require_trusted
 from sf.tune.search import Search, read_search
 
@@ -79,18 +80,15 @@ def _tune(flags: TuneFlags) -> int:
     search = read_search(flags.search)
     config = _checked(search, directory, flags)
     end = _end(flags.search, config)
-    cores = num_usable_cores()
-    chosen = config.sampler.num_workers
-    share = cores if flags.parallel is None else max(1, cores // flags.parallel)
-    workers = share if chosen == "auto" else chosen
-    places = flags.parallel or max(1, cores // workers)
-    num_trials = flags.trials or search.num_trials
-    extra = {"num_workers": workers, **({TRUST: True} if flags.trust else {})}
-    search = dataclasses.replace(search, added=extra, num_trials=num_trials)
+    places, [workers] = share_out([config], flags.parallel)
+    added = {"num_workers": workers, **({TRUST: True} if flags.trust else {})}
+    search = dataclasses.replace(search, added=added, num_trials=flags.trials or search.num_trials)
     if flags.dry_run:
         print(shlex.join(["sf-train", *search.examples()[0].arguments(directory)]))
         return 0
     extras.require("tune", "optuna", "matplotlib", purpose="a search")
+    if search.sampler == "gp" and find_spec("scipy") is None:
+        raise UsageError(f"{flags.search}: the sampler gp needs scipy: pip install scipy, or take the sampler tpe")
     return _search(flags, search, directory, config, end, places)
 
 
@@ -139,7 +137,9 @@ def _checked(search: Search, directory: Path, flags: TuneFlags) -> Config:
     configs: list[Config] = []
     for run in search.examples():
         require_trusted(run.texts(), flags.search, flags.trust)
-        configs.append(configured(run.trusted() if flags.trust else run, directory, str(flags.search)))
+        configs.append(
+            (run.with_flags(**{TRUST: True}) if flags.trust else run).configured(directory, str(flags.search))
+        )
     return configs[0]
 
 

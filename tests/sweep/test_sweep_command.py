@@ -12,7 +12,7 @@ from faults import processes
 from rich.console import Console
 
 from sf.sweep import command as sweep_command
-from sf.sweep import pool
+from sf.sweep import places, pool
 from sf.sweep.grid import SweepRun
 from sf.sweep.results import Result
 
@@ -77,8 +77,8 @@ def test_a_sweep_whose_settings_have_changed_stops_before_anything_starts(failed
     ],
 )
 def test_runs_are_dealt_the_gpus_that_the_sweep_was_given(visible, names):
-    assert sweep_command.gpu_names(2, visible) == names
-    assert sweep_command.gpu_names(0, visible) == []
+    assert places.gpu_names(2, visible) == names
+    assert places.gpu_names(0, visible) == []
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -75,6 +75,17 @@ def test_a_mistake_is_one_sentence_before_anything_starts(change, flags, sentenc
     assert not (tmp_path / "tune").exists()
 
 
+def test_a_sampler_that_needs_a_missing_package_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump({**FILE, "sampler": "gp"}))
+    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 2
+    assert "the sampler gp needs scipy: pip install scipy" in capsys.readouterr().err
+    assert not (tmp_path / "tune").exists()
+
+
 def test_a_dry_run_prints_a_command_and_leaves_nothing(tmp_path, monkeypatch, capsys):
     (tmp_path / "tune.yaml").write_text(yaml.safe_dump(FILE))
     monkeypatch.setattr(

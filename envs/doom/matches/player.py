@@ -42,9 +42,8 @@ class Player:
         values = self._view.observe(self._state(), obs)
         self._shaper.begin(values)
         self._first_counts = self._counts = self._read_counters(values)
-        self._first_frags = (
-            self.game.get_server_state().players_frags
-        )  # bots may have some: they killed as they came in
+        # Bots may have some frags already: they killed as they came in.
+        self._first_frags = self.game.get_server_state().players_frags
         self._shaped_return = 0.0
 
     def act(self, choices: Sequence[int]) -> None:
