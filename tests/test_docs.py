@@ -262,6 +262,12 @@ def test_code_that_a_page_takes_from_an_example_is_in_it():
     assert set(quoted) == {"own_metrics.py", "own_reward_shaping.py", "own_encoder.py", "own_model.py"}
 
 
+@pytest.mark.parametrize(("page", "example"), [("sweeps.md", "sweep.yaml"), ("tuning.md", "tune.yaml")])
+def test_files_that_a_page_shows_are_among_the_examples(page, example):
+    first, *_ = blocks(ROOT / "docs" / page, "yaml")
+    assert first == (ROOT / "docs" / "examples" / example).read_text()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_to_files_and_headings_that_exist(page):
     for link in links(page):
