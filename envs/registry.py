@@ -47,7 +47,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     raises as it is made.
     """
     with call_of(env_id, "its set-up"):
-        return _find(env_id).describe(env_id, options)
+        return _entry(env_id, options).describe(env_id, options)
 
 
 def make_group(
@@ -59,7 +59,7 @@ def make_group(
     own. Raises as `describe` does.
     """
     with call_of(env_id, "its set-up"):
-        make = _find(env_id).make_group
+        make = _entry(env_id, options).make_group
         return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
 
 
@@ -71,7 +71,7 @@ def make_rendered_group(
     Raises as `describe` does, and UsageError where nobody has said how to draw the environment.
     """
     with call_of(env_id, "its set-up"):
-        make = _find(env_id).make_rendered_group
+        make = _entry(env_id, options).make_rendered_group
         if make is None:
             raise UsageError(f"env {env_id!r} cannot be drawn: give it, or its family, a make_rendered_group")
         return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
@@ -128,6 +128,14 @@ def _first_asked(env_id: str) -> Family | None:
     if env_id in registered:
         return None
     return next((family for family in FAMILIES if family.may_have(env_id)), None)
+
+
+def _entry(env_id: str, options: EnvOptions) -> Entry:
+    """Raises UsageError for wrappers that it would ignore, too."""
+    entry = _find(env_id)
+    if options.env_wrappers and not entry.takes_wrappers:
+        raise UsageError(f"env_wrappers: {env_id} is no gymnasium.Env, and takes no wrappers: {entry.to_wrap}")
+    return entry
 
 
 def _find(env_id: str) -> Entry:

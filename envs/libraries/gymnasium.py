@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 
 from sf.envs.entries import describer, group_of_envs
 from sf.envs.errors import EnvError, UsageError, failure, is_refusal_of_arguments
@@ -16,6 +17,7 @@ from sf.envs.groups.vector import VectorGroup
 from sf.envs.libraries.packages import file_beside_installed, find_in_package
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_envs, film_vector
+from sf.envs.wrappers.wrapping import are_for_vector_envs, wrapped
 
 # What these make imports what their arguments name.
 _WRAPPERS_OF_OLD_IDS = ("GymV21Environment-v0", "GymV26Environment-v0")
@@ -29,11 +31,12 @@ def _make_gymnasium_group(
     frameskip = options.env_frameskip or 1
     gym_spec = gym.registry[env_id.rpartition(":")[2]]
     try:
-        if gym_spec.vector_entry_point is not None and frameskip == 1:
+        if _is_vectorised(gym_spec, frameskip, options):
             vector_env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
+            vector_env = wrapped(env_id, vector_env, options)
             return VectorGroup(env_id, vector_env, seed, first_env_idx, strict_spaces=options.strict_spaces)
         # The group checks what it needs itself, at a fraction of the time that the passive checker takes.
-        envs = [gym.make(env_id, disable_env_checker=True, **kwargs) for _ in range(num_envs)]
+        envs = [wrapped(env_id, gym.make(env_id, disable_env_checker=True, **kwargs), options) for _ in range(num_envs)]
     except (UsageError, EnvError):
         raise
     except Exception as error:
@@ -48,16 +51,22 @@ def _make_rendered_gymnasium_group(
     kwargs: dict[str, Any] = options.kwargs
     gym_spec = gym.registry[env_id.rpartition(":")[2]]
     try:
-        if gym_spec.entry_point is None:
+        if gym_spec.entry_point is None or are_for_vector_envs(options):
             mode = "vector_entry_point"
             make_vec = partial(gym.make_vec, env_id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
-            return film_vector(env_id, make_vec, seed, first_env_idx)
+            return film_vector(env_id, make_vec, options, seed, first_env_idx)
         makes = [partial(gym.make, env_id, disable_env_checker=True, **kwargs)] * num_envs
         return film_envs(env_id, makes, options, seed, first_env_idx)
     except (UsageError, EnvError):
         raise
     except Exception as error:
         raise _refusal(env_id, options, error) from error
+
+
+def _is_vectorised(gym_spec: EnvSpec, frameskip: int, options: EnvOptions) -> bool:
+    """Wrappers are of single environments, unless they say otherwise."""
+    has_one = gym_spec.vector_entry_point is not None and frameskip == 1
+    return has_one and (gym_spec.entry_point is None or not options.env_wrappers or are_for_vector_envs(options))
 
 
 def _refusal(env_id: str, options: EnvOptions, error: Exception) -> Exception:
@@ -68,7 +77,9 @@ def _refusal(env_id: str, options: EnvOptions, error: Exception) -> Exception:
     return failure(env_id, "__init__()", error.__cause__ if isinstance(error.__cause__, TypeError) else error)
 
 
-GYMNASIUM_ENTRY = Entry(describer(_make_gymnasium_group), _make_gymnasium_group, _make_rendered_gymnasium_group)
+GYMNASIUM_ENTRY = Entry(
+    describer(_make_gymnasium_group), _make_gymnasium_group, _make_rendered_gymnasium_group, takes_wrappers=True
+)
 
 
 def _find(env_id: str) -> Entry | None:

@@ -15,6 +15,7 @@ import tyro
 
 from sf.commands import cli
 from sf.screen.overlay import Grid, Panel
+from sf.screen.pace import Pace
 
 if TYPE_CHECKING:
     from sf.envs import RenderedGroup
@@ -216,17 +217,13 @@ class _Projector:
         self._num_views = group.num_views
         rate = group.pictures_per_s * flags.speed
         self._fps = min(rate, screen.max_fps) if flags.fps is None else flags.fps
-        self._pictures_per_moment = self._fps / rate
-        self._due = 0.0
+        self._pace = Pace(rate, self._fps)
         self._title = title
         self._grid: Grid | None = None
 
     def show(self, panels: Sequence[Panel]) -> bool:
         """Returns whether to go on."""
-        self._due += self._pictures_per_moment
-        num_due = int(self._due + 1e-9)
-        self._due -= num_due
-        return self._show(panels, num_due)
+        return self._show(panels, self._pace.next())
 
     def hold(self, panels: Sequence[Panel]) -> None:
         """Leave time to read what is there."""
