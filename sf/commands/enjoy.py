@@ -33,7 +33,8 @@ class EnjoyFlags:
     """Which policies play, how long, and where it is shown."""
 
     run: tyro.conf.Positional[Path]
-    """A run directory, such as train_dir/doom_basic, or a checkpoint."""
+    """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME.
+    The zoo has CartPole-v1 and doom_health_gathering."""
 
     checkpoint: str = "latest"
     """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""
