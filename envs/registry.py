@@ -22,6 +22,7 @@ from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.libraries.envpool import ENVPOOL
 from sf.envs.libraries.gymnasium import GYMNASIUM
+from sf.envs.libraries.packages import installed_users_of_gymnasium
 from sf.envs.libraries.pettingzoo import PETTINGZOO
 from sf.envs.options import EnvOptions
 from sf.envs.toys.family import TOY
@@ -38,6 +39,8 @@ FAMILIES: tuple[Family, ...] = (
     REGISTERED,
 )
 """In the order in which they are asked for a name, and listed by `sf-envs`."""
+
+_MAX_NAMED = 12  # packages in a sentence
 
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
@@ -153,13 +156,24 @@ def _find(env_id: str) -> Entry:
 
 
 def _hint(env_id: str) -> str:
+    if re.fullmatch(r"\w+_v\d+", env_id):
+        name, _, version = env_id.rpartition("_v")
+        whole = [known for known in known_names([PETTINGZOO]) if known.endswith(f"/{name}-v{version}")]
+        if whole:
+            return f"did you mean {' or '.join(whole)}?"
+        return (
+            "PettingZoo's are named with their family, as in pettingzoo:classic/connect_four_v3, and those of other "
+            f"packages with their module, as in mpe2.simple_spread_v3:parallel_env; is it pettingzoo:FAMILY/{env_id}?"
+        )
     nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.75)
     if nearest:
         return f"did you mean {' or '.join(nearest)}?"
     if re.fullmatch(r"[\w./-]+-v\d+", env_id):
+        users = installed_users_of_gymnasium()
+        of_whom = f" ({', '.join(users)})" if 0 < len(users) <= _MAX_NAMED else ""
         return (
-            "no package that was imported registers it; if an installed one does, name its module, as in "
-            f"module:{env_id}"
+            f"no package that was imported registers it; if an installed one does{of_whom}, name its module, as in "
+            f"{users[0] if len(users) == 1 else 'module'}:{env_id}"
         )
     return (
         "register it with envs.register_env (one of your own is named as module:Name; in a notebook, give its class: "

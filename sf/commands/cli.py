@@ -119,6 +119,12 @@ def words(value: Any) -> list[str]:
     return [str(value).lower() if isinstance(value, bool) else str(value)]
 
 
+def say_progress(done: int, total: int) -> None:
+    """Of the episodes of an evaluation, on a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r{done} of {total} episodes", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+
 def report(config: Config, summary: dict[str, Any]) -> NoReturn:
     """Say how the run went, where it lies, and what to type next; end with 0, or 128 + the signal that ended it."""
     run = config.run

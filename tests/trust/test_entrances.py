@@ -42,6 +42,7 @@ COMMANDS = {
     "sf-eval --against": ("sf.commands.evaluate", ["mine", "--against", "theirs", "--episodes", "1"]),
     "sf-enjoy": ("sf.commands.enjoy", ["theirs", "--video", "out.gif", "--episodes", "1"]),
     "sf-export": ("sf.commands.export", ["theirs", "--out", "out.pt2"]),
+    "sf-export of a folder": ("sf.commands.export", ["theirs", "--out", "shared", "--episodes", "1"]),
     "sf-sweep": ("sf.sweep.command", ["theirs.sweep.yaml", "--train_dir", "sweeps"]),
     "sf-tune": ("sf.tune.command", ["theirs.tune.yaml", "--train_dir", "searches"]),
     "sf-train --config": ("sf.__main__", ["--config", "theirs/config.yaml", "--experiment", "new"]),
