@@ -58,6 +58,18 @@ def test_a_policy_that_was_uploaded_can_be_played_by_its_address(a_hub, policy):
         assert load_policy(address).env_id == "toy_identity"
 
 
+def test_the_command_uploads_a_policy_whose_card_names_its_address(a_hub, monkeypatch, capsys):
+    Path("mine.safetensors").write_bytes(checkpoint.encode(untrained("toy_identity")))
+    words = ["mine.safetensors", "--hub", REPO, "--private", "--precision", "bfloat16", "--episodes", "2"]
+    monkeypatch.setattr(sys, "argv", ["sf-export", *words])
+    importlib.import_module("sf.commands.export").main()
+    repository = a_hub.repositories[REPO]
+    assert repository.private
+    assert f"hub:    {ADDRESS}@{repository.latest[0]}" in capsys.readouterr().out
+    assert f"sf-enjoy {ADDRESS} " in repository.latest[2][folder.CARD].decode()
+    assert load_policy(ADDRESS).env_steps == 1234
+
+
 def test_a_second_upload_is_a_new_revision_and_the_first_can_still_be_named(a_hub, policy):
     first = hub.upload(REPO, files(policy), private=False, message="first")
     hub.require_upload(REPO, private=False)
