@@ -114,9 +114,12 @@ def tried(name: str, candidate: Candidate, flags: Flags) -> dict[str, Any]:
         out["sentence"] = described["error"]
         out["env"] = candidate.spelling
     described = place.describe(out["env"], candidate.flags, seconds=10)
-    out.update({key: described.get(key) for key in ("preset", "num_agents", "frames_per_second", "random_return")})
-    if described.get("error") is not None:
-        return {**out, "failed": described["error"]}
+    play = described.get("random_play") or {}
+    out.update({key: described.get(key) for key in ("preset", "num_agents")})
+    out.update(frames_per_second=play.get("frames_per_s"), random_return=play.get("mean_return"))
+    error = described.get("error") or described.get("random_play_error")
+    if error is not None:
+        return {**out, "failed": error}
     return {**out, **place.train(out["env"], candidate.flags, flags.seconds)}
 
 
