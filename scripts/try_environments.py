@@ -4,8 +4,8 @@
     python scripts/try_environments.py minigrid nle --again  # some of them anew
     python scripts/try_environments.py --page                # write the table of docs/other_packages.md
 
-Needs uv (pip install uv), which makes such an environment within seconds. Without a display, put `xvfb-run -a` before the
-command. What is tried, in this order:
+Needs uv (pip install uv), which makes such an environment within seconds. Without a display, start it by `xvfb-run -a`.
+What is tried, in this order:
 
 1. installed: `pip install` of this project and the package together.
 2. typed: is the id taken alone (`sf-envs ID`)? If not, the sentence is kept, and the spelling of the list is taken.
