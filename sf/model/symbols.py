@@ -52,7 +52,7 @@ class SymbolsEncoder(nn.Module):
         layers: list[nn.Module] = []
         height, width = self.grid.height, self.grid.width
         while len(layers) < 2 * _MIN_CONVOLUTIONS or max(height, width) > _LARGEST_SIDE:
-            stride = tuple(2 if side > _LARGEST_SIDE else 1 for side in (height, width))
+            stride = (2 if height > _LARGEST_SIDE else 1, 2 if width > _LARGEST_SIDE else 1)
             layers += [orthogonal(nn.Conv2d(channels, _CONV_CHANNELS, 3, stride, padding=1))]
             layers += [activation(config.nonlinearity)]
             channels = _CONV_CHANNELS
