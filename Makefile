@@ -1,5 +1,7 @@
 # make train: from a fresh clone to a trained Doom agent. make test: every check but the long ones. make test-long: what
-# learns, and the commands of the pages. make docs: the documentation as a site. All set up .venv where it is missing.
+# learns, and the commands of the pages. make docs: the documentation as a site. make release: wheel and source
+# distribution in dist/, checked. All set up .venv where it is missing.
+# Variables: PYTHON, which makes .venv; TRAIN_FLAGS, more flags of sf-train for make train.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,10 +17,10 @@ LONG_ON_LATE_GPU := tests/test_supervision.py $(addprefix tests/test_run_lifetim
 LATE_GPU := PYTHONPATH=tests/late_gpu SF_TEST_DEVICE=cuda
 IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: train test test-long lint bench completion docs clean
+.PHONY: train test test-long lint bench completion docs release clean
 
 train: $(INSTALLED)
-	$(BIN)/sf-train --env doom_basic --restart_behavior restart
+	$(BIN)/sf-train --env doom_basic --restart_behavior restart $(TRAIN_FLAGS)
 
 test: lint $(VENV)/.docs
 	$(BIN)/python -m pytest tests -m "not long" $(IN_PARALLEL)
@@ -41,7 +43,16 @@ completion: $(INSTALLED)
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
-	@echo "open site/index.html (for the search: python -m http.server --directory site)"
+	@echo "open site/index.html"
+
+release: $(VENV)/.release
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
+$(VENV)/.release: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --editable '.[release]'
+	touch $@
 
 $(VENV)/.docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'

@@ -22,6 +22,7 @@ from sf.envs.groups.vector import VectorGroup
 from sf.envs.options import EnvOptions
 from sf.envs.remarks import handed_to
 from sf.envs.rendering.filming import film_envs, film_matches, film_vector
+from sf.envs.wrappers.wrapping import wrapped
 
 AN_ENV = "an environment (it has no reset and step)"  # for messages: what `is_env` asks for
 
@@ -59,15 +60,16 @@ def entry_of_vector(factory: Callable[..., VectorEnv]) -> Entry:
         core: int | None = None,
     ) -> EnvGroup:
         env = calls.make(env_id, factory, _vector_arguments(env_id, factory, num_envs, options))
+        env = wrapped(env_id, env, options)
         return VectorGroup(env_id, env, seed, first_env_idx, strict_spaces=options.strict_spaces)
 
     def make_rendered_vector_group(
         env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
     ) -> RenderedGroup:
         kwargs = _vector_arguments(env_id, factory, num_envs, options)
-        return film_vector(env_id, partial(factory, **kwargs), seed, first_env_idx)
+        return film_vector(env_id, partial(factory, **kwargs), options, seed, first_env_idx)
 
-    return Entry(describer(make_vector_group), make_vector_group, make_rendered_vector_group)
+    return Entry(describer(make_vector_group), make_vector_group, make_rendered_vector_group, takes_wrappers=True)
 
 
 def _vector_arguments(
@@ -95,7 +97,7 @@ def _entry_of_singles(
         core: int | None = None,
     ) -> EnvGroup:
         _require_arguments(env_id, factory, options.kwargs)
-        envs = [calls.make(env_id, factory, options.kwargs) for _ in range(num_envs)]
+        envs = [wrapped(env_id, calls.make(env_id, factory, options.kwargs), options) for _ in range(num_envs)]
         return group(env_id, envs, options, seed, first_env_idx)
 
     def make_rendered_group_of_singles(
@@ -104,7 +106,8 @@ def _entry_of_singles(
         _require_arguments(env_id, factory, options.kwargs)
         return film(env_id, [partial(factory, **options.kwargs)] * num_envs, options, seed, first_env_idx)
 
-    return Entry(describer(make_group_of_singles), make_group_of_singles, make_rendered_group_of_singles)
+    describe = describer(make_group_of_singles)
+    return Entry(describe, make_group_of_singles, make_rendered_group_of_singles, takes_wrappers=True)
 
 
 def _group_of_either_kind(env_id: str, envs: list[Any], options: EnvOptions, seed: int, first_env_idx: int) -> EnvGroup:

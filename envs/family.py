@@ -49,6 +49,8 @@ class Entry:
     describe: Describe
     make_group: MakeGroup
     make_rendered_group: MakeRenderedGroup | None = None  # None: it cannot be drawn
+    takes_wrappers: bool = False  # whether its groups put those of `env_wrappers` around their environments
+    to_wrap: str = "wrap the environment where its group makes it"  # what to do for wrappers where it takes none
 
 
 def _no_code(env_id: str) -> str | None:

@@ -6,7 +6,7 @@ before a dataclass is made of them. A value that can stand for the type is conve
 int          a whole number, also as 1e6, "1e6" (YAML 1.1 reads 1e6 as text) or a NumPy number; never a bool
 float        a finite number, also an int, the text of one, or a NumPy number; never a bool
 bool         True or False, also NumPy's; never a text or a number
-str          a text or a path; of a field with the metadata AS_JSON also a mapping, which is kept as JSON
+str          a text or a path; of a field with the metadata AS_JSON (also in a tuple) a mapping, which is kept as JSON
 Literal      one of the texts
 X | None     X; None, also as the text "None", as the command line has it
 tuple        a list, a tuple or a flat NumPy array of values; a single value is a tuple of one
@@ -96,9 +96,16 @@ def allowed(hint: Any) -> str:
 def _hints(kind: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(kind, include_extras=True)
     return {
-        field.name: Annotated[hints[field.name], _JSON] if field.metadata == AS_JSON else hints[field.name]
+        field.name: _kept_as_json(hints[field.name]) if field.metadata == AS_JSON else hints[field.name]
         for field in dataclasses.fields(kind)
     }
+
+
+def _kept_as_json(hint: Any) -> Any:
+    if typing.get_origin(hint) is tuple:
+        item: Any = typing.get_args(hint)[0]
+        return tuple[Annotated[item, _JSON], ...]
+    return Annotated[hint, _JSON]
 
 
 def _flag_hints(kind: type) -> Iterator[tuple[str, Any]]:
@@ -198,6 +205,8 @@ def _choices(hint: Any) -> Iterator[str]:
             yield from _choices(arg)
     elif origin is Literal:
         yield from map(str, args)
+    elif origin is tuple and _JSON in typing.get_args(args[0]):
+        yield "a list of names, JSON objects and mappings of what JSON can hold"
     elif origin is tuple:
         yield (
             f"a list of {_NAMES[args[0]][1]}" if args[0] in _NAMES else f"one or more of {', '.join(_choices(args[0]))}"

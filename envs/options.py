@@ -13,6 +13,7 @@ from sf.envs.atari.options import AtariOptions
 from sf.envs.doom.options import DoomOptions
 from sf.envs.errors import UsageError
 from sf.envs.field_types import AS_JSON, check_fields
+from sf.envs.wrappers.named import NamedWrapper, read_all
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,11 @@ class SharedOptions:
     env_kwargs: str = field(default="{}", metadata=AS_JSON)
     """Keyword arguments of the environment as a JSON object, for example '{"continuous": true}'. YAML files and
     Python may use a mapping."""
+
+    env_wrappers: tuple[str, ...] = field(default=(), metadata=AS_JSON)
+    """Wrappers around the environment, the first innermost: module:Name, for example
+    gymnasium.wrappers:FlattenObservation, or with arguments '{"gymnasium.wrappers:TimeLimit": {"max_episode_steps":
+    100}}'. YAML files and Python may use mappings."""
 
     strict_spaces: bool = False
     """Treat an observation outside the bounds of its Box as an error, checked at every step. false: check one
@@ -39,6 +45,7 @@ class SharedOptions:
         if self.env_frameskip is not None and self.env_frameskip < 1:
             raise UsageError(f"env_frameskip is {self.env_frameskip}: it must be at least 1 frame a step")
         self.kwargs  # noqa: B018  a wrong JSON is reported at once
+        self.wrappers  # noqa: B018
 
     @property
     def kwargs(self) -> dict:
@@ -50,6 +57,11 @@ class SharedOptions:
         if not isinstance(parsed, dict):
             raise UsageError(f"env_kwargs is {self.env_kwargs}: it must be a JSON object, '{{\"name\": value}}'")
         return parsed
+
+    @property
+    def wrappers(self) -> tuple[NamedWrapper, ...]:
+        """`env_wrappers`, each with its arguments. Raises UsageError where one is not written as it should be."""
+        return read_all(self.env_wrappers)
 
 
 @dataclass(frozen=True)

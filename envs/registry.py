@@ -22,6 +22,7 @@ from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.libraries.envpool import ENVPOOL
 from sf.envs.libraries.gymnasium import GYMNASIUM
+from sf.envs.libraries.packages import installed_users_of_gymnasium
 from sf.envs.libraries.pettingzoo import PETTINGZOO
 from sf.envs.options import EnvOptions
 from sf.envs.toys.family import TOY
@@ -39,6 +40,8 @@ FAMILIES: tuple[Family, ...] = (
 )
 """In the order in which they are asked for a name, and listed by `sf-envs`."""
 
+_MAX_NAMED = 12  # packages in a sentence
+
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     """What one actor of `env_id` sees and does.
@@ -47,7 +50,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     raises as it is made.
     """
     with call_of(env_id, "its set-up"):
-        return _find(env_id).describe(env_id, options)
+        return _entry(env_id, options).describe(env_id, options)
 
 
 def make_group(
@@ -59,7 +62,7 @@ def make_group(
     own. Raises as `describe` does.
     """
     with call_of(env_id, "its set-up"):
-        make = _find(env_id).make_group
+        make = _entry(env_id, options).make_group
         return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
 
 
@@ -71,7 +74,7 @@ def make_rendered_group(
     Raises as `describe` does, and UsageError where nobody has said how to draw the environment.
     """
     with call_of(env_id, "its set-up"):
-        make = _find(env_id).make_rendered_group
+        make = _entry(env_id, options).make_rendered_group
         if make is None:
             raise UsageError(f"env {env_id!r} cannot be drawn: give it, or its family, a make_rendered_group")
         return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
@@ -130,6 +133,14 @@ def _first_asked(env_id: str) -> Family | None:
     return next((family for family in FAMILIES if family.may_have(env_id)), None)
 
 
+def _entry(env_id: str, options: EnvOptions) -> Entry:
+    """Raises UsageError for wrappers that it would ignore, too."""
+    entry = _find(env_id)
+    if options.env_wrappers and not entry.takes_wrappers:
+        raise UsageError(f"env_wrappers: {env_id} is no gymnasium.Env, and takes no wrappers: {entry.to_wrap}")
+    return entry
+
+
 def _find(env_id: str) -> Entry:
     require_name(env_id)
     if env_id in registered:
@@ -145,13 +156,24 @@ def _find(env_id: str) -> Entry:
 
 
 def _hint(env_id: str) -> str:
+    if re.fullmatch(r"\w+_v\d+", env_id):
+        name, _, version = env_id.rpartition("_v")
+        whole = [known for known in known_names([PETTINGZOO]) if known.endswith(f"/{name}-v{version}")]
+        if whole:
+            return f"did you mean {' or '.join(whole)}?"
+        return (
+            "PettingZoo's are named with their family, as in pettingzoo:classic/connect_four_v3, and those of other "
+            f"packages with their module, as in mpe2.simple_spread_v3:parallel_env; is it pettingzoo:FAMILY/{env_id}?"
+        )
     nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.75)
     if nearest:
         return f"did you mean {' or '.join(nearest)}?"
     if re.fullmatch(r"[\w./-]+-v\d+", env_id):
+        users = installed_users_of_gymnasium()
+        of_whom = f" ({', '.join(users)})" if 0 < len(users) <= _MAX_NAMED else ""
         return (
-            "no package that was imported registers it; if an installed one does, name its module, as in "
-            f"module:{env_id}"
+            f"no package that was imported registers it; if an installed one does{of_whom}, name its module, as in "
+            f"{users[0] if len(users) == 1 else 'module'}:{env_id}"
         )
     return (
         "register it with envs.register_env (one of your own is named as module:Name; in a notebook, give its class: "

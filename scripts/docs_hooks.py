@@ -4,6 +4,8 @@
 - `<!-- README: HEADING -->` in a page is replaced by that section of README.md, so no figure stands twice.
 - A link whose text is the name of a page's file shows the name that the page has in the navigation.
 - A link to any other file of the repository loses its target on the site: there is nothing to open.
+- In code, words with hyphens, such as flags, are marked, and long words may be broken where their parts end. The page
+  of flags is marked, too. stylesheets/site.css uses these marks.
 """
 
 from __future__ import annotations
@@ -21,6 +23,12 @@ README = "README.md"
 _titles: dict[str, str] = {}  # of pages, in the navigation
 _SHOWN = ("*.md", "*.png", "*.json")  # of benchmarks/
 _SECTION = re.compile(r"<!-- README: (.+?) -->")
+_FLAGS = "flags.md"
+_PREFORMATTED = re.compile(r"(<pre.*?</pre>)", re.DOTALL)
+_CODE = re.compile(r"<code>[^<]*</code>")
+_WORD = re.compile(r"(?<![^\s>])[^\s<>&]+")  # in plain text
+_LONGEST_WORD = 29  # in characters of code; a longer one may be broken, but only after these
+_BREAKS = re.compile(r"(?<=[/:_.,=])(?=\w)")
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -41,6 +49,18 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     written_in = uri if uri.startswith("benchmarks/") else f"docs/{uri}"
     markdown = _relinked(markdown, written_in, uri, files)
     return _SECTION.sub(lambda match: _relinked(_section(match[1]), README, uri, files), markdown)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
+    parts = _PREFORMATTED.split(html)
+    parts[::2] = [_CODE.sub(lambda code: _WORD.sub(_marked, code[0]), part) for part in parts[::2]]
+    html = "".join(parts)
+    return f'<div class="flags">{html}</div>' if page.file.src_uri == _FLAGS else html
+
+
+def _marked(match: re.Match[str]) -> str:
+    word = match[0] if len(match[0]) <= _LONGEST_WORD else _BREAKS.sub("<wbr>", match[0])
+    return f'<span class="word">{word}</span>' if "-" in word or "<wbr>" in word else word
 
 
 def _section(heading: str) -> str:

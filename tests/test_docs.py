@@ -262,6 +262,12 @@ def test_code_that_a_page_takes_from_an_example_is_in_it():
     assert set(quoted) == {"own_metrics.py", "own_reward_shaping.py", "own_encoder.py", "own_model.py"}
 
 
+@pytest.mark.parametrize(("page", "example"), [("sweeps.md", "sweep.yaml"), ("tuning.md", "tune.yaml")])
+def test_files_that_a_page_shows_are_among_the_examples(page, example):
+    first, *_ = blocks(ROOT / "docs" / page, "yaml")
+    assert first == (ROOT / "docs" / "examples" / example).read_text()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_to_files_and_headings_that_exist(page):
     for link in links(page):
@@ -275,7 +281,8 @@ def test_links_lead_to_files_and_headings_that_exist(page):
 
 def test_flags_that_the_text_names_exist():
     known = {"help", *re.findall(r"`--(\w+)`", make_flags_page.page())}
-    for page in (page for page in PAGES if "benchmarks" not in page.parts):
+    of_other_programs = {ROOT / "docs" / "docker.md"}
+    for page in (page for page in PAGES if "benchmarks" not in page.parts and page not in of_other_programs):
         for code in inline_code(page):
             named = re.findall(r"--(\w+)", code) if code.startswith(("--", "sf-")) else []
             assert set(named) <= known, f"{name_of(page)}: {code}"

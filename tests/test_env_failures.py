@@ -150,8 +150,7 @@ def told():
     """An event handler, what it says, and what it counts."""
     progress = SimpleNamespace(num_env_faults=0, num_restarts=0, num_lost_episodes=0)
     said = []
-    evaluations = SimpleNamespace(interrupted=lambda: None)
-    handler = ReportHandler(progress, 1, said.append, evaluations)
+    handler = ReportHandler(progress, 1, said.append, orders=None, evaluations=None, videos=None)
     return handler, said, progress
 
 

@@ -34,12 +34,13 @@ def test_the_wheel_holds_the_packages_with_their_data_and_nothing_else(wheel):
     expected = {
         str(installed_as[package] / path.relative_to(ROOT / package))
         for package in PACKAGES
-        for pattern in ("*.py", "*.yaml", "py.typed", "report.*")
+        for pattern in ("*.py", "*.yaml", "py.typed", "report.*", "policies/*/*")
         for path in (ROOT / package).rglob(pattern)
     }
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert held == expected
     assert {"sf/py.typed", "sf/envs/py.typed", "sf/configs/doom_basic.yaml", "sf/envs/doom/launcher.py"} <= held
+    assert {"sf/zoo/policies/CartPole-v1/policy.safetensors", "sf/zoo/policies/CartPole-v1/README.md"} <= held
 
 
 def test_the_wheel_says_what_it_is(wheel):

@@ -7,13 +7,18 @@ import gymnasium as gym
 from sf.envs.atari.options import AtariOptions
 from sf.envs.family import Entry, Family
 
+_TO_WRAP = (
+    "name the game as Gymnasium has it, for example ale_py:ALE/Pong-v5, and add the preprocessing, "
+    "gymnasium.wrappers:AtariPreprocessing (with --env_kwargs '{\"frameskip\": 1}')"
+)
+
 
 def _find(env_id: str) -> Entry | None:
     from sf.envs.atari import group  # noqa: PLC0415  the emulator
 
     if env_id not in group.ENV_IDS:
         return None
-    return Entry(group.describe, group.make_group, group.make_rendered_group)
+    return Entry(group.describe, group.make_group, group.make_rendered_group, to_wrap=_TO_WRAP)
 
 
 def _env_ids() -> list[str]:

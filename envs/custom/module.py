@@ -19,6 +19,7 @@ from sf.envs.errors import UsageError, is_refusal_of_arguments
 from sf.envs.family import Entry, Family
 from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.libraries.gymnasium import GYMNASIUM_ENTRY
+from sf.envs.libraries.packages import find_in_old_registry
 
 _PARALLEL_ENV = "parallel_env"
 
@@ -36,6 +37,9 @@ def _find(env_id: str) -> Entry:
         return GYMNASIUM_ENTRY
     make = factory(module, name, what, is_env, AN_ENV)
     if make is None:
+        in_old_registry = find_in_old_registry(name)
+        if in_old_registry is not None:
+            return in_old_registry
         raise UsageError(
             f"{what}: importing {module_name} did not register {name!r}, and it has no class or function of that name"
         )

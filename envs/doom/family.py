@@ -7,13 +7,15 @@ from pathlib import Path
 from sf.envs.doom.options import DoomOptions
 from sf.envs.family import Entry, Family
 
+_TO_WRAP = "name a scenario as Gymnasium has it, for example vizdoom.gymnasium_wrapper:VizdoomBasic-v1"
+
 
 def _find(env_id: str) -> Entry | None:
     from sf.envs.doom import group  # noqa: PLC0415  the engine
 
     if ":" not in env_id and env_id not in group.ENV_IDS:
         return None
-    return Entry(group.describe, group.make_group, group.make_rendered_group)
+    return Entry(group.describe, group.make_group, group.make_rendered_group, to_wrap=_TO_WRAP)
 
 
 def _env_ids() -> tuple[str, ...]:

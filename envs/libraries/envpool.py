@@ -23,6 +23,7 @@ from sf.envs.groups.vector import VectorGroup
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_vector
 from sf.envs.seeding import env_seed
+from sf.envs.wrappers.wrapping import wrapped
 
 _PREFIX = "envpool:"
 _INSTALL = "pip install 'envpool>=1.2,<2' (Python 3.11 or later)"
@@ -44,7 +45,8 @@ def _make_group(
     not know the environment or an argument.
     """
     env = _pool(env_id, num_envs, options, seed, first_env_idx, core)
-    return VectorGroup(env_id, env, seed, first_env_idx, frameskip=env.frameskip, strict_spaces=options.strict_spaces)
+    vector_env, frameskip = wrapped(env_id, env, options), env.frameskip
+    return VectorGroup(env_id, vector_env, seed, first_env_idx, frameskip, options.strict_spaces)
 
 
 def _make_rendered_group(
@@ -52,7 +54,7 @@ def _make_rendered_group(
 ) -> RenderedGroup:
     """Its pictures are of what the policy sees. Raises UsageError as `_make_group` does."""
     return film_vector(
-        env_id, partial(_pool, env_id, num_envs, options, seed, first_env_idx, None), seed, first_env_idx
+        env_id, partial(_pool, env_id, num_envs, options, seed, first_env_idx, None), options, seed, first_env_idx
     )
 
 
@@ -111,6 +113,6 @@ ENVPOOL = Family(
     name="envpool",
     about="environments of EnvPool",
     pattern=f"{_PREFIX}.*",
-    find=lambda env_id: Entry(_describe, _make_group, _make_rendered_group),
+    find=lambda env_id: Entry(_describe, _make_group, _make_rendered_group, takes_wrappers=True),
     install=_INSTALL,
 )

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections.abc import Collection, Iterable
 from functools import partial
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
 
 from sf.envs.entries import describer, group_of_envs
-from sf.envs.errors import EnvError, UsageError, failure, is_refusal_of_arguments
+from sf.envs.errors import EnvError, UsageError, failure, is_refusal_of_arguments, summary
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, RenderedGroup
 from sf.envs.groups.vector import VectorGroup
 from sf.envs.libraries.packages import file_beside_installed, find_in_package
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_envs, film_vector
+from sf.envs.wrappers.wrapping import are_for_vector_envs, wrapped
 
 # What these make imports what their arguments name.
-_WRAPPERS_OF_OLD_IDS = ("GymV21Environment-v0", "GymV26Environment-v0")
+WRAPPERS_OF_OLD_IDS = ("GymV21Environment-v0", "GymV26Environment-v0")
 
 
 def _make_gymnasium_group(
@@ -29,11 +33,12 @@ def _make_gymnasium_group(
     frameskip = options.env_frameskip or 1
     gym_spec = gym.registry[env_id.rpartition(":")[2]]
     try:
-        if gym_spec.vector_entry_point is not None and frameskip == 1:
+        if _is_vectorised(gym_spec, frameskip, options):
             vector_env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
+            vector_env = wrapped(env_id, vector_env, options)
             return VectorGroup(env_id, vector_env, seed, first_env_idx, strict_spaces=options.strict_spaces)
         # The group checks what it needs itself, at a fraction of the time that the passive checker takes.
-        envs = [gym.make(env_id, disable_env_checker=True, **kwargs) for _ in range(num_envs)]
+        envs = [wrapped(env_id, gym.make(env_id, disable_env_checker=True, **kwargs), options) for _ in range(num_envs)]
     except (UsageError, EnvError):
         raise
     except Exception as error:
@@ -48,16 +53,22 @@ def _make_rendered_gymnasium_group(
     kwargs: dict[str, Any] = options.kwargs
     gym_spec = gym.registry[env_id.rpartition(":")[2]]
     try:
-        if gym_spec.entry_point is None:
+        if gym_spec.entry_point is None or are_for_vector_envs(options):
             mode = "vector_entry_point"
             make_vec = partial(gym.make_vec, env_id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
-            return film_vector(env_id, make_vec, seed, first_env_idx)
+            return film_vector(env_id, make_vec, options, seed, first_env_idx)
         makes = [partial(gym.make, env_id, disable_env_checker=True, **kwargs)] * num_envs
         return film_envs(env_id, makes, options, seed, first_env_idx)
     except (UsageError, EnvError):
         raise
     except Exception as error:
         raise _refusal(env_id, options, error) from error
+
+
+def _is_vectorised(gym_spec: EnvSpec, frameskip: int, options: EnvOptions) -> bool:
+    """Wrappers are of single environments, unless they say otherwise."""
+    has_one = gym_spec.vector_entry_point is not None and frameskip == 1
+    return has_one and (gym_spec.entry_point is None or not options.env_wrappers or are_for_vector_envs(options))
 
 
 def _refusal(env_id: str, options: EnvOptions, error: Exception) -> Exception:
@@ -68,15 +79,47 @@ def _refusal(env_id: str, options: EnvOptions, error: Exception) -> Exception:
     return failure(env_id, "__init__()", error.__cause__ if isinstance(error.__cause__, TypeError) else error)
 
 
-GYMNASIUM_ENTRY = Entry(describer(_make_gymnasium_group), _make_gymnasium_group, _make_rendered_gymnasium_group)
+GYMNASIUM_ENTRY = Entry(
+    describer(_make_gymnasium_group), _make_gymnasium_group, _make_rendered_gymnasium_group, takes_wrappers=True
+)
 
 
 def _find(env_id: str) -> Entry | None:
-    """That of the registry, or of a package that is imported for it."""
-    return GYMNASIUM_ENTRY if env_id in gym.registry else find_in_package(env_id, GYMNASIUM_ENTRY)
+    """That of the registry, or of a package that is imported for it, or registers by an entry point."""
+    if env_id in gym.registry:
+        return GYMNASIUM_ENTRY
+    found = find_in_package(env_id, GYMNASIUM_ENTRY)
+    if found is not None:
+        return found
+    load_plugins()
+    return GYMNASIUM_ENTRY if env_id in gym.registry else None
 
 
-def _newest(env_ids: Collection[str]) -> list[str]:
+@functools.cache
+def load_plugins() -> dict[str, str]:
+    """Load the entry points by which installed packages register with Gymnasium. Returns why others failed, by package.
+
+    Gymnasium itself loaded them up to its version 1.0.
+    """
+    errors = {entry_point.module.partition(".")[0]: _load(entry_point) for entry_point in _plugins()}
+    return {package: error for package, error in errors.items() if error is not None}
+
+
+def _plugins() -> Iterable[EntryPoint]:
+    return entry_points(group="gymnasium.envs")
+
+
+def _load(entry_point: EntryPoint) -> str | None:
+    try:
+        loaded = entry_point.load()
+        if callable(loaded):
+            loaded()
+    except Exception as error:  # of one package, whatever it is; an id of it is then not known
+        return summary(error)
+    return None
+
+
+def newest(env_ids: Collection[str]) -> list[str]:
     """The newest version of each environment."""
     newest: dict[str, int] = {}
     for name, version in map(_split_version, env_ids):
@@ -90,7 +133,7 @@ def _split_version(env_id: str) -> tuple[str, int]:
 
 
 def _code_of(env_id: str) -> str | None:
-    return env_id if env_id in _WRAPPERS_OF_OLD_IDS else file_beside_installed(env_id)
+    return env_id if env_id in WRAPPERS_OF_OLD_IDS else file_beside_installed(env_id)
 
 
 GYMNASIUM = Family(
@@ -99,6 +142,6 @@ GYMNASIUM = Family(
     pattern=r"[^:]*",
     find=_find,
     env_ids=lambda: list(gym.registry),
-    listed=_newest,
+    listed=newest,
     code_of=_code_of,
 )

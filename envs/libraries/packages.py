@@ -1,17 +1,21 @@
 """Packages whose environments are in Gymnasium's registry once the package is imported, by what their ids look like.
 
-An id that is not in the registry has its package imported, if it is one of the table.
+An id that is not in the registry has its package imported: one of the table, one that declares the id's namespace in
+the entry points `gymnasium.envs`, or one that is called like the namespace.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import re
 import site
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,7 @@ from sf.envs.custom.named_objects import file_of_module
 from sf.envs.entries import entry_of_envs
 from sf.envs.errors import UsageError
 from sf.envs.family import Entry
+from sf.envs.groups.old_api import as_gymnasium
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,10 @@ class Package:
     """What `pip install` takes."""
 
     classes: Mapping[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
-    """The classes and arguments of ids that it registers with gym, and not with Gymnasium."""
+    """The classes and arguments of ids that it registers nowhere, unless the package gym is installed, too."""
+
+    register: str | None = None
+    """A function of the module that registers them; None: importing the module does."""
 
 
 PACKAGES = (
@@ -52,8 +60,8 @@ PACKAGES = (
         "crafter",
         {"CrafterReward-v1": ("Env", {}), "CrafterNoReward-v1": ("Env", {"reward": False})},
     ),
-    Package(r"NetHack.*-v\d+", "nle", "nle"),
-    Package(r"MiniHack-.+", "minihack", "minihack"),
+    Package(r"NetHack.*-v\d+", "nle", "'nle>=1'"),  # pip would take an older one rather than an older gymnasium
+    Package(r"MiniHack-.+", "minihack", "'minihack>=1' 'nle>=1' 'setuptools<81'"),  # it imports pkg_resources
     Package(r"MiniWorld-.+", "miniworld", "miniworld"),
     Package(r"popgym-.+", "popgym", "popgym"),
     Package(
@@ -67,7 +75,17 @@ PACKAGES = (
     Package(r"(Fetch|Hand|Adroit|AntMaze|PointMaze|FrankaKitchen).*-v\d+", "gymnasium_robotics", "gymnasium-robotics"),
     Package(r"Meta-World/.+", "metaworld", "metaworld"),
     Package(r"Panda.+-v\d+", "panda_gym", "panda-gym"),
+    Package(r".+BulletEnv-v\d+", "pybullet_envs_gymnasium", "pybullet-envs-gymnasium"),
+    Package(r"dm_control/.+", "shimmy", "'shimmy[dm-control]' 'mujoco<3.4'"),
+    Package(r"bsuite/.+", "shimmy", "shimmy bsuite"),
+    Package(r"SuperMarioBros.*-v\d+", "gym_super_mario_bros", "gym-super-mario-bros 'numpy<2'"),
+    Package(r"procgen-.+-v\d+", "procgen", "procgen2"),
+    Package(r"(Endless-)?(MortarMayhem|MysteryPath|SearingSpotlights).*-v\d+", "memory_gym", "memory-gym"),
+    Package(r"Pogema-v\d+", "pogema", "pogema"),
 )
+
+
+_OF_FAMILIES = {"ale_py", "envpool", "pettingzoo", "vizdoom"}  # their names are those of other families
 
 
 def file_beside_installed(env_id: str) -> str | None:
@@ -99,13 +117,60 @@ def find_in_package(env_id: str, entry_of_registered: Entry) -> Entry | None:
             f"env {env_id!r} is one of the package {package.module}, which cannot be imported ({error}): "
             f"pip install {package.install}"
         ) from error
+    if package.register is not None and env_id not in gym.registry:
+        getattr(module, package.register)()
     if env_id in gym.registry:
         return entry_of_registered
     if env_id in package.classes:
         name, kwargs = package.classes[env_id]
         return entry_of_envs(partial(getattr(module, name), **kwargs))
-    return None
+    return find_in_old_registry(env_id)
+
+
+def find_in_old_registry(env_id: str) -> Entry | None:
+    """The entry of an id in the registry of the package gym, if a package has imported that; else None."""
+    registry = getattr(sys.modules.get("gym.envs.registration"), "registry", {})
+    spec = getattr(registry, "env_specs", registry).get(env_id)  # before gym 0.26 it was an object of its own
+    return None if spec is None or spec.entry_point is None else entry_of_envs(_factory_in_old_registry(spec))
+
+
+def installed_users_of_gymnasium() -> list[str]:
+    """The modules of installed packages that depend on Gymnasium or gym, and so may register environments."""
+    return sorted(
+        module
+        for module, distributions in metadata.packages_distributions().items()
+        if module.isidentifier() and module not in _OF_FAMILIES and any(map(_needs_gymnasium, distributions))
+    )
+
+
+def _needs_gymnasium(distribution: str) -> bool:
+    requirements = metadata.requires(distribution) or []
+    return distribution != "sf-appo" and any(
+        re.match(r"gym(nasium)?\b", each) and "extra ==" not in each for each in requirements
+    )
+
+
+def _factory_in_old_registry(spec: Any) -> Callable[..., Any]:
+    fixed = getattr(spec, "kwargs", None) or getattr(spec, "_kwargs", {})
+
+    def make(**kwargs: Any) -> gym.Env:
+        creator = spec.entry_point
+        if isinstance(creator, str):
+            module, _, name = creator.partition(":")
+            creator = getattr(importlib.import_module(module), name)
+        env = as_gymnasium(spec.id, creator(**{**fixed, **kwargs}))
+        return env if spec.max_episode_steps is None else gym.wrappers.TimeLimit(env, spec.max_episode_steps)
+
+    return make
 
 
 def _package_of(env_id: str) -> Package | None:
-    return next((each for each in PACKAGES if re.fullmatch(each.ids, env_id)), None)
+    listed = next((each for each in PACKAGES if re.fullmatch(each.ids, env_id)), None)
+    namespace, slash, _ = env_id.partition("/")
+    if listed is not None or not slash or not namespace.isidentifier():
+        return listed
+    for point in metadata.entry_points(group="gymnasium.envs", name=namespace):
+        return Package(f"{namespace}/.+", point.module, point.dist.name if point.dist else "", register=point.attr)
+    if importlib.util.find_spec(namespace) is not None:
+        return Package(f"{namespace}/.+", namespace, namespace)
+    return None

@@ -18,6 +18,7 @@ from sf.envs.groups.vector import VectorGroup
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.cameras import RENDER_MODE, EnvCamera, MatchCamera, VectorCamera
 from sf.envs.rendering.film import FilmedGroup
+from sf.envs.wrappers.wrapping import wrapped
 
 PICTURES_PER_S = 10.0  # of environments that do not say how fast they are
 
@@ -25,8 +26,11 @@ PICTURES_PER_S = 10.0  # of environments that do not say how fast they are
 def film_envs(
     env_id: str, make_envs: Sequence[Callable[..., gym.Env]], options: EnvOptions, seed: int, first_env_idx: int
 ) -> RenderedGroup:
-    """make_envs: each makes an environment; called with a keyword `render_mode`, and without it where that fails."""
-    envs = [as_gymnasium(env_id, _make_drawing(make)) for make in make_envs]
+    """make_envs: each makes an environment; called with a keyword `render_mode`, and without it where that fails.
+
+    The wrappers of `options` are put around them here.
+    """
+    envs = [as_gymnasium(env_id, wrapped(env_id, _make_drawing(make), options)) for make in make_envs]
     if is_team(env_id, envs[0]):
         return _film_matches(env_id, [Team(env) for env in envs], options, seed, first_env_idx)
     cameras = [EnvCamera(env_id, env) for env in envs]
@@ -38,12 +42,15 @@ def film_matches(
     env_id: str, make_envs: Sequence[Callable[..., ParallelEnv]], options: EnvOptions, seed: int, first_env_idx: int
 ) -> RenderedGroup:
     """As `film_envs`."""
-    return _film_matches(env_id, [_make_drawing(make) for make in make_envs], options, seed, first_env_idx)
+    matches = [wrapped(env_id, _make_drawing(make), options) for make in make_envs]
+    return _film_matches(env_id, matches, options, seed, first_env_idx)
 
 
-def film_vector(env_id: str, make_env: Callable[..., VectorEnv], seed: int, first_env_idx: int) -> RenderedGroup:
+def film_vector(
+    env_id: str, make_env: Callable[..., VectorEnv], options: EnvOptions, seed: int, first_env_idx: int
+) -> RenderedGroup:
     """As `film_envs`, of a vector environment."""
-    camera = VectorCamera(env_id, _make_drawing(make_env))
+    camera = VectorCamera(env_id, wrapped(env_id, _make_drawing(make_env), options))
     return FilmedGroup(VectorGroup(env_id, camera, seed, first_env_idx), [camera], _pictures_per_s(camera))
 
 

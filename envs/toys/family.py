@@ -13,6 +13,7 @@ from sf.envs.groups.parallel import ParallelGroup
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_envs, film_matches
 from sf.envs.toys import matches, single
+from sf.envs.wrappers.wrapping import wrapped
 
 # Their observations say which environment of the run they come from.
 _COUNTING = ("toy_counting", "toy_match_counting")
@@ -25,7 +26,7 @@ def _describe(env_id: str, options: EnvOptions) -> EnvSpec:
 def _make_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
 ) -> EnvGroup:
-    envs = [make() for make in _makers(env_id, num_envs, options, first_env_idx)]
+    envs = [wrapped(env_id, make(), options) for make in _makers(env_id, num_envs, options, first_env_idx)]
     group: Callable[..., EnvGroup] = ParallelGroup if env_id in matches.TOYS else GymGroup
     return group(env_id, envs, seed, first_env_idx, options.env_frameskip or 1, options.strict_spaces)
 
@@ -50,7 +51,7 @@ def _toys() -> dict[str, Callable[..., Any]]:
 
 
 def _find(env_id: str) -> Entry | None:
-    return Entry(_describe, _make_group, _make_rendered_group) if env_id in _toys() else None
+    return Entry(_describe, _make_group, _make_rendered_group, takes_wrappers=True) if env_id in _toys() else None
 
 
 TOY = Family(

@@ -119,6 +119,12 @@ def words(value: Any) -> list[str]:
     return [str(value).lower() if isinstance(value, bool) else str(value)]
 
 
+def say_progress(done: int, total: int) -> None:
+    """Of the episodes of an evaluation, on a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r{done} of {total} episodes", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+
 def report(config: Config, summary: dict[str, Any]) -> NoReturn:
     """Say how the run went, where it lies, and what to type next; end with 0, or 128 + the signal that ended it."""
     run = config.run
@@ -175,6 +181,7 @@ def _early(args: list[str]) -> dict[str, Any]:
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for flag in ("env", "env_kwargs", "encoder", "model", "experiment", "train_dir", "config", "restart_behavior"):
         early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", dest=flag)
+    early.add_argument("--env_wrappers", "--env-wrappers", nargs="*")
     early.add_argument("--trust", type=parse_bool)
     try:
         return {k: v for k, v in vars(early.parse_known_args(args)[0]).items() if v is not None}

@@ -15,6 +15,7 @@ import tyro
 
 from sf.commands import cli
 from sf.screen.overlay import Grid, Panel
+from sf.screen.pace import Pace
 
 if TYPE_CHECKING:
     from sf.envs import RenderedGroup
@@ -32,7 +33,8 @@ class EnjoyFlags:
     """Which policies play, how long, and where it is shown."""
 
     run: tyro.conf.Positional[Path]
-    """A run directory, such as train_dir/doom_basic, or a checkpoint."""
+    """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME.
+    The zoo has CartPole-v1, doom_basic and doom_health_gathering."""
 
     checkpoint: str = "latest"
     """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""
@@ -216,17 +218,13 @@ class _Projector:
         self._num_views = group.num_views
         rate = group.pictures_per_s * flags.speed
         self._fps = min(rate, screen.max_fps) if flags.fps is None else flags.fps
-        self._pictures_per_moment = self._fps / rate
-        self._due = 0.0
+        self._pace = Pace(rate, self._fps)
         self._title = title
         self._grid: Grid | None = None
 
     def show(self, panels: Sequence[Panel]) -> bool:
         """Returns whether to go on."""
-        self._due += self._pictures_per_moment
-        num_due = int(self._due + 1e-9)
-        self._due -= num_due
-        return self._show(panels, num_due)
+        return self._show(panels, self._pace.next())
 
     def hold(self, panels: Sequence[Panel]) -> None:
         """Leave time to read what is there."""

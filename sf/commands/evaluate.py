@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,7 +30,8 @@ class EvalFlags:
     """Which policies play, how long, and where the results go."""
 
     run: tyro.conf.Positional[Path]
-    """A run directory, such as train_dir/doom_basic, or a checkpoint."""
+    """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME.
+    The zoo has CartPole-v1, doom_basic and doom_health_gathering."""
 
     checkpoint: str = "latest"
     """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""
@@ -117,7 +117,7 @@ def _run(flags: EvalFlags) -> None:
         num_workers=flags.num_workers,
         num_envs_per_worker=flags.num_envs_per_worker,
     )
-    evaluation = evaluate(task, _say_progress)
+    evaluation = evaluate(task, cli.say_progress)
     _print(evaluation, list(policies))
     if flags.json is not None:
         settings = {name: _plain(value) for name, value in dataclasses.asdict(flags).items()}
@@ -198,11 +198,6 @@ def _csv(evaluation: Evaluation, names: list[str]) -> str:
         own = [names[e.policy_idx], e.match_idx, e.agent_idx, e.episode_return, e.num_steps, e.num_frames]
         writer.writerow([*own, *(e.stats.get(name, "") for name in stats)])
     return text.getvalue()
-
-
-def _say_progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{done} of {total} episodes", end="\n" if done == total else "", file=sys.stderr, flush=True)
 
 
 def _plain(value: Any) -> Any:

@@ -1,13 +1,17 @@
-"""`sf-export`: a trained policy as one file, for programs that have no trainer."""
+"""`sf-export`: a trained policy as one file, for programs that have no trainer, or as a folder with its card."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 
 from sf.commands import cli
+
+if TYPE_CHECKING:
+    from sf.storage.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -15,10 +19,34 @@ class ExportFlags:
     """Which policy, and where to."""
 
     run: tyro.conf.Positional[Path]
-    """A run directory, such as train_dir/doom_basic, or a checkpoint."""
+    """A run directory, such as train_dir/doom_basic, a checkpoint, zoo/NAME, or hf:USER/NAME."""
 
-    out: Path
-    """The file to write. Its name sets the format: .onnx (onnxruntime and others) or .pt2 (torch.export)."""
+    out: Path | None = None
+    """The file or folder to write. A name that ends with .onnx (onnxruntime and others) or .pt2 (torch.export) sets the
+    format of a file. A name without an ending is a folder: weights, configuration and card, which every command here
+    reads."""
+
+    card: cli.Switch = False
+    """Write the card of the run, README.md, into its directory: command, versions, and the score of --episodes."""
+
+    hub: str | None = None
+    """Upload the folder to the Hugging Face Hub, as USER/NAME. Needs pip install '.[hub]' and a token. What is there
+    stays as an earlier revision."""
+
+    private: cli.Switch = False
+    """Only you can see the repository that --hub makes."""
+
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Precision of the weights in a folder or on the Hub. bfloat16 halves their size. The card has its score."""
+
+    license: str | None = None
+    """Licence of the weights, for the card: mit, apache-2.0, cc-by-4.0 and others, as the Hub spells them."""
+
+    episodes: int = 100
+    """Episodes for the score in the card."""
+
+    deterministic: bool = False
+    """Score the most probable actions. false: sample actions, as in training."""
 
     checkpoint: str = "latest"
     """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""
@@ -27,8 +55,16 @@ class ExportFlags:
     """Number of the policy to export, in a run with several."""
 
     trust: bool = False
-    """Allow importing the encoder or model that a checkpoint names (module:Name). This runs their code. Needed only
-    if you have not trained with them before: docs/reliability.md."""
+    """Allow importing the environment, encoder or model that a checkpoint names (module:Name). This runs their code.
+    Needed only if you have not trained with them before: docs/reliability.md."""
+
+    def __post_init__(self) -> None:
+        if self.out is None and self.hub is None and not self.card:
+            raise ValueError("nothing to write: name --out FILE, --out FOLDER, --card or --hub USER/NAME")
+        if self.private and self.hub is None:
+            raise ValueError("private is true: that is for --hub")
+        if self.episodes < 1:
+            raise ValueError(f"episodes is {self.episodes}: at least 1")
 
 
 def main() -> None:
@@ -36,31 +72,72 @@ def main() -> None:
     flags = cli.parse_flags(
         ExportFlags,
         "sf-export",
-        "Export a trained policy to one file, and check it against PyTorch. "
-        "Example: sf-export train_dir/doom_basic --out policy.onnx",
+        "Export a trained policy: to one file, checked against PyTorch, or to a folder with its card, here or on the "
+        "Hugging Face Hub. Example: sf-export train_dir/doom_basic --out policy.onnx",
     )
     with cli.exit_status():
         _run(flags)
 
 
 def _run(flags: ExportFlags) -> None:
+    from sf.play.named_checkpoint import find_trusted  # noqa: PLC0415  torch is slow to import: not for --help
+    from sf.zoo.places import located  # noqa: PLC0415
+
+    file, saved = find_trusted(located(flags.run), flags.checkpoint, flags.policy, is_trusted=flags.trust)
+    folder = flags.out if flags.out is not None and not flags.out.suffix else None
+    if flags.out is not None and folder is None:
+        _write_file(flags.out, file, saved)
+    if flags.card or flags.hub is not None or folder is not None:
+        _share(flags, folder, file, saved)
+
+
+def _write_file(out: Path, file: Path, saved: Checkpoint) -> None:
     from sf.export.check import TOLERANCE  # noqa: PLC0415
-    from sf.export.export import export_policy  # noqa: PLC0415  torch is slow to import: not for --help
-    from sf.play.named_checkpoint import find_trusted  # noqa: PLC0415
+    from sf.export.export import export_policy  # noqa: PLC0415
     from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
 
-    file, saved = find_trusted(flags.run, flags.checkpoint, flags.policy, is_trusted=flags.trust)
     policy = TorchPolicy(saved, str(file))
     try:
-        export = export_policy(policy, flags.out)
+        export = export_policy(policy, out)
     except OSError as error:
-        raise ValueError(f"{flags.out} cannot be written ({error.strerror}): name another --out") from None
+        raise ValueError(f"{out} cannot be written ({error.strerror}): name another --out") from None
     print(
-        f"{flags.out}: {policy.env_id} after {policy.env_steps:,} env steps ({file}), {export.num_bytes / 1e6:.1f} MB\n"
+        f"{out}: {policy.env_id} after {policy.env_steps:,} env steps ({file}), {export.num_bytes / 1e6:.1f} MB\n"
         f"inputs:  {_listed(export.inputs)}\n"
         f"outputs: {_listed(export.outputs)}\n"
         f"largest difference from PyTorch: {export.difference:.1e} (allowed: {TOLERANCE:g})"
     )
+
+
+def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoint) -> None:
+    """The policy for others: as a folder, as the card of its run, on the Hub. What is wrong is said before it plays."""
+    from sf.evaluation.statistics import interval_text  # noqa: PLC0415
+    from sf.export.policy_folder import ScoredPolicy, card_of_run, require_folder  # noqa: PLC0415
+    from sf.storage import output_file  # noqa: PLC0415
+    from sf.zoo import hub  # noqa: PLC0415
+
+    card = card_of_run(flags.run) if flags.card and folder is None else None
+    if folder is not None:
+        require_folder(folder)
+    if flags.hub is not None:
+        hub.require_upload(flags.hub, flags.private)
+    scored = ScoredPolicy.of(saved, file, flags.precision, flags.episodes, flags.deterministic, cli.say_progress)
+    score = scored.statistics["return"]
+    print(f"{file}: mean return {score.mean:,.2f} ({interval_text(score)}) over {score.num} episodes")
+    if card is not None:
+        output_file.write("card", card, scored.card(str(flags.run), flags.license).encode())
+        print(f"card:   {card}")
+    if folder is not None:
+        for name, data in scored.files(str(folder), flags.license).items():
+            output_file.write("out", folder / name, data)
+        print(f"folder: {folder}, to play: sf-enjoy {folder}")
+    if flags.hub is not None:
+        files = scored.files(f"hf:{flags.hub}", flags.license)
+        env_steps = saved.state["env_steps"]
+        commit = hub.upload(
+            flags.hub, files, flags.private, f"{saved.state['config']['env']} after {env_steps:,} env steps"
+        )
+        print(f"hub:    {commit}, to play: sf-enjoy hf:{flags.hub}")
 
 
 def _listed(tensors: dict[str, str]) -> str:

@@ -1,1 +1,1 @@
-"""Scores of a policy: episodes played by processes of their own, and their statistics."""
+"""Scores of a policy, and videos: episodes played by processes of their own, and their statistics."""

@@ -1,4 +1,4 @@
-"""Flags of evaluation during training, and of the best checkpoint."""
+"""Flags of evaluation during training, of videos, and of the best checkpoint."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from sf.envs.field_types import check_fields
 
+_MOST_VIDEO_ENVS = 9
+_MOST_SECONDS = 120.0
+
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Evaluation during training, and the best checkpoint: docs/evaluation.md."""
+    """Evaluation and videos during training, and the best checkpoint: docs/evaluation.md, docs/watching.md."""
 
     eval_every_env_steps: int | None = None
     """Evaluate all policies every time this many env steps have been trained on. Default: never."""
@@ -23,6 +26,16 @@ class EvaluationConfig:
     eval_deterministic: bool = False
     """Evaluate with the most probable actions. false: sample them, as in training."""
 
+    video_every_env_steps: int | None = None
+    """Film an episode of each policy every time this many env steps have been trained on: docs/watching.md. Videos go
+    to videos/ in the run directory, TensorBoard, W&B and sf-report. 0 or not set: never."""
+
+    video_envs: int = 1
+    """Environments that are filmed side by side, one episode each, from 1 to 9. 4: two rows of two."""
+
+    video_max_seconds: float = 20.0
+    """Maximum length of a video in seconds, from 1 to 120. A longer episode is cut off there."""
+
     save_best_every_sec: float = 60.0
     """Save the best checkpoint at most once in this many seconds. Evaluations decide which is best; without them,
     the latest stats_avg episodes of training do. Both use pbt_target_objective."""
@@ -33,5 +46,11 @@ class EvaluationConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}: at least 1")
+        if self.video_every_env_steps is not None and self.video_every_env_steps < 0:
+            raise ValueError(f"video_every_env_steps is {self.video_every_env_steps}: at least 1, or 0 for never")
+        if not 1 <= self.video_envs <= _MOST_VIDEO_ENVS:
+            raise ValueError(f"video_envs is {self.video_envs}: from 1 to {_MOST_VIDEO_ENVS}")
+        if not 1 <= self.video_max_seconds <= _MOST_SECONDS:
+            raise ValueError(f"video_max_seconds is {self.video_max_seconds:g}: from 1 to {_MOST_SECONDS:g}")
         if self.save_best_every_sec <= 0:
             raise ValueError(f"save_best_every_sec is {self.save_best_every_sec}: it must be above 0")

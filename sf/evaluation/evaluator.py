@@ -1,12 +1,12 @@
-"""The evaluator: plays episodes with the policies of a run beside their training.
+"""The evaluator: plays episodes with the policies of a run beside their training, and films some of them.
 
 Consumes   orders of the parent; the states that learners keep in shared memory, which are seconds old.
-Produces   reports: evaluated; the best checkpoint of each policy.
+Produces   reports: evaluated, filmed; the best checkpoint of each policy; videos.
 Waits for  an order.
 Unblocked  by an order.
 
 It is one process of low priority on the CPU, so that the sampler does not wait for it: where all cores are busy,
-evaluations are late. Nothing waits for it, so it is killed at the end of the run.
+evaluations and videos are late. Nothing waits for it, so it is killed at the end of the run.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from sf.counters import CounterRow
 from sf.envs.custom.given import GivenEnv
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
+from sf.evaluation.episode_video import film
 from sf.evaluation.player import guarded_group
 from sf.evaluation.results import Evaluation
 from sf.play.episodes import Play, make_lineups
@@ -30,8 +31,10 @@ from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import IndexQueue
 from sf.recovery import RecoveryMemory
-from sf.storage import checkpoint
+from sf.storage import checkpoint, video_files
 from sf.storage.checkpoint import Checkpoint
+
+EVALUATE, FILM = 0, 1  # the orders
 
 _NICENESS = 19  # at 15 the sampler lost 2 to 8 % on two cores that were full
 _SEED_KEY = 0xE7A1  # so that its environments differ from those that train
@@ -46,6 +49,7 @@ class EvaluatorArgs:
     num_agents: int  # of one environment
     recoveries: Sequence[RecoveryMemory]  # of all policies
     checkpoints: Sequence[Path]  # directories, of all policies
+    videos: Sequence[Path]  # directories, of all policies
     orders: IndexQueue
     counters: CounterRow
 
@@ -58,17 +62,45 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
     reports.send("ready")
     while True:
         args.counters.waiting()
-        args.orders.get_many()
+        (order,) = args.orders.get_many(at_most=1)
         args.counters.working()
         policies = [_remembered(recovery) for recovery in args.recoveries]
         with handed_to(lambda about, sentence: None):  # rollout workers report the same
-            evaluation = _play(args, policies)
-        for policy_id, (saved, directory) in enumerate(zip(policies, args.checkpoints, strict=True)):
-            score = evaluation.score_of(policy_id)
-            if score is not None and score > best[policy_id]:
-                best[policy_id] = score
-                _save(reports, directory, saved, score)
-        reports.send("evaluated", policies=_results(evaluation, policies), env_faults=evaluation.num_env_faults)
+            if order == FILM:
+                _film(reports, args, policies)
+            else:
+                _evaluate(reports, args, policies, best)
+
+
+def _evaluate(reports: Reports, args: EvaluatorArgs, policies: Sequence[Checkpoint], best: list[float]) -> None:
+    """best: the score of each policy's best checkpoint, which it renews."""
+    evaluation = _play(args, policies)
+    for policy_id, (saved, directory) in enumerate(zip(policies, args.checkpoints, strict=True)):
+        score = evaluation.score_of(policy_id)
+        if score is not None and score > best[policy_id]:
+            best[policy_id] = score
+            _save(reports, directory, saved, score)
+    reports.send("evaluated", policies=_results(evaluation, policies), env_faults=evaluation.num_env_faults)
+
+
+def _film(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> None:
+    """A video of each policy. One that fails costs no other, nor the evaluator."""
+    policies = [TorchPolicy(state, f"policy {policy_id}") for policy_id, state in enumerate(saved)]
+    videos: list[dict[str, Any]] = []
+    failures: list[str] = []
+    for policy_id, directory in enumerate(args.videos):
+        env_steps = policies[policy_id].env_steps
+        try:
+            path = video_files.free_path(directory, env_steps)
+            video = film(args.config, policies, policy_id, path, args.counters.working)
+            video_files.write_preview(path, video.preview.gif)
+        except Exception as error:
+            failures.append(" ".join(f"{type(error).__name__}: {error}".split()))
+        else:
+            of_video = {"path": str(path), "returns": video.returns, "is_cut": video.is_cut}
+            videos.append({"policy_id": policy_id, "env_steps": env_steps, **of_video})
+    total = sum(policy.env_steps for policy in policies)
+    reports.send("filmed", videos=videos, failures=failures, env_steps=total)
 
 
 def _remembered(recovery: RecoveryMemory) -> Checkpoint:

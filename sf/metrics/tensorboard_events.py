@@ -19,7 +19,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from torch.utils.tensorboard import summary as summaries
 
 from sf.metrics.tensorboard_tags import tag
-from sf.metrics.writer import append
+from sf.metrics.writer import VideoRecord, append
 from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
 
@@ -82,6 +82,13 @@ class TensorBoard:
         event = _framed(step=record["env_frames"], summary=Summary(value=values))
         append(self._path, event, header=self._header)
 
+    def write_video(self, video: VideoRecord) -> None:
+        """As an animated image. Raises OSError as `write`."""
+        width, height = video.size
+        image = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=video.gif)
+        value = Summary.Value(tag=tag(video.name), image=image)
+        append(self._path, _framed(step=video.env_frames, summary=Summary(value=[value])), header=self._header)
+
     def finish(self, summary: dict[str, Any]) -> None:
         """Nothing to do: no file is open."""
 
@@ -90,7 +97,7 @@ class TensorBoard:
         layout = _LAYOUT
         if self._flags["num_policies"] > 1:
             layout = {"Policies": _OF_POLICIES, **layout}
-        elif self._flags["eval_every_env_steps"] is not None:
+        elif self._flags["eval_every_env_steps"]:
             layout = {"Evaluation": _EVALUATION, **layout}
         words = {name: _word(value) for name, value in self._flags.items()}
         experiment, session, _ = summaries.hparams(words, dict.fromkeys(_COMPARED))

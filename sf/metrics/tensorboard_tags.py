@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 _OF_POLICY = re.compile(r"(policy_\d+)/(.+)")
-_KEPT_GROUPS = ("stats/", "eval/")  # of what environments report, and of evaluations
+_KEPT_GROUPS = ("stats/", "eval/", "video")  # of what environments report, of evaluations, and of videos
 
 TAGS = {
     "mean_return": "return/mean",

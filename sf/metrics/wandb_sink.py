@@ -14,14 +14,17 @@ import secrets
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from sf.config import Config
 from sf.metrics.tensorboard_tags import tag
+from sf.metrics.writer import VideoRecord
 from sf.storage.run_dir import RunDir, write_atomically
 
 _TIMEOUT_S = 30.0  # of each: reaching the server, and sending the rest at the end
 _MAX_WAITING = 1000  # records
+_SENT = int | float | Path  # of what a record has
 
 
 def require_wandb() -> None:
@@ -52,6 +55,10 @@ class WandbSink:
         with suppress(queue.Full):
             self._waiting.put_nowait((record, False))
 
+    def write_video(self, video: VideoRecord) -> None:
+        """Never blocks."""
+        self.write({"env_frames": video.env_frames, video.name: video.path})
+
     def finish(self, summary: dict[str, Any]) -> None:
         """Waits until all is sent, at most half a minute or so, or until Ctrl-C."""
         with suppress(queue.Full, KeyboardInterrupt):
@@ -64,7 +71,7 @@ class WandbSink:
             run = self._start()
             while not is_last:
                 record, is_last = self._waiting.get()
-                values = {tag(name): value for name, value in record.items() if isinstance(value, int | float)}
+                values = {tag(name): _sent(value) for name, value in record.items() if isinstance(value, _SENT)}
                 if is_last:
                     run.summary.update(values)
                 else:
@@ -123,6 +130,13 @@ class WandbSink:
         if not path.exists():
             write_atomically(path, secrets.token_hex(4).encode())
         return path.read_text()
+
+
+def _sent(value: float | Path) -> Any:
+    """As W&B takes it. A path is that of a video."""
+    import wandb  # noqa: PLC0415
+
+    return wandb.Video(str(value), format="mp4") if isinstance(value, Path) else value
 
 
 def _in_a_line(error: Exception) -> str:

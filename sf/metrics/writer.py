@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,11 +17,28 @@ from sf.storage.no_links import open_to_append
 from sf.storage.run_dir import RunDir, write_atomically
 
 
+@dataclass(frozen=True)
+class VideoRecord:
+    """A video of a policy.
+
+    name: `video`, or with several policies `policy_00/video` and so on. env_frames: of all policies, when it was made.
+    """
+
+    name: str
+    env_frames: int
+    path: Path  # an mp4
+    gif: bytes  # the same as a small animation
+    size: tuple[int, int]  # width and height of the gif
+
+
 class Sink(Protocol):
     """Another place that records go to. Never blocks for long: the parent of all processes calls it."""
 
     def write(self, record: dict[str, Any]) -> None:
         """Raises OSError where the record is lost."""
+
+    def write_video(self, video: VideoRecord) -> None:
+        """Raises OSError where it is lost."""
 
     def finish(self, summary: dict[str, Any]) -> None:
         """No more records follow."""
@@ -51,6 +69,12 @@ class MetricsWriter:
         """A line of evaluations.jsonl."""
         with self._failure_said_once():
             append(self._run_dir.evaluations, finite_json.dumps(record).encode() + b"\n")
+
+    def write_video(self, video: VideoRecord) -> None:
+        """To all sinks. The file itself is in the run directory already."""
+        with self._failure_said_once():
+            for sink in self._sinks:
+                sink.write_video(video)
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """At the end of the run."""

@@ -12,6 +12,7 @@ import yaml
 from sf.envs import EnvOptions
 from sf.play.named_checkpoint import find_trusted, num_policies
 from sf.storage.checkpoint import Checkpoint
+from sf.zoo.places import located
 
 
 def find_policies(
@@ -22,19 +23,20 @@ def find_policies(
     which: latest or best, of a run. policy_id: which of `run` alone; None: all of them. Raises ValueError where one is
     missing, where they cannot play the same environment, and where one names code that nobody vouches for.
     """
-    if run.is_file() and policy_id is not None:
+    if policy_id is not None and located(run).is_file():
         raise ValueError(f"policy is {policy_id}, but {run} is a checkpoint, which has one policy: leave it out")
     if which not in ("latest", "best"):
         raise ValueError(f"checkpoint is {which!r}: latest, best, or the path of a file in place of the run")
     found: dict[str, Checkpoint] = {}
-    for number, path in enumerate((run, *against)):
+    for number, named in enumerate((run, *against)):
+        path = located(named)
         if path.suffix in (".onnx", ".pt2"):
             raise ValueError(
                 f"{path} is an export, for load_policy: name the run or the checkpoint that it was made from"
             )
         for wanted in range(num_policies(path)) if policy_id is None or number > 0 else [policy_id]:
             file, saved = find_trusted(path, which, wanted, _warn, is_trusted)
-            name = str(file.with_suffix("").relative_to(path.parent))
+            name = str(file.with_suffix("").relative_to(path.parent) if path == named else named)
             while name in found:
                 name += "'"
             found[name] = saved

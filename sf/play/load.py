@@ -17,7 +17,8 @@ def load_policy(
     say: Callable[[str], None] = print,
     trust: bool = False,
 ) -> Policy:
-    """Load a policy from a run directory, a checkpoint, or an ONNX file of `sf-export`, which needs no torch.
+    """Load a policy from a run directory, a checkpoint, the folder of a policy, the zoo ("zoo/doom_basic"), the Hugging
+    Face Hub ("hf:USER/NAME"), or an ONNX file of `sf-export`, which needs no torch.
 
     which: "latest" or "best" of a run. policy_id: of a run with several. device: an ONNX file takes "cpu" alone. seed:
     of the actions that it draws. trust: the checkpoint may import an encoder or model of its own (module:Name) that you
@@ -36,6 +37,7 @@ def load_policy(
 
     from sf.play.named_checkpoint import find_trusted  # noqa: PLC0415  torch is slow to import
     from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
+    from sf.zoo.places import located  # noqa: PLC0415
 
-    file, saved = find_trusted(path, which, policy_id, say, trust)
+    file, saved = find_trusted(located(path), which, policy_id, say, trust)
     return TorchPolicy(saved, str(file), device, seed)

@@ -93,6 +93,12 @@ class RunMemory:
     def checkpoints_of(self, policy_id: int) -> Path:
         return self.run_dir.checkpoints_of(policy_id, self.plan.num_policies)
 
+    @property
+    def videos(self) -> list[Path]:
+        """Directories, of all policies."""
+        num_policies = self.plan.num_policies
+        return [self.run_dir.videos_of(policy_id, num_policies) for policy_id in range(num_policies)]
+
     def counter_row(self, role: str, idx: int) -> CounterRow:
         return self.counters.row(self.counter_rows[role][idx])
 

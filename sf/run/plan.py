@@ -15,6 +15,7 @@ from sf.arrays import available_memory
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.errors import UsageError
+from sf.evaluation.episode_video import require_drawable
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.machine.pinned_cores import PinnedCores
 from sf.metrics.first_update import steps_before_update
@@ -23,7 +24,7 @@ from sf.model.registry import build_model
 from sf.processes.fork_servers import allow_many_descriptors, descriptors_needed
 from sf.processes.torch_runtime import resolve_bfloat16, resolve_device
 from sf.run import memory_needed
-from sf.run.describing import describe
+from sf.run.describing import describe, said_where_slow
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ class Plan:
 
     @property
     def num_evaluators(self) -> int:
-        return 0 if self.config.evaluation.eval_every_env_steps is None else 1
+        evaluation = self.config.evaluation
+        return 1 if evaluation.eval_every_env_steps or evaluation.video_every_env_steps else 0
 
     @property
     def target_env_steps(self) -> int:
@@ -112,6 +114,9 @@ def make_plan(config: Config) -> Plan:
     sampler = config.sampler
     device = resolve_device(config.run.device)
     spec = describe(config.run.env, config.environment)
+    if config.evaluation.video_every_env_steps:
+        with said_where_slow(f"drawing {config.run.env}"):
+            require_drawable(config)
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
     num_cores = num_usable_cores()

@@ -8,7 +8,9 @@ from typing import Any
 from sf.metrics.progress import Progress
 from sf.population.controller import Population
 from sf.processes.child import Child
-from sf.run.evaluations import Evaluations
+from sf.run.evaluations.orders import EvaluatorOrders
+from sf.run.evaluations.results import Evaluations
+from sf.run.evaluations.videos import Videos
 
 Report = dict[str, Any]
 
@@ -23,13 +25,17 @@ class ReportHandler:
         progress: Progress,
         frameskip: int,
         say: Callable[[str], None],
+        orders: EvaluatorOrders,
         evaluations: Evaluations,
+        videos: Videos,
         population: Population | None = None,
     ) -> None:
         self._progress = progress
         self._frameskip = frameskip
         self._say = say
+        self._orders = orders
         self._evaluations = evaluations
+        self._videos = videos
         self._population = population
         self._places_said: set[str] = set()  # of faults
         self._remarks_said: set[str] = set()  # what they were about
@@ -61,14 +67,12 @@ class ReportHandler:
             # Evaluation
             case "evaluated":
                 self._evaluations.evaluated(report)
+            case "filmed":
+                self._videos.filmed(report)
             case "best_checkpoint":
                 self._say(f"{name}: saved {report['path']}")
             case "given_up":
-                self._evaluations.given_up()
-                self._say(
-                    f"{report['text']}\nThe run continues without evaluations: from now on, returns in training select "
-                    "the best checkpoint"
-                )
+                self._given_up(report)
             # Faults
             case "fault":
                 self._fault(child, report)
@@ -118,13 +122,22 @@ class ReportHandler:
         self._progress.num_restarts += 1
         self._progress.num_lost_episodes += report["lost_episodes"]
         if child.role == "evaluator":
-            self._evaluations.interrupted()
+            self._orders.done()
+            self._videos.remove_unfinished()
         is_env_death = child.error is not None and child.error["traceback"] is None
         if is_env_death and self._are_env_deaths_said:
             return
         self._are_env_deaths_said |= is_env_death
         others = "; later deaths of this kind are not reported (restarts counts them)" if is_env_death else ""
         self._say(f"{child.name} {report['text']}{others}")
+
+    def _given_up(self, report: Report) -> None:
+        """On the evaluator."""
+        selects = "; from now on, returns in training select the best checkpoint"
+        selects = selects if self._orders.has_evaluations else ""
+        self._say(f"{report['text']}\nThe run continues without {self._orders.words}{selects}")
+        self._orders.given_up()
+        self._videos.remove_unfinished()
 
     def _saved_for(self, child: Child, report: Report) -> None:
         frames = self._lose(max(0, self._progress.policies[child.idx].env_steps - report["env_steps"]))

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sf.config import Config
+from sf.evaluation.evaluator import EVALUATE, FILM
 from sf.metrics.display import Display
 from sf.metrics.display_panel import Target
 from sf.metrics.progress import Progress
@@ -27,9 +28,12 @@ from sf.population.controller import Population
 from sf.processes.stopping import Signals, caught_signals
 from sf.run import initial_weights
 from sf.run.children.role import Body
-from sf.run.children.supervisor import Supervisor
+from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
 from sf.run.children.table import counts, roles_with
-from sf.run.evaluations import BestCheckpoints, Evaluations
+from sf.run.evaluations.best_checkpoints import BestCheckpoints
+from sf.run.evaluations.orders import EvaluatorOrders
+from sf.run.evaluations.results import Evaluations
+from sf.run.evaluations.videos import Videos
 from sf.run.memory import RunMemory
 from sf.run.plan import Plan, make_plan
 from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
@@ -144,23 +148,23 @@ class Run:
                 display.say(f"starts from the preset {run.config} (--config NAME selects another)")
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
-            evaluations = Evaluations(
-                self._plan.config.evaluation.eval_every_env_steps,
-                sum(self._supervisor.starter.resumed_steps),
-                self._memory.evaluations,
-                self._progress,
-                writer,
-                display.say,
-            )
-            events = ReportHandler(self._progress, frameskip, display.say, evaluations, population)
+            orders = self._make_orders(display)
+            videos = Videos(orders, self._memory.videos, frameskip, writer, display.say)
+            evaluations = Evaluations(orders, self._progress, writer, display.say)
+            events = ReportHandler(self._progress, frameskip, display.say, orders, evaluations, videos, population)
             asked_by = None
             try:
                 self._supervisor.start(lambda: signals.first is not None)
-                asked_by = self._watch(signals, events, evaluations, population, writer, display)
+                asked_by = self._watch(signals, events, orders, population, writer, display)
             finally:
-                for child, report in self._supervisor.stop(signals):
+                if orders.is_filming and signals.first is None and self._supervisor.failure is None:
+                    display.say(
+                        f"the last video is finished, within {OPTIONAL_WITHIN_S:.0f} s; Ctrl-C ends the run now"
+                    )
+                for child, report in self._supervisor.stop(signals, lambda: orders.is_filming):
                     events.handle(child, report)
-                evaluations.end()
+                orders.end()
+                videos.remove_unfinished()
                 if self._progress.env_steps > 0:
                     self._on_under_way(display.say)
                 self._memory.pinned.release()
@@ -181,6 +185,16 @@ class Run:
         if config.watch.with_wandb:
             sinks.append(WandbSink(self._run_dir, config, display.say))
         return sinks
+
+    def _make_orders(self, display: Display) -> EvaluatorOrders:
+        config = self._plan.config.evaluation
+        return EvaluatorOrders(
+            {EVALUATE: config.eval_every_env_steps, FILM: config.video_every_env_steps},
+            sum(self._supervisor.starter.resumed_steps),
+            self._memory.evaluations,
+            self._progress,
+            display.say,
+        )
 
     def _make_population(self, display: Display) -> Population:
         population = Population(
@@ -204,7 +218,7 @@ class Run:
         self,
         signals: Signals,
         events: ReportHandler,
-        evaluations: Evaluations,
+        orders: EvaluatorOrders,
         population: Population | None,
         writer: MetricsWriter,
         display: Display,
@@ -227,13 +241,13 @@ class Run:
                 self._on_under_way(display.say)
             if population is not None:
                 population.evolve_if_due()
-            evaluations.order_if_due()
+            orders.give_if_due()
             if time.monotonic() >= record_at:
                 record_at = time.monotonic() + run.summaries_every_sec
                 self._record(writer, display)
                 if best is not None:
                     best.keep_if_due()
-            if best is None and not evaluations.are_made:
+            if best is None and not orders.has_evaluations:
                 best = BestCheckpoints(self._memory, self._progress, display.say)
         asked_by = self._hooks.stopped_by
         if asked_by is None:

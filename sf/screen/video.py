@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,24 +26,27 @@ _WHO = re.compile(r"^\[[^]]*] ")  # ffmpeg's component and its address, before a
 class Video:
     """Takes pictures until `finish` or `close`. Only `finish` replaces an earlier file of that name."""
 
-    def __init__(self, path: Path, max_s: float) -> None:
-        """max_s: seconds of video after which `show` takes no more.
+    def __init__(self, path: Path, max_s: float, flag: str = "video", options: Sequence[str] = ()) -> None:
+        """max_s: seconds of video after which `show` takes no more. flag: the one that names another place, for
+        messages. options: further ones of ffmpeg's encoder.
 
         Raises ValueError for another kind of file, where it cannot be written, and where ffmpeg is missing.
         """
         if path.suffix not in (".mp4", ".gif"):
-            raise ValueError(f"video is {str(path)!r}: name a file that ends with .mp4 or .gif")
+            raise ValueError(f"{flag} is {str(path)!r}: name a file that ends with .mp4 or .gif")
         try:
             import imageio_ffmpeg  # noqa: PLC0415  an extra
         except ImportError:
-            raise ValueError(f"video needs ffmpeg: {how_to_install('video')}") from None
+            raise ValueError(f"{flag} needs ffmpeg: {how_to_install('video')}") from None
         self._ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
-        output_file.require_writable("video", path)
+        output_file.require_writable(flag, path)
         self._path = (
             path.resolve() if path.is_symlink() else path
         )  # a link stays one, as elsewhere: its target is written
         self._temporary = temporary_beside(self._path)
         self._max_s = max_s
+        self._flag = flag
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
         self._num_left = 0
         self.is_full = False
@@ -56,12 +60,15 @@ class Video:
         try:
             self._temporary.touch()
         except OSError as error:
-            raise ValueError(f"{self._path} cannot be written ({error.strerror}): name another --video") from None
+            raise ValueError(
+                f"{self._path} cannot be written ({error.strerror}): name another --{self._flag}"
+            ) from None
         self._process = subprocess.Popen(
             [
                 *(self._ffmpeg, "-y", "-v", "error", "-nostdin", "-f", "rawvideo", "-pix_fmt", "rgb24"),
                 *("-s", f"{width}x{height}", "-r", f"{fps:.6f}", "-i", "-", "-metadata", f"title={title}"),
                 *(_GIF if self._path.suffix == ".gif" else _MP4),
+                *self._options,
                 f"file:{self._temporary}",  # else ffmpeg takes what stands before a colon for a protocol
             ],
             stdin=subprocess.PIPE,
@@ -107,7 +114,7 @@ class Video:
         self.close()
         said = errors.decode(errors="replace").strip().splitlines()
         why = _WHO.sub("", said[-1]) if said else f"ffmpeg ended with status {status}"
-        return ValueError(f"{self._path} cannot be written: {why}; make room, or name another --video")
+        return ValueError(f"{self._path} cannot be written: {why}; make room, or name another --{self._flag}")
 
     def close(self) -> None:
         """Leave nothing of a video that is not finished."""

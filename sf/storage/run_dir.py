@@ -7,6 +7,7 @@ checkpoints/     see sf.storage.checkpoint; with several policies checkpoints/po
 checkpoints/milestones/     with --save_milestones_sec: checkpoints that are kept for good
 wandb/           with --with_wandb: files of wandb, and the run's id there
 evaluations.jsonl     one JSON record for each evaluation, see sf.run.evaluations
+videos/          with --video_every_env_steps, see sf.storage.video_files
 run.log          all messages of the run, see sf.storage.run_log
 summary.json     written at the end and at a stop
 system.json      the machine and the versions at each start, see sf.metrics.system_info
@@ -84,6 +85,14 @@ class RunDir:
         """Where a policy's checkpoints are kept for good."""
         directory = self.checkpoints / "milestones"
         return directory if num_policies == 1 else directory / f"policy_{policy_id:02d}"
+
+    @property
+    def videos(self) -> Path:
+        return self.path / "videos"
+
+    def videos_of(self, policy_id: int, num_policies: int) -> Path:
+        """Where the videos of a policy are, as its checkpoints."""
+        return self.videos if num_policies == 1 else self.videos / f"policy_{policy_id:02d}"
 
     @property
     def summary(self) -> Path:

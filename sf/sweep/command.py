@@ -77,7 +77,7 @@ def _sweep(flags: SweepFlags) -> int:
     directory = flags.train_dir / flags.sweep.stem
     runs = read_sweep(flags.sweep)
     for run in runs:
-        require_trusted(run.texts(), flags.sweep, flags.trust)
+        require_trusted(run.flags, flags.sweep, flags.trust)
     if flags.trust:
         runs = [run.with_flags(**{TRUST: True}) for run in runs]
     configs = _configured(runs, directory, flags.sweep)

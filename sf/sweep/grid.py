@@ -57,10 +57,6 @@ class SweepRun:
         flags = {**self.flags, "train_dir": str(directory), "experiment": self.name}
         return cli.arguments(flags)
 
-    def texts(self) -> dict[str, str]:
-        """The flags as they are typed."""
-        return {name: " ".join(cli.words(value)) for name, value in self.flags.items()}
-
     def with_flags(self, **flags: Any) -> SweepRun:
         """The same with these flags beside its own, or in their place."""
         return dataclasses.replace(self, flags={**self.flags, **flags})

@@ -16,7 +16,10 @@ from typing import NamedTuple
 
 
 class NamedCode(NamedTuple):
-    """Code that a flag names, in `file`. env_kwargs: arguments of an environment as text, since they reach the code."""
+    """Code that a flag names, in `file`.
+
+    env_kwargs: arguments of an environment or a wrapper as text, since they reach the code.
+    """
 
     flag: str
     name: str

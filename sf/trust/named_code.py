@@ -8,6 +8,8 @@ from typing import Any
 from sf.envs.custom.named_objects import file_of_module
 from sf.envs.errors import UsageError
 from sf.envs.registry import code_of
+from sf.envs.wrappers.named import code_of as code_of_wrapper
+from sf.envs.wrappers.named import read_all
 from sf.trust import known_code
 from sf.trust.known_code import NamedCode
 
@@ -16,12 +18,19 @@ _OF_THE_NETWORK = ("encoder", "model")
 
 
 def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
-    """The code that these flags would import and that does not come with the package. Imports none of it."""
+    """The code that these flags would import and that does not come with the package. Imports none of it.
+
+    flags: with values of the types that a `Config` has. Raises ValueError for wrappers that are not written so.
+    """
     found = []
     env = flags.get("env", "")
     file = code_of(env)
     if file is not None:
         found.append(NamedCode("env", env, flags.get("env_kwargs", "{}"), file))
+    for wrapper in read_all(flags.get("env_wrappers", ())):
+        file = code_of_wrapper(wrapper)
+        if file is not None:
+            found.append(NamedCode("env_wrappers", wrapper.name, wrapper.arguments, file))
     for flag in _OF_THE_NETWORK:
         module, colon, _ = flags.get(flag, "").partition(":")
         file = file_of_module(module) if colon else None

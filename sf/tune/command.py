@@ -16,7 +16,9 @@ from rich.console import Console
 
 from sf import envs
 from sf.commands import cli
+from sf.config import Config
 from sf.envs.errors import UsageError
+from sf.envs.field_types import checked
 from sf.machine import extras
 from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.processes.stopping import caught_signals
@@ -136,7 +138,7 @@ def _checked(search: Search, directory: Path, flags: TuneFlags) -> Config:
     """The configuration of a first run. Raises ValueError where a bound or a choice is no value of its flag."""
     configs: list[Config] = []
     for run in search.examples():
-        require_trusted(run.texts(), flags.search, flags.trust)
+        require_trusted(checked(Config, run.flags, str(flags.search)), flags.search, flags.trust)
         configs.append(
             (run.with_flags(**{TRUST: True}) if flags.trust else run).configured(directory, str(flags.search))
         )

@@ -47,7 +47,7 @@ def table(study: optuna.Study, search: Search) -> Table:
     for name in search.space:
         out.add_column(name, justify="right", overflow="fold")
     for trial in ranked(study)[:_BEST_SHOWN]:
-        chosen = [Text(number(value) if isinstance(value, float) else str(value)) for value in trial.params.values()]
+        chosen = [Text(f"{value:.3g}" if isinstance(value, float) else str(value)) for value in trial.params.values()]
         out.add_row(str(trial.number), number(trial.value), *chosen)
     return out
 

@@ -1,6 +1,7 @@
 """Wrong settings are found before anything starts, and said in one sentence."""
 
 import dataclasses
+import json
 import os
 import resource
 import sys
@@ -95,6 +96,14 @@ class OfSomeKind(gym.Env):
         self.action_space = VECTOR if is_continuous else CHOICE
 
 
+class Blank(gym.ObservationWrapper):
+    """Shows an image in the place of everything."""
+
+    def __init__(self, env, num_pixels=48):
+        super().__init__(env)
+        self.observation_space = gym.spaces.Box(0, 255, (num_pixels, num_pixels, 3), np.uint8)
+
+
 @pytest.mark.parametrize(
     ("args", "preset"),
     [
@@ -102,6 +111,9 @@ class OfSomeKind(gym.Env):
         (["--env_kwargs", '{"is_continuous": true}'], "continuous"),
         (['--env_kwargs={"num_pixels": 36}'], "image"),
         (["--env_kwargs", '{"is_continuous": true}', "--config", "CartPole-v1"], "CartPole-v1"),
+        (["--env_wrappers", f"{__name__}:Blank"], "image"),
+        (["--env_wrappers", json.dumps({f"{__name__}:Blank": {"num_pixels": 36}})], "image"),
+        ([f"--env_wrappers={__name__}:Blank"], "image"),
     ],
 )
 def test_an_environment_without_a_preset_of_its_name_starts_from_that_of_its_kind(args, preset, tmp_path):

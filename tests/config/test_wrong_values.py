@@ -61,6 +61,8 @@ WRONG = [  # a value, and what it must be
     ("doom_map", 2, "a text or None"),
     ("env_kwargs", ["a"], "a JSON object or a mapping"),
     ("env_kwargs", 1, "a JSON object or a mapping"),
+    ("env_wrappers", ["a:B", 1], "a list of names, JSON objects and mappings"),
+    ("env_wrappers", None, "a list of names, JSON objects and mappings"),
 ]
 ACCEPTED = [  # a value, and what it is taken for
     ("learning_rate", "3e-4", 3e-4),  # YAML 1.1 reads these two as text
@@ -77,6 +79,9 @@ ACCEPTED = [  # a value, and what it is taken for
     ("encoder_mlp_layers", [], ()),
     ("wandb_tags", "one", ("one",)),
     ("env_kwargs", {"a": {"b": [1, None]}}, '{"a": {"b": [1, null]}}'),
+    ("env_wrappers", "a:B", ("a:B",)),
+    ("env_wrappers", ["a:B", {"a:C": {"b": [1, None]}}], ("a:B", '{"a:C": {"b": [1, null]}}')),
+    ("env_wrappers", [], ()),
 ]
 
 

@@ -1,10 +1,12 @@
 """What TensorBoard gets of a run, and that every metric has a group there and a row in docs/watching.md."""
 
+import io
 import json
 import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from runs import train
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.custom_scalar import layout_pb2
@@ -14,7 +16,8 @@ from sf.config import Config
 from sf.evaluation.statistics import Statistics
 from sf.metrics.tensorboard_events import TensorBoard
 from sf.metrics.tensorboard_tags import TAGS, tag
-from sf.run.evaluations import evaluation_metrics
+from sf.metrics.writer import VideoRecord
+from sf.run.evaluations.results import evaluation_metrics
 from sf.storage.run_dir import RunDir
 
 DOCS = Path(__file__).parents[2] / "docs" / "watching.md"
@@ -118,6 +121,22 @@ def test_a_run_with_evaluations_has_their_chart_first(tmp_path):
     events = EventAccumulator(str(run_dir.tensorboard))
     events.Reload()
     assert next(iter(charts(events).values())) == ["eval/mean_return", "eval/mean_return_low", "eval/mean_return_high"]
+
+
+def test_a_video_is_an_animated_image_that_decodes(tmp_path):
+    run_dir = RunDir.at(str(tmp_path), "run")
+    buffer = io.BytesIO()
+    pictures = [Image.new("RGB", (6, 4), color) for color in ("red", "blue", "green")]
+    pictures[0].save(buffer, "GIF", save_all=True, append_images=pictures[1:], duration=100)
+    board = TensorBoard(run_dir, Config().flat())
+    for name in ("video", "policy_01/video"):
+        board.write_video(VideoRecord(name, 400, tmp_path / "video.mp4", buffer.getvalue(), (6, 4)))
+    events = EventAccumulator(str(run_dir.tensorboard))
+    events.Reload()
+    assert events.Tags()["images"] == ["video", "policy_01/video"]
+    (image,) = events.Images("video")
+    assert (image.step, image.width, image.height) == (400, 6, 4)
+    assert Image.open(io.BytesIO(image.encoded_image_string)).n_frames == 3
 
 
 def test_names_that_are_not_utf_8_are_written_with_their_bytes_spelled_out(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 from sf.config import Config
 from sf.metrics.wandb_sink import WandbSink, require_wandb
+from sf.metrics.writer import VideoRecord
 from sf.storage.run_dir import RunDir
 
 
@@ -43,6 +44,7 @@ class Wandb(types.ModuleType):
     def __init__(self):
         super().__init__("wandb")
         self.Settings = types.SimpleNamespace
+        self.Video = lambda path, format: types.SimpleNamespace(path=path, format=format)
         self.has_key, self.refuses, self.runs, self.in_use = True, (), [], False
         self.may_log = threading.Event()
         self.may_log.set()
@@ -107,6 +109,15 @@ def test_records_have_the_names_of_tensorboard_and_the_summary_comes_last(wandb,
     assert run.arguments["mode"] == "online"
     assert (run.arguments["name"], run.arguments["group"], run.arguments["tags"]) == ("toy_bandit", "seeds", ("a", "b"))
     assert run.arguments["config"]["batch_size"] == config.learner.batch_size
+
+
+def test_a_video_is_sent_as_one_at_its_frames(wandb, run_dir, config, tmp_path):
+    sink = WandbSink(run_dir, config, print)
+    sink.write_video(VideoRecord("policy_01/video", 400, tmp_path / "video.mp4", b"GIF", (6, 4)))
+    sink.finish({"env_frames": 400})
+    sent = wandb.runs[0].records[0]["policy_01/video"]
+    assert (sent.path, sent.format) == (str(tmp_path / "video.mp4"), "mp4")
+    assert wandb.runs[0].records[0]["run/env_frames"] == 400
 
 
 def test_a_resumed_run_goes_on_with_the_same_run_there(wandb, run_dir, config):

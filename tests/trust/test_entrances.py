@@ -17,7 +17,10 @@ from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
 
 MARKER = "marker"
-PLANTED = f"open({MARKER!r}, 'w').close()\nfrom sf.envs.toys.single import Identity as Env\nclass Net: pass\n"
+PLANTED = (
+    f"open({MARKER!r}, 'w').close()\nfrom sf.envs.toys.single import Identity as Env\n"
+    "class Net: pass\nclass Wrap(Env): pass\n"
+)
 SHELL = {"env_kwargs": json.dumps({"command": f"touch {MARKER}"})}
 PAYLOADS = {
     "a command": {"env": "os:system", **SHELL},
@@ -26,6 +29,9 @@ PAYLOADS = {
     "an id of Gymnasium beside it": {"env": "planted:Env-v0"},
     "a match beside it": {"env": "planted:parallel_env"},
     "a package of the same name as a known one": {"env": "MiniGrid-Empty-5x5-v0"},
+    "a wrapper beside it": {"env_wrappers": ["planted:Wrap"]},
+    "a wrapper with arguments": {"env_wrappers": ["gymnasium.wrappers:FlattenObservation", {"planted:Wrap": {"a": 1}}]},
+    "a wrapper that is a command": {"env_wrappers": [{"os:system": None}]},
     "an encoder beside it": {"encoder": "planted:Net"},
     "a model beside it": {"model": "planted:Net"},
 }
@@ -36,6 +42,7 @@ COMMANDS = {
     "sf-eval --against": ("sf.commands.evaluate", ["mine", "--against", "theirs", "--episodes", "1"]),
     "sf-enjoy": ("sf.commands.enjoy", ["theirs", "--video", "out.gif", "--episodes", "1"]),
     "sf-export": ("sf.commands.export", ["theirs", "--out", "out.pt2"]),
+    "sf-export of a folder": ("sf.commands.export", ["theirs", "--out", "shared", "--episodes", "1"]),
     "sf-sweep": ("sf.sweep.command", ["theirs.sweep.yaml", "--train_dir", "sweeps"]),
     "sf-tune": ("sf.tune.command", ["theirs.tune.yaml", "--train_dir", "searches"]),
     "sf-train --config": ("sf.__main__", ["--config", "theirs/config.yaml", "--experiment", "new"]),
@@ -94,6 +101,12 @@ def refused(capsys, module, words):
     return said
 
 
+def named_by(what):
+    """The name of code in a payload."""
+    name = next(value for flag, value in PAYLOADS[what].items() if flag != "env_kwargs")
+    return name if isinstance(name, str) else next(iter(name[-1]) if isinstance(name[-1], dict) else iter(name))
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("what", PAYLOADS)
 def test_no_command_runs_what_a_file_names(what, command, capsys):
@@ -108,7 +121,7 @@ def test_no_command_runs_what_a_file_names(what, command, capsys):
     assert not Path(MARKER).exists()
     assert "theirs" in said
     assert "--trust true" in said
-    assert next(name for flag, name in PAYLOADS[what].items() if flag != "env_kwargs") in said
+    assert named_by(what) in said
 
 
 @pytest.mark.parametrize("what", PAYLOADS)
@@ -132,7 +145,7 @@ def begun_with_theirs():
 @pytest.mark.parametrize("what", PAYLOADS)
 def test_a_run_that_begins_with_their_weights_runs_nothing(what):
     write_run("theirs", PAYLOADS[what])
-    if "env" in PAYLOADS[what]:
+    if {"env", "env_wrappers"} & PAYLOADS[what].keys():
         assert begun_with_theirs().state["config"]["env"] == "toy_identity"
     else:
         with pytest.raises(ValueError, match=f"they differ in {min(PAYLOADS[what])}"):
@@ -219,6 +232,15 @@ def test_what_comes_with_packages_needs_no_trust(env):
     from sf.trust.named_code import named_code  # noqa: PLC0415
 
     assert named_code({"env": env, "encoder": "auto", "model": "actor_critic"}) == []
+
+
+@pytest.mark.parametrize("name", ["gymnasium.wrappers:FlattenObservation", "gymnasium.wrappers.vector:ClipReward"])
+def test_gymnasiums_own_wrappers_need_no_trust_unless_they_write_files(name):
+    from sf.trust.named_code import named_code  # noqa: PLC0415
+
+    assert named_code({"env": "toy_identity", "env_wrappers": (name, json.dumps({name: {"a": 1}}))}) == []
+    (recorder,) = named_code({"env": "toy_identity", "env_wrappers": ("gymnasium.wrappers:RecordVideo",)})
+    assert (recorder.flag, recorder.name) == ("env_wrappers", "gymnasium.wrappers:RecordVideo")
 
 
 def test_a_file_that_is_trusted_is_used():

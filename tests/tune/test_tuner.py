@@ -1,10 +1,13 @@
 """A search whose runs are only claimed to train: what is told to Optuna, and when a run is ended."""
 
 import json
+from io import StringIO
 from types import SimpleNamespace
 
+import optuna
 import pytest
 import yaml
+from rich.console import Console
 
 from sf.storage.run_dir import RunDir
 from sf.tune import results
@@ -221,3 +224,13 @@ def test_the_sampler_learns_from_what_it_was_told(tmp_path):
     hunt.start(hunt.ends_at_once)
     gammas = [trial.params["gamma"] for trial in hunt.study.get_trials()]
     assert sum(gammas[-10:]) / 10 > sum(gammas[:10]) / 10 + 0.1
+
+
+def test_the_table_shows_the_digits_of_small_values(tmp_path):
+    study = optuna.create_study(direction="maximize")
+    space = {"learning_rate": optuna.distributions.FloatDistribution(1e-6, 1.0, log=True)}
+    study.add_trial(optuna.create_trial(params={"learning_rate": 0.000321}, distributions=space, value=5.0))
+    lines = StringIO()
+    search = SimpleNamespace(objective="mean_return", space=space)
+    Console(file=lines, width=100).print(results.table(study, search))
+    assert "0.000321" in lines.getvalue()

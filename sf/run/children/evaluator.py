@@ -1,4 +1,4 @@
-"""The evaluator as a child of a run, where the run evaluates."""
+"""The evaluator as a child of a run, where the run evaluates or films its policies."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def arguments(start: Start) -> EvaluatorArgs:
         num_agents=memory.plan.spec.num_agents,
         recoveries=memory.recoveries,
         checkpoints=[memory.checkpoints_of(policy_id) for policy_id in range(memory.plan.num_policies)],
+        videos=memory.videos,
         orders=_orders(memory, start.idx),
         counters=memory.counter_row("evaluator", start.idx),
     )

@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import gymnasium as gym
+import numpy as np
 import pytest
+from group_driver import play
 
 from sf import envs
-from sf.envs import EnvOptions
+from sf.envs import EnvOptions, registry
 from sf.envs.libraries import packages
 from sf.envs.libraries.packages import Package
 
@@ -30,6 +34,7 @@ def stroll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "stroll.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "stroll", raising=False)
+    monkeypatch.delitem(gym.registry, "Stroll-Short-v0", raising=False)
     package = Package(r"Stroll.*", "stroll", "gym-stroll", {"StrollOld-v1": ("Walk", {"size": 5})})
     monkeypatch.setattr(packages, "PACKAGES", (package,))
 
@@ -48,6 +53,75 @@ def test_the_package_of_an_id_is_imported_for_it_and_for_no_other() -> None:
 @pytest.mark.usefixtures("stroll")
 def test_an_id_that_a_package_registers_with_gym_alone_is_made_of_its_class() -> None:
     assert envs.describe("StrollOld-v1", EnvOptions()).action_space.n == 5
+
+
+def test_an_id_with_a_namespace_imports_the_package_of_that_name(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "strolls.py").write_text(MODULE.replace("Stroll-Short-v0", "strolls/Long-v0"))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert envs.describe("strolls/Long-v0", EnvOptions()).action_space.n == 2
+    with pytest.raises(ValueError, match="env 'strols/Long-v0' is not known: did you mean strolls/Long-v0"):
+        envs.describe("strols/Long-v0", EnvOptions())
+
+
+def test_an_id_with_a_namespace_is_registered_by_the_entry_point_that_is_called_like_it(tmp_path, monkeypatch) -> None:
+    (tmp_path / "walks.py").write_text(MODULE.replace("gym.register", "def hand_in():\n    gym.register"))
+    (tmp_path / "walks.py").write_text((tmp_path / "walks.py").read_text().replace("Stroll-Short-v0", "Walks/Long-v0"))
+    (tmp_path / "walks-1.0.dist-info").mkdir()
+    (tmp_path / "walks-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: walks\nVersion: 1.0\n")
+    (tmp_path / "walks-1.0.dist-info" / "entry_points.txt").write_text("[gymnasium.envs]\nWalks = walks:hand_in\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert envs.describe("Walks/Long-v0", EnvOptions()).action_space.n == 2
+
+
+class OldCreator:
+    """An environment with the API of gym before 0.26."""
+
+    observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
+
+    def __init__(self, size: int) -> None:
+        self.action_space = gym.spaces.Discrete(size)
+
+    def reset(self):
+        return np.zeros(2, np.float32)
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 1.0, False, {}
+
+
+@pytest.mark.parametrize("before_0_26", [False, True])
+def test_an_id_that_is_registered_with_gym_alone_is_taken_from_there_with_its_time_limit(
+    before_0_26: bool, stroll: None, monkeypatch
+) -> None:
+    kwargs = {"_kwargs" if before_0_26 else "kwargs": {"size": 7}}
+    spec = SimpleNamespace(id="StrollElder-v0", entry_point=OldCreator, max_episode_steps=3, **kwargs)
+    specs = {spec.id: spec}
+    registry = SimpleNamespace(env_specs=specs) if before_0_26 else specs
+    monkeypatch.setitem(sys.modules, "gym.envs.registration", SimpleNamespace(registry=registry))
+    for name in ("StrollElder-v0", "stroll:StrollElder-v0"):
+        group = envs.make_group(name, 1, EnvOptions(), seed=0, first_env_idx=0)
+        assert group.spec.action_space.n == 7
+        _, steps = play(group, 3)
+        assert [episode.num_steps for step in steps for episode in step.episodes] == [3]
+
+
+def test_an_unknown_id_names_the_installed_packages_that_may_register_it(monkeypatch) -> None:
+    monkeypatch.setattr(registry, "installed_users_of_gymnasium", lambda: ["one_walk", "two_walks"])
+    with pytest.raises(
+        ValueError, match=r"if an installed one does \(one_walk, two_walks\), name its module, as in mod"
+    ):
+        envs.describe("Sausage-v0", EnvOptions())
+
+
+def test_an_installed_package_that_needs_gymnasium_may_register_ids(tmp_path, monkeypatch) -> None:
+    requires = "Requires-Dist: numpy\nRequires-Dist: gymnasium>=1\n"
+    for name, lines in {"walks": requires, "plots": 'Requires-Dist: gymnasium; extra == "dev"\n'}.items():
+        (tmp_path / f"{name}.py").touch()
+        info = tmp_path / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{lines}")
+        (info / "top_level.txt").write_text(name)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert {"walks", "plots", "vizdoom", "sf"} & set(packages.installed_users_of_gymnasium()) == {"walks"}
 
 
 def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs_it(monkeypatch) -> None:

@@ -4,27 +4,36 @@ import json
 import os
 import re
 import signal
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import runs
 from faults import processes
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from untrained import untrained
 
+from sf.evaluation.evaluator import EVALUATE, FILM
 from sf.play.load import load_policy
 from sf.recovery import RecoveryMemory
-from sf.run.evaluations import BestCheckpoints, Evaluations
+from sf.run.evaluations.best_checkpoints import BestCheckpoints
+from sf.run.evaluations.orders import EvaluatorOrders
+from sf.run.evaluations.results import Evaluations
 from sf.run.reports import ReportHandler
 from sf.storage import checkpoint
 
 
-class Orders:
+class Queue:
     def __init__(self):
-        self.num = 0
+        self.put_there = []
 
     def put(self, index):
-        self.num += 1
+        self.put_there.append(index)
+
+    @property
+    def num(self):
+        return len(self.put_there)
 
 
 class Writer:
@@ -69,21 +78,28 @@ def report(*means):
     }
 
 
-def make(progress, resumed_env_steps=0):
-    orders, writer, said = Orders(), Writer(), []
-    return Evaluations(100, resumed_env_steps, orders, progress, writer, said.append), orders, writer, said
+def make(progress, resumed_env_steps=0, evaluate=100, film=None):
+    queue, said = Queue(), []
+    every = {EVALUATE: evaluate, FILM: film}
+    return EvaluatorOrders(every, resumed_env_steps, queue, progress, said.append), queue, said
+
+
+def make_evaluations(progress):
+    orders, _, said = make(progress)
+    writer = Writer()
+    return Evaluations(orders, progress, writer, said.append), writer, said
 
 
 def test_an_evaluation_is_due_at_every_multiple_and_never_two_at_once():
     progress = Progress()
-    evaluations, orders, *_ = make(progress)
+    orders, queue, _ = make(progress)
     ordered = []
     for env_steps in range(0, 1000, 30):
         progress.env_steps = env_steps
-        evaluations.order_if_due()
-        ordered.append(orders.num)
+        orders.give_if_due()
+        ordered.append(queue.num)
         if env_steps == 510:
-            evaluations.evaluated(report(1.0))
+            orders.done()
     assert max(ordered[:4]) == 0  # up to 90
     assert ordered[4] == 1  # at 120
     assert ordered[17] == 1  # nobody has answered
@@ -91,51 +107,77 @@ def test_an_evaluation_is_due_at_every_multiple_and_never_two_at_once():
     assert ordered[-1] == 2
 
 
+def test_evaluations_and_videos_take_turns_where_both_are_always_due():
+    progress = Progress()
+    orders, queue, _ = make(progress, evaluate=10, film=10)
+    for env_steps in range(100, 500, 100):
+        progress.env_steps = env_steps
+        orders.give_if_due()
+        orders.done()
+    assert queue.put_there == [EVALUATE, FILM, EVALUATE, FILM]
+
+
+@pytest.mark.parametrize("never", [None, 0])
+def test_a_run_with_videos_alone_orders_no_evaluation_and_keeps_the_best_by_its_training(never):
+    orders, queue, said = make(Progress(env_steps=150), evaluate=never, film=100)
+    orders.give_if_due()
+    assert queue.put_there == [FILM]
+    assert not orders.has_evaluations
+    orders.end()
+    assert said == ["the run ended during a video, which is dropped: sf-enjoy --video films the last checkpoint"]
+
+
 def test_a_new_run_that_is_heard_of_late_has_its_first_evaluation():
-    evaluations, orders, *_ = make(Progress(env_steps=150))
-    evaluations.order_if_due()
-    assert orders.num == 1
+    orders, queue, _ = make(Progress(env_steps=150))
+    orders.give_if_due()
+    assert queue.num == 1
 
 
-def test_a_resumed_run_waits_for_the_next_multiple():
+@pytest.mark.parametrize("of", [EVALUATE, FILM])
+def test_a_resumed_run_waits_for_the_next_multiple(of):
     progress = Progress(env_steps=250)
-    evaluations, orders, *_ = make(progress, resumed_env_steps=240)
-    evaluations.order_if_due()
-    assert orders.num == 0
+    orders, queue, _ = make(progress, 240, *((100, None) if of == EVALUATE else (None, 100)))
+    orders.give_if_due()
+    assert queue.num == 0
     progress.env_steps = 300
-    evaluations.order_if_due()
-    assert orders.num == 1
+    orders.give_if_due()
+    assert queue.put_there == [of]
 
 
 def test_after_the_death_of_the_evaluator_the_next_evaluation_is_ordered():
     progress = Progress()
-    evaluations, orders, *_ = make(progress)
+    orders, queue, _ = make(progress)
     for env_steps in (0, 100, 200):
         progress.env_steps = env_steps
-        evaluations.order_if_due()
-        evaluations.interrupted()
-    assert orders.num == 2
+        orders.give_if_due()
+        orders.done()
+    assert queue.num == 2
+
+
+class Videos:
+    def remove_unfinished(self):
+        pass
 
 
 def test_when_the_evaluator_is_given_up_training_decides_over_the_best_checkpoints():
     progress = Progress(env_steps=150)
-    evaluations, orders, _, said = make(progress)
-    evaluations.order_if_due()
-    assert evaluations.are_made
-    events = ReportHandler(progress, 1, said.append, evaluations)
+    orders, queue, said = make(progress)
+    orders.give_if_due()
+    assert orders.has_evaluations
+    events = ReportHandler(progress, 1, said.append, orders, None, Videos())
     events.handle(SimpleNamespace(name="evaluator-0", role="evaluator"), {"kind": "given_up", "text": "it has died"})
-    assert not evaluations.are_made
+    assert not orders.has_evaluations
     progress.env_steps = 1000
-    evaluations.order_if_due()
-    evaluations.end()
-    assert orders.num == 1
+    orders.give_if_due()
+    orders.end()
+    assert queue.num == 1
     assert len(said) == 1
-    assert "from now on, returns in training select the best checkpoint" in said[0]
+    assert "without evaluations; from now on, returns in training select the best checkpoint" in said[0]
 
 
 def test_results_are_written_said_and_become_metrics():
     progress = Progress()
-    evaluations, _, writer, said = make(progress)
+    evaluations, writer, said = make_evaluations(progress)
     evaluations.evaluated(report(4.0))
     assert progress.metrics == {
         "eval/env_steps": 90,
@@ -152,7 +194,7 @@ def test_results_are_written_said_and_become_metrics():
 
 def test_results_of_several_policies_have_their_names():
     progress = Progress()
-    evaluations, _, writer, said = make(progress)
+    evaluations, writer, said = make_evaluations(progress)
     evaluations.evaluated(report(4.0, 6.0))
     assert progress.metrics["policy_01/eval/mean_return"] == 6.0
     assert [record["policy_id"] for record in writer.records] == [0, 1]
@@ -201,6 +243,7 @@ def test_a_full_disk_costs_the_best_checkpoint_and_not_the_run(tmp_path):
 
 
 EVALUATED = ["--num_policies", "2", "--eval_every_env_steps", "500", "--eval_episodes", "6"]
+EVALUATED += ["--video_every_env_steps", "500"]
 
 
 class Watched:
@@ -220,7 +263,8 @@ class Watched:
 
     def train_until_evaluated(self):
         num_said = len(self.said)
-        while not any(line.startswith("evaluation of policy 1") for line in self.said[num_said:]):
+        awaited = ("evaluation of policy 1", "video of policy 1")
+        while not all(any(line.startswith(what) for line in self.said[num_said:]) for what in awaited):
             self._signal("learner", signal.SIGCONT)
             self.read_records(3)
             self._signal("learner", signal.SIGSTOP)
@@ -271,6 +315,19 @@ def test_every_policy_of_a_run_is_evaluated(killed):
     metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     evaluated = [record for record in metrics if "policy_01/eval/mean_return" in record]
     assert 1 <= len(evaluated) <= len(records) // 2
+
+
+def test_every_policy_of_a_run_is_filmed_and_no_half_written_file_is_left(killed):
+    run, output = killed
+    for policy_id in range(2):
+        said = re.findall(rf"^video of policy {policy_id} at [\d,]+ env steps: (\S+\.mp4)", output, re.MULTILINE)
+        assert len(said) >= 2
+        assert {Path(path).parent for path in said} == {run / "videos" / f"policy_{policy_id:02d}"}
+        assert all(Path(path).stat().st_size > 1000 for path in said)
+    assert not [path for path in (run / "videos").rglob("*") if path.is_file() and path.suffix != ".mp4"]
+    events = EventAccumulator(str(run / "tensorboard"))
+    events.Reload()
+    assert events.Tags()["images"] == ["policy_00/video", "policy_01/video"]
 
 
 def test_the_best_checkpoint_of_every_policy_is_the_best_evaluated(killed):

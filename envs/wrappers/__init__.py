@@ -1,0 +1,1 @@
+"""Wrappers around environments, named by the flag `env_wrappers`."""

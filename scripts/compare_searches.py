@@ -1,0 +1,182 @@
+"""`sf-tune` with its defaults (TPE, median pruner) against random search, at equal env steps.
+
+    python scripts/compare_searches.py --dir train_dir/searches --json benchmarks/searches.json
+
+For each task, both search the same ranges. The first runs its trials and is killed (SIGKILL) half way, then resumed
+by the same command. Random search runs as many trials, none of them pruned; those count whose env
+steps, in the order of the trials, fit into what the first search took. The best of each is trained again with
+seeds that no search has seen, and evaluated for 100 episodes. The same command goes on where it was stopped:
+finished searches and runs are not repeated.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sf.commands import cli
+from sf.report.records import read_records
+
+SPACE = {
+    "learning_rate": {"low": 0.00003, "high": 0.03, "log": True},
+    "num_epochs": {"low": 1, "high": 10},
+    "rollout": [16, 32, 64, 128],
+    "gamma": [0.95, 0.98, 0.99, 0.995, 0.999],
+    "gae_lambda": {"low": 0.8, "high": 1.0},
+    "exploration_loss_coeff": {"low": 0.0001, "high": 0.1, "log": True},
+}
+"""What is searched. Sizes of batches are left as they are: every rollout above divides them."""
+
+TASKS = {"CartPole-v1": 30_000, "LunarLander-v3": 150_000}
+"""Env steps of a run."""
+
+SEEDS_AFTERWARDS = (101, 102, 103)
+LOOK_EVERY_S = 2.0
+COMMANDS = Path(sys.executable).parent
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What is compared."""
+
+    dir: Path = Path("train_dir/searches")
+    """The searches and their runs go here."""
+
+    trials: int = 30
+    """Trials of each search."""
+
+    searches: int = 1
+    """Searches of each kind a task, each with a seed of its own."""
+
+    tasks: tuple[str, ...] = tuple(TASKS)
+    """Those to compare on."""
+
+    json: Path | None = None
+    """Write the figures here."""
+
+
+def main() -> None:
+    flags = cli.parse_flags(Flags, "compare_searches.py", "Compare sf-tune with random search at equal env steps.")
+    unknown = set(flags.tasks) - set(TASKS)
+    if unknown:
+        cli.fail(f"tasks has {', '.join(sorted(unknown))}: they are {', '.join(TASKS)}")
+    out = {}
+    for task in flags.tasks:
+        for seed in range(flags.searches):
+            out[f"{task}, search seed {seed}"] = compare(task, seed, flags)
+            print(json.dumps(out, indent=1))
+            if flags.json is not None:
+                flags.json.write_text(json.dumps(out, indent=1) + "\n")
+
+
+def compare(task: str, seed: int, flags: Flags) -> dict[str, Any]:
+    name = task.lower().partition("-")[0]
+    tuned = search(flags.dir / f"{name}_tpe_{seed}.yaml", task, seed, flags.trials, {}, kill_at=flags.trials // 2)
+    env_steps = sum(trial["env_steps"] for trial in tuned)
+    random = search(
+        flags.dir / f"{name}_random_{seed}.yaml", task, seed, flags.trials, {"sampler": "random", "pruner": "none"}
+    )
+    kept, spent = [], 0
+    for trial in random:
+        spent += trial["env_steps"]
+        if spent > env_steps:
+            break
+        kept.append(trial)
+    return {
+        "env_steps": env_steps,
+        "tpe": {**summary(tuned), **retrained(flags.dir / f"{name}_tpe_{seed}", task, tuned)},
+        "random": {**summary(kept), **retrained(flags.dir / f"{name}_random_{seed}", task, kept)},
+        "random_with_all_trials": {"env_steps": sum(trial["env_steps"] for trial in random), **summary(random)},
+    }
+
+
+def search(
+    path: Path, task: str, seed: int, trials: int, settings: dict[str, Any], kill_at: int | None = None
+) -> list[dict[str, Any]]:
+    """Every trial with state, value, parameters and env steps. kill_at: trials that are over when it is killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    base = {"env": task, "num_workers": 1, "num_envs_per_worker": 16, "train_for_env_steps": TASKS[task]}
+    path.write_text(yaml.safe_dump({"flags": base, "search": SPACE, "trials": trials, **settings}, sort_keys=False))
+    command = [COMMANDS / "sf-tune", str(path), "--train_dir", str(path.parent), "--seed", str(seed)]
+    directory = path.with_suffix("")
+    killed = directory / "was_killed"
+    if kill_at is not None and not killed.exists():
+        with subprocess.Popen(command, start_new_session=True) as process:
+            while process.poll() is None and num_over(directory) < kill_at:
+                time.sleep(LOOK_EVERY_S)
+            if process.poll() is not None:
+                sys.exit(f"{shlex.join(map(str, command))} was to be killed and ended with {process.returncode}")
+            os.killpg(process.pid, signal.SIGKILL)
+        killed.write_text(f"{num_over(directory)} trials were over\n")
+    subprocess.run(command, check=True)
+    return [{**row, "env_steps": env_steps_of(directory / f"trial_{int(row['trial']):05d}")} for row in rows(directory)]
+
+
+def rows(directory: Path) -> list[dict[str, Any]]:
+    try:
+        with (directory / "trials.csv").open(newline="") as file:
+            return list(csv.DictReader(file))
+    except FileNotFoundError:
+        return []
+
+
+def num_over(directory: Path) -> int:
+    return sum(row["state"] in ("done", "pruned") for row in rows(directory))
+
+
+def env_steps_of(run: Path) -> int:
+    return int(read_records(run / "metrics.jsonl")[0][-1]["env_steps"])
+
+
+def summary(trials: list[dict[str, Any]]) -> dict[str, Any]:
+    values = [float(trial["mean_return"]) for trial in trials if trial["state"] == "done"]
+    return {
+        "trials": len(trials),
+        "pruned": sum(trial["state"] == "pruned" for trial in trials),
+        "best": max(values),
+        "median_of_finished": sorted(values)[len(values) // 2],
+    }
+
+
+def retrained(directory: Path, task: str, trials: list[dict[str, Any]]) -> dict[str, Any]:
+    """The best of the trials, trained with seeds of its own and evaluated: mean return of 100 episodes each."""
+    best = max((trial for trial in trials if trial["state"] == "done"), key=lambda trial: float(trial["mean_return"]))
+    chosen = {name: best[name] for name in SPACE}
+    scores = []
+    for seed in SEEDS_AFTERWARDS:
+        run = f"{directory.name}_trial_{best['trial']}_seed_{seed}"
+        evaluation = directory.parent / f"{run}.json"
+        if not evaluation.exists():
+            train = [
+                f"--env={task}",
+                "--num_workers=1",
+                "--num_envs_per_worker=16",
+                f"--seed={seed}",
+                f"--experiment={run}",
+            ]
+            train += [f"--train_for_env_steps={TASKS[task]}", f"--train_dir={directory.parent}"]
+            train += [f"--{name}={value}" for name, value in chosen.items()]
+            subprocess.run([COMMANDS / "sf-train", *train], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [COMMANDS / "sf-eval", str(directory.parent / run), "--episodes=100", f"--json={evaluation}"],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
+        statistics = json.loads(evaluation.read_text())["policies"][0]["statistics"]
+        scores.append(statistics["return"]["mean"])
+    return {"chosen": chosen, "mean_return_with_new_seeds": scores}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""A video of a policy at work, for a run that goes on: some environments side by side, one episode each.
+
+Called by the evaluator; the parent of a run asks before the start whether it can work.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sf import envs
+from sf.config import Config
+from sf.envs import RenderedGroup, UsageError
+from sf.envs.observations import obs_arrays
+from sf.envs.seeding import env_seed
+from sf.machine import extras
+from sf.play.episodes import Play
+from sf.play.torch_policy import TorchPolicy
+from sf.screen.overlay import Grid, Panel
+from sf.screen.pace import Pace
+from sf.screen.preview import Preview, preview
+from sf.screen.stage import Stage
+from sf.screen.video import Video
+
+_SEED_KEY = 0xF117  # the same for all videos of a run, so that they can be compared
+_MAX_FPS = 25.0
+_LIMIT = (640, 480)  # width and height
+# One thread, since the cores are the sampler's. The rate bounds the size of the file: 1 MB for 20 seconds.
+_ENCODING = ("-threads", "1", "-maxrate", "400k", "-bufsize", "800k")
+_SDL_DRIVERS = ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER")
+_HOLD_S = 1.0  # the results stay on the screen
+
+
+@dataclass(frozen=True)
+class EpisodeVideo:
+    """A video that is written. returns: of the episodes that ended in it, of all agents of the policy."""
+
+    path: Path
+    preview: Preview
+    returns: list[float]
+    is_cut: bool  # it became as long as it may before all episodes had ended
+
+
+def require_drawable(config: Config) -> None:
+    """Before a run: raises ValueError, with what to change, where its environment cannot be filmed."""
+    flag = "video_every_env_steps"
+    extras.require("video", "imageio_ffmpeg", "PIL", purpose=flag)
+    env = config.run.env
+    try:
+        with _without_window(), closing(_make_group(config, 1)) as group:
+            obs = obs_arrays(group.spec.obs_space, group.num_actors)
+            group.reset({key: list(rows) for key, rows in obs.items()})  # which draws the first picture
+    except UsageError as error:
+        raise UsageError(f"{error} (or leave --{flag} out)") from None
+    except Exception as error:  # render() is code of others, and a missing display or driver has many names
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UsageError(f"{env} cannot be drawn ({reason}): leave --{flag} out, or mend its render()") from error
+
+
+@contextmanager
+def _without_window() -> Iterator[None]:
+    """SDL, which pygame draws with, looks for no screen and no sound inside, and so complains of none."""
+    added = [name for name in _SDL_DRIVERS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, "dummy"))
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+def film(
+    config: Config,
+    policies: Sequence[TorchPolicy],
+    policy_id: int,
+    path: Path,
+    on_step: Callable[[], None],
+) -> EpisodeVideo:
+    """Play and write the file. Each policy after `policy_id` plays the next agent of a match.
+
+    on_step: called after each step of the environments. Raises what an environment raises, and ValueError where the
+    file cannot be written.
+    """
+    evaluation = config.evaluation
+    num_envs = evaluation.video_envs
+    with _without_window(), closing(_make_group(config, num_envs)) as group:
+        on_step()
+        num_agents = group.spec.num_agents
+        of_agents = (policy_id + np.arange(num_agents)) % len(policies)
+        lineups = np.tile(of_agents, (num_envs, 1))  # [M, A]: a match each
+        seed = env_seed(config.run.seed, _SEED_KEY)
+        play = Play(group, policies, lineups, range(num_envs), num_envs, seed, evaluation.eval_deterministic)
+        title = f"{config.run.env}, {policies[policy_id].env_steps:,} env steps"
+        stage = Stage(title, [policy.name for policy in policies], lineups, num_envs, group.num_views)
+        with closing(Video(path, evaluation.video_max_seconds, "train_dir", _ENCODING)) as video:
+            shot = _Shot(video, group)
+            returns = []
+            while not play.is_done and not video.is_full:
+                played = play.step()
+                returns += [episode.episode_return for episode in played if episode.policy_idx == policy_id]
+                for panels in stage.step(group.pictures(), group.returns(), play.value, played, play.match_idx):
+                    shot.show(panels)
+                on_step()
+            is_cut = not play.is_done
+            shot.hold(stage.panels())
+            video.finish()
+    return EpisodeVideo(path, preview(path, shot.seconds, shot.width), returns, is_cut)
+
+
+class _Shot:
+    """Takes moments of play into a video, in real time. seconds, width: of the video so far."""
+
+    def __init__(self, video: Video, group: RenderedGroup) -> None:
+        self._video = video
+        self._num_views = group.num_views
+        self._fps = min(group.pictures_per_s, _MAX_FPS)
+        self._pace = Pace(group.pictures_per_s, self._fps)
+        self._num_pictures = 0
+        self._grid: Grid | None = None
+
+    @property
+    def seconds(self) -> float:
+        return self._num_pictures / self._fps
+
+    @property
+    def width(self) -> int:
+        assert self._grid is not None
+        return self._grid.size[0]
+
+    def show(self, panels: Sequence[Panel]) -> None:
+        self._show(panels, self._pace.next())
+
+    def hold(self, panels: Sequence[Panel]) -> None:
+        """Leave time to read what is there."""
+        self._show(panels, max(1, round(_HOLD_S * self._fps)))
+
+    def _show(self, panels: Sequence[Panel], num_pictures: int) -> None:
+        if self._grid is None:
+            height, width, _ = panels[0].picture.shape
+            self._grid = Grid(len(panels), self._num_views, (height, width), _LIMIT)
+            self._video.open(self._grid.size, self._fps, "")
+        if num_pictures and not self._video.is_full:
+            picture = self._grid.draw(panels)
+            for _ in range(num_pictures):
+                self._num_pictures += 1
+                if not self._video.show(picture):
+                    return
+
+
+def _make_group(config: Config, num_envs: int) -> RenderedGroup:
+    seed = env_seed(config.run.seed, _SEED_KEY)
+    return envs.make_rendered_group(config.run.env, num_envs, config.environment, seed=seed, first_env_idx=0)

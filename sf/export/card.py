@@ -1,0 +1,218 @@
+"""The card of a trained policy: a README with the front matter that the Hugging Face Hub reads."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sf.config import Config, presets
+from sf.evaluation.statistics import Statistics, interval_text
+from sf.metrics.readable import clock
+from sf.storage.run_dir import NOT_SAVED
+
+FRONT_MATTER = "---\nlibrary_name: sf-appo\n"  # every card begins with it
+
+_OTHERWISE_KNOWN = (*NOT_SAVED, "env", "config")
+_UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Score:
+    """Episodes of the policy. statistics: by name, with those of the return. command: that plays the same again."""
+
+    statistics: Mapping[str, Statistics]
+    deterministic: bool
+    num_agents: int
+    command: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the card is of.
+
+    address: what a user names to play it. state: of its checkpoint. starts: the entries of system.json; none where
+    the run has none. weights: their precision and size in words. license: None where the user states none.
+    """
+
+    address: str
+    state: Mapping[str, Any]
+    frameskip: int
+    starts: Sequence[Mapping[str, Any]]
+    weights: str
+    license: str | None
+
+
+def card(subject: Subject, score: Score) -> str:
+    """The text of the card."""
+    env = subject.state["config"]["env"]
+    title = subject.address.rstrip("/").rpartition("/")[2]
+    sections = [
+        f"# {title}",
+        f"A policy for `{env}`, trained with sf-appo: asynchronous proximal policy optimisation on one machine.",
+        _table(("", ""), _facts(subject, score)),
+        _use(subject, env),
+        _training(subject),
+        _evaluation(score),
+        _limits(subject, env),
+    ]
+    return _front_matter(subject, score, env, title) + "\n".join(f"{section}\n" for section in sections)
+
+
+def changed_flags(flags: Mapping[str, Any]) -> tuple[str | None, dict[str, tuple[Any, Any]]]:
+    """The preset that a configuration started from, and by name the flags that differ from it, with its values.
+
+    None where there is no such preset here; then the flags are those that differ from the defaults.
+    """
+    config = Config().replace(**flags)
+    name = config.run.config if config.run.config in presets.preset_names() else None
+    before = Config().replace(**{**(presets.load(name) if name else {}), "env": config.run.env}).flat()
+    after = config.flat()
+    return name, {
+        flag: (before[flag], value)
+        for flag, value in after.items()
+        if flag not in _OTHERWISE_KNOWN and value != before[flag]
+    }
+
+
+def _front_matter(subject: Subject, score: Score, env: str, title: str) -> str:
+    returned = score.statistics["return"]
+    result = {
+        "task": {"type": "reinforcement-learning", "name": "reinforcement-learning"},
+        "dataset": {"name": env, "type": env},
+        "metrics": [
+            {
+                "type": "mean_reward",
+                "name": "mean_reward",
+                "value": f"{returned.mean:.2f} +/- {returned.std:.2f}",
+                "verified": False,
+            }
+        ],
+    }
+    matter = {
+        "library_name": "sf-appo",
+        **({"license": subject.license} if subject.license else {}),
+        "tags": ["reinforcement-learning", "deep-reinforcement-learning", "appo", "sf-appo", env],
+        "model-index": [{"name": title, "results": [result]}],
+    }
+    text = f"---\n{yaml.safe_dump(matter, sort_keys=False)}---\n\n"
+    assert text.startswith(FRONT_MATTER)
+    return text
+
+
+def _facts(subject: Subject, score: Score) -> list[tuple[str, str]]:
+    env_steps = subject.state["env_steps"]
+    frames = f" ({env_steps * subject.frameskip:,} frames)" if subject.frameskip > 1 else ""
+    returned = score.statistics["return"]
+    return [
+        ("environment", f"`{subject.state['config']['env']}`"),
+        ("env steps", f"{env_steps:,}{frames}"),
+        ("mean return", f"{returned.mean:,.2f} (95 % interval: {interval_text(returned)})"),
+        ("episodes", f"{returned.num}, {_manner(score)}"),
+        ("weights", subject.weights),
+    ]
+
+
+def _use(subject: Subject, env: str) -> str:
+    address = shlex.quote(subject.address)
+    return (
+        "## Use\n\n"
+        f"```bash\nsf-enjoy {address} --video play.mp4   # without --video it opens a window\n"
+        f"sf-eval {address}\n```\n\n"
+        "```python\nfrom sf import load_policy\n\n"
+        f"policy = load_policy({json.dumps(subject.address)})\n"
+        f"action = policy.act(obs)  # an observation of {env}; call policy.reset() when an episode begins\n```"
+    )
+
+
+def _training(subject: Subject) -> str:
+    start = subject.starts[-1] if subject.starts else {}
+    preset, changed = changed_flags(subject.state["config"])
+    seconds = subject.state.get("seconds")
+    versions = start.get("versions")
+    facts = [
+        ("commit", f"`{start['commit']}`" if start.get("commit") else _UNKNOWN),
+        ("started", str(start.get("started_at", _UNKNOWN))),
+        ("time", clock(seconds) if isinstance(seconds, int | float) else _UNKNOWN),
+        ("hardware", _hardware(start)),
+        ("Python", str(start.get("python", _UNKNOWN))),
+        ("packages", _versions(versions) if isinstance(versions, dict) else _UNKNOWN),
+    ]
+    commands = [_command(each["command"]) for each in subject.starts if isinstance(each.get("command"), str)]
+    typed = "```bash\n{}\n```\n\n".format("\n".join(commands)) if commands else ""
+    base = f"the preset `{preset}`" if preset else "the defaults"
+    rows = [(f"`{name}`", f"`{_value(new)}`", f"`{_value(old)}`") for name, (old, new) in changed.items()]
+    flags = (
+        f"These settings differ from {base}:\n\n{_table(('flag', 'value', 'otherwise'), rows)}"
+        if rows
+        else f"All settings are those of {base}."
+    )
+    return f"## Training\n\n{typed}{_table(('', ''), facts)}\n\n{flags}"
+
+
+def _evaluation(score: Score) -> str:
+    rows = [
+        (f"`{name}`", f"{s.mean:,.2f}", interval_text(s), *(f"{v:,.2f}" for v in (s.median, s.std, s.min, s.max)))
+        for name, s in score.statistics.items()
+    ]
+    heads = ("", "mean", "95 % interval", "median", "std", "min", "max")
+    with_itself = " The policy plays all agents of a match, so what one wins another may lose." * (score.num_agents > 1)
+    return (
+        f"## Score\n\n```bash\n{score.command}\n```\n\n{score.statistics['return'].num} episodes, {_manner(score)}. "
+        f"The interval is of the mean.{with_itself}\n\n{_table(heads, rows)}"
+    )
+
+
+def _limits(subject: Subject, env: str) -> str:
+    stated = (
+        f"The weights have the licence `{subject.license}`."
+        if subject.license
+        else "No licence is stated. Whoever publishes the weights should add one, here and as `license:` above."
+    )
+    return (
+        f"## Limits and licence\n\nThe policy was trained and scored on `{env}` with these settings alone, from one "
+        f"seed. {stated}"
+    )
+
+
+def _manner(score: Score) -> str:
+    return "the most probable actions" if score.deterministic else "actions sampled as in training"
+
+
+def _command(line: str) -> str:
+    """What was typed, without the place where the command is installed."""
+    try:
+        first, *rest = shlex.split(line)
+    except ValueError:  # nobody typed that
+        return line
+    program = ["python", "-m", "sf"] if first.endswith("sf/__main__.py") else [Path(first).name]
+    return shlex.join([*program, *rest])
+
+
+def _hardware(start: Mapping[str, Any]) -> str:
+    parts = [start.get("cpu"), f"{start['usable_cores']} cores" if "usable_cores" in start else None]
+    gpus = start.get("gpus")
+    return ", ".join([*(str(part) for part in parts if part), *(gpus if isinstance(gpus, list) else [])]) or _UNKNOWN
+
+
+def _versions(versions: Mapping[str, Any]) -> str:
+    return ", ".join(f"{package} {version}" for package, version in versions.items())
+
+
+def _value(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [
+        heads,
+        ["---"] * len(heads),
+        *([re.sub(r"\s+", " ", cell).replace("|", r"\|") for cell in row] for row in rows),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

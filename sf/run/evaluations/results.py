@@ -1,0 +1,57 @@
+"""What becomes of the evaluations of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sf.evaluation.statistics import Statistics, interval_text
+from sf.metrics.progress import Progress
+from sf.metrics.writer import MetricsWriter
+from sf.run.evaluations.orders import EvaluatorOrders
+
+_METRICS = {"return": "mean_return", "num_steps": "mean_episode_steps", "num_frames": "mean_episode_frames"}
+
+
+class Evaluations:
+    """What becomes of evaluations: lines of evaluations.jsonl, metrics and sentences."""
+
+    def __init__(
+        self, orders: EvaluatorOrders, progress: Progress, writer: MetricsWriter, say: Callable[[str], None]
+    ) -> None:
+        self._orders = orders
+        self._progress = progress
+        self._writer = writer
+        self._say = say
+
+    def evaluated(self, report: dict[str, Any]) -> None:
+        """The evaluator has played."""
+        self._orders.done()
+        policies = report["policies"]
+        for policy_id, result in enumerate(policies):
+            if not result["statistics"]:
+                self._say(f"evaluation of policy {policy_id}: no episodes, because its agents never played")
+                continue
+            prefix = "" if len(policies) == 1 else f"policy_{policy_id:02d}/"
+            record = {"policy_id": policy_id, "seconds": self._progress.seconds, **result}
+            self._writer.write_evaluation({**record, "env_faults": report["env_faults"]})
+            self._progress.add_evaluation(
+                {f"{prefix}eval/{name}": value for name, value in evaluation_metrics(result).items()}
+            )
+            s = Statistics(**result["statistics"]["return"])
+            self._say(
+                f"evaluation{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: mean "
+                f"return {s.mean:,.2f} ({interval_text(s)}) over {s.num} episodes"
+            )
+
+
+def evaluation_metrics(result: dict[str, Any]) -> dict[str, float]:
+    """Flat names and numbers of what the evaluator reports of a policy."""
+    metrics = {"env_steps": result["env_steps"]}
+    for name, s in result["statistics"].items():
+        metrics[_METRICS.get(name, f"stats/{name}")] = s["mean"]
+        if name == "return":
+            metrics["median_return"] = s["median"]
+            if s["low"] is not None:
+                metrics |= {"mean_return_low": s["low"], "mean_return_high": s["high"]}
+    return metrics

@@ -1,0 +1,41 @@
+"""Where the policy is that a user names: a path, `zoo/NAME`, or `hf:USER/NAME`."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from sf.envs.errors import UsageError
+from sf.zoo import hub
+from sf.zoo.folder import WEIGHTS
+
+IN_THE_BOX = Path(__file__).parent / "policies"
+_ZOO = "zoo"
+
+
+def located(named: str | Path) -> Path:
+    """The path of what a user names: the weights of a policy's folder, else the path as it is.
+
+    A path that exists comes before the policy in the box of the same name. Raises ValueError for a name that the zoo
+    does not have, and where the Hub does not give the policy.
+    """
+    if hub.is_address(str(named)):
+        return hub.download(str(named))
+    path = Path(named)
+    if path.parts[:1] == (_ZOO,) and not path.exists():
+        path = _in_the_box(path)
+    return path / WEIGHTS if (path / WEIGHTS).is_file() else path
+
+
+def names() -> list[str]:
+    """Of the policies in the box."""
+    return sorted(path.parent.name for path in IN_THE_BOX.glob(f"*/{WEIGHTS}"))
+
+
+def _in_the_box(named: Path) -> Path:
+    name = "/".join(named.parts[1:])
+    if name in names():
+        return IN_THE_BOX / name
+    near = difflib.get_close_matches(name, names(), n=1)
+    hint = f": did you mean {_ZOO}/{near[0]}?" if near else ""
+    raise UsageError(f"{named} is not in the zoo, which has {', '.join(names())}{hint}")

@@ -1,0 +1,154 @@
+"""The folder of a policy and its card: what they hold, and that the policy in it plays as before."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from untrained import untrained
+
+from sf import load_policy
+from sf.commands import evaluate, export
+from sf.config import Config
+from sf.export.card import changed_flags
+from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
+from sf.zoo.folder import CARD, CONFIG, WEIGHTS, without_training_state
+
+START = {
+    "started_at": "2026-01-02T03:04:05+00:00",
+    "command": "/home/ann/.venv/bin/sf-train --env toy_identity --seed 3",
+    "host": "machine-of-ann",
+    "cpu": "A CPU",
+    "usable_cores": 2,
+    "gpus": [],
+    "python": "3.11.7",
+    "versions": {"sf-appo": "0.1.0", "torch": "2.13.0"},
+    "commit": "0123456789abcdef0123456789abcdef01234567",
+}
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A run directory, as if it had been trained."""
+    monkeypatch.chdir(tmp_path)
+    directory = RunDir(Path("train_dir/mine"))
+    saved = untrained("toy_identity", seed=3, rollout=16, train_dir="/home/ann/runs")
+    saved.tensors["optimizer/step"] = torch.zeros(())
+    checkpoint.save(directory.checkpoints, saved, 1234, keep=1)
+    directory.config.write_text(yaml.safe_dump(json.loads(json.dumps(saved.state["config"]))))
+    directory.system.write_text(json.dumps([START]))
+    return directory.path
+
+
+def command(monkeypatch, module, *words):
+    """The status of a command."""
+    monkeypatch.setattr(sys, "argv", ["a command", *map(str, words)])
+    try:
+        module.main()
+    except SystemExit as end:
+        return end.code or 0
+    return 0
+
+
+def front_matter(text):
+    start, matter, body = text.split("---\n", maxsplit=2)
+    assert start == ""
+    return yaml.safe_load(matter), body
+
+
+def test_a_folder_plays_like_the_run_and_its_card_says_how_it_came_to_be(run, monkeypatch, capsys):
+    words = ("--out", "zoo/mine", "--episodes", "4", "--license", "mit")
+    assert command(monkeypatch, export, run, *words) == 0, capsys.readouterr().err
+    folder = Path("zoo/mine")
+    assert {path.name for path in folder.iterdir()} == {CARD, CONFIG, WEIGHTS}
+    saved = checkpoint.load(folder / WEIGHTS)
+    assert all(name.startswith("model/") for name in saved.tensors)
+    assert "/home/ann" not in "".join(map(str, (saved.state, *(path.read_bytes() for path in folder.iterdir()))))
+    assert load_policy("zoo/mine").env_steps == load_policy(run).env_steps == 1234
+
+    matter, body = front_matter((folder / CARD).read_text())
+    assert matter["library_name"] == "sf-appo"
+    assert matter["license"] == "mit"
+    assert "toy_identity" in matter["tags"]
+    [result] = matter["model-index"][0]["results"]
+    assert result["dataset"]["name"] == "toy_identity"
+    assert result["metrics"][0]["type"] == "mean_reward"
+    said = [
+        "sf-train --env toy_identity --seed 3\n",
+        START["commit"],
+        "A CPU, 2 cores",
+        "torch 2.13.0",
+        "| env steps | 1,234 |",
+        "95 % interval",
+        "sf-enjoy zoo/mine",
+        "| `rollout` | `16` | `32` |",
+    ]
+    assert [text for text in said if text not in body] == []
+    assert START["host"] not in body
+
+
+def test_the_command_in_a_card_gives_the_score_in_the_card(run, monkeypatch, capsys):
+    assert command(monkeypatch, export, run, "--out", "mine", "--episodes", "5") == 0
+    text = Path("mine", CARD).read_text()
+    [typed] = [line for line in text.splitlines() if line.startswith("sf-eval mine --episodes")]
+    assert command(monkeypatch, evaluate, *shlex.split(typed)[1:], "--json", "score.json") == 0
+    statistics = json.loads(Path("score.json").read_text())["policies"][0]["statistics"]["return"]
+    matter, _ = front_matter(text)
+    value = matter["model-index"][0]["results"][0]["metrics"][0]["value"]
+    assert value == f"{statistics['mean']:.2f} +/- {statistics['std']:.2f}"
+
+
+def test_the_card_of_a_run_is_its_readme_and_is_written_again_but_never_over_that_of_the_user(run, monkeypatch, capsys):
+    for _ in range(2):
+        assert command(monkeypatch, export, run, "--card", "--episodes", "2") == 0
+    assert f"sf-enjoy {run}" in (run / CARD).read_text()
+    assert "No licence is stated" in (run / CARD).read_text()
+    (run / CARD).write_text("my notes")
+    assert command(monkeypatch, export, run, "--card", "--episodes", "2") == 2
+    assert "is no card of sf-export" in capsys.readouterr().err
+    assert (run / CARD).read_text() == "my notes"
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(run, monkeypatch, capsys):
+    Path("thesis").mkdir()
+    Path("thesis/README.md").write_text("a year of work")
+    assert command(monkeypatch, export, run, "--out", "thesis", "--episodes", "2") == 2
+    assert "thesis exists and holds something else than a policy" in capsys.readouterr().err
+    assert Path("thesis/README.md").read_text() == "a year of work"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "nothing to write: name --out FILE, --out FOLDER, --card or --hub USER/NAME"),
+        (["--out", "policy.onx"], "its name must end with .onnx or .pt2"),
+        (["--private", "--card"], "private is true: that is for --hub"),
+        (["--card", "--episodes", "0"], "episodes is 0: at least 1"),
+        (["--hub", "ann"], "hub is 'ann': write USER/NAME"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_sentence(run, words, sentence, monkeypatch, capsys):
+    assert command(monkeypatch, export, run, *words) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_bfloat16_halves_the_weights_and_leaves_the_statistics_of_normalisers_alone():
+    saved = untrained("CartPole-v1", encoder_mlp_layers=(64, 64))
+    whole, half = without_training_state(saved), without_training_state(saved, "bfloat16")
+    weights = "model/trunk.actor.encoders.0.linear.2.weight"
+    assert (whole.tensors[weights].dtype, half.tensors[weights].dtype) == (torch.float32, torch.bfloat16)
+    assert half.tensors["model/obs_norm.normalizers.0.moments.var"].dtype == torch.float64
+    assert len(checkpoint.encode(half)) < 0.7 * len(checkpoint.encode(whole))
+
+
+def test_flags_that_differ_from_the_preset_are_told_from_those_that_it_sets():
+    preset, changed = changed_flags({**untrained("CartPole-v1").state["config"], "config": "CartPole-v1"})
+    assert preset == "CartPole-v1"
+    assert changed["encoder_mlp_layers"] == ((64, 64), (16,))
+    assert changed["learning_rate"] == (0.001, Config().learner.learning_rate)
+    assert not {"env", "config", "train_dir"} & changed.keys()
+    assert changed_flags(Config().replace(env="toy_identity", config="/home/ann/mine.yaml").flat()) == (None, {})
