@@ -8,6 +8,7 @@ clones the latest commit into a temporary folder, and prints one line. pip takes
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import tempfile
@@ -34,5 +35,6 @@ def measure(clone: Path) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print(measure(Path(folder, "sf-appo")))

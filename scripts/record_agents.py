@@ -7,6 +7,7 @@ plays one episode of each policy, as sf-enjoy does, and puts the videos side by 
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -42,4 +43,6 @@ def record(policies: list[str], animation: Path = ANIMATION) -> None:
 
 
 if __name__ == "__main__":
-    record(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("policies", nargs="+", metavar="RUN", help="what sf-enjoy takes: a run or a checkpoint")
+    record(parser.parse_args().policies)

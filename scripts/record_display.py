@@ -41,6 +41,7 @@ def last_panel(arguments: list[str], seconds: float = SECONDS) -> RenderableType
         shown.append(display_panel_of(*args))
         return shown[-1]
 
+    config = cli.parse(arguments)
     display_panel_of = display_panel.panel
     terminal = Console(file=io.StringIO(), force_terminal=True, force_interactive=True)
     with (
@@ -49,7 +50,7 @@ def last_panel(arguments: list[str], seconds: float = SECONDS) -> RenderableType
         mock.patch.object(sf.metrics.display, "Console", return_value=terminal),
     ):
         os.chdir(folder)  # so the panel names train_dir, and no folder of this machine
-        train(cli.parse(arguments), on_record=lambda record: record["seconds"] >= seconds)
+        train(config, on_record=lambda record: record["seconds"] >= seconds)
         os.chdir(ROOT)
     return shown[-1]
 

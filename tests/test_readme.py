@@ -77,5 +77,5 @@ def test_the_blocks_of_the_readme_run_in_order_in_a_fresh_shell(tmp_path):
     done = run(tmp_path, f"{before}{not_yet}{activation}{after}\npython example.py\n")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     made = {str(path.relative_to(clone)) for path in clone.iterdir()}
-    assert {"health.mp4", "curves.png", "policy.onnx", "train_dir"} <= made
+    assert {"zoo.mp4", "health.mp4", "curves.png", "policy.onnx", "train_dir"} <= made
     assert (clone / "train_dir" / "CartPole-v1" / "summary.json").exists()
