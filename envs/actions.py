@@ -102,6 +102,20 @@ def decoder(space: gym.Space) -> Callable[[np.ndarray, np.ndarray], Any]:
     raise _unsupported(space)
 
 
+def random_actions(
+    rng: np.random.Generator, action: ActionSpec, count: int, mask: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Uniform, discrete [count, D] int32 among what the mask [count, ...] allows, continuous [count, C] float32."""
+    sizes = action.discrete_sizes
+    if mask is None:
+        discrete = rng.integers(0, sizes, (count, len(sizes)), dtype=np.int32)
+    else:
+        drawn = rng.random((count, sum(sizes))) + (mask.reshape(count, sum(sizes)) > 0)
+        heads = np.split(drawn, np.cumsum(sizes)[:-1], axis=1)
+        discrete = np.stack([head.argmax(axis=1) for head in heads], axis=1).astype(np.int32)
+    return discrete, rng.uniform(-1, 1, (count, action.num_continuous)).astype(np.float32)
+
+
 def _leaves(space: gym.Space) -> list[gym.Space]:
     leaves = list(space.spaces) if isinstance(space, gym.spaces.Tuple) else [space]
     for leaf in leaves:

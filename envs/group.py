@@ -44,6 +44,7 @@ class EnvSpec:
     frameskip: int = 1  # frames of the simulator for one step (one decision)
     shaping: Mapping[str, float] = field(default_factory=dict)  # weights of shaped rewards, by name: see set_shaping
     env_obs_space: gym.Space | None = None  # what the environment itself returns; None: as obs_space
+    layers: tuple[str, ...] = field(default=(), compare=False)  # see `sf.envs.layers`, where single ones are known
 
     @property
     def native_obs_space(self) -> gym.Space:

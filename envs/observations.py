@@ -26,10 +26,11 @@ _Store = Callable[[Any, np.ndarray], None]
 class ObsWriter:
     """Writes the observations of one environment, checked against the space that it declares.
 
-    A bare Box is {"obs": Box}, a nested Dict has its keys joined by "/", and a Tuple is a Dict with the keys "0", "1"
-    and so on. A Discrete is one-hot, a MultiDiscrete the one-hot of each of its numbers in a row, a MultiBinary is a
-    Box of int8, and a Box without axes gets one. `space` is what the rows look like. `env_space` is the space of what
-    the environment returns, without the parts that no network can read, such as text.
+    A bare Box is {"obs": Box}, a nested Dict has its keys joined by "/", and a Tuple is a Dict with the keys "0",
+    "1" and so on. A Discrete is one-hot, a MultiDiscrete the one-hot of each of its numbers in a row, or a Box of
+    integers where it has several axes, a MultiBinary is a Box of int8, and a Box without axes gets one. `space` is
+    what the rows look like. `env_space` is the space of what the environment returns, without the parts that no
+    network can read, such as text.
     """
 
     def __init__(self, env_id: str, space: gym.Space, strict: bool = False, look_every: int = 0) -> None:
@@ -51,6 +52,8 @@ class ObsWriter:
             key = "/".join(path) or "obs"
             if key in boxes:
                 raise UsageError(f"{env_id}: two observations are named {key!r}: rename a key of the Dict")
+            if isinstance(leaf, gym.spaces.MultiDiscrete) and len(leaf.shape) > 1:
+                leaf = gym.spaces.Box(leaf.start, leaf.start + leaf.nvec - 1, dtype=leaf.dtype.type)  # noqa: PLW2901
             if isinstance(leaf, gym.spaces.Discrete):
                 boxes[key] = gym.spaces.Box(0.0, 1.0, (int(leaf.n),), np.float32)
                 store = _one_hot_store(env_id, key, leaf)

@@ -156,6 +156,15 @@ def _find(env_id: str) -> Entry:
 
 
 def _hint(env_id: str) -> str:
+    if re.fullmatch(r"\w+_v\d+", env_id):
+        name, _, version = env_id.rpartition("_v")
+        whole = [known for known in known_names([PETTINGZOO]) if known.endswith(f"/{name}-v{version}")]
+        if whole:
+            return f"did you mean {' or '.join(whole)}?"
+        return (
+            "PettingZoo's are named with their family, as in pettingzoo:classic/connect_four_v3, and those of other "
+            f"packages with their module, as in mpe2.simple_spread_v3:parallel_env; is it pettingzoo:FAMILY/{env_id}?"
+        )
     nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.75)
     if nearest:
         return f"did you mean {' or '.join(nearest)}?"

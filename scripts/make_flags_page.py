@@ -38,9 +38,10 @@ Write a flag as `--gamma 0.9` or `--gamma=0.9`, and one with several values as `
 _PRESETS_HEAD = """## Presets
 
 Defaults come from the best-matching preset in `configs/`; flags override them. The best match has the name of the
-environment, else of its family (the name up to the first `_` or `/`), else of its kind: `image` if an observation is an
-image, else `continuous` if an action is a Box, else `vector`. `--config` selects another preset, or a YAML file of your
-own. A run prints its preset at the start, and saves the name as `config` in its `config.yaml`. The presets set:
+environment, else of its family (the name up to the first `_` or `/`), else of its kind: `image` if an observation is
+an image, else `symbols` if one is a grid of codes, else `continuous` if an action is a Box, else `vector`. `--config`
+selects another preset, or a YAML file of your own. A run prints its preset at the start, and saves the name as
+`config` in its `config.yaml`. The presets set:
 """
 _HEADS = ("flag", "values", "default", "meaning")
 _ENDLESS = 10_000_000_000  # what stands for no end, in steps and in seconds

@@ -4,7 +4,8 @@
     python scripts/try_environments.py minigrid nle --again  # some of them anew
     python scripts/try_environments.py --page                # write the table of docs/other_packages.md
 
-Needs uv (pip install uv), which makes such an environment within seconds. What is tried, in this order:
+Needs uv (pip install uv), which makes such an environment within seconds. Without a display, put `xvfb-run -a` before the
+command. What is tried, in this order:
 
 1. installed: `pip install` of this project and the package together.
 2. typed: is the id taken alone (`sf-envs ID`)? If not, the sentence is kept, and the spelling of the list is taken.
@@ -41,7 +42,7 @@ PAGE = REPOSITORY / "docs" / "other_packages.md"
 TABLE_BEGINS, TABLE_ENDS = "<!-- table of scripts/try_environments.py -->\n", "<!-- end of the table -->"
 INSTALL_S = 900
 SLACK_S = 180  # for the start and the end of a run, and of an engine that compiles something first
-OPENGL = {"PYOPENGL_PLATFORM": "egl", "MUJOCO_GL": "egl"}  # no display is needed where a GPU or Mesa is
+OPENGL = {"MUJOCO_GL": "egl"}  # no display is needed where a GPU or Mesa is
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,10 @@ def tried(name: str, candidate: Candidate, flags: Flags) -> dict[str, Any]:
         out["sentence"] = described["error"]
         out["env"] = candidate.spelling
     described = place.describe(out["env"], candidate.flags, seconds=10)
-    out.update({key: described.get(key) for key in ("preset", "num_agents", "frames_per_second", "random_return")})
-    if described.get("error") is not None:
-        return {**out, "failed": described["error"]}
+    out.update({key: described.get(key) for key in ("preset", "num_agents", "remarks", "random_play")})
+    error = described.get("error") or described.get("random_play_error")
+    if error is not None:
+        return {**out, "failed": error}
     return {**out, **place.train(out["env"], candidate.flags, flags.seconds)}
 
 
@@ -167,11 +169,9 @@ class Place:
         if ended.returncode != 0:
             return {"failed": f"status {ended.returncode}: {last_line(ended.stderr)}"}
         summary = json.loads((self.path / "run" / "summary.json").read_text())
-        keys = ("mean_return", "env_steps", "env_frames", "steady_env_frames_per_second", "policy_version")
+        keys = ("mean_return", "env_steps", "env_frames", "env_frames_per_second", "train/policy_version")
         out = {"trained": {key: summary.get(key) for key in keys}}
-        if not summary.get("policy_version"):
-            out["failed"] = "nothing was learned"
-        return out
+        return out if summary.get("train/policy_version") else {**out, "failed": "no step was learned"}
 
     def _run(self, command: list[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
         environment = {**OPENGL, **os.environ, "PYTHONPATH": str(self.path), "PYTHONWARNINGS": "ignore"}
@@ -223,8 +223,8 @@ def table(results: dict[str, dict[str, Any]]) -> str:
 
 def cells(result: dict[str, Any]) -> list[str]:
     trained = result["trained"]
-    scores = [result["random_return"], trained["mean_return"]]
-    rates = [result["frames_per_second"], trained["steady_env_frames_per_second"]]
+    scores = [result["random_play"]["mean_return"], trained["mean_return"]]
+    rates = [result["random_play"]["frames_per_s"], trained["env_frames_per_second"]]
     texts = ["-" if value is None else number(value) for value in scores]
     return [f"`{result['env']}`", versions_text(result), *texts, " / ".join(f"{rate or 0:,.0f}" for rate in rates)]
 

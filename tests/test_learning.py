@@ -113,6 +113,12 @@ def test_an_image_and_a_vector_are_learned_together(learn):
 
 
 @pytest.mark.long
+def test_signs_on_a_grid_are_learned_by_the_preset_of_their_kind(learn):
+    enough = between(toys.Symbols, 0.7)
+    assert learn("toy_symbols", 60_000, enough, **presets.load("symbols")) > enough
+
+
+@pytest.mark.long
 def test_pendulum_is_learned_by_the_preset_of_its_kind(learn, capsys):
     enough = -600  # at random about -1200, at best about -150
     flags = {**presets.load("continuous"), "config": "continuous", "stats_avg": 50}

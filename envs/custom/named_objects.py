@@ -44,8 +44,8 @@ def meant(reference: str) -> str | None:
 def import_module(name: str, wanted_by: str) -> ModuleType:
     """Import a module, also one in the working directory, which is not on the path of a command.
 
-    wanted_by: what the error begins with. Raises ValueError where the module, or one that it imports, is not there,
-    and for a module of Python itself, whose functions run programs and remove files.
+    wanted_by: what the error begins with. Raises ValueError where the module, or one that it imports, is not there
+    or is no Python, and for a module of Python itself, whose functions run programs and remove files.
     """
     if _top_level(name) in sys.stdlib_module_names:
         raise UsageError(f"{wanted_by}: {name} is a module of Python itself: name one of your own, or of a package")
@@ -53,6 +53,9 @@ def import_module(name: str, wanted_by: str) -> ModuleType:
         sys.path.append(os.getcwd())
     try:
         return importlib.import_module(name)
+    except SyntaxError as error:
+        place = f"{error.filename}, line {error.lineno}"
+        raise UsageError(f"{wanted_by}: {name} cannot be imported ({place}: {error.msg}): mend that line") from error
     except ImportError as error:
         raise UsageError(
             f"{wanted_by}: {name} cannot be imported ({error}): check the name, install what is missing, or start from "

@@ -14,6 +14,7 @@ from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
 from sf.envs.groups.old_api import as_gymnasium
+from sf.envs.layers import layers
 from sf.envs.observations import LOOK_EVERY, ObsWriter
 from sf.envs.seeding import env_seed
 
@@ -56,6 +57,7 @@ class GymGroup:
             frameskip=frameskip,
             shaping=shaping,
             env_obs_space=self._writer.env_space,
+            layers=layers(self._envs[0]),
         )
         self.num_actors = len(envs)
         self._seeds = [env_seed(seed, first_env_idx + n) for n in range(len(envs))]

@@ -19,6 +19,7 @@ from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
+from sf.envs.layers import layers
 from sf.envs.observations import LOOK_EVERY, ObsWriter
 from sf.envs.seeding import env_seed
 
@@ -93,6 +94,7 @@ class ParallelGroup:
             num_agents=len(self._agents),
             frameskip=frameskip,
             env_obs_space=self._writer.env_space,
+            layers=layers(self._envs[0]),
         )
         self.num_actors = len(envs) * len(self._agents)
         self._seeds = [env_seed(seed, first_env_idx + m) for m in range(len(envs))]

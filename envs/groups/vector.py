@@ -27,6 +27,7 @@ from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
+from sf.envs.layers import layers
 from sf.envs.observations import LOOK_EVERY, ObsWriter
 from sf.envs.seeding import env_seed
 
@@ -66,7 +67,13 @@ class VectorGroup:
         self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
         action_space = supported_action_space(env_id, calls.space(env_id, env, "single_action_space"))
         self._decode = _batch_decoder(action_space, env.num_envs)
-        self.spec = EnvSpec(self._writer.space, action_space, frameskip=frameskip, env_obs_space=self._writer.env_space)
+        self.spec = EnvSpec(
+            self._writer.space,
+            action_space,
+            frameskip=frameskip,
+            env_obs_space=self._writer.env_space,
+            layers=layers(env),
+        )
         self.num_actors = env.num_envs
         self._unchosen = np.zeros(self.num_actors, bool)  # the next action is ignored: a reset is pending
         self._return = np.zeros(self.num_actors)

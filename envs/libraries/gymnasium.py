@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import functools
+from collections.abc import Collection, Iterable
 from functools import partial
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from sf.envs.entries import describer, group_of_envs
-from sf.envs.errors import EnvError, UsageError, failure, is_refusal_of_arguments
+from sf.envs.errors import EnvError, UsageError, failure, is_refusal_of_arguments, summary
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, RenderedGroup
 from sf.envs.groups.vector import VectorGroup
@@ -20,7 +22,7 @@ from sf.envs.rendering.filming import film_envs, film_vector
 from sf.envs.wrappers.wrapping import are_for_vector_envs, wrapped
 
 # What these make imports what their arguments name.
-_WRAPPERS_OF_OLD_IDS = ("GymV21Environment-v0", "GymV26Environment-v0")
+WRAPPERS_OF_OLD_IDS = ("GymV21Environment-v0", "GymV26Environment-v0")
 
 
 def _make_gymnasium_group(
@@ -83,11 +85,41 @@ GYMNASIUM_ENTRY = Entry(
 
 
 def _find(env_id: str) -> Entry | None:
-    """That of the registry, or of a package that is imported for it."""
-    return GYMNASIUM_ENTRY if env_id in gym.registry else find_in_package(env_id, GYMNASIUM_ENTRY)
+    """That of the registry, or of a package that is imported for it, or registers by an entry point."""
+    if env_id in gym.registry:
+        return GYMNASIUM_ENTRY
+    found = find_in_package(env_id, GYMNASIUM_ENTRY)
+    if found is not None:
+        return found
+    load_plugins()
+    return GYMNASIUM_ENTRY if env_id in gym.registry else None
 
 
-def _newest(env_ids: Collection[str]) -> list[str]:
+@functools.cache
+def load_plugins() -> dict[str, str]:
+    """Load the entry points by which installed packages register with Gymnasium. Returns why others failed, by package.
+
+    Gymnasium itself loaded them up to its version 1.0.
+    """
+    errors = {entry_point.module.partition(".")[0]: _load(entry_point) for entry_point in _plugins()}
+    return {package: error for package, error in errors.items() if error is not None}
+
+
+def _plugins() -> Iterable[EntryPoint]:
+    return entry_points(group="gymnasium.envs")
+
+
+def _load(entry_point: EntryPoint) -> str | None:
+    try:
+        loaded = entry_point.load()
+        if callable(loaded):
+            loaded()
+    except Exception as error:  # of one package, whatever it is; an id of it is then not known
+        return summary(error)
+    return None
+
+
+def newest(env_ids: Collection[str]) -> list[str]:
     """The newest version of each environment."""
     newest: dict[str, int] = {}
     for name, version in map(_split_version, env_ids):
@@ -101,7 +133,7 @@ def _split_version(env_id: str) -> tuple[str, int]:
 
 
 def _code_of(env_id: str) -> str | None:
-    return env_id if env_id in _WRAPPERS_OF_OLD_IDS else file_beside_installed(env_id)
+    return env_id if env_id in WRAPPERS_OF_OLD_IDS else file_beside_installed(env_id)
 
 
 GYMNASIUM = Family(
@@ -110,6 +142,6 @@ GYMNASIUM = Family(
     pattern=r"[^:]*",
     find=_find,
     env_ids=lambda: list(gym.registry),
-    listed=_newest,
+    listed=newest,
     code_of=_code_of,
 )

@@ -234,6 +234,37 @@ class DictObs(gym.Env):
         return {"image": self._images[self._half], "vector": self._vectors[self._up]}
 
 
+class Symbols(gym.Env):
+    """`toy_symbols`: a grid of codes, one cell of which is one of 4 signs, each for an action; 8 steps.
+
+    The codes of the signs are in no order, and the other cells have one of two codes. Each right action pays 1.
+    """
+
+    NUM_STEPS: ClassVar[int] = 8
+    BEST_RETURN: ClassVar[float] = 8.0
+    RANDOM_RETURN: ClassVar[float] = 2.0
+    SIGNS: ClassVar[tuple[int, ...]] = (90, 7, 91, 8)  # of the actions
+
+    observation_space = gym.spaces.Box(0, 255, (5, 5, 1), np.uint8)
+    action_space = gym.spaces.Discrete(4)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> _Start:
+        super().reset(seed=seed)
+        self._step = 0
+        return self._draw(), {}
+
+    def step(self, action: int) -> _Step:
+        reward = float(action == self._right)
+        self._step += 1
+        return self._draw(), reward, self._step == self.NUM_STEPS, False, {}
+
+    def _draw(self) -> np.ndarray:
+        self._right = int(self.np_random.random() * 4)
+        cells = (self.np_random.random(25) * 2).astype(np.uint8)
+        cells[int(self.np_random.random() * 25)] = self.SIGNS[self._right]
+        return cells.reshape(5, 5, 1)
+
+
 TOYS: dict[str, Callable[..., gym.Env]] = {
     "toy_bandit": Bandit,
     "toy_identity": Identity,
@@ -242,5 +273,6 @@ TOYS: dict[str, Callable[..., gym.Env]] = {
     "toy_continuous": Continuous,
     "toy_tuple": TupleActions,
     "toy_dict": DictObs,
+    "toy_symbols": Symbols,
     "toy_faulty": Faulty,
 }

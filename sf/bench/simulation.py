@@ -19,7 +19,7 @@ import numpy as np
 
 from sf import envs
 from sf.envs import ActionSpec, StepResult
-from sf.envs.actions import ACTION_MASK
+from sf.envs.actions import ACTION_MASK, random_actions
 from sf.envs.observations import obs_arrays
 from sf.processes.child import die_with_creator
 from sf.run.plan import Plan
@@ -112,17 +112,3 @@ def _frames_per_second(plan: Plan, worker_idx: int, core: int | None, seconds: f
         steps += num_actors
     group.close()
     return steps * plan.spec.frameskip / (now - measured_from)
-
-
-def random_actions(
-    rng: np.random.Generator, action: ActionSpec, count: int, mask: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Uniform, discrete [count, D] int32 among what the mask [count, ...] allows, continuous [count, C] float32."""
-    sizes = action.discrete_sizes
-    if mask is None:
-        discrete = rng.integers(0, sizes, (count, len(sizes)), dtype=np.int32)
-    else:
-        drawn = rng.random((count, sum(sizes))) + (mask.reshape(count, sum(sizes)) > 0)
-        heads = np.split(drawn, np.cumsum(sizes)[:-1], axis=1)
-        discrete = np.stack([head.argmax(axis=1) for head in heads], axis=1).astype(np.int32)
-    return discrete, rng.uniform(-1, 1, (count, action.num_continuous)).astype(np.float32)

@@ -18,7 +18,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal
 
-from sf.commands import cli, list_envs
+from sf.commands import cli
+from sf.commands.envs.names import find
 
 _TABLE = re.compile(r"^COMPLETION_SPEC = (.*)$", re.MULTILINE)
 _ZSH_WORDS = '"${words[@]}" "$CURRENT"'
@@ -43,7 +44,7 @@ def main() -> None:
         CompletionFlags, "python -m sf.commands.completion", "Completion of all commands for a shell."
     )
     directory = Path(flags.directory) if flags.directory else default_directory(flags.shell)
-    env_names = list_envs.find(None)
+    env_names = find(None)
     with cli.exit_status():
         try:
             directory.mkdir(parents=True, exist_ok=True)

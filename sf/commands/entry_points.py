@@ -44,7 +44,7 @@ def sf_enjoy() -> None:
 
 
 def sf_envs() -> None:
-    _run("sf.commands.list_envs")
+    _run("sf.commands.envs.command")
 
 
 def _run(module: str) -> None:

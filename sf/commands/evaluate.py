@@ -31,7 +31,7 @@ class EvalFlags:
 
     run: tyro.conf.Positional[Path]
     """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME.
-    The zoo has CartPole-v1 and doom_health_gathering."""
+    The zoo has CartPole-v1, doom_basic and doom_health_gathering."""
 
     checkpoint: str = "latest"
     """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""

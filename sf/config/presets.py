@@ -1,7 +1,7 @@
 """Presets: YAML files of flag names and values. `configs/NAME.yaml` is taken where an environment is called NAME.
 
-Where no preset is called so, the kind of the environment has one: `image` where an observation is one, else
-`continuous` where an action has real numbers, else `vector`.
+Where no preset is called so, the kind of the environment has one: `image` where an observation is a picture, else
+`symbols` where one is a grid of codes, else `continuous` where an action has real numbers, else `vector`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.envs.actions import ACTION_MASK
 from sf.envs.field_types import checked
 from sf.envs.observations import is_image
+from sf.envs.symbol_grids import is_symbols
 
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
-_KINDS = ("image", "continuous", "vector")  # no environment gets these for its name
+_KINDS = ("image", "symbols", "continuous", "vector")  # no environment gets these for its name
 
 
 def preset_names() -> list[str]:
@@ -40,8 +41,11 @@ def name_for_env(env: str) -> str | None:
 
 def name_for_spec(spec: EnvSpec) -> str:
     """The preset of the kind of environment that has such spaces."""
-    if any(is_image(space) for key, space in spec.obs_space.items() if key != ACTION_MASK):
+    seen = [space for key, space in spec.obs_space.items() if key != ACTION_MASK]
+    if any(is_image(space) and not is_symbols(space) for space in seen):
         return "image"
+    if any(is_symbols(space) for space in seen):
+        return "symbols"
     return "continuous" if ActionSpec.of(spec.action_space).num_continuous else "vector"
 
 

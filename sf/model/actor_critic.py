@@ -18,9 +18,8 @@ from sf.config import ModelConfig
 from sf.envs.actions import ActionSpec
 from sf.envs.observations import is_image
 from sf.model.action_mask import ACTION_MASK, ActionMask
-from sf.model.encoders import SMALLEST_IMAGE
+from sf.model.encoder_choice import encoder_names
 from sf.model.gru import GRU
-from sf.model.images import ImageShape
 from sf.model.layers import compute_dtype, orthogonal
 from sf.model.lstm import LSTM
 from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer
@@ -53,8 +52,10 @@ class ActorCritic(nn.Module):
         boxes = cast("dict[str, gym.spaces.Box]", dict(obs_space.items()))
         self._action_mask = ActionMask(obs_space, action_spec)
         boxes.pop(ACTION_MASK, None)  # what is allowed is no input: the rest of the observation says why
-        self.obs_norm = ObsNormalizer(boxes if config.normalize_input else {})
-        self.trunk = _Trunk(config, boxes)
+        encoders = encoder_names(config.encoder, boxes)
+        numbers = {key: box for key, box in boxes.items() if encoders[key] != "symbols"}  # codes have no mean
+        self.obs_norm = ObsNormalizer(numbers if config.normalize_input else {})
+        self.trunk = _Trunk(config, boxes, encoders)
         self.state_size = self.trunk.state_size
         self._num_logits = sum(action_spec.discrete_sizes)
         self.policy_head = orthogonal(
@@ -115,10 +116,10 @@ class ActorCritic(nn.Module):
 class _Trunk(nn.Module):
     """What is below the heads: a tower for both, or one each. The state is the actor's, then the critic's."""
 
-    def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box]) -> None:
+    def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box], names: dict[str, str]) -> None:
         super().__init__()
-        self.actor = _Tower(config, boxes)
-        self.critic = None if config.share_critic else _Tower(config, boxes)
+        self.actor = _Tower(config, boxes, names)
+        self.critic = None if config.share_critic else _Tower(config, boxes, names)
         self.out_size = self.actor.out_size
         self.state_size = self.actor.state_size * (1 if config.share_critic else 2)
 
@@ -144,13 +145,11 @@ class _Trunk(nn.Module):
 class _Tower(nn.Module):
     """An encoder for each observation, side by side, and the core."""
 
-    def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box]) -> None:
+    def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box], names: dict[str, str]) -> None:
+        """names: of the encoder of each observation."""
         super().__init__()
-        self.images = {key for key, box in boxes.items() if is_image(box)}
-        encoders = {
-            key: build_encoder(_encoder_name(config.encoder, box, bool(self.images)), box, config)
-            for key, box in boxes.items()
-        }
+        self.as_they_are = {key for key, box in boxes.items() if is_image(box) or names[key] == "symbols"}
+        encoders = {key: build_encoder(names[key], box, config) for key, box in boxes.items()}
         # Not a ModuleDict: it does not take every key (some are names of its methods).
         self.keys, self.encoders = list(encoders), nn.ModuleList(encoders.values())
         self.out_size: int = sum(encoder.out_size for encoder in encoders.values())
@@ -174,16 +173,7 @@ class _Tower(nn.Module):
         features = []
         for key, encoder in zip(self.keys, self.encoders, strict=True):
             x, weight = obs[key], next(encoder.parameters(), None)
-            if key not in self.images and weight is not None:
+            if key not in self.as_they_are and weight is not None:
                 x = x.to(compute_dtype(weight))
             features.append(encoder(x))
         return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
-
-
-def _encoder_name(name: str, box: gym.spaces.Box, beside_images: bool) -> str:
-    """Which encoder an observation gets: beside images, the one that is named is for the images."""
-    if not is_image(box):
-        return "mlp" if name == "auto" or beside_images else name
-    image = ImageShape.of(box)
-    is_small = min(image.height, image.width) < SMALLEST_IMAGE
-    return name if name != "auto" else "resnet" if is_small else "simple"

@@ -16,9 +16,9 @@ class ModelConfig:
     """Network: actor_critic, a name registered with sf.register_model, or module:Name for one of your own."""
 
     encoder: str = "auto"
-    """Encoder: simple, atari or resnet (images), mlp (vectors), a name registered with sf.register_encoder, or
-    module:Name. auto: simple for images, resnet for images below 36 pixels, mlp for vectors; the features of several
-    observations are concatenated."""
+    """Encoder: simple, atari or resnet (images), symbols (grids of codes and small boards), mlp (vectors), a name
+    registered with sf.register_encoder, or module:Name. auto: simple for images, resnet for images below 36 pixels,
+    symbols for grids of codes, mlp for vectors; the features of several observations are concatenated."""
 
     encoder_mlp_layers: tuple[int, ...] = (512, 512)
     """Layer widths of the mlp encoder."""
@@ -40,7 +40,7 @@ class ModelConfig:
 
     normalize_input: bool = True
     """Normalise observations by running statistics: vectors to mean 0 and standard deviation 1, images to mean 0 per
-    pixel with one scale for all pixels. false: only divide images by 255."""
+    pixel with one scale for all pixels; codes stay as they are. false: only divide images by 255."""
 
     normalize_returns: bool = False
     """Train the critic on value targets normalised by running statistics. Use it if returns are far from a scale of

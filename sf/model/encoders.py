@@ -15,8 +15,6 @@ from sf.model.images import ImageShape, PixelConv2d
 from sf.model.layers import activation, channels_last, compute_dtype, mlp, orthogonal
 from sf.model.registry import register_encoder
 
-SMALLEST_IMAGE = 36  # pixels of its shorter side that the convolutions of "simple" can do with
-
 
 @register_encoder("simple")
 def simple(space: gym.spaces.Box, config: ModelConfig) -> ConvEncoder:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -27,6 +27,7 @@ _Layout = Mapping[str, Mapping[str, str]]  # by title: the metrics of a chart, w
 _EPISODES: _Layout = {
     "Return: mean and deviation": {"mean_return": "mean"},
     "Episode length": {"mean_episode_steps": "env steps"},
+    "Return of evaluations: mean and its 95 % interval": {"eval/mean_return": "mean"},
 }
 _LEARNING: _Layout = {
     "Entropy of the policy": {"train/entropy": "entropy"},
@@ -62,9 +63,13 @@ _SHARES = ("Share of time at work", "Share of time waiting")
 _NOT_DRAWN = {
     "env_steps", "env_frames", "seconds", "episodes", "episodes_in_mean",
     "std_return", "min_return", "max_return", "mean_episode_frames",
-    "train/num_samples", "train/policy_version", "eval/env_steps",
+    "train/num_samples", "train/policy_version",
+    "eval/env_steps", "eval/mean_return_low", "eval/mean_return_high",
 }  # fmt: skip
-_SPREAD_OF = {"mean_return": "std_return"}  # drawn as a band around the former
+_NOTES = {
+    "Explained variance": "Left out where the returns barely vary: it means nothing there.",
+}
+_FLOORS = {"Explained variance": -1.0}  # of the vertical axis: what lies below says no more
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class Chart:
     title: str
     metrics: tuple[str, ...]  # one for each line
     svg: Markup
+    note: str
     hover: dict[str, Any]  # what report.js reads: the place of the axes within the drawing, and the values of each line
 
 
@@ -121,22 +127,49 @@ def _chart(run: Run, x: str, title: str, metrics: Mapping[str, str]) -> Chart | 
         axis = figure.subplots()
         for name, line in curves.items():
             axis.plot(line.x / unit, line.y)
-            if name in _SPREAD_OF:
-                _draw_spread(axis, run, x, name, unit)
+            band = _band(run, x, name)
+            if band is not None:
+                axis.fill_between(band.x / unit, band.low, band.high, color=PALETTE[0], alpha=0.2, linewidth=0)
         axis.set_xlabel(label)
         tidy_numbers(axis)
         if title in _SHARES:
             axis.set_ylim(0.0, 1.0)
+        if title in _FLOORS:
+            axis.set_ylim(bottom=max(axis.get_ylim()[0], _FLOORS[title]))
     svg = inline_svg(figure, title)
     labels = [metrics[name] for name in curves]
-    return Chart(title, tuple(curves), svg, _hover(axis, labels, list(curves.values()), label, unit))
+    return Chart(
+        title, tuple(curves), svg, _NOTES.get(title, ""), _hover(axis, labels, list(curves.values()), label, unit)
+    )
 
 
-def _draw_spread(axis: Axes, run: Run, x: str, name: str, unit: float) -> None:
-    centre, spread = curve(run.records, x, name), curve(run.records, x, _SPREAD_OF[name])
-    if len(spread.x) == len(centre.x):
-        band = (centre.y - spread.y, centre.y + spread.y)
-        axis.fill_between(centre.x / unit, *band, color=PALETTE[0], alpha=0.2, linewidth=0)
+class _Band(NamedTuple):
+    """All [R]."""
+
+    x: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def _band(run: Run, x: str, name: str) -> _Band | None:
+    """What is drawn around a curve; None for nothing, and where its metrics are not in the same records.
+
+    A deviation reaches no further than the returns that it is the deviation of.
+    """
+    if name == "mean_return":
+        mean, deviation = curve(run.records, x, name), curve(run.records, x, "std_return")
+        if len(mean.x) != len(deviation.x):
+            return None
+        band = _Band(mean.x, mean.y - deviation.y, mean.y + deviation.y)
+        least, most = curve(run.records, x, "min_return"), curve(run.records, x, "max_return")
+        if len(mean.x) == len(least.x) == len(most.x):  # earlier versions did not record them
+            band = _Band(mean.x, np.maximum(band.low, least.y), np.minimum(band.high, most.y))
+        return band
+    if name == "eval/mean_return":
+        low, high = curve(run.records, x, f"{name}_low"), curve(run.records, x, f"{name}_high")
+        if len(low.x) == len(high.x):
+            return _Band(low.x, low.y, high.y)
+    return None
 
 
 def _thinned(line: Curve) -> Curve:

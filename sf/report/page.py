@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,9 +15,12 @@ import tyro
 from sf.commands import cli
 from sf.machine import extras
 from sf.report.runs import load
-from sf.storage import output_file
+from sf.storage import output_file, video_files
+from sf.storage.printable import printable
+from sf.storage.run_dir import RunDir
 
 _MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
+_OF_WANDB = "wandb"  # the folder that has copies
 _SUFFIXES = (".html", ".htm", "")  # not .yaml or .jsonl: naming a file of the run would destroy it
 _LARGEST_VIDEO = 64 * 2**20  # bytes; it takes a third more in the page, and browsers get slow with more
 
@@ -32,7 +36,8 @@ class ReportFlags:
     """Page to write. Default: report.html in the run directory."""
 
     video: Path | None = None
-    """An mp4, webm or gif to include. Default: the newest one in the run directory, if any."""
+    """An mp4, webm or gif to include. Default: the newest one in the run directory, if any; where
+    --video_every_env_steps made it, the newest one of each policy."""
 
     x: Literal["env_frames", "env_steps", "seconds"] = "env_frames"
     """Horizontal axis of the charts."""
@@ -56,17 +61,41 @@ def report(flags: ReportFlags) -> Path:
     if out.suffix not in _SUFFIXES:
         raise ValueError(f"out is {out}: its name must end with .html")
     output_file.require_writable("out", out)
-    video = flags.video or newest_video(run.directory.path)
-    page = render(run, flags.x, data_uri(video) if video else None, time.time())
+    videos = [captioned(path) for path in ([flags.video] if flags.video else newest_videos(run.directory))]
+    page = render(run, flags.x, videos, time.time())
     output_file.write("out", out, page.encode(errors="backslashreplace"))
     return out
 
 
-def newest_video(directory: Path) -> Path | None:
-    """The newest video below a run directory that is not too large for a page."""
-    videos = [path for path in directory.rglob("*") if path.suffix in _MEDIA and path.is_file()]
+def newest_videos(directory: RunDir) -> list[Path]:
+    """The newest video below a run directory that is not too large for a page; or, where training with several policies
+    made that one, the newest of each policy, as many as fit.
+    """
+    newest = _newest(
+        path for path in directory.path.rglob("*") if _OF_WANDB not in path.relative_to(directory.path).parts
+    )
+    if newest is None or newest.parent.parent != directory.videos:
+        return [newest] if newest else []
+    of_policies = [_newest(folder.iterdir()) for folder in sorted(directory.videos.iterdir()) if folder.is_dir()]
+    fitting: list[Path] = []
+    for path in of_policies:
+        if path and sum(other.stat().st_size for other in (*fitting, path)) <= _LARGEST_VIDEO:
+            fitting.append(path)
+    return fitting
+
+
+def _newest(paths: Iterable[Path]) -> Path | None:
+    videos = [path for path in paths if path.suffix in _MEDIA and path.is_file() and not path.name.startswith(".")]
     fitting = [path for path in videos if path.stat().st_size <= _LARGEST_VIDEO]
-    return max(fitting, key=lambda path: path.stat().st_mtime, default=None)
+    return max(fitting, key=lambda path: (path.stat().st_mtime, path.name), default=None)
+
+
+def captioned(path: Path) -> tuple[str, str]:
+    """The video as a data URI, and what it shows. Raises ValueError as `data_uri`."""
+    env_steps = video_files.env_steps(path)
+    caption = path.name if env_steps is None else f"after {env_steps:,} env steps"
+    of_policy = f"{path.parent.name}, " if path.parent.name.startswith("policy_") else ""
+    return data_uri(path), printable(of_policy + caption)
 
 
 def data_uri(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -17,8 +18,8 @@ from sf.report.runs import Run
 _OBJECTIVE = "true_objective"  # by which policies are ranked
 
 
-def render(run: Run, x: str, video: str | None, now: float) -> str:
-    """The page as text. video: a data URI. now: seconds since the epoch."""
+def render(run: Run, x: str, videos: Sequence[tuple[str, str]], now: float) -> str:
+    """The page as text. videos: a data URI and a caption each. now: seconds since the epoch."""
     summary = facts.read_summary(run)
     settings = facts.settings(run)
     starts = read_starts(run.directory)
@@ -29,7 +30,7 @@ def render(run: Run, x: str, video: str | None, now: float) -> str:
         directory=str(run.directory.path),
         status=facts.status(run, summary, now),
         figures=facts.key_figures(run, summary),
-        video=video,
+        videos=videos,
         sections=charts.sections(run, x),
         population=_population(run),
         changed=[setting for part in settings.values() for setting in part if setting.is_changed],

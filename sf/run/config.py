@@ -20,8 +20,8 @@ class RunConfig:
 
     config: str | None = None
     """Preset to start from: a name in configs/ or the path of a YAML file. Flags override it. Default: the preset
-    named after the environment or its family; else image, continuous or vector, by the observation and action
-    spaces."""
+    named after the environment or its family; else image, symbols, continuous or vector, by the observation and
+    action spaces."""
 
     experiment: str | None = None
     """Name of the run directory inside train_dir. Set it to keep several runs of one environment. Default: the name
@@ -35,9 +35,9 @@ class RunConfig:
     it once the new run is under way."""
 
     init_from: str | None = None
-    """Start a new run from the weights and normalisers of a checkpoint, or of a run's latest checkpoint. The
-    optimiser is fresh and all counters start at 0. With several policies, policy i starts from policy i of that run.
-    A resumed run ignores it."""
+    """Start a new run from the weights and normalisers of a checkpoint, a run's latest checkpoint, zoo/NAME or
+    hf:USER/NAME. The optimiser is fresh and all counters start at 0. With several policies, policy i starts from
+    policy i of that run. A resumed run ignores it."""
 
     trust: bool = False
     """Allow a resumed run or the --config file to name environments, encoders and models of its own (module:Name).

@@ -24,6 +24,7 @@ from sf.run.plan import Plan
 from sf.storage import checkpoint, checkpoint_names
 from sf.storage.checkpoint import MODEL, Checkpoint
 from sf.storage.run_dir import RunDir
+from sf.zoo.places import located
 
 Say = Callable[[str], None]
 
@@ -121,7 +122,8 @@ def _require_time_left(plan: Plan, run_dir: RunDir, env_steps: int, seconds: flo
 
 def _begun_from(source: str, policy_id: int, plan: Plan, say: Say) -> Checkpoint:
     try:
-        file, saved = find_checkpoint(source, policy_id=policy_id % num_policies(Path(source)), say=say)
+        path = located(source)
+        file, saved = find_checkpoint(path, policy_id=policy_id % num_policies(path), say=say)
         require_fits(
             saved, file, plan, "take a run on the same environment, and give the flags of the model that its run had"
         )

@@ -12,6 +12,7 @@ from sf.envs import EnvError, EnvOptions
 from sf.envs.entries import is_env
 from sf.envs.field_types import checked
 from sf.envs.registry import name_of
+from sf.envs.wrappers.objects import with_names
 from sf.run.describing import describe
 from sf.storage.run_dir import NOT_SAVED, RunDir
 from sf.trust.named_code import TRUST, require_trusted
@@ -27,11 +28,14 @@ class StartingFlags(NamedTuple):
 def make_config(**flags: Any) -> Config:
     """The configuration that `sf-train` would take from these flags: `make_config(env="doom_basic", num_workers=8)`.
 
-    env may be a class, or a function that makes an environment, and env_kwargs a dictionary. Raises ValueError for a
-    flag that is unknown, or has a value that it cannot have.
+    env may be a class, or a function that makes an environment, env_kwargs a dictionary, and env_wrappers a list with
+    classes that other processes can import. Raises ValueError for a flag that is unknown, or has a value that it cannot
+    have.
     """
     if _is_object(flags.get("env")):
         flags["env"] = name_of(flags["env"])
+    if flags.get("env_wrappers") is not None:
+        flags["env_wrappers"] = with_names(flags["env_wrappers"])
     flags = checked(Config, flags)
     start = starting_flags(flags)
     try:

@@ -28,7 +28,7 @@ from sf.population.controller import Population
 from sf.processes.stopping import Signals, caught_signals
 from sf.run import initial_weights
 from sf.run.children.role import Body
-from sf.run.children.supervisor import Supervisor
+from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
 from sf.run.children.table import counts, roles_with
 from sf.run.evaluations.best_checkpoints import BestCheckpoints
 from sf.run.evaluations.orders import EvaluatorOrders
@@ -156,7 +156,11 @@ class Run:
                 self._supervisor.start(lambda: signals.first is not None)
                 asked_by = self._watch(signals, events, orders, population, writer, display)
             finally:
-                for child, report in self._supervisor.stop(signals):
+                if orders.is_filming and signals.first is None and self._supervisor.failure is None:
+                    display.say(
+                        f"the last video is finished, within {OPTIONAL_WITHIN_S:.0f} s; Ctrl-C ends the run now"
+                    )
+                for child, report in self._supervisor.stop(signals, lambda: orders.is_filming):
                     events.handle(child, report)
                 orders.end()
                 videos.remove_unfinished()

@@ -86,9 +86,13 @@ class RunDir:
         directory = self.checkpoints / "milestones"
         return directory if num_policies == 1 else directory / f"policy_{policy_id:02d}"
 
+    @property
+    def videos(self) -> Path:
+        return self.path / "videos"
+
     def videos_of(self, policy_id: int, num_policies: int) -> Path:
-        directory = self.path / "videos"
-        return directory if num_policies == 1 else directory / f"policy_{policy_id:02d}"
+        """Where the videos of a policy are, as its checkpoints."""
+        return self.videos if num_policies == 1 else self.videos / f"policy_{policy_id:02d}"
 
     @property
     def summary(self) -> Path:

@@ -5,7 +5,8 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from sf.commands import completion, list_envs
+from sf.commands import completion
+from sf.commands.envs.names import find
 
 TRAIN = EntryPoint("sf-train", "sf.__main__:main", "console_scripts")
 
@@ -13,7 +14,7 @@ TRAIN = EntryPoint("sf-train", "sf.__main__:main", "console_scripts")
 @pytest.fixture(scope="module")
 def bash_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("completion") / "sf-train"
-    script = completion.mend(completion.tyro_script(TRAIN, "bash"), list_envs.find(None))
+    script = completion.mend(completion.tyro_script(TRAIN, "bash"), find(None))
     path.write_text(script)
     return path
 

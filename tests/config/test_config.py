@@ -65,6 +65,7 @@ def test_a_family_has_a_preset_for_every_member():
 
 
 VECTOR, IMAGE = gym.spaces.Box(-1.0, 1.0, (3,), np.float32), gym.spaces.Box(0, 255, (36, 36, 3), np.uint8)
+SYMBOLS = gym.spaces.Box(0, 255, (7, 7, 3), np.uint8)
 CHOICE = gym.spaces.Discrete(2)
 
 
@@ -77,6 +78,9 @@ CHOICE = gym.spaces.Discrete(2)
         ({"obs": VECTOR}, gym.spaces.Tuple((CHOICE, VECTOR)), "continuous"),
         ({"place": VECTOR, "camera": IMAGE}, VECTOR, "image"),
         ({"obs": IMAGE}, CHOICE, "image"),
+        ({"grid": SYMBOLS, "place": VECTOR}, CHOICE, "symbols"),
+        ({"grid": SYMBOLS}, VECTOR, "symbols"),
+        ({"grid": SYMBOLS, "camera": IMAGE}, CHOICE, "image"),
         ({"obs": VECTOR, "action_mask": IMAGE}, CHOICE, "vector"),  # of a board, with a plane for each kind of move
     ],
 )

@@ -7,7 +7,8 @@ import pytest
 from group_driver import play
 
 from sf import envs
-from sf.commands import list_envs
+from sf.commands.envs.descriptions import describe
+from sf.commands.envs.names import find
 from sf.envs import EnvOptions, registry
 from sf.envs.options import EnvOptions as Options
 from sf.envs.options import SharedOptions
@@ -52,8 +53,8 @@ def strategy(tmp_path, monkeypatch):
 
 def test_a_family_is_a_record_and_a_line_of_the_table(strategy, monkeypatch):
     monkeypatch.setattr(registry, "FAMILIES", (strategy, *registry.FAMILIES))
-    assert list_envs.find("strategy") == list_envs.find(None, "strategy") == ["strategy_small"]
-    assert list_envs.describe("strategy_small").spec == envs.describe("toy_identity", EnvOptions())
+    assert find("strategy") == find(None, "strategy") == ["strategy_small"]
+    assert describe("strategy_small", EnvOptions()).spec == envs.describe("toy_identity", EnvOptions())
     _, steps = play(envs.make_group("strategy_small", 2, EnvOptions(), seed=0, first_env_idx=0), 8)
     assert steps[-1].result.terminated.all()
     with pytest.raises(ValueError, match="did you mean strategy_small"):
@@ -70,16 +71,16 @@ def test_what_a_family_needs_is_imported_for_its_own_names_only(strategy, monkey
 
 def test_a_new_family_is_a_choice_of_sf_envs(strategy, tmp_path):
     code = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.argv = ['sf-envs', '--family', 'strategy']\n"
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.argv = ['sf-envs', '--seconds', '0']\n"
+        "sys.argv += ['--family', 'strategy']\n"
         "import strategy\n"
         "from sf.envs import registry\n"
         "registry.FAMILIES = (strategy.FAMILY, *registry.FAMILIES)\n"
-        "from sf.commands import list_envs\n"
-        "list_envs.main()"
+        "from sf.commands.envs import command\n"
+        "command.main()"
     )
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
-    _, line = run.stdout.splitlines()
-    assert line.split()[0] == "strategy_small"
+    assert run.stdout.splitlines()[0].split() == ["env", "strategy_small"]
 
 
 def test_the_flags_of_every_family_are_part_of_the_options():

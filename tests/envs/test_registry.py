@@ -164,6 +164,8 @@ def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tm
         ("atari_brakeout", "did you mean atari_breakout"),
         ("ALE/Pongg-v5", "did you mean ALE/Pong-v5"),
         ("CartPole-v9", "did you mean CartPole-v1"),
+        ("connect_four_v3", r"'connect_four_v3' is not known: did you mean pettingzoo:classic/connect_four-v3\?"),
+        ("simple_spread_v3", "those of other packages with their module, as in mpe2.simple_spread_v3:parallel_env"),
         ("zzzzqqqq", "is not known: register it with envs.register_env"),
         (
             "Sausage-v0",

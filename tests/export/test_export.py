@@ -70,6 +70,13 @@ IMAGE_FIRST = gym.spaces.Box(0, 255, (3, 36, 40), np.uint8)
 envs.register_env("several_inputs", lambda: Spaces(SEVERAL_INPUTS, EVERY_ACTION))
 MASKED = gym.spaces.Dict(numbers=gym.spaces.Box(-1.0, 1.0, (2,)), action_mask=gym.spaces.MultiBinary(5))
 
+SYMBOLS = gym.spaces.Dict(
+    glyphs=gym.spaces.Box(0, 5976, (21, 79), np.int16),
+    grid=gym.spaces.Box(0, 255, (7, 7, 3), np.uint8),
+    numbers=gym.spaces.Box(-1.0, 1.0, (2,)),
+)
+
+envs.register_env("symbols_and_numbers", lambda: Spaces(SYMBOLS, gym.spaces.Discrete(3)))
 envs.register_env("masked", lambda: Spaces(MASKED, gym.spaces.MultiDiscrete([3, 2])))
 envs.register_env("image_first", lambda: Spaces(IMAGE_FIRST, gym.spaces.Box(-2.0, 5.0, (2,))))
 
@@ -96,6 +103,8 @@ CASES = {
     "recurrent.onnx": ("CartPole-v1", {"core": "gru"}),
     "everything.onnx": ("several_inputs", {"core": "lstm", "normalize_returns": True}),
     "image.onnx": ("image_first", {"encoder": "atari", "normalize_input": False, "initial_stddev": 0.05}),
+    "symbols.onnx": ("symbols_and_numbers", {"core": "gru", "rnn_size": 16}),
+    "symbols.pt2": ("symbols_and_numbers", {}),
     "masked.onnx": ("masked", {"core": "gru"}),
     "policy.pt2": ("CartPole-v1", {"encoder": "export_own", "core": "gru", "share_critic": False}),
 }

@@ -88,7 +88,9 @@ def test_an_image_that_is_too_small_is_an_error_that_says_what_to_do():
         build_encoder("simple", gym.spaces.Box(0, 255, (20, 40, 3), np.uint8), ModelConfig())
 
 
-@pytest.mark.parametrize(("size", "encoder"), [(36, "ConvEncoder"), (35, "ResnetEncoder"), (3, "ResnetEncoder")])
+@pytest.mark.parametrize(
+    ("size", "encoder"), [(36, "ConvEncoder"), (35, "ResnetEncoder"), (28, "ResnetEncoder"), (3, "SymbolsEncoder")]
+)
 def test_the_encoder_that_is_chosen_can_do_with_the_size_of_the_image(size, encoder):
     space = gym.spaces.Dict({"obs": gym.spaces.Box(0, 255, (size, 80, 3), np.uint8)})
     model = build_model(ModelConfig(), space, SPEC)

@@ -51,10 +51,10 @@ class Page(HTMLParser):
         self.text.append((self.open[-1] if self.open else "", data))
 
 
-def render(path, x="env_frames", video=None, now=None):
+def render(path, x="env_frames", videos=(), now=None):
     run = load(path)
     now = run.directory.metrics.stat().st_mtime + 1000.0 if now is None else now
-    return rendering.render(run, x, video, now)
+    return rendering.render(run, x, videos, now)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_the_page_says_how_the_run_stands_and_what_it_reached(finished):
 
 def test_settings_that_are_not_the_default_come_first(finished):
     path, text = finished
-    changed = text[text.index("Not the default") : text.index("All settings")]
+    changed = text[text.index("that are not the default") : text.index("All settings")]
     assert "train_for_env_steps" in changed
     assert "gamma" not in changed
     everything = text[text.index("All settings") :]
@@ -245,16 +245,79 @@ def test_a_population_without_an_event_yet_has_a_page(tmp_path):
     assert "0 events" in render(path)
 
 
+def write_video(path, age):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(path.name.encode())
+    os.utime(path, (1e9 - age, 1e9 - age))
+    return path
+
+
 def test_the_newest_video_of_the_run_is_in_the_page(tmp_path):
     path = write_run(tmp_path / "a")
-    for age, name in enumerate(["new.gif", "old.mp4"]):
-        (path / name).write_bytes(name.encode())
-        os.utime(path / name, (1e9 - age, 1e9 - age))
-    assert page.newest_video(path).name == "new.gif"
-    text = render(path, video=page.data_uri(path / "new.gif"))
+    new, old = (write_video(path / name, age) for age, name in enumerate(["new.gif", "old.mp4"]))
+    write_video(path / "wandb" / "run" / "copy.mp4", -1)
+    assert page.newest_videos(RunDir(path)) == [new]
+    text = render(path, videos=[page.captioned(new)])
     assert '<img class="video" src="data:image/gif;base64,bmV3LmdpZg=="' in text
-    text = render(path, video=page.data_uri(path / "old.mp4"))
+    text = render(path, videos=[page.captioned(old)])
     assert '<video class="video" src="data:video/mp4;base64,b2xkLm1wNA=="' in text
+
+
+def test_a_video_that_training_made_says_after_how_many_env_steps(tmp_path):
+    path = write_run(tmp_path / "a")
+    newest = write_video(RunDir(path).videos_of(0, 1) / "video_000000020000.mp4", 0)
+    write_video(newest.with_name("video_000000010000.mp4"), 1)
+    assert page.newest_videos(RunDir(path)) == [newest]
+    assert "<figcaption>after 20,000 env steps</figcaption>" in render(path, videos=[page.captioned(newest)])
+
+
+def test_of_several_policies_the_newest_video_of_each_is_in_the_page(tmp_path):
+    path = write_run(tmp_path / "a", num_policies=2)
+    for policy_id in range(2):
+        for env_steps in (100, 200):
+            write_video(RunDir(path).videos_of(policy_id, 2) / f"video_{env_steps:012d}.mp4", -env_steps)
+    videos = page.newest_videos(RunDir(path))
+    assert [page.captioned(video)[1] for video in videos] == [
+        "policy_00, after 200 env steps",
+        "policy_01, after 200 env steps",
+    ]
+
+
+def test_the_video_and_what_was_set_come_before_the_charts(finished):
+    path = finished[0]
+    text = render(path, videos=[("data:video/mp4;base64,", "a video")])
+    places = [text.index(what) for what in ("<h2>Video", "<h2>Settings that", "<h2>Episodes", "<h2>All settings")]
+    assert places == sorted(places)
+
+
+def test_the_band_around_the_return_stays_within_the_returns(tmp_path):
+    path = write_run(tmp_path / "a", returns=[499.5] * 3)
+    records = [record(step, 499.5, std_return=4.0, min_return=460.0, max_return=500.0) for step in (1, 2, 3)]
+    (path / "metrics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    band = charts._band(load(path), "env_frames", "mean_return")
+    assert band.high.tolist() == [500.0] * 3
+    assert band.low.tolist() == [495.5] * 3
+
+
+def test_evaluations_are_one_chart_with_their_interval(tmp_path):
+    path = write_run(tmp_path / "a")
+    evaluated = {"eval/mean_return": 4.0, "eval/mean_return_low": 3.0, "eval/mean_return_high": 5.0}
+    records = [record(step, 1.0, **evaluated, **{"eval/env_steps": 900 * step}) for step in (1, 2, 3)]
+    (path / "metrics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    drawn = [chart for _, of_heading in charts.sections(load(path), "env_frames") for chart in of_heading]
+    assert [chart.metrics for chart in drawn if chart.metrics[0].startswith("eval/")] == [("eval/mean_return",)]
+    assert charts._band(load(path), "env_frames", "eval/mean_return").high.tolist() == [5.0] * 3
+
+
+def test_explained_variance_of_an_earlier_version_does_not_squash_its_chart(tmp_path):
+    path = write_run(tmp_path / "a")
+    records = [record(step, 1.0, **{"train/explained_variance": value}) for step, value in ((1, 0.5), (2, -8.0))]
+    (path / "metrics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    drawn = [chart for _, of_heading in charts.sections(load(path), "env_frames") for chart in of_heading]
+    (chart,) = [chart for chart in drawn if chart.metrics == ("train/explained_variance",)]
+    assert "barely vary" in chart.note
+    ticks = re.findall(r">\N{MINUS SIGN}([\d.]+)</text>", str(chart.svg))
+    assert max(map(float, ticks)) == 1.0
 
 
 def test_the_command_writes_the_page_into_the_run_and_says_where(tmp_path, monkeypatch, capsys):

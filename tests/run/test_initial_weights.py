@@ -17,6 +17,7 @@ from sf.run.plan import make_plan
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
+from sf.zoo import places
 
 COUNT = "model/obs_norm.normalizers.0.moments.count"
 
@@ -176,3 +177,10 @@ def test_a_run_that_is_resumed_goes_on_from_its_own_and_says_so_once(run):
     assert "starts from the weights" not in second
     assert run.resumed["env_steps"] == 256
     assert run.config["init_from"] == run.a
+
+
+def test_a_run_can_begin_with_a_policy_of_the_zoo():
+    flags = ("--init_from", "zoo/CartPole-v1", "--encoder_mlp_layers", "64", "64")
+    found, _ = begun(*flags, env="CartPole-v1")
+    weights = checkpoint.load(places.located("zoo/CartPole-v1")).tensors
+    assert all(torch.equal(found[0].tensors[name], value) for name, value in weights.items())

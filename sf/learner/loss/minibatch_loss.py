@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from sf.config import LearnerConfig
@@ -41,6 +42,7 @@ def minibatch_loss(
         value_norm.normalize(targets.value),
         minibatch.mask,
         policy.has_choice() if ACTION_MASK in batch.obs else None,
+        zero_return=value_norm.normalize(torch.zeros((), device=value.device)),
         settings=ppo_settings(config),
     )
     return loss, targets.value

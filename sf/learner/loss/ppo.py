@@ -11,6 +11,7 @@ from sf.learner.loss.masked_mean import MaskedMean
 
 # exp(20) is 5e8: far beyond any ratio that still teaches something, and far from overflow.
 _MAX_LOG_RATIO = 20.0
+_LEAST_VARIATION = 0.02  # of value targets: their standard deviation as a share of their size
 
 
 class PPOSettings(NamedTuple):
@@ -40,7 +41,7 @@ class PPOMetrics(NamedTuple):
     clip_fraction: Tensor  # share of samples whose ratio of target to proximal policy is outside the clip range
     effective_sample_size: Tensor  # (sum x)^2 / sum x^2, x = target / behaviour, as a share of samples: 1 on-policy
     value_clip_fraction: Tensor  # share of samples whose value moved further than clip_value
-    explained_variance: Tensor  # 1 - Var(target - value) / Var(target)
+    explained_variance: Tensor  # 1 - Var(target - value) / Var(target); NaN where the targets barely vary
     advantage_mean: Tensor  # before normalisation
     advantage_stddev: Tensor
     num_samples: Tensor  # in the mask
@@ -63,6 +64,7 @@ def ppo_loss(
     mask: Tensor,
     has_choice: Tensor | None = None,
     *,
+    zero_return: Tensor | float = 0.0,
     settings: PPOSettings,
 ) -> PPOLoss:
     """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be even NaN.
@@ -90,6 +92,7 @@ def ppo_loss(
         value_target: [T, B].
         mask: [T, B] bool: valid, and not too old.
         has_choice: [T, B] bool, where more than one action was possible; None: everywhere.
+        zero_return: where a return of 0 lies in the scale of the values.
     """
     assert log_prob.ndim == 2, log_prob.shape
     others = (proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target)
@@ -145,7 +148,9 @@ def ppo_loss(
             effective_sample_size=ratio_mean.square() / mean_of_chosen(behaviour_ratio.square()).clamp(min=1e-8),
             value_clip_fraction=mean((move.abs() > clip_value).to(ratio.dtype)) if clip_value > 0 else mean(ratio * 0),
             explained_variance=torch.where(
-                target_variance > 0, 1 - residual_variance / target_variance.clamp(min=1e-8), 0.0
+                target_variance > _LEAST_VARIATION**2 * mean((value_target - zero_return).square()),
+                1 - residual_variance / target_variance.clamp(min=1e-30),
+                torch.nan,
             ),
             advantage_mean=advantage_mean,
             advantage_stddev=advantage_stddev,

@@ -33,6 +33,7 @@ from sf.run.memory import RunMemory
 from sf.storage import checkpoint_names
 
 _STOP_WITHIN_S = 5.0
+OPTIONAL_WITHIN_S = 60.0  # the evaluator: a video
 _FINISH_WITHIN_S = 120.0  # the learner: an iteration, and the last checkpoint
 
 Event = tuple[Child, dict[str, Any]]
@@ -59,6 +60,7 @@ class Supervisor:
         self._budget = RestartBudget(config.max_restarts, config.restart_window_s)
         self._children: list[Child] = []
         self._is_stopping = False
+        self._is_optional_awaited: Callable[[], bool] = lambda: False
         self._reported: Counter[str] = Counter()  # episodes that have ended, by child
         self._learners: dict[int, Child] = {}  # by policy, the latest
         self._saving: set[int] = set()  # policies whose learners save for the last time
@@ -97,21 +99,24 @@ class Supervisor:
             self._watchdog.kill_what_hangs(self._children)
         return events
 
-    def stop(self, signals: Signals) -> Iterable[Event]:
-        """Ask every process to end, wait for it, and kill what does not. Yields the last reports."""
+    def stop(self, signals: Signals, is_optional_awaited: Callable[[], bool] = lambda: False) -> Iterable[Event]:
+        """Ask every process to end, wait for it, and kill what does not. Yields the last reports.
+
+        is_optional_awaited: whether the processes that training does without are at work that is worth a wait.
+        """
         self._is_stopping = True
         self._memory.stop.set()
-        for child in list(self._children):
-            if self._is_optional(child):
-                yield from self._kill(child)
-            else:
+        self._is_optional_awaited = is_optional_awaited
+        for child in self._children:
+            if not self._is_optional(child):
                 self._roles[child.role].queue(self._memory, child.idx).put(STOP)
         asked_at = time.monotonic()
         try:
             while self._children:
                 for child in [c for c in self._children if not self._may_go_on(c, asked_at, signals)]:
                     yield from self._kill(child)
-                    yield child, {"kind": "killed"}
+                    if not self._is_optional(child):
+                        yield child, {"kind": "killed"}
                 yield from self.receive(signals.wakeup, timeout_s=0.5)
                 signals.clear_wakeup()
         finally:  # also where the caller fails over a report: the interpreter would wait for them at its end
@@ -122,6 +127,9 @@ class Supervisor:
                 yield from self._save_for(learner_child)
 
     def _may_go_on(self, child: Child, asked_at: float, signals: Signals) -> bool:
+        if self._is_optional(child):
+            is_awaited = self._is_optional_awaited() and signals.first is None and self.failure is None
+            return is_awaited and time.monotonic() - asked_at < OPTIONAL_WITHIN_S
         # Who has sent a signal waits for no iteration that is long, or hangs.
         is_awaited = self._roles[child.role].saves and (child.idx in self._saving or signals.first is None)
         patience_s = _FINISH_WITHIN_S if is_awaited else _STOP_WITHIN_S

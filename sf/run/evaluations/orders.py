@@ -62,6 +62,11 @@ class EvaluatorOrders:
         self._queue = None
 
     @property
+    def is_filming(self) -> bool:
+        """Whether a video is under way."""
+        return self._under_way == FILM
+
+    @property
     def has_evaluations(self) -> bool:
         """Whether evaluations decide over the best checkpoints."""
         return self._queue is not None and EVALUATE in self._every

@@ -243,3 +243,11 @@ def test_weights_without_names_are_refused() -> None:
     env.shaping = ["bonus"]
     with pytest.raises(ValueError, match="shaped: it has a method set_shaping, so it must have an attribute `shaping`"):
         GymGroup("shaped", [env], 0, 0)
+
+
+@pytest.mark.usefixtures("_own_module")
+def test_a_syntax_error_is_one_sentence_with_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / "own_envs.py").write_text("import gymnasium\n\nclass Env(gymnasium.Env)\n    pass\n")
+    with pytest.raises(envs.UsageError, match=r"own_envs cannot be imported \(.*own_envs\.py, line 3: ") as raised:
+        _make("own_envs:Env")
+    assert "\n" not in str(raised.value)

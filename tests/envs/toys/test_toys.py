@@ -11,7 +11,7 @@ import pytest
 from group_driver import play
 
 from sf.envs import EnvOptions, describe, make_group
-from sf.envs.toys.single import TOYS, Bandit, Counting, Memory
+from sf.envs.toys.single import TOYS, Bandit, Counting, Memory, Symbols
 
 _TASKS = [toy for toy in TOYS if toy != "toy_counting"]
 
@@ -21,6 +21,7 @@ _BEST: dict[str, Callable[[Any], Any]] = {
     "toy_continuous": lambda obs: obs,
     "toy_tuple": lambda obs: (int(obs[:3].argmax()), obs[3:]),
     "toy_faulty": lambda obs: int(obs.argmax()),
+    "toy_symbols": lambda obs: Symbols.SIGNS.index(obs.max()),
     "toy_dict": lambda obs: np.array([obs["image"][0, -1, 0] > 0, obs["vector"][1] > 0], np.int64),
 }
 

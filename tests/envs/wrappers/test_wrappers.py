@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from group_driver import play
 from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers import FlattenObservation
 
 from sf import envs
 from sf.envs import EnvOptions
@@ -312,3 +313,26 @@ def test_a_wrapper_of_another_kind_of_environment_is_one_sentence(env_id: str, w
 def test_a_list_of_wrappers_that_is_none_is_said_before_anything_is_imported(written: list, sentence: str) -> None:
     with pytest.raises(envs.UsageError, match=sentence):
         EnvOptions(env_wrappers=written)  # type: ignore[arg-type]
+
+
+def test_a_class_is_named_where_other_processes_can_import_it() -> None:
+    sys.path.append(str(Path.cwd()))
+    import own_wrappers  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    from sf import make_config  # noqa: PLC0415
+
+    class InACell(gym.Wrapper):
+        pass
+
+    given = [own_wrappers.Plus, {own_wrappers.Plus: {"much": 2.0}}, own_wrappers.doubled, FlattenObservation]
+    config = make_config(env="toy_bandit", env_wrappers=given)
+    assert config.environment.env_wrappers == (
+        "own_wrappers:Plus",
+        '{"own_wrappers:Plus": {"much": 2.0}}',
+        "own_wrappers:doubled",
+        FLATTEN,
+    )
+    config = make_config(env="toy_bandit", env_wrappers=own_wrappers.Plus)
+    assert config.environment.env_wrappers == ("own_wrappers:Plus",)
+    with pytest.raises(envs.UsageError, match=r"env_wrappers has InACell, which other .* cannot import: .*lambda"):
+        make_config(env="toy_bandit", env_wrappers=[InACell])

@@ -73,7 +73,7 @@ def slow_loss(case: dict[str, np.ndarray], s: dict) -> dict[str, float]:
         "ratio_mean": np.mean(behaviour_ratios),
         "clip_fraction": np.mean(clipped),
         "effective_sample_size": np.sum(behaviour_ratios) ** 2 / np.sum(np.square(behaviour_ratios)) / len(rows),
-        "explained_variance": 1 - np.var(targets - values) / np.var(targets) if len(rows) > 1 else 0.0,
+        "explained_variance": 1 - np.var(targets - values) / np.var(targets) if len(rows) > 1 else np.nan,
         "advantage_mean": mean,
         "advantage_stddev": stddev,
         "num_samples": len(rows),
@@ -106,7 +106,7 @@ def test_the_loss_and_its_metrics_are_those_of_a_loop_over_samples(shape, change
         case = random_case(shape, seed)
         result = named(ppo_loss(**case, settings=PPOSettings(**settings)))
         for name, expected in slow_loss({k: v.numpy() for k, v in case.items()}, settings).items():
-            assert result[name] == pytest.approx(expected, rel=1e-9, abs=1e-9), name
+            assert result[name] == pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True), name
 
 
 def gradients(case: dict[str, torch.Tensor], **settings) -> dict[str, torch.Tensor]:
@@ -129,7 +129,9 @@ def test_samples_outside_the_mask_may_be_nan_and_get_no_gradient():
 def test_an_empty_mask_gives_a_loss_of_0_and_gradients_of_0():
     case = random_case((3, 2))
     case["mask"] = torch.zeros(3, 2, dtype=torch.bool)
-    assert all(value == 0 for value in named(ppo_loss(**case, settings=DEFAULT)).values())
+    found = named(ppo_loss(**case, settings=DEFAULT))
+    assert np.isnan(found.pop("explained_variance"))
+    assert all(value == 0 for value in found.values())
     assert all((grad == 0).all() for grad in gradients(case).values())
 
 
@@ -196,6 +198,19 @@ def test_ratios_that_overflow_stay_finite():
     case = random_case((2, 2))
     case["log_prob"] = case["log_prob"].float() + 500.0
     assert all(np.isfinite(value) for value in named(ppo_loss(**case, settings=DEFAULT)).values())
+
+
+@pytest.mark.parametrize(("stddev", "is_known"), [(0.005, False), (0.1, True)])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_explained_variance_is_unknown_where_the_returns_barely_vary_in_whatever_scale(scale, stddev, is_known):
+    case = random_case((6, 4))
+    noise = torch.from_numpy(np.random.default_rng(1).standard_normal((6, 4)))
+    returns = 1.0 + stddev * noise  # as on a solved task
+    case["value_target"], case["value"] = scale * returns, scale * (returns + 0.05)
+    assert np.isfinite(named(ppo_loss(**case, settings=DEFAULT))["explained_variance"]) == is_known
+    case["value_target"], case["value"] = (returns - 1.0) / 0.5, (returns - 0.95) / 0.5  # normalised
+    found = named(ppo_loss(**case, zero_return=-2.0, settings=DEFAULT))["explained_variance"]
+    assert np.isfinite(found) == is_known
 
 
 def test_samples_without_a_choice_teach_the_critic_alone():

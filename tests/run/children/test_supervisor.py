@@ -41,7 +41,7 @@ class Process:
 class Run:
     """A supervisor with its children; `go_on` lets time pass."""
 
-    def __init__(self, monkeypatch, tmp_path):
+    def __init__(self, monkeypatch, tmp_path, **flags):
         self.now = 1000.0
         self.killed = []
         self.writers = {}
@@ -49,7 +49,9 @@ class Run:
         self.args = {}
         self._wakeup, self._waker = Pipe(duplex=False)
         config = Config().replace(
-            env="toy_identity", num_workers=2, policy_workers_per_policy=2, device="cpu", worker_timeout_s=TIMEOUT_S
+            **{"env": "toy_identity", "num_workers": 2, "policy_workers_per_policy": 2, "device": "cpu"},
+            worker_timeout_s=TIMEOUT_S,
+            **flags,
         )
         self.memory = allocate(config, tmp_path)
         clock = SimpleNamespace(monotonic=lambda: self.now)
@@ -236,3 +238,28 @@ def test_at_the_end_each_child_is_killed_when_its_own_time_is_over(run):
             killed.append((child.name, record["kind"], run.now - began))
     assert {name for name, kind, _ in killed if kind == "killed"} == set(run.children) - {"learner-0"}
     assert all(after <= 6.0 for _, _, after in killed)
+
+
+@pytest.mark.parametrize(("signum", "is_awaited", "waited_s"), [(None, True, 60.0), (None, False, 0.0), (2, True, 0.0)])
+def test_at_the_end_the_evaluator_has_a_minute_for_its_video_unless_a_signal_ends_the_run(
+    monkeypatch, tmp_path, signum, is_awaited, waited_s
+):
+    run = Run(monkeypatch, tmp_path, video_every_env_steps=100)
+    for writer in run.writers.values():
+        writer.close()
+    signals = SimpleNamespace(first=signum, is_urgent=False, wakeup=run._wakeup, clear_wakeup=lambda: None)
+    began, ended = run.now, {}
+
+    def receive(_wakeup, timeout_s):
+        run.now += timeout_s
+        return []
+
+    def kill(child):
+        ended[child.role] = run.now - began
+        run.supervisor._children.remove(child)
+        return []
+
+    run.supervisor.receive, run.supervisor._kill = receive, kill
+    said = [child.role for child, record in run.supervisor.stop(signals, lambda: is_awaited)]
+    assert ended["evaluator"] == pytest.approx(waited_s, abs=1.0)
+    assert "evaluator" not in said  # nobody asked it to stop

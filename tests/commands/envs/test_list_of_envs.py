@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from sf import envs
-from sf.commands import list_envs
+from sf.commands.envs import command, descriptions
+from sf.commands.envs.names import find
+from sf.envs import EnvOptions
 from sf.envs.custom.registered import registered
 from sf.envs.registry import known_names
 
@@ -27,57 +29,57 @@ def own_env():
 
 def run(capsys, monkeypatch, *args):
     monkeypatch.setattr(sys, "argv", ["sf-envs", *args])
-    list_envs.main()
+    command.main()
     return capsys.readouterr().out
 
 
 def test_every_family_is_found_without_a_pattern():
     known = known_names()
-    assert {known[env].name for env in list_envs.find(None)} >= {"doom", "atari", "toy", "gymnasium"}
+    assert {known[env].name for env in find(None)} >= {"doom", "atari", "toy", "gymnasium"}
 
 
 def test_a_part_of_a_name_is_found_in_whatever_case():
-    assert list_envs.find("DUEL") == ["doom_duel", "doom_duel_bots"]
-    assert list_envs.find("doom_duel*bots") == ["doom_duel_bots"]
+    assert find("DUEL") == ["doom_duel", "doom_duel_bots"]
+    assert find("doom_duel*bots") == ["doom_duel_bots"]
 
 
 def test_a_name_in_full_is_that_environment_alone():
-    assert list_envs.find("doom_duel") == ["doom_duel"]
+    assert find("doom_duel") == ["doom_duel"]
 
 
 def test_a_family_holds_nothing_of_the_others():
-    toys = list_envs.find(None, "toy")
+    toys = find(None, "toy")
     known = known_names()
     assert "toy_bandit" in toys
     assert {known[env].name for env in toys} == {"toy"}
 
 
 def test_other_spellings_and_older_versions_are_found_only_by_their_names():
-    found = list_envs.find(None)
+    found = find(None)
     assert "atari_pong" in found
     assert "CartPole-v1" in found
     for unlisted in ("ALE/Pong-v5", "PongNoFrameskip-v4", "CartPole-v0"):
         assert unlisted not in found
-        assert unlisted in list_envs.find(unlisted)
+        assert unlisted in find(unlisted)
 
 
 def test_a_name_that_is_known_to_nobody_is_answered_with_the_nearest():
     with pytest.raises(ValueError, match="did you mean doom_basic"):
-        list_envs.find("doom_basicc")
+        find("doom_basicc")
     with pytest.raises(ValueError, match="nothing of the family toy"):
-        list_envs.find("CartPole", "toy")
+        find("CartPole", "toy")
 
 
 def test_games_of_pettingzoo_are_listed_once_whether_agents_take_turns_or_not():
     pytest.importorskip("pettingzoo")
-    found = list_envs.find(None, "pettingzoo")
+    found = find(None, "pettingzoo")
     assert {"pettingzoo:classic/connect_four-v3", "pettingzoo:butterfly/knights_archers_zombies-v11"} <= set(found)
     assert len(found) == len(set(found))
 
 
 def test_what_is_registered_is_listed(own_env):
     own_env(lambda: gym.make("CartPole-v1"))
-    assert "own" in list_envs.find(None, "registered")
+    assert "own" in find(None, "registered")
 
 
 @pytest.mark.parametrize(
@@ -93,25 +95,25 @@ def test_an_environment_that_fails_is_listed_with_its_reason_beside_the_others(o
         raise error
 
     own_env(fails)
-    failed, made = list_envs.describe_all(["own", "toy_bandit"])
+    failed, made = descriptions.describe_all(["own", "toy_bandit"], EnvOptions())
     assert failed.spec is None
     assert sentence in failed.error
     assert made.spec is not None
 
 
 def test_a_missing_extra_is_named_without_what_the_table_says_already():
-    described = list_envs.describe("mujoco_is_missing:Env-v0")
+    described = descriptions.describe("mujoco_is_missing:Env-v0", EnvOptions())
     assert described.error == "No module named 'mujoco_is_missing': pip install mujoco_is_missing"
 
 
 def test_spaces_are_short():
     image, vector = gym.spaces.Box(0, 255, (72, 128, 3), np.uint8), gym.spaces.Box(-1, 1, (2,), np.float32)
-    assert list_envs.obs_text({"obs": image}) == "72x128x3 uint8"
-    assert list_envs.obs_text({"image": image, "speed": vector}) == "image 72x128x3 uint8, speed 2 float32"
+    assert descriptions.obs_text({"obs": image}) == "72x128x3 uint8"
+    assert descriptions.obs_text({"image": image, "speed": vector}) == "image 72x128x3 uint8, speed 2 float32"
     choices = gym.spaces.MultiDiscrete([3, 2])
-    assert list_envs.action_text(choices) == "MultiDiscrete(3, 2)"
+    assert descriptions.action_text(choices) == "MultiDiscrete(3, 2)"
     both = gym.spaces.Tuple((gym.spaces.Discrete(3), vector))
-    assert list_envs.action_text(both) == "Tuple(Discrete(3), Box(2))"
+    assert descriptions.action_text(both) == "Tuple(Discrete(3), Box(2))"
 
 
 def test_json_says_what_an_agent_sees_and_does(capsys, monkeypatch):
@@ -137,17 +139,17 @@ def test_what_an_environment_prints_is_not_in_the_list(capsys, monkeypatch, own_
         return gym.make("CartPole-v1")
 
     own_env(chatty)
-    [described] = json.loads(run(capsys, monkeypatch, "own", "--json", "true"))
+    [described] = json.loads(run(capsys, monkeypatch, "own", "--json", "--seconds", "0"))
     assert described["action"] == "Discrete(2)"
 
 
 def test_torch_is_not_imported():
-    code = "import sys, sf.commands.list_envs; sf.commands.list_envs.find(None); assert 'torch' not in sys.modules"
+    code = "import sys, sf.commands.envs.command as c; c.find(None); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_a_reader_that_leaves_early_is_no_error():
-    command = f"{sys.executable} -m sf.commands.list_envs | head -1"
+    command = f"{sys.executable} -m sf.commands.envs.command | head -1"
     bash = ["bash", "-o", "pipefail", "-c", command]
     done = subprocess.run(bash, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,67 @@
+"""Grids of symbols: integers that are codes, such as the cells of MiniGrid or the glyphs of NetHack, not brightness.
+
+Nothing in a space says what its integers mean, so its numbers and its size decide:
+
+picture   uint8 of rank 3 that spans 0 to 255 and is at least `SMALLEST_PICTURE` pixels high and wide.
+planes    uint8 of rank 3 with two values, such as a board that has a plane for each kind of piece. A plane of
+          `SMALLEST_PLANES` or more a side is a picture, too.
+codes     other integers of rank 2 [H, W], or 3 with channels, with 3 to `MOST_CODES` values, at least 2 cells a side.
+          Of those that span 0 to 255, a side is below `SMALLEST_PICTURE`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import gymnasium as gym
+import numpy as np
+
+from sf.envs.observations import channels_trail, is_image
+
+SMALLEST_PICTURE = 28  # pixels of the shorter side: below, 0 to 255 is taken for codes that declare no more
+SMALLEST_PLANES = 36
+MOST_CODES = 16_384  # each has a row in a table of weights
+
+
+class GridShape(NamedTuple):
+    """channels_trail: whether they are the last axis, else the first. has_channels: else the grid is [H, W]."""
+
+    channels: int
+    height: int
+    width: int
+    channels_trail: bool
+    has_channels: bool
+
+
+def is_symbols(space: gym.Space) -> bool:
+    """Whether a stored observation (`sf.envs.observations.ObsWriter`) is a grid of symbols."""
+    if not is_integer_grid(space):
+        return False
+    assert isinstance(space, gym.spaces.Box)
+    grid, num_codes = grid_shape(space.shape), codes(space)[1]
+    side = min(grid.height, grid.width)
+    if num_codes <= 2:
+        return is_image(space) and side < SMALLEST_PLANES
+    is_bright = int(space.low.min()) == 0 and int(space.high.max()) == 255
+    return 2 <= side < (SMALLEST_PICTURE if is_bright else np.inf) and num_codes <= MOST_CODES
+
+
+def is_integer_grid(space: gym.Space) -> bool:
+    """Whether it has integers in rows and columns, with or without channels."""
+    return isinstance(space, gym.spaces.Box) and space.dtype.kind in "iu" and len(space.shape) in (2, 3)
+
+
+def codes(space: gym.spaces.Box) -> tuple[int, int]:
+    """The lowest integer of a space, and how many there are from it to the highest."""
+    lowest = int(space.low.min())
+    return lowest, int(space.high.max()) - lowest + 1
+
+
+def grid_shape(shape: tuple[int, ...]) -> GridShape:
+    """Of a space of rank 2 or 3."""
+    if len(shape) == 2:
+        return GridShape(1, *shape, channels_trail=True, has_channels=False)
+    first, middle, last = shape
+    if channels_trail(shape):
+        return GridShape(last, first, middle, channels_trail=True, has_channels=True)
+    return GridShape(first, middle, last, channels_trail=False, has_channels=True)

@@ -1,0 +1,126 @@
+"""Entry point of `sf-envs`.
+
+Only what was asked for is described: without a pattern, or where very many match, there are names.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Literal
+
+import tyro
+
+from sf.commands import cli
+from sf.commands.envs.descriptions import as_json, describe_all
+from sf.commands.envs.installed import find_installed
+from sf.commands.envs.names import families, find
+from sf.commands.envs.page import make_page, print_page
+from sf.commands.envs.tables import print_descriptions, print_installed, print_names
+from sf.envs import EnvOptions
+from sf.envs.field_types import require
+from sf.storage import finite_json
+
+MAX_DESCRIBED = 60
+_SWITCHES = ("--installed", "--json")
+
+if TYPE_CHECKING:
+    FamilyName = str
+else:
+    FamilyName = Literal[tuple(family.name for family in families())]
+
+
+@dataclass(frozen=True)
+class ListEnvsFlags:
+    """Which environments, and how they are written down."""
+
+    pattern: tyro.conf.Positional[str | None] = None
+    """A name that --env takes, part of a name in any case, or a pattern with * and ?. If exactly one matches, all about
+    it is printed. Default: list all, by name only."""
+
+    family: FamilyName | None = None
+    """List only this family."""
+
+    installed: bool = False
+    """List what the installed packages register, by package, with the names that --env takes. It imports the packages,
+    and says why one cannot be imported."""
+
+    seconds: float = 5.0
+    """Step the environment with random actions for this many seconds, if exactly one matches. 0: do not step."""
+
+    env_frameskip: int | None = None
+    """As in sf-train."""
+
+    env_kwargs: str = "{}"
+    """As in sf-train."""
+
+    env_wrappers: tuple[str, ...] = ()
+    """As in sf-train."""
+
+    json: bool = False
+    """Print a list of objects with name, spaces, agents, frameskip and preset of every match, however many. error
+    says why an environment cannot be made here. If exactly one matches, its object also has what random actions came
+    to."""
+
+    def __post_init__(self) -> None:
+        require(0 <= self.seconds <= 3600, f"seconds is {self.seconds}: it must be from 0 to 3600")
+        require(not (self.installed and self.family), "family goes with the names of sf-train: leave out --installed")
+
+    @property
+    def options(self) -> EnvOptions:
+        return EnvOptions(env_frameskip=self.env_frameskip, env_kwargs=self.env_kwargs, env_wrappers=self.env_wrappers)
+
+
+def main() -> None:
+    """Print the list; end with 0, 2 where nothing matches, 130 after Ctrl-C."""
+    flags = cli.parse_flags(
+        ListEnvsFlags,
+        "sf-envs",
+        "List the environments that sf-train knows, or say all about one. Example: sf-envs doom",
+        list(_with_values(sys.argv[1:])),
+    )
+    with cli.exit_status():
+        try:
+            _list(flags)
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever reads has seen enough: sf-envs | head
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _with_values(args: Sequence[str]) -> Iterator[str]:
+    """A switch without a value is true, also where the name of an environment follows it."""
+    for word, after in zip_longest(args, args[1:]):
+        yield word
+        if word in _SWITCHES and after not in ("true", "false"):
+            yield "true"
+
+
+def _list(flags: ListEnvsFlags) -> None:
+    options = flags.options
+    if flags.installed:
+        packages = find_installed(flags.pattern)
+        if flags.json:
+            print(finite_json.dumps([vars(each) for each in packages], indent=2))
+        else:
+            print_installed(packages)
+        return
+    matches = find(flags.pattern, flags.family, options)
+    if len(matches) == 1:
+        page = make_page(matches[0], options, flags.seconds)
+        if flags.json:
+            print(finite_json.dumps([page.as_json()], indent=2))
+        else:
+            print_page(page)
+    elif flags.json:
+        print(finite_json.dumps([as_json(each) for each in describe_all(matches, options)], indent=2))
+    elif len(matches) > MAX_DESCRIBED or (flags.pattern is None and flags.family is None):
+        print_names(matches, of_all=flags.pattern is None and flags.family is None)
+    else:
+        print_descriptions(describe_all(matches, options))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Which encoder each observation gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import gymnasium as gym
+
+from sf.envs.observations import is_image
+from sf.envs.symbol_grids import is_symbols
+from sf.model.images import ImageShape
+
+SMALLEST_IMAGE = 36  # pixels of its shorter side that the convolutions of "simple" can do with
+
+
+def encoder_names(named: str, boxes: Mapping[str, gym.spaces.Box]) -> dict[str, str]:
+    """The encoder of each observation. named: --encoder.
+
+    One that is named is for the images. Without images it is for the grids of symbols, and without these for all. The
+    others get what they get with auto.
+    """
+    kinds = {key: _kind(box) for key, box in boxes.items()}
+    meant = next((kind for kind in ("image", "symbols") if kind in kinds.values()), "vector")
+    return {
+        key: named if named != "auto" and kind == meant else _automatic(kind, boxes[key]) for key, kind in kinds.items()
+    }
+
+
+def _kind(box: gym.spaces.Box) -> str:
+    if is_symbols(box):
+        return "symbols"
+    return "image" if is_image(box) else "vector"
+
+
+def _automatic(kind: str, box: gym.spaces.Box) -> str:
+    if kind != "image":
+        return "symbols" if kind == "symbols" else "mlp"
+    image = ImageShape.of(box)
+    return "resnet" if min(image.height, image.width) < SMALLEST_IMAGE else "simple"

@@ -1,0 +1,81 @@
+"""The encoder of grids of symbols: a learned vector for each code, then small convolutions."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sf.config import ModelConfig
+from sf.envs.errors import UsageError
+from sf.envs.symbol_grids import MOST_CODES, codes, grid_shape, is_integer_grid
+from sf.model.layers import activation, channels_last, compute_dtype, mlp, orthogonal
+from sf.model.registry import register_encoder
+
+_EMBEDDING_SIZE = 16
+_CONV_CHANNELS = 32
+_MIN_CONVOLUTIONS = 2
+_LARGEST_SIDE = 12  # cells that the linear layer sees; a convolution with stride 2 halves what is more
+_MOST_CHANNELS = 16  # of codes: more are numbers, since each channel of each cell is a look-up
+
+
+@register_encoder("symbols")
+class SymbolsEncoder(nn.Module):
+    """A grid [N, H, W], [N, H, W, C] or [N, C, H, W] of integers -> [N, out_size].
+
+    Each cell is the sum of a learned vector for each of its channels' codes: the first layer of a network on one-hot
+    codes, without the one-hot. Planes with two values, and the numbers of many channels, go into the convolutions
+    as 0 to 1. A code outside of the space counts as the nearest one inside.
+    """
+
+    def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
+        super().__init__()
+        if not is_integer_grid(space):
+            raise UsageError(
+                f"observation {space} is no grid of symbols, which is an integer Box of rank 2 or 3: take --encoder "
+                "auto or mlp"
+            )
+        self.grid = grid_shape(space.shape)
+        self.lowest, self.num_codes = codes(space)
+        self.is_embedded = self.num_codes > 2 and self.grid.channels <= _MOST_CHANNELS
+        if self.is_embedded and self.num_codes > MOST_CODES:
+            raise UsageError(
+                f"the integers of observation {space} may have {self.num_codes:,} values, and --encoder symbols takes "
+                f"{MOST_CODES:,} at most: narrow the low and high of the space, or take --encoder mlp"
+            )
+        channels = self.grid.channels
+        if self.is_embedded:
+            table = torch.randn(channels, self.num_codes, _EMBEDDING_SIZE) / channels**0.5
+            self.table = nn.Parameter(table)  # [C, codes, E]
+            channels = _EMBEDDING_SIZE
+        layers: list[nn.Module] = []
+        height, width = self.grid.height, self.grid.width
+        while len(layers) < 2 * _MIN_CONVOLUTIONS or max(height, width) > _LARGEST_SIDE:
+            stride = (2 if height > _LARGEST_SIDE else 1, 2 if width > _LARGEST_SIDE else 1)
+            layers += [orthogonal(nn.Conv2d(channels, _CONV_CHANNELS, 3, stride, padding=1))]
+            layers += [activation(config.nonlinearity)]
+            channels = _CONV_CHANNELS
+            height, width = -(-height // stride[0]), -(-width // stride[1])
+        self.convolutions = channels_last(nn.Sequential(*layers))
+        self.linear, self.out_size = mlp(channels * height * width, config.encoder_conv_mlp_layers, config.nonlinearity)
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        if not self.grid.has_channels:
+            symbols = symbols.unsqueeze(-1)
+        elif not self.grid.channels_trail:
+            symbols = symbols.permute(0, 2, 3, 1)
+        x = self._embedded(symbols) if self.is_embedded else self._scaled(symbols)  # [N, H, W, E]
+        x = self.convolutions(x.permute(0, 3, 1, 2))
+        return self.linear(x.permute(0, 2, 3, 1).flatten(1))  # the memory is channels_last: no copy
+
+    def _embedded(self, symbols: Tensor) -> Tensor:
+        rows = (symbols.int() - self.lowest).clamp(0, self.num_codes - 1)
+        x = F.embedding(rows[..., 0], self.table[0])
+        for channel in range(1, self.grid.channels):
+            x = x + F.embedding(rows[..., channel], self.table[channel])
+        return x
+
+    def _scaled(self, symbols: Tensor) -> Tensor:
+        numbers = symbols.to(compute_dtype(next(self.parameters()))) - self.lowest
+        return (numbers * (1 / max(1, self.num_codes - 1))).contiguous()
