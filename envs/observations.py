@@ -53,7 +53,8 @@ class ObsWriter:
             if key in boxes:
                 raise UsageError(f"{env_id}: two observations are named {key!r}: rename a key of the Dict")
             if isinstance(leaf, gym.spaces.MultiDiscrete) and len(leaf.shape) > 1:
-                leaf = gym.spaces.Box(leaf.start, leaf.start + leaf.nvec - 1, dtype=leaf.dtype.type)  # noqa: PLW2901
+                integer: Any = leaf.dtype
+                leaf = gym.spaces.Box(leaf.start, leaf.start + leaf.nvec - 1, dtype=integer)  # noqa: PLW2901
             if isinstance(leaf, gym.spaces.Discrete):
                 boxes[key] = gym.spaces.Box(0.0, 1.0, (int(leaf.n),), np.float32)
                 store = _one_hot_store(env_id, key, leaf)

@@ -11,7 +11,7 @@ codes     other integers of rank 2 [H, W], or 3 with channels, with 3 to `MOST_C
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -48,7 +48,10 @@ def is_symbols(space: gym.Space) -> bool:
 
 def is_integer_grid(space: gym.Space) -> bool:
     """Whether it has integers in rows and columns, with or without channels."""
-    return isinstance(space, gym.spaces.Box) and space.dtype.kind in "iu" and len(space.shape) in (2, 3)
+    if not isinstance(space, gym.spaces.Box) or len(space.shape) not in (2, 3):
+        return False
+    dtype: Any = space.dtype
+    return dtype.kind in "iu"
 
 
 def codes(space: gym.spaces.Box) -> tuple[int, int]:

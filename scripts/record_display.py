@@ -1,9 +1,9 @@
 """A picture of the display of a real run: docs/images/display.svg, as the README and docs/watching.md show it.
 
-    python scripts/record_display.py --env doom_battle --num_workers 2 --num_envs_per_worker 16
+    python scripts/record_display.py --env doom_battle --num_envs_per_worker 16 --train_for_env_frames 20000000
 
-takes all flags of sf-train, trains for 90 seconds in a folder that it removes, and keeps the last panel. Run it alone:
-the picture shows a speed.
+takes all flags of sf-train, trains for 90 seconds in a folder that it removes, and keeps the last panel. Run it on
+a machine that does nothing else: the picture shows a speed.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
     python scripts/try_environments.py minigrid nle --again  # some of them anew
     python scripts/try_environments.py --page                # write the table of docs/other_packages.md
 
-Needs uv (pip install uv), which makes such an environment within seconds. What is tried, in this order:
+Needs uv (pip install uv), which makes such an environment within seconds. Without a display, start it by `xvfb-run -a`.
+What is tried, in this order:
 
 1. installed: `pip install` of this project and the package together.
 2. typed: is the id taken alone (`sf-envs ID`)? If not, the sentence is kept, and the spelling of the list is taken.
@@ -41,7 +42,7 @@ PAGE = REPOSITORY / "docs" / "other_packages.md"
 TABLE_BEGINS, TABLE_ENDS = "<!-- table of scripts/try_environments.py -->\n", "<!-- end of the table -->"
 INSTALL_S = 900
 SLACK_S = 180  # for the start and the end of a run, and of an engine that compiles something first
-OPENGL = {"PYOPENGL_PLATFORM": "egl", "MUJOCO_GL": "egl"}  # no display is needed where a GPU or Mesa is
+OPENGL = {"MUJOCO_GL": "egl"}  # no display is needed where a GPU or Mesa is
 
 
 @dataclass(frozen=True)

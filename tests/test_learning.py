@@ -115,7 +115,7 @@ def test_an_image_and_a_vector_are_learned_together(learn):
 @pytest.mark.long
 def test_signs_on_a_grid_are_learned_by_the_preset_of_their_kind(learn):
     enough = between(toys.Symbols, 0.7)
-    assert learn("toy_symbols", 60_000, enough, **presets.load("symbols")) > enough
+    assert learn("toy_symbols", 60_000, enough, **{**presets.load("symbols"), "learning_rate": 0.001}) > enough
 
 
 @pytest.mark.long

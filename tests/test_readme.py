@@ -63,7 +63,7 @@ def test_a_command_is_shortened_where_it_stands():
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)  # on a machine with other work
 def test_the_blocks_of_the_readme_run_in_order_in_a_fresh_shell(tmp_path):
     maps.skip_without("doom_battle")
     clone = tmp_path / "sf-appo"

@@ -1,7 +1,7 @@
 """Packages whose environments are in Gymnasium's registry once the package is imported, by what their ids look like.
 
-An id that is not in the registry has its package imported: one of the table, one that declares the id's namespace in
-the entry points `gymnasium.envs`, or one that is called like the namespace.
+An id that is not in the registry has its package imported: one of the table, or one that is called like the id's
+namespace.
 """
 
 from __future__ import annotations
@@ -41,9 +41,6 @@ class Package:
 
     classes: Mapping[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     """The classes and arguments of ids that it registers nowhere, unless the package gym is installed, too."""
-
-    register: str | None = None
-    """A function of the module that registers them; None: importing the module does."""
 
 
 PACKAGES = (
@@ -117,8 +114,6 @@ def find_in_package(env_id: str, entry_of_registered: Entry) -> Entry | None:
             f"env {env_id!r} is one of the package {package.module}, which cannot be imported ({error}): "
             f"pip install {package.install}"
         ) from error
-    if package.register is not None and env_id not in gym.registry:
-        getattr(module, package.register)()
     if env_id in gym.registry:
         return entry_of_registered
     if env_id in package.classes:
@@ -169,8 +164,6 @@ def _package_of(env_id: str) -> Package | None:
     namespace, slash, _ = env_id.partition("/")
     if listed is not None or not slash or not namespace.isidentifier():
         return listed
-    for point in metadata.entry_points(group="gymnasium.envs", name=namespace):
-        return Package(f"{namespace}/.+", point.module, point.dist.name if point.dist else "", register=point.attr)
     if importlib.util.find_spec(namespace) is not None:
         return Package(f"{namespace}/.+", namespace, namespace)
     return None

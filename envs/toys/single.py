@@ -235,7 +235,7 @@ class DictObs(gym.Env):
 
 
 class Symbols(gym.Env):
-    """`toy_symbols`: a grid of codes, one cell of which is one of 4 signs, each for an action; 8 steps.
+    """`toy_symbols`: a grid of codes, in the middle of which is one of 4 signs, each for an action; 8 steps.
 
     The codes of the signs are in no order, and the other cells have one of two codes. Each right action pays 1.
     """
@@ -261,7 +261,7 @@ class Symbols(gym.Env):
     def _draw(self) -> np.ndarray:
         self._right = int(self.np_random.random() * 4)
         cells = (self.np_random.random(25) * 2).astype(np.uint8)
-        cells[int(self.np_random.random() * 25)] = self.SIGNS[self._right]
+        cells[12] = self.SIGNS[self._right]
         return cells.reshape(5, 5, 1)
 
 

@@ -18,7 +18,8 @@ latency       Rollout workers wait for actions, and policy workers wait, too: th
 environments  Rollout workers never wait, and all others wait for them.
 balanced      None of these.
 
-The rules are tried in this order. The first that applies gives the sentence.
+The rules are tried in this order. The first that applies gives the sentence. It names first what costs nothing, such as
+larger batches, and a GPU last.
 """
 
 from __future__ import annotations
@@ -94,14 +95,21 @@ def _percent(share: float) -> str:
 
 def _learner(load: Load) -> str:
     what = f"learner busy {_percent(load.learner_busy)}, rollout workers wait {_percent(load.slot_wait)} of their time"
-    gpu = "" if load.is_on_gpu else "a GPU, "
-    less = _less_training(load)
-    last = f" or {less}" if load.is_full or load.is_on_gpu else f", {less} or more --learner_threads"
-    return f"{what} for it: try {gpu}a smaller model{last}"
+    threads = [] if load.is_full or load.is_on_gpu else ["more --learner_threads"]
+    return f"{what} for it: try {_one_of([*threads, 'a larger --batch_size', _less_training(load), *_less_work(load)])}"
 
 
 def _less_training(load: Load) -> str:
     return "fewer --num_epochs" if load.num_epochs > 1 else "fewer --num_workers"
+
+
+def _less_work(load: Load) -> list[str]:
+    return ["a smaller model"] if load.is_on_gpu else ["a smaller model", "a GPU"]
+
+
+def _one_of(remedies: list[str]) -> str:
+    *others, last = remedies
+    return f"{', '.join(others)} or {last}"
 
 
 def _turns(load: Load) -> str:
@@ -121,8 +129,8 @@ def _cores(load: Load) -> str:
         return f"{what}: try more cores, or a faster environment"
     if load.is_on_gpu:
         return f"{what}: try more cores, or a smaller model"
-    turn = _less_training(load) if most == "learner" else "more --num_envs_per_worker"
-    return f"{what}: try a GPU, a smaller model, {turn}, or more cores"
+    turns = ["a larger --batch_size", _less_training(load)] if most == "learner" else ["more --num_envs_per_worker"]
+    return f"{what}: try {_one_of([*turns, 'a smaller model', 'more cores', 'a GPU'])}"
 
 
 def _uneven(load: Load) -> str:
@@ -133,10 +141,10 @@ def _uneven(load: Load) -> str:
 
 
 def _inference(load: Load) -> str:
-    gpu = "" if load.is_on_gpu else "a GPU, "
+    remedies = ["more --num_envs_per_worker", "more --policy_workers_per_policy", *_less_work(load)]
     return (
         f"inference busy {_percent(load.policy_busy)}, rollout workers wait {_percent(load.rollout_wait)} of their "
-        f"time for it: try {gpu}a smaller model, more --policy_workers_per_policy or --num_envs_per_worker"
+        f"time for it: try {_one_of(remedies)}"
     )
 
 

@@ -158,7 +158,12 @@ def _progress(
     yield "return", _beside(f"{number(record['mean_return'])} mean, {number(curve.best)} best", curve)
     if "stats/true_objective" in record:
         yield "objective", number(record["stats/true_objective"])
-    yield "episodes", f"{record['episodes']:,}, of {number(record['mean_episode_steps'])} steps"
+    yield "episodes", _episodes(record)
+
+
+def _episodes(record: dict[str, Any]) -> str:
+    steps = record["mean_episode_steps"]
+    return f"{record['episodes']:,}" + ("" if steps is None else f", {steps:,.1f} steps each on average")
 
 
 def _health(record: dict[str, Any], outlook: Outlook) -> Iterator[tuple[str, RenderableType]]:

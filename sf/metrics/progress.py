@@ -13,6 +13,7 @@ import numpy as np
 from sf.counters import Counters
 from sf.metrics.bottleneck import Load, bottleneck
 from sf.metrics.core_use import CoreSeconds, core_seconds
+from sf.metrics.first_update import first_update
 from sf.metrics.policy_progress import PolicyEvent, PolicyProgress, episode_means
 
 Roles = Mapping[str, Sequence[int]]
@@ -42,6 +43,7 @@ class Outlook:
     has_enough_episodes: fewer would bias the mean return, because short episodes finish first.
     checkpoint: path of the last one, and how many seconds ago it was written.
     last_events: what evolution did last, by policy.
+    first_update: when it is due; empty once it has come.
     """
 
     load: Load | None
@@ -50,10 +52,11 @@ class Outlook:
     has_enough_episodes: bool = True
     checkpoint: tuple[str, float] | None = None
     last_events: tuple[PolicyEvent | None, ...] = ()
+    first_update: str = ""
 
     @property
     def bottleneck(self) -> str:
-        return bottleneck(self.load)
+        return f"starting: {self.first_update}" if self.first_update else bottleneck(self.load)
 
 
 @dataclass
@@ -73,6 +76,7 @@ class Progress:
     cores: tuple[int, ...] = ()  # that the run may use
     num_cores: int = 0  # that it can keep busy; fewer where it has a quota
     num_epochs: int = 1  # of the learner, on the same data
+    num_steps_before_update: int = 0  # that are sampled before the first one; 0: not known
     is_on_gpu: bool = False
     is_synchronous: bool = False
     started_at: float = field(default_factory=time.perf_counter)
@@ -93,6 +97,7 @@ class Progress:
         self._recent = deque([self._previous])  # those over _RECENT_S
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
         self._last_trained: tuple[float, int] | None = None
+        self._first_sampled: Snapshot | None = None  # the first record with env steps
 
     @property
     def seconds(self) -> float:
@@ -143,6 +148,8 @@ class Progress:
         then, now = self._previous, self._snapshot()
         self._previous = now
         self._recent.append(now)
+        if self._first_sampled is None and self._num_sampled(now) > 0:
+            self._first_sampled = now
         while now.at - self._recent[1].at > _RECENT_S:
             self._recent.popleft()
         elapsed, delta = now.since(then)
@@ -171,6 +178,7 @@ class Progress:
             has_enough_episodes=all(policy.has_enough_episodes for policy in self.policies),
             checkpoint=checkpoint and (checkpoint[0], time.perf_counter() - checkpoint[1]),
             last_events=tuple(policy.last_event for policy in self.policies),
+            first_update=self._first_update(),
         )
 
     def load(self) -> Load | None:
@@ -218,6 +226,19 @@ class Progress:
             **self._means(),
             **self._shares(total, elapsed),
         }
+
+    def _first_update(self) -> str:
+        if self._first_trained is not None or not self.num_steps_before_update:
+            return ""
+        now, then = self._recent[-1], self._first_sampled
+        rate = 0.0
+        if then is not None and now is not then:
+            elapsed, delta = now.since(then)
+            rate = self._rate(delta, "rollout", elapsed)
+        return first_update(self.num_steps_before_update, self._num_sampled(now), rate)
+
+    def _num_sampled(self, snapshot: Snapshot) -> int:
+        return int(snapshot.counts["steps"][self.roles["rollout"]].sum())
 
     def _rate(self, delta: dict[str, np.ndarray], role: str, elapsed: float) -> float:
         return float(delta["steps"][self.roles[role]].sum()) / elapsed

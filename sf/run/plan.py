@@ -18,6 +18,7 @@ from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.machine.pinned_cores import PinnedCores
+from sf.metrics.first_update import steps_before_update
 from sf.model.inference import num_weights
 from sf.model.registry import build_model
 from sf.processes.fork_servers import allow_many_descriptors, descriptors_needed
@@ -77,6 +78,12 @@ class Plan:
     @property
     def num_policy_workers(self) -> int:
         return self.num_policies * self.config.sampler.policy_workers_per_policy
+
+    @property
+    def num_steps_before_update(self) -> int:
+        """Env steps that are sampled before the first update of every learner."""
+        needed = self.config.slots_per_iteration * self.num_policies
+        return steps_before_update(needed, self.num_actors, self.config.sampler.rollout)
 
     @property
     def num_evaluators(self) -> int:

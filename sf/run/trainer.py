@@ -125,6 +125,7 @@ class Run:
             cores=plan.cores,
             num_cores=plan.num_cores,
             num_epochs=plan.config.learner.num_epochs,
+            num_steps_before_update=plan.num_steps_before_update,
             is_on_gpu=plan.device != "cpu",
             is_synchronous=not plan.config.sampler.async_rl,
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from sf.machine.extras import how_to_install
+from sf.processes.child import die_with_creator
 from sf.storage import output_file
 from sf.storage.run_dir import temporary_beside
 
@@ -74,6 +75,8 @@ class Video:
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C must not reach ffmpeg, which has to finish the file
+            # An evaluator that is killed takes ffmpeg along, which else could still write a file that nobody removes.
+            preexec_fn=die_with_creator,  # noqa: PLW1509  it only calls prctl, also where there are threads
             restore_signals=False,  # else ffmpeg dies of a limit on the size of files instead of reporting it
         )
 

@@ -153,6 +153,15 @@ def test_one_epoch_cannot_be_made_fewer():
     assert "fewer --num_workers" in bottleneck(replace(LEARNER, num_epochs=1))
 
 
+def test_a_gpu_is_the_last_advice_and_larger_batches_come_before_a_smaller_model():
+    learners, inferences = (LEARNER, full(ENVIRONMENTS, learner=1.3)), (INFERENCE, full(ENVIRONMENTS, policy=1.3))
+    for load in (*learners, *inferences):
+        flag = "a larger --batch_size" if load in learners else "more --num_envs_per_worker"
+        sentence = bottleneck(load)
+        assert sentence.endswith(" or a GPU")
+        assert sentence.index(flag) < sentence.index("a smaller model")
+
+
 def test_nobody_who_has_a_gpu_is_told_to_get_one():
     loads = [LEARNER, INFERENCE, full(ENVIRONMENTS, policy=1.3), full(ENVIRONMENTS, learner=1.3)]
     assert not any("GPU" in bottleneck(replace(load, is_on_gpu=True)) for load in loads)

@@ -115,7 +115,7 @@ def test_the_panel_has_every_figure_that_matters():
         "5,000 trained, 5,100 sampled",
         "75.25 mean, 75.25 best",
         "objective 12.50",
-        "1,234, of 310.50 steps",
+        "1,234, 310.5 steps each on average",
         "3.21 mean, 7.00 max",
         "loss 0.123 policy -0.0012 value 0.34 entropy 1.23 KL 0.00812 lr 0.0001",
         "0:00:42 ago, checkpoints/checkpoint_000012_000000300000.safetensors",

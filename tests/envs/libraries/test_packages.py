@@ -63,16 +63,6 @@ def test_an_id_with_a_namespace_imports_the_package_of_that_name(tmp_path: Path,
         envs.describe("strols/Long-v0", EnvOptions())
 
 
-def test_an_id_with_a_namespace_is_registered_by_the_entry_point_that_is_called_like_it(tmp_path, monkeypatch) -> None:
-    (tmp_path / "walks.py").write_text(MODULE.replace("gym.register", "def hand_in():\n    gym.register"))
-    (tmp_path / "walks.py").write_text((tmp_path / "walks.py").read_text().replace("Stroll-Short-v0", "Walks/Long-v0"))
-    (tmp_path / "walks-1.0.dist-info").mkdir()
-    (tmp_path / "walks-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: walks\nVersion: 1.0\n")
-    (tmp_path / "walks-1.0.dist-info" / "entry_points.txt").write_text("[gymnasium.envs]\nWalks = walks:hand_in\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert envs.describe("Walks/Long-v0", EnvOptions()).action_space.n == 2
-
-
 class OldCreator:
     """An environment with the API of gym before 0.26."""
 
