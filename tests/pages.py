@@ -52,7 +52,7 @@ def commands(page: Path) -> list[list[str]]:
             for _, group in groupby(all_words, key=lambda word: set(word) <= _OPERATORS):
                 words = [*group]
                 starts = [i for i, word in enumerate(words) if _PROGRAM.fullmatch(Path(word).name)]
-                if starts:
+                if starts and words[0] != "cd":  # a folder may be called like a program
                     found.append([Path(words[starts[0]]).name, *words[starts[0] + 1 :]])
     return found
 

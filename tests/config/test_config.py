@@ -186,11 +186,15 @@ def test_a_wrong_flag_ends_with_status_2_and_one_sentence(args, sentence, capsys
 @pytest.mark.parametrize(
     ("program", "args", "sentence"),
     [
-        ("sf_eval", "", "PATH is missing: name a run directory, such as train_dir/doom_basic, or a checkpoint."),
+        (
+            "sf_eval",
+            "",
+            "PATH is missing: name a run directory, such as train_dir/doom_basic, a checkpoint, the folder ",
+        ),
         ("sf_eval", "x --episode 3", "unknown flag --episode: did you mean --episodes?"),
         ("sf_eval", "x --episodes 0", "episodes is 0: at least 1"),
         ("sf_enjoy", "x --speed inf", "speed is 'inf': it must be a finite number"),
-        ("sf_export", "x", "--out PATH is missing: name the file to write."),
+        ("sf_export", "x", "nothing to write: name --out FILE, --out FOLDER, --card or --hub USER/NAME"),
         ("sf_bench", "--layers all", "layers is ['all']: it must be one or more of simulation, sampler"),
         ("sf_bench", "--autotune maybe", "autotune is 'maybe', which is neither true nor false"),
         ("sf_bench", "--autotune --rounds x", "rounds is 'x': it must be a whole number"),
