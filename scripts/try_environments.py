@@ -41,6 +41,7 @@ LIST = REPOSITORY / "scripts" / "environments_to_try.yaml"
 PAGE = REPOSITORY / "docs" / "other_packages.md"
 TABLE_BEGINS, TABLE_ENDS = "<!-- table of scripts/try_environments.py -->\n", "<!-- end of the table -->"
 INSTALL_S = 900
+RANDOM_PLAY_S = 10
 SLACK_S = 180  # for the start and the end of a run, and of an engine that compiles something first
 OPENGL = {"MUJOCO_GL": "egl"}  # no display is needed where a GPU or Mesa is
 
@@ -109,12 +110,12 @@ def tried(name: str, candidate: Candidate, flags: Flags) -> dict[str, Any]:
     if complaint := place.install(candidate):
         return {**out, "failed": f"does not install: {complaint}"}
     out["versions"] = place.versions(candidate.install)
-    described = place.describe(candidate.typed, candidate.flags, seconds=0)
+    described = place.describe(candidate.typed, candidate.flags)
     out["by_id_alone"] = described.get("error") is None
     if candidate.spelling is not None and not out["by_id_alone"]:
         out["sentence"] = described["error"]
         out["env"] = candidate.spelling
-    described = place.describe(out["env"], candidate.flags, seconds=10)
+        described = place.describe(candidate.spelling, candidate.flags)
     out.update({key: described.get(key) for key in ("preset", "num_agents", "remarks", "random_play")})
     error = described.get("error") or described.get("random_play_error")
     if error is not None:
@@ -153,9 +154,9 @@ class Place:
         versions = {each["name"]: each["version"] for each in listed}
         return {name: versions[name] for name in dict.fromkeys([*names, "gymnasium"]) if name in versions}
 
-    def describe(self, env: str, flags: dict[str, Any], seconds: int) -> dict[str, Any]:
-        words = cli.arguments({**flags, "seconds": seconds, "json": True})
-        ended = self._run([str(self.commands / "sf-envs"), env, *words], seconds + SLACK_S)
+    def describe(self, env: str, flags: dict[str, Any]) -> dict[str, Any]:
+        words = cli.arguments({**flags, "seconds": RANDOM_PLAY_S, "json": True})
+        ended = self._run([str(self.commands / "sf-envs"), env, *words], RANDOM_PLAY_S + SLACK_S)
         if ended.returncode != 0:
             return {"error": last_line(ended.stderr)}
         [described] = json.loads(ended.stdout)
