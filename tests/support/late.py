@@ -4,7 +4,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "late_gpu"
+FOLDER = Path(__file__).parent.parent / "late_gpu"
 
 
 def late_gpu():

@@ -96,7 +96,7 @@ def project(request, tmp_path):
 
 def test_a_project_with_envs_and_configs_of_its_own_trains_resumes_evaluates_and_sweeps(programs, project):
     where = project(programs / "python", "-c", "import sf; print(sf.__file__)").strip()
-    assert not Path(where).is_relative_to(Path(__file__).parent.parent)  # what was installed, not what is tested
+    assert not Path(where).is_relative_to(Path(__file__).parent.parent.parent)  # what was installed, not what is tested
     own = [programs / "sf-train", "--env", "envs.my_env:MyEnv"]
     script = [programs / "python", "train.py"]  # of the environment that lies beside it
     for start, run in ((own, "envs.my_env_MyEnv"), (script, "beside_Beside")):

@@ -18,7 +18,7 @@ from sf.config import Config
 from sf.envs import StepResult
 from sf.run.plan import make_plan
 
-EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
+EXAMPLES = Path(__file__).parent.parent.parent / "docs" / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("own_*.py"))
 STATS = {
     "own_env": {"arrived"},

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 FOLDERS = ("envs", "sf/model", "sf/rollout", "sf/policy", "sf/learner")
 MODULES = ("sf/run/plan.py", "sf/processes/torch_runtime.py", "sf/storage/checkpoint.py")
 MODULES += ("sf/play/torch_policy.py", "sf/play/episodes.py", "sf/evaluation/player.py", "sf/evaluation/evaluator.py")
