@@ -111,9 +111,9 @@ def tried(name: str, candidate: Candidate, flags: Flags) -> dict[str, Any]:
         return {**out, "failed": f"does not install: {complaint}"}
     out["versions"] = place.versions(candidate.install)
     described = place.describe(candidate.typed, candidate.flags)
-    out["by_id_alone"] = described.get("error") is None
+    out["by_id_alone"] = described.get("error") is None and described.get("random_play_error") is None
     if candidate.spelling is not None and not out["by_id_alone"]:
-        out["sentence"] = described["error"]
+        out["sentence"] = described.get("error") or described.get("random_play_error")
         out["env"] = candidate.spelling
         described = place.describe(candidate.spelling, candidate.flags)
     out.update({key: described.get(key) for key in ("preset", "num_agents", "remarks", "random_play")})
@@ -155,7 +155,8 @@ class Place:
         return {name: versions[name] for name in dict.fromkeys([*names, "gymnasium"]) if name in versions}
 
     def describe(self, env: str, flags: dict[str, Any]) -> dict[str, Any]:
-        words = cli.arguments({**flags, "seconds": RANDOM_PLAY_S, "json": True})
+        of_env = {name: value for name, value in flags.items() if name.startswith("env_")}
+        words = cli.arguments({**of_env, "seconds": RANDOM_PLAY_S, "json": True})
         ended = self._run([str(self.commands / "sf-envs"), env, *words], RANDOM_PLAY_S + SLACK_S)
         if ended.returncode != 0:
             return {"error": last_line(ended.stderr)}

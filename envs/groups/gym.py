@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.layers import layers
 from sf.envs.observations import LOOK_EVERY, ObsWriter
 from sf.envs.seeding import env_seed
+
+_REWARD_STAYS = (gym.wrappers.OrderEnforcing, gym.wrappers.PassiveEnvChecker, gym.wrappers.TimeLimit)
 
 
 class GymGroup:
@@ -40,11 +43,12 @@ class GymGroup:
     ) -> None:
         """frameskip: how often each action is repeated; the rewards of the repetitions are added up.
 
-        Raises UsageError for observation or action spaces that are not supported, and for what has neither Gymnasium's
-        API nor that of gym.
+        Raises UsageError for observation or action spaces that are not supported, for rewards of several objectives,
+        and for what has neither Gymnasium's API nor that of gym.
         """
         self._env_id = env_id
         self._envs = [as_gymnasium(env_id, env) for env in envs]
+        _require_one_objective(env_id, self._envs[0])
         obs_space = calls.space(env_id, self._envs[0], "observation_space")
         self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
         action_space = supported_action_space(env_id, calls.space(env_id, self._envs[0], "action_space"))
@@ -129,6 +133,18 @@ class GymGroup:
     def _finished_episode(self, n: int, info: dict[str, Any]) -> Episode:
         stats = calls.episode_stats(self._env_id, info)
         return finished_episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
+
+
+def _require_one_objective(env_id: str, env: gym.Env) -> None:
+    """Raises UsageError for an environment of mo-gymnasium, unless a wrapper may make one number of its rewards."""
+    while isinstance(env, _REWARD_STAYS):
+        env = env.env
+    shape = getattr(getattr(env, "reward_space", None), "shape", None)
+    if shape and math.prod(shape) > 1:
+        raise UsageError(
+            f"{env_id}: its reward has {math.prod(shape)} objectives: give each a weight, for example with "
+            "mo_gymnasium.wrappers.LinearReward, in a function of your own that makes the environment"
+        )
 
 
 def _shaping(env_id: str, env: gym.Env) -> dict[str, float]:

@@ -50,7 +50,7 @@ class OldApiEnv(gym.Env):
         if self._reset_takes_seed:
             answer = self._env.reset(seed=seed)
         else:
-            if seed is not None and callable(getattr(self._env, "seed", None)):
+            if seed is not None and _takes_one_value(getattr(self._env, "seed", None)):
                 self._env.seed(seed)
             answer = self._env.reset()
         has_info = isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict)
@@ -92,6 +92,14 @@ def _as_leaf(space: Any) -> Any:
     if hasattr(space, "n") and type(space).__name__ == "MultiBinary":
         return gym.spaces.MultiBinary(space.n)
     return gym.spaces.Discrete(int(space.n), start=int(getattr(space, "start", 0))) if hasattr(space, "n") else space
+
+
+def _takes_one_value(function: Any) -> bool:
+    try:
+        inspect.signature(function).bind(0)
+    except (TypeError, ValueError):  # there is no such function, it takes nothing, or its arguments are not known
+        return False
+    return True
 
 
 def _takes_seed(reset: Any) -> bool:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from sf import envs
 from sf.envs import ActionSpec, EnvOptions, Episode, StepResult
 from sf.envs.actions import ACTION_MASK, random_actions
+from sf.envs.errors import EnvError
 from sf.envs.observations import obs_arrays
 from sf.machine.cores import usable_cores
 from sf.machine.pinned_cores import PinnedCores
@@ -44,9 +46,16 @@ class RandomPlay:
 
 
 def play_randomly(env: str, options: EnvOptions, seconds: float) -> RandomPlay:
-    """As many environments as a rollout worker steps together. Raises what they raise."""
+    """As many environments as a rollout worker steps together, or one where no more can be made in a process.
+
+    Raises what they raise.
+    """
     with _one_core():
-        group = envs.make_group(env, SamplerConfig().num_envs_per_worker // 2, options, seed=0, first_env_idx=0)
+        make = partial(envs.make_group, env, options=options, seed=0, first_env_idx=0)
+        try:
+            group = make(SamplerConfig().num_envs_per_worker // 2)
+        except EnvError:
+            group = make(1)
         try:
             return _play(group, seconds)
         finally:

@@ -155,3 +155,21 @@ def test_a_time_limit_of_gymnasium_truncates() -> None:
     assert steps[199].result.truncated.all()
     assert not steps[200].result.valid.any()
     np.testing.assert_array_equal(steps[200].obs["obs"][:, 1], 0.0)  # a new car has no speed
+
+
+class Objectives(Both):
+    """What an environment of mo-gymnasium looks like."""
+
+    reward_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+
+
+class Weighted(gym.RewardWrapper):
+    def reward(self, reward: Any) -> float:
+        return float(np.sum(reward))
+
+
+def test_rewards_of_several_objectives_are_refused_before_the_first_step_unless_a_wrapper_may_add_them() -> None:
+    for env in (Objectives(), gym.wrappers.TimeLimit(gym.wrappers.OrderEnforcing(Objectives()), 5)):
+        with pytest.raises(ValueError, match=r"^sea: its reward has 2 objectives: give each a weight, .*LinearReward"):
+            GymGroup("sea", [env], 0, 0)
+    play(GymGroup("sea", [Weighted(Objectives())], 0, 0), 3)

@@ -86,3 +86,12 @@ def test_spaces_of_gym_are_known_by_their_attributes() -> None:
 def test_a_vector_environment_is_no_single_one() -> None:
     with pytest.raises(ValueError, match=r"many: it is of type .*, and must be a gymnasium\.Env"):
         as_gymnasium("many", gym.make_vec("CartPole-v1", 2))
+
+
+def test_an_environment_whose_seed_takes_no_value_is_left_unseeded() -> None:
+    class Seedless(OldWalk):
+        def seed(self) -> None:  # type: ignore[override]
+            raise AssertionError
+
+    _, steps = play(GymGroup("walk", [Seedless()], 5, 0), 3)  # type: ignore[list-item]
+    assert len(steps) == 3
