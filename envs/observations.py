@@ -6,6 +6,7 @@ environment gives it. Integers stay integers; floats are stored as float32.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -185,9 +186,12 @@ def _stored_box(box: Any) -> gym.spaces.Box:
 
 def _box_store(env_id: str, key: str, box: Any) -> _Store:
     shape, dtype = box.shape, box.dtype
+    num_numbers = math.prod(shape)
 
     def store(value: Any, row: np.ndarray) -> None:
         value = np.asarray(value)
+        if value.shape != shape and value.size == num_numbers == 1:
+            value = value.reshape(shape)  # a number for an array of one, or the other way round, is not ambiguous
         # Assignment alone would broadcast a wrong shape, and cut floats to integers, without a word.
         fits = value.dtype == dtype or np.can_cast(value.dtype, dtype, "same_kind")
         if value.shape != shape or not fits:

@@ -125,6 +125,16 @@ def test_a_later_observation_of_the_wrong_shape_is_named() -> None:
         group.step(np.zeros((1, 1), np.int32), np.zeros((1, 0), np.float32), rows, StepResult.empty(1))
 
 
+@pytest.mark.parametrize(("shape", "value"), [((1,), 3.0), ((), np.array([3.0])), ((1, 1), np.float32(3.0))])
+def test_a_number_and_an_array_of_one_number_are_the_same_observation(shape: tuple[int, ...], value: Any) -> None:
+    env = Both()
+    env.observation_space = gym.spaces.Box(0, 5, shape, np.float32)
+    env.reset = lambda seed=None, options=None: (value, {})
+    rows = Memory(group := GymGroup("one", [env], 0, 0)).rows
+    group.reset(rows)
+    assert rows["obs"][0].item() == 3.0
+
+
 @pytest.mark.parametrize("space", [gym.spaces.Text(3), gym.spaces.Dict(a=gym.spaces.Discrete(2))])
 def test_an_unsupported_action_space_is_named(space: gym.Space) -> None:
     env = Both()
