@@ -2,6 +2,7 @@
 
 The cases, and how each shows:
 
+slow          No iteration of the learner has ended within the window, and rollout workers never wait: steps take long.
 starting      Nothing has been trained on yet, or no iteration of the learner has ended within the window.
 learner       Rollout workers wait for free slots, and the learner never waits. Slots are the only throttle of the
               sampler, and come back at the pace of the learner.
@@ -162,10 +163,23 @@ def _environments(load: Load) -> str:
     )
 
 
+def _slow(load: Load) -> str:
+    cores = f"more --num_workers ({_percent(load.cores_in_use)} of the cores are in use), or "
+    return (
+        f"rollout workers busy {_percent(load.rollout_busy)}, and the learner has ended no iteration within the last "
+        f"minute: try {'' if load.is_full else cores}a lower --num_batches_per_epoch, for more updates of fewer steps"
+    )
+
+
+def _has_no_iteration(load: Load) -> bool:
+    return load.learner_busy + load.learner_wait < 0.01
+
+
 _RULES = (
+    _Rule("slow", lambda load: _has_no_iteration(load) and load.rollout_busy > _MOST, _slow),
     _Rule(
         "starting",
-        lambda load: load.learner_busy + load.learner_wait < 0.01,
+        _has_no_iteration,
         lambda load: "not known: the learner has ended no iteration within the last minute",
     ),
     _Rule(

@@ -224,3 +224,13 @@ def _start_a_simulator(code, ready):
         simulator.stdout.readline()
         ready.set()
         simulator.wait()
+
+
+def test_where_no_iteration_ended_but_the_environments_never_wait_they_are_what_is_slow():
+    slow = replace(ENVIRONMENTS, learner_busy=0.0, learner_wait=0.0)
+    assert bottleneck(slow).startswith(
+        "rollout workers busy 98 %, and the learner has ended no iteration within the last"
+    )
+    assert "more --num_workers" in bottleneck(slow)
+    assert "more --num_workers" not in bottleneck(replace(slow, cores_in_use=1.0))
+    assert bottleneck(replace(slow, rollout_busy=0.1)).startswith("not known")
