@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import tyro
 
 from sf.commands import cli
-from sf.commands.envs.descriptions import as_json, describe_all
+from sf.commands.envs.descriptions import as_json, describe_all, silence
 from sf.commands.envs.installed import find_installed
 from sf.commands.envs.names import families, find
 from sf.commands.envs.page import make_page, print_page
@@ -107,7 +107,8 @@ def _list(flags: ListEnvsFlags) -> None:
         else:
             print_installed(packages)
         return
-    matches = find(flags.pattern, flags.family, options)
+    with silence():
+        matches = find(flags.pattern, flags.family, options)
     if len(matches) == 1:
         page = make_page(matches[0], options, flags.seconds)
         if flags.json:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -41,11 +42,20 @@ def describe_all(matches: Sequence[str], options: EnvOptions) -> list[Descriptio
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """What environments print, and warnings, are not shown."""
+    """What environments print, also those that are not written in Python, and warnings, are not shown."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
+        os.close(nothing)
 
 
 def describe(env: str, options: EnvOptions) -> Description:

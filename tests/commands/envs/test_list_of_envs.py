@@ -1,6 +1,7 @@
 """`sf-envs`: which names it finds, and what it says of them."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -133,13 +134,14 @@ def test_without_a_terminal_a_line_is_an_environment(capsys, monkeypatch):
     assert ["doom", "doom_basic", "doom_basic"] in [line.split() for line in lines]
 
 
-def test_what_an_environment_prints_is_not_in_the_list(capsys, monkeypatch, own_env):
+def test_what_an_environment_prints_is_not_in_the_list(capfd, monkeypatch, own_env):
     def chatty():
         print("hello from the simulator")
+        os.write(1, b"hello from its engine\n")
         return gym.make("CartPole-v1")
 
     own_env(chatty)
-    [described] = json.loads(run(capsys, monkeypatch, "own", "--json", "--seconds", "0"))
+    [described] = json.loads(run(capfd, monkeypatch, "own", "--json", "--seconds", "0"))
     assert described["action"] == "Discrete(2)"
 
 
