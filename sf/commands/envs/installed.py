@@ -21,7 +21,7 @@ from sf.envs.errors import summary
 from sf.envs.family import Family
 from sf.envs.libraries import gymnasium as gymnasium_ids
 from sf.envs.libraries.gymnasium import WRAPPERS_OF_OLD_IDS
-from sf.envs.libraries.packages import PACKAGES, Package
+from sf.envs.libraries.packages import PACKAGES, Package, installed_users_of_gymnasium
 from sf.envs.registry import FAMILIES
 
 _MATCHES = {"mpe2": "mpe2", "magent2": "magent2.environments"}
@@ -88,6 +88,8 @@ def _sources() -> Iterator[tuple[str, Callable[[], Iterable[str]]]]:
         yield package.module, partial(_imported, package)
     for name, module in _MATCHES.items():
         yield name, partial(_matches_in, module)
+    for module in set(installed_users_of_gymnasium()) - {package.module for package in PACKAGES} - set(_MATCHES):
+        yield module, partial(_imported_alone, module)
 
 
 def _tried(env_ids: Callable[[], Iterable[str]]) -> tuple[list[str], str | None]:
@@ -120,6 +122,11 @@ def _imported(package: Package) -> Iterable[str]:
     """Those that come into Gymnasium's registry are found there."""
     importlib.import_module(package.module)
     return package.classes
+
+
+def _imported_alone(module: str) -> Iterable[str]:
+    importlib.import_module(module)
+    return ()
 
 
 def _matches_in(package: str) -> list[str]:

@@ -24,13 +24,14 @@ from sf.envs.toys.single import Bandit
 
 @pytest.fixture
 def _new_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """One of the table, one beside it with an entry point, and one that cannot be imported."""
+    """One of the table, one with an entry point, one that cannot be imported, and one that needs Gymnasium."""
     files = {
         "rooms_package": REGISTERS.format(name="Rooms", module="rooms_package")
         + 'gymnasium.register("Other-v0", "rooms_package:Bandit")\n',
         "plug": "import gymnasium\nfrom sf.envs.toys.single import Bandit\n"
         'def register(): gymnasium.register("Plugged-v0", "plug:Bandit")\n',
         "broken_package": "1 / 0",
+        "unknown_package": REGISTERS.format(name="Unknown", module="unknown_package"),
     }
     for name, text in files.items():
         (tmp_path / f"{name}.py").write_text(text)
@@ -42,6 +43,7 @@ def _new_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     )
     for module in (installed, packages):
         monkeypatch.setattr(module, "PACKAGES", table)
+    monkeypatch.setattr(installed, "installed_users_of_gymnasium", lambda: ["rooms_package", "unknown_package"])
     entry_point = EntryPoint("__root__", "plug:register", "gymnasium.envs")
     monkeypatch.setattr(gymnasium_ids, "_plugins", lambda: [entry_point])
     gymnasium_ids.load_plugins.cache_clear()
@@ -61,6 +63,7 @@ def test_packages_are_listed_with_the_names_that_env_takes():
     assert "package_that_is_missing" not in found
     assert found["rooms_package"].env_ids == ("Rooms-v1", "rooms_package:Other-v0")
     assert found["plug"].env_ids == ("Plugged-v0",)
+    assert found["unknown_package"].env_ids == ("unknown_package:Unknown-v1",)
     assert found["broken_package"].env_ids == ()
     assert found["broken_package"].error == "ZeroDivisionError: division by zero"
     assert "atari_pong" in found["ale_py"].env_ids
