@@ -378,7 +378,6 @@ class WrongShape(gym.Env):
         ((5,), (1,), np.float32),
         ((5,), (6,), np.float32),
         ((5,), (5, 1), np.float32),
-        ((), (1,), np.float32),
     ],
 )
 def test_a_wrong_shape_is_a_fault_also_where_numpy_would_broadcast_it(right, wrong, dtype) -> None:

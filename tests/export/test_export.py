@@ -169,11 +169,8 @@ def runner(path, is_recurrent):
     program = torch.export.load(path).module()
 
     def run_program(obs, state, first):
-        out = program(
-            obs={key: torch.from_numpy(rows) for key, rows in obs.items()},
-            state=torch.from_numpy(state),
-            first=torch.from_numpy(first),
-        )
+        memory = {"state": torch.from_numpy(state), "first": torch.from_numpy(first)} if is_recurrent else {}
+        out = program(obs={key: torch.from_numpy(rows) for key, rows in obs.items()}, **memory)
         return {name: tensor.numpy() for name, tensor in out.items()}
 
     return run_program

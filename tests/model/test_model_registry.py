@@ -127,7 +127,6 @@ def test_a_model_that_is_no_network_is_refused_before_anything_starts(name, sent
     [
         ("        raise KeyError('width')\n", "KeyError: 'width' ({file}, line 6): mend it there"),
         ("        self.layer = nn.Linear('8', 2)\n", "TypeError: {any} ({file}, line 6): mend it there"),
-        ("        self.layer = nn.Linear(8, 2\n", "SyntaxError: {any} ({file}, line 6): mend it there"),
         ("        pass\nint('one')\n", "ValueError: {any} ({file}, line 7): mend it there"),
     ],
 )
@@ -144,6 +143,16 @@ def test_a_network_of_ones_own_that_raises_is_one_sentence_with_its_own_line(
         make_plan(Config().replace(env="toy_bandit", **{kind: "own_nets:Fails"}))
     said = re.escape(f"{kind} 'own_nets:Fails' cannot be made: {sentence}").replace(re.escape("{any}"), ".+")
     assert re.fullmatch(said.replace(re.escape("{file}"), re.escape(str(file))), str(refused.value))
+
+
+def test_a_syntax_error_of_ones_own_module_is_one_sentence_with_its_line(own_module, tmp_path):
+    file = tmp_path / "own_nets.py"
+    file.write_text("from torch import nn\n\nlayer = nn.Linear(8, 2\n")
+    with pytest.raises(UsageError) as refused:
+        make_plan(Config().replace(env="toy_bandit", encoder="own_nets:Fails"))
+    assert str(refused.value) == (
+        f"encoder 'own_nets:Fails': own_nets cannot be imported ({file}, line 3: '(' was never closed): mend that line"
+    )
 
 
 def test_what_a_module_of_ones_own_lacks_is_named(own_module, tmp_path):
