@@ -27,6 +27,7 @@ from sf import make_config
 from sf.bench.command import BenchFlags
 from sf.config import Config
 from sf.envs import describe
+from sf.envs.libraries.packages import PACKAGES
 from sf.run.plan import make_plan
 from sf.run.trainer import train
 from sf.storage import checkpoint, checkpoint_names
@@ -117,8 +118,11 @@ def test_every_command_parses_and_every_run_could_start(text, tmp_path):
 
 
 def is_users_own(env):
+    """Of a module of the user's, or of a package that is not installed here."""
     module, colon, _ = env.partition(":")
-    return bool(colon) and importlib.util.find_spec(module) is None
+    package = next((each.module for each in PACKAGES if re.fullmatch(each.ids, env)), None)
+    needed = module if colon else package
+    return needed is not None and importlib.util.find_spec(needed) is None
 
 
 def test_a_wrong_flag_in_a_command_would_be_found(tmp_path):

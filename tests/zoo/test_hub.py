@@ -147,6 +147,7 @@ def test_what_is_not_on_the_hub_is_said_in_a_sentence(a_hub, policy):
         located("hf:ann/bert")
 
 
+@pytest.mark.long  # huggingface_hub tries again for 20 seconds
 def test_without_network_an_address_that_was_read_before_still_plays(a_hub, policy, monkeypatch):
     hub.upload(REPO, files(policy), private=False, message="first")
     before = located(ADDRESS)
