@@ -1,8 +1,8 @@
 """Environments of other packages: each is installed into a virtual environment of its own and trained for a minute.
 
-    python scripts/try_environments.py                       # all of scripts/environments_to_try.yaml
-    python scripts/try_environments.py minigrid nle --again  # some of them anew
-    python scripts/try_environments.py --page                # write the table of docs/other_packages.md
+    python scripts/try_environments.py                            # all of scripts/environments_to_try.yaml
+    python scripts/try_environments.py minigrid nle --again true  # some anew
+    python scripts/try_environments.py --page true                # write the table of docs/other_packages.md
 
 Needs uv (pip install uv), which makes such an environment within seconds. Without a display, start it by `xvfb-run -a`.
 What is tried, in this order:
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -149,7 +150,7 @@ class Place:
 
     def versions(self, packages: list[str]) -> dict[str, str]:
         """Of the packages named, and of gymnasium."""
-        names = [package.partition("[")[0].partition("=")[0] for package in packages]
+        names = [re.split(r"[\[<>=]", package)[0] for package in packages]
         listed = json.loads(self._run(["uv", "pip", "list", "--python", "venv/bin/python", "--format=json"], 60).stdout)
         versions = {each["name"]: each["version"] for each in listed}
         return {name: versions[name] for name in dict.fromkeys([*names, "gymnasium"]) if name in versions}
@@ -233,7 +234,8 @@ def cells(result: dict[str, Any]) -> list[str]:
 
 def versions_text(result: dict[str, Any]) -> str:
     versions = result.get("versions", {})
-    return ", ".join(f"{name} {version}" for name, version in versions.items() if name != "gymnasium") or "-"
+    others = {name: version for name, version in versions.items() if name != "gymnasium"} or versions
+    return ", ".join(f"{name} {version}" for name, version in others.items()) or "-"
 
 
 if __name__ == "__main__":
