@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tyro
 
 from sf.commands import cli
-from sf.screen.overlay import Grid, Panel
-from sf.screen.pace import Pace
+from sf.screen.projector import Projector, Screen
 
 if TYPE_CHECKING:
     from sf.envs import RenderedGroup
@@ -33,8 +32,8 @@ class EnjoyFlags:
     """Which policies play, how long, and where it is shown."""
 
     run: tyro.conf.Positional[Path]
-    """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME.
-    The zoo has CartPole-v1, connect_four, doom_basic and doom_health_gathering."""
+    """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME
+    (docs/enjoy.md lists the zoo)."""
 
     checkpoint: str = "latest"
     """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""
@@ -82,26 +81,6 @@ class EnjoyFlags:
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
                 raise ValueError(f"{name} is {value}: from {least:g} to {most:g}")
-
-
-class Screen(Protocol):
-    """Where pictures are shown: `sf.screen.window`, `sf.screen.video`."""
-
-    limit: tuple[int, int]  # width and height that fit
-    max_fps: float
-    is_full: bool  # of a file that has become as long as it may
-
-    def open(self, size: tuple[int, int], fps: float, title: str) -> None: ...
-
-    def show(self, picture: np.ndarray) -> bool:
-        """Returns whether to go on."""
-        ...
-
-    def finish(self) -> bool:
-        """Returns whether it leaves a file."""
-        ...
-
-    def close(self) -> None: ...
 
 
 def main() -> None:
@@ -192,7 +171,16 @@ def _play(
     lineups = (np.arange(flags.episodes)[:, None] + np.arange(group.spec.num_agents)) % len(policies)  # [M, A]
     play = Play(group, list(policies.values()), lineups, range(num_envs), num_envs, flags.seed, flags.deterministic)
     stage = Stage(env, _short(list(policies)), lineups, num_envs, group.num_views)
-    projector = _Projector(screen, interrupt, group, flags, f"sf-enjoy {', '.join(_short(list(policies)))}")
+    rate = group.pictures_per_s * flags.speed
+    projector = Projector(
+        screen,
+        moments_per_s=rate,
+        fps=min(rate, screen.max_fps) if flags.fps is None else flags.fps,
+        num_views=group.num_views,
+        limit=screen.limit,
+        title=f"sf-enjoy {', '.join(_short(list(policies)))}",
+        goes_on=lambda: not interrupt.number,
+    )
     all_played = []
     goes_on = True
     while goes_on and not play.is_done and not interrupt.number:
@@ -203,42 +191,8 @@ def _play(
         for panels in stage.step(group.pictures(), group.returns(), play.value, played, play.match_idx):
             goes_on = goes_on and projector.show(panels)
     if goes_on and not interrupt.number:
-        projector.hold(stage.panels())
+        projector.hold(stage.panels(), _HOLD_S)
     return all_played
-
-
-class _Projector:
-    """Shows moments on a screen, as many a second as there are in real time."""
-
-    def __init__(
-        self, screen: Screen, interrupt: _Interrupt, group: RenderedGroup, flags: EnjoyFlags, title: str
-    ) -> None:
-        self._screen = screen
-        self._interrupt = interrupt
-        self._num_views = group.num_views
-        rate = group.pictures_per_s * flags.speed
-        self._fps = min(rate, screen.max_fps) if flags.fps is None else flags.fps
-        self._pace = Pace(rate, self._fps)
-        self._title = title
-        self._grid: Grid | None = None
-
-    def show(self, panels: Sequence[Panel]) -> bool:
-        """Returns whether to go on."""
-        return self._show(panels, self._pace.next())
-
-    def hold(self, panels: Sequence[Panel]) -> None:
-        """Leave time to read what is there."""
-        self._show(panels, round(_HOLD_S * self._fps))
-
-    def _show(self, panels: Sequence[Panel], num_pictures: int) -> bool:
-        if num_pictures == 0:
-            return True
-        if self._grid is None:
-            height, width, _ = panels[0].picture.shape
-            self._grid = Grid(len(panels), self._num_views, (height, width), self._screen.limit)
-            self._screen.open(self._grid.size, self._fps, self._title)
-        picture = self._grid.draw(panels)
-        return all(not self._interrupt.number and self._screen.show(picture) for _ in range(num_pictures))
 
 
 def _short(names: Sequence[str]) -> list[str]:

@@ -30,8 +30,8 @@ class EvalFlags:
     """Which policies play, how long, and where the results go."""
 
     run: tyro.conf.Positional[Path]
-    """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME.
-    The zoo has CartPole-v1, connect_four, doom_basic and doom_health_gathering."""
+    """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME
+    (docs/enjoy.md lists the zoo)."""
 
     checkpoint: str = "latest"
     """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""

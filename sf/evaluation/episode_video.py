@@ -21,9 +21,8 @@ from sf.envs.seeding import env_seed
 from sf.machine import extras
 from sf.play.episodes import Play
 from sf.play.torch_policy import TorchPolicy
-from sf.screen.overlay import Grid, Panel
-from sf.screen.pace import Pace
 from sf.screen.preview import Preview, preview
+from sf.screen.projector import Projector
 from sf.screen.stage import Stage
 from sf.screen.video import Video
 
@@ -98,58 +97,26 @@ def film(
         title = f"{config.run.env}, {policies[policy_id].env_steps:,} env steps"
         stage = Stage(title, [policy.name for policy in policies], lineups, num_envs, group.num_views)
         with closing(Video(path, evaluation.video_max_seconds, "train_dir", _ENCODING)) as video:
-            shot = _Shot(video, group)
+            projector = Projector(
+                video,
+                moments_per_s=group.pictures_per_s,
+                fps=min(group.pictures_per_s, _MAX_FPS),
+                num_views=group.num_views,
+                limit=_LIMIT,
+                title=title,
+                goes_on=lambda: not video.is_full,
+            )
             returns = []
             while not play.is_done and not video.is_full:
                 played = play.step()
                 returns += [episode.episode_return for episode in played if episode.policy_idx == policy_id]
                 for panels in stage.step(group.pictures(), group.returns(), play.value, played, play.match_idx):
-                    shot.show(panels)
+                    projector.show(panels)
                 on_step()
             is_cut = not play.is_done
-            shot.hold(stage.panels())
+            projector.hold(stage.panels(), _HOLD_S)
             video.finish()
-    return EpisodeVideo(path, preview(path, shot.seconds, shot.width), returns, is_cut)
-
-
-class _Shot:
-    """Takes moments of play into a video, in real time. seconds, width: of the video so far."""
-
-    def __init__(self, video: Video, group: RenderedGroup) -> None:
-        self._video = video
-        self._num_views = group.num_views
-        self._fps = min(group.pictures_per_s, _MAX_FPS)
-        self._pace = Pace(group.pictures_per_s, self._fps)
-        self._num_pictures = 0
-        self._grid: Grid | None = None
-
-    @property
-    def seconds(self) -> float:
-        return self._num_pictures / self._fps
-
-    @property
-    def width(self) -> int:
-        assert self._grid is not None
-        return self._grid.size[0]
-
-    def show(self, panels: Sequence[Panel]) -> None:
-        self._show(panels, self._pace.next())
-
-    def hold(self, panels: Sequence[Panel]) -> None:
-        """Leave time to read what is there."""
-        self._show(panels, max(1, round(_HOLD_S * self._fps)))
-
-    def _show(self, panels: Sequence[Panel], num_pictures: int) -> None:
-        if self._grid is None:
-            height, width, _ = panels[0].picture.shape
-            self._grid = Grid(len(panels), self._num_views, (height, width), _LIMIT)
-            self._video.open(self._grid.size, self._fps, "")
-        if num_pictures and not self._video.is_full:
-            picture = self._grid.draw(panels)
-            for _ in range(num_pictures):
-                self._num_pictures += 1
-                if not self._video.show(picture):
-                    return
+    return EpisodeVideo(path, preview(path, projector.seconds, projector.size[0]), returns, is_cut)
 
 
 def _make_group(config: Config, num_envs: int) -> RenderedGroup:
