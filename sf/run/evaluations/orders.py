@@ -8,7 +8,8 @@ from sf.evaluation.evaluator import EVALUATE, FILM
 from sf.metrics.progress import Progress
 from sf.queues import IndexQueue
 
-_NOUN = {EVALUATE: "an evaluation", FILM: "a video"}
+_ONE = {EVALUATE: "an evaluation", FILM: "a video"}
+_MANY = {EVALUATE: "evaluations", FILM: "videos"}
 _AFTERWARDS = {
     EVALUATE: "sf-eval evaluates the last checkpoint",
     FILM: "sf-enjoy --video films the last checkpoint",
@@ -74,10 +75,10 @@ class EvaluatorOrders:
     @property
     def words(self) -> str:
         """What is ordered now and then."""
-        return " and ".join(f"{_NOUN[order].split()[1]}s" for order in sorted(self._every))
+        return " and ".join(_MANY[order] for order in sorted(self._every))
 
     def end(self) -> None:
         """The run has ended, and the evaluator with it."""
         if self._under_way is not None:
-            noun, afterwards = _NOUN[self._under_way], _AFTERWARDS[self._under_way]
+            noun, afterwards = _ONE[self._under_way], _AFTERWARDS[self._under_way]
             self._say(f"the run ended during {noun}, which is dropped: {afterwards}")
