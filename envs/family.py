@@ -90,6 +90,9 @@ class Family:
     options: type[Any] | None = None
     """The dataclass of flags of its own, one of the parts of `sf.envs.options.EnvOptions`."""
 
+    package: str | None = None
+    """The one package that its names come from, where it needs one that is imported for nothing else."""
+
     install: str | None = None
     """How to install it, where it is an extra. A wrong name gets no hint of its names: that would import it."""
 

@@ -22,7 +22,7 @@ from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.libraries.envpool import ENVPOOL
 from sf.envs.libraries.gymnasium import GYMNASIUM
-from sf.envs.libraries.packages import installed_users_of_gymnasium
+from sf.envs.libraries.installed import users_of_gymnasium
 from sf.envs.libraries.pettingzoo import PETTINGZOO
 from sf.envs.options import EnvOptions
 from sf.envs.toys.family import TOY
@@ -169,7 +169,7 @@ def _hint(env_id: str) -> str:
     if nearest:
         return f"did you mean {' or '.join(nearest)}?"
     if re.fullmatch(r"[\w./-]+-v\d+", env_id):
-        users = installed_users_of_gymnasium()
+        users = sorted(users_of_gymnasium() - {family.package for family in FAMILIES})
         of_whom = f" ({', '.join(users)})" if 0 < len(users) <= _MAX_NAMED else ""
         return (
             f"no package that was imported registers it; if an installed one does{of_whom}, name its module, as in "

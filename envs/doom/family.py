@@ -37,5 +37,6 @@ DOOM = Family(
     find=_find,
     env_ids=_env_ids,
     options=DoomOptions,
+    package="vizdoom",
     code_of=_code_of,
 )

@@ -114,5 +114,6 @@ ENVPOOL = Family(
     about="environments of EnvPool",
     pattern=f"{_PREFIX}.*",
     find=lambda env_id: Entry(_describe, _make_group, _make_rendered_group, takes_wrappers=True),
+    package="envpool",
     install=_INSTALL,
 )

@@ -70,5 +70,6 @@ PETTINGZOO = Family(
     pattern=f"{_PREFIX}.*",
     find=_find,
     env_ids=_env_ids,
+    package="pettingzoo",
     install=f"{_INSTALL}, and what a family of it needs",
 )

@@ -21,14 +21,12 @@ from sf.envs.errors import summary
 from sf.envs.family import Family
 from sf.envs.libraries import gymnasium as gymnasium_ids
 from sf.envs.libraries.gymnasium import WRAPPERS_OF_OLD_IDS
-from sf.envs.libraries.packages import PACKAGES, Package, installed_users_of_gymnasium
+from sf.envs.libraries.installed import users_of_gymnasium
+from sf.envs.libraries.packages import PACKAGES, Package
 from sf.envs.registry import FAMILIES
 
 _MATCHES = {"mpe2": "mpe2", "magent2": "magent2.environments"}
 """Packages with a module for each environment of several agents, and where those modules are."""
-
-_OF_FAMILIES = {"doom": "vizdoom", "atari": "ale_py", "pettingzoo": "pettingzoo"}
-"""Families whose names come from one package."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +69,10 @@ def _packages() -> Iterator[Installed]:
         before = set(gym.registry)
         errors.update(gymnasium_ids.load_plugins())
     of_plugins = gym.registry.keys() - before
+    of_families = {family.package for family in FAMILIES}
     for env_id in gymnasium_ids.newest(list(gym.registry)):
         package = _package_of(env_id)
-        if package not in _OF_FAMILIES.values() and env_id not in (*named[package], *WRAPPERS_OF_OLD_IDS):
+        if package not in of_families and env_id not in (*named[package], *WRAPPERS_OF_OLD_IDS):
             named[package].append(env_id if env_id in of_plugins else _name(package, env_id))
     for package in sorted({*named, *errors}):
         yield Installed(package, tuple(sorted(named[package])), errors.get(package))
@@ -81,14 +80,15 @@ def _packages() -> Iterator[Installed]:
 
 def _sources() -> Iterator[tuple[str, Callable[[], Iterable[str]]]]:
     """Packages, and what imports each of them and returns its names that are not in Gymnasium's registry."""
-    for family in FAMILIES:
-        if family.name in _OF_FAMILIES and family.env_ids is not None:
-            yield _OF_FAMILIES[family.name], partial(_listed, family)
+    of_families = [family for family in FAMILIES if family.package is not None]
+    for family in of_families:
+        yield str(family.package), partial(_listed, family)
     for package in PACKAGES:
         yield package.module, partial(_imported, package)
     for name, module in _MATCHES.items():
         yield name, partial(_matches_in, module)
-    for module in set(installed_users_of_gymnasium()) - {package.module for package in PACKAGES} - set(_MATCHES):
+    known = {*_MATCHES, *(package.module for package in PACKAGES), *(family.package for family in of_families)}
+    for module in users_of_gymnasium() - known:
         yield module, partial(_imported_alone, module)
 
 

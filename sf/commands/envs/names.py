@@ -35,9 +35,8 @@ def find(pattern: str | None, family: str | None = None, options: EnvOptions | N
             return matches
     if family is not None:
         raise ValueError(f"pattern is {pattern!r}: nothing of the family {family} matches" + _how_to_install(family))
-    envs.describe(
-        pattern, options or EnvOptions()
-    )  # a name that stands in no list, or the error that sf-train would give
+    # It is in no list, and may be a name all the same; or this is the error that sf-train would give.
+    envs.describe(pattern, options or EnvOptions())
     return [pattern]
 
 

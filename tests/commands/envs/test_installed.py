@@ -43,7 +43,7 @@ def _new_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     )
     for module in (installed, packages):
         monkeypatch.setattr(module, "PACKAGES", table)
-    monkeypatch.setattr(installed, "installed_users_of_gymnasium", lambda: ["rooms_package", "unknown_package"])
+    monkeypatch.setattr(installed, "users_of_gymnasium", lambda: {"rooms_package", "unknown_package"})
     entry_point = EntryPoint("__root__", "plug:register", "gymnasium.envs")
     monkeypatch.setattr(gymnasium_ids, "_plugins", lambda: [entry_point])
     gymnasium_ids.load_plugins.cache_clear()

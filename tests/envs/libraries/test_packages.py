@@ -12,6 +12,7 @@ from group_driver import play
 from sf import envs
 from sf.envs import EnvOptions, registry
 from sf.envs.libraries import packages
+from sf.envs.libraries.installed import users_of_gymnasium
 from sf.envs.libraries.packages import Package
 
 MODULE = """
@@ -95,7 +96,7 @@ def test_an_id_that_is_registered_with_gym_alone_is_taken_from_there_with_its_ti
 
 
 def test_an_unknown_id_names_the_installed_packages_that_may_register_it(monkeypatch) -> None:
-    monkeypatch.setattr(registry, "installed_users_of_gymnasium", lambda: ["one_walk", "two_walks"])
+    monkeypatch.setattr(registry, "users_of_gymnasium", lambda: {"two_walks", "one_walk", "vizdoom"})
     with pytest.raises(
         ValueError, match=r"if an installed one does \(one_walk, two_walks\), name its module, as in mod"
     ):
@@ -111,7 +112,7 @@ def test_an_installed_package_that_needs_gymnasium_may_register_ids(tmp_path, mo
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{lines}")
         (info / "top_level.txt").write_text(name)
     monkeypatch.syspath_prepend(tmp_path)
-    assert {"walks", "plots", "vizdoom", "sf"} & set(packages.installed_users_of_gymnasium()) == {"walks"}
+    assert {"walks", "plots", "sf"} & users_of_gymnasium() == {"walks"}
 
 
 def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs_it(monkeypatch) -> None:
