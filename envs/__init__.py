@@ -6,7 +6,6 @@
 if __name__ == "envs":  # from the root of a clone: its classes would be others than those of sf.envs
     raise ImportError("the package is called sf.envs: use `from sf import envs` or `from sf.envs import ...`")
 
-from sf.envs.actions import ActionSpec
 from sf.envs.custom.registered import register, register_env, register_parallel_env, register_vector_env
 from sf.envs.errors import EnvError, UsageError
 from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, ShapedGroup, StepResult
@@ -14,6 +13,7 @@ from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.groups.turns import TurnEnv
 from sf.envs.options import EnvOptions
 from sf.envs.registry import describe, env_ids, make_group, make_rendered_group, require_name
+from sf.envs.spaces.actions import ActionSpec
 
 __all__ = [
     "ActionSpec",

@@ -48,7 +48,7 @@ class EnvSpec:
 
     @property
     def native_obs_space(self) -> gym.Space:
-        """The space of what the environment itself returns, before `sf.envs.observations` lays it out."""
+        """The space of what the environment itself returns, before `sf.envs.spaces.observations` lays it out."""
         return self.obs_space if self.env_obs_space is None else self.env_obs_space
 
 
@@ -97,7 +97,7 @@ class EnvGroup(Protocol):
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         """Apply one action per actor, write what it caused, and return the episodes that ended with it.
 
-        discrete: [N, D] int32, continuous: [N, C] float32, as `sf.envs.actions.ActionSpec` lays an action out.
+        discrete: [N, D] int32, continuous: [N, C] float32, as `sf.envs.spaces.actions.ActionSpec` lays an action out.
         """
         ...
 

@@ -21,9 +21,9 @@ from rich.console import Console, RenderableType
 from rich.terminal_theme import MONOKAI
 from rich.theme import Theme
 
-import sf.metrics.display
+import sf.metrics.display.live
 from sf.commands import cli
-from sf.metrics import display_panel
+from sf.metrics.display import panel
 from sf.run.trainer import train
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,16 +38,16 @@ def last_panel(arguments: list[str], seconds: float = SECONDS) -> RenderableType
     shown: list[RenderableType] = []
 
     def keep(*args: Any) -> RenderableType:
-        shown.append(display_panel_of(*args))
+        shown.append(panel_of(*args))
         return shown[-1]
 
     config = cli.parse(arguments)
-    display_panel_of = display_panel.panel
+    panel_of = panel.panel
     terminal = Console(file=io.StringIO(), force_terminal=True, force_interactive=True)
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch.object(display_panel, "panel", keep),
-        mock.patch.object(sf.metrics.display, "Console", return_value=terminal),
+        mock.patch.object(panel, "panel", keep),
+        mock.patch.object(sf.metrics.display.live, "Console", return_value=terminal),
     ):
         os.chdir(folder)  # so the panel names train_dir, and no folder of this machine
         train(config, on_record=lambda record: record["seconds"] >= seconds)
@@ -55,10 +55,10 @@ def last_panel(arguments: list[str], seconds: float = SECONDS) -> RenderableType
     return shown[-1]
 
 
-def picture(panel: RenderableType, title: str) -> str:
+def picture(shown: RenderableType, title: str) -> str:
     """As SVG, in fonts of the viewer: it fetches none."""
     console = Console(file=io.StringIO(), record=True, width=_WIDTH, force_terminal=True, theme=Theme())
-    console.print(panel)
+    console.print(shown)
     svg = console.export_svg(title=title, theme=MONOKAI, unique_id="display")
     return _FETCHED_FONTS.sub("", svg).replace("Fira Code", "monospace") + "\n"
 

@@ -9,15 +9,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.actions import decoder, supported_action_space
 from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
 from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.layers import layers
-from sf.envs.observations import LOOK_EVERY, ObsWriter
 from sf.envs.seeding import env_seed
+from sf.envs.spaces.actions import decoder, supported_action_space
+from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
 
 _REWARD_STAYS = (gym.wrappers.OrderEnforcing, gym.wrappers.PassiveEnvChecker, gym.wrappers.TimeLimit)
 

@@ -12,9 +12,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.actions import ActionSpec, decoder, without_multi_binary
 from sf.envs.groups import calls
 from sf.envs.groups.parallel import ParallelEnv
+from sf.envs.spaces.actions import ActionSpec, decoder, without_multi_binary
 
 
 def is_team(env_id: str, env: gym.Env) -> bool:

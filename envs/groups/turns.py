@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.actions import ACTION_MASK, ActionSpec, without_multi_binary
 from sf.envs.errors import UsageError
 from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.groups.teams import SharedReward
+from sf.envs.spaces.actions import ACTION_MASK, ActionSpec, without_multi_binary
 
 _OBSERVATION = "observation"  # beside the mask, where the environment's own observation is no Dict
 

@@ -22,14 +22,14 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from sf.envs.actions import ActionSpec, decoder, supported_action_space
 from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
 from sf.envs.layers import layers
-from sf.envs.observations import LOOK_EVERY, ObsWriter
 from sf.envs.seeding import env_seed
+from sf.envs.spaces.actions import ActionSpec, decoder, supported_action_space
+from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
 
 
 class VectorGroup:

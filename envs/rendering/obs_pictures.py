@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.observations import ObsWriter, channels_trail, is_image
+from sf.envs.spaces.observations import ObsWriter, channels_trail, is_image
 
 _CELL = 24  # pixels
 _COLUMNS = 16

@@ -8,7 +8,7 @@ import numpy as np
 
 from sf import gpu
 from sf.envs import ActionSpec
-from sf.envs.actions import ACTION_MASK, random_actions
+from sf.envs.spaces.actions import ACTION_MASK, random_actions
 from sf.learner.args import LearnerArgs
 from sf.learner.update import Updater
 from sf.policy.worker import PolicyWorkerArgs

@@ -19,8 +19,8 @@ import numpy as np
 
 from sf import envs
 from sf.envs import ActionSpec, StepResult
-from sf.envs.actions import ACTION_MASK, random_actions
-from sf.envs.observations import obs_arrays
+from sf.envs.spaces.actions import ACTION_MASK, random_actions
+from sf.envs.spaces.observations import obs_arrays
 from sf.processes.child import die_with_creator
 from sf.run.plan import Plan
 

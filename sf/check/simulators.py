@@ -7,7 +7,7 @@ import numpy as np
 from sf import envs
 from sf.check.probe import Needs, ProbeError
 from sf.envs import ActionSpec, StepResult
-from sf.envs.observations import obs_arrays
+from sf.envs.spaces.observations import obs_arrays
 
 _STEPS = 4
 

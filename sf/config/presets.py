@@ -15,10 +15,10 @@ import yaml
 
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
-from sf.envs.actions import ACTION_MASK
 from sf.envs.field_types import checked
-from sf.envs.observations import is_image
-from sf.envs.symbol_grids import is_symbols
+from sf.envs.spaces.actions import ACTION_MASK
+from sf.envs.spaces.observations import is_image
+from sf.envs.spaces.symbol_grids import is_symbols
 
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
 _KINDS = ("image", "symbols", "continuous", "vector")  # no environment gets these for its name

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from sf.envs.actions import decoder
+from sf.envs.spaces.actions import decoder
 from sf.model.distributions import IMPOSSIBLE
 from sf.play.torch_policy import TorchPolicy
 

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sf.envs import space_json
+from sf.envs.spaces import space_json
 from sf.export.check import TOLERANCE, Run, largest_difference
 from sf.export.graph import Graph, action_layout, first_line, trace
 from sf.machine import extras

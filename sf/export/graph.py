@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from sf.envs import ActionSpec
-from sf.envs.observations import obs_arrays
+from sf.envs.spaces.observations import obs_arrays
 from sf.play.onnx_policy import input_name
 from sf.play.torch_policy import TorchPolicy
 
@@ -114,7 +114,7 @@ def _traced(network: ActingNetwork, inputs: dict[str, Any]) -> ExportedProgram:
 
 
 def action_layout(space: gym.Space) -> dict[str, list[Any]]:
-    """How the flat action of the network becomes the environment's, as `sf.envs.actions.decoder` does it.
+    """How the flat action of the network becomes the environment's, as `sf.envs.spaces.actions.decoder` does it.
 
     The choice of head i counts from start; a continuous number x is clip(centre + scale * x, low, high).
     """

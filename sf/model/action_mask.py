@@ -16,8 +16,8 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
-from sf.envs.actions import ACTION_MASK, ActionSpec
 from sf.envs.errors import UsageError
+from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
 from sf.model.distributions import IMPOSSIBLE
 
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from sf.config import ModelConfig
-from sf.envs.actions import ActionSpec
-from sf.envs.observations import is_image
+from sf.envs.spaces.actions import ActionSpec
+from sf.envs.spaces.observations import is_image
 from sf.model.action_mask import ACTION_MASK, ActionMask
 from sf.model.encoder_choice import encoder_names
 from sf.model.gru import GRU

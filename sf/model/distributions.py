@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sf.envs.actions import ActionSpec
+from sf.envs.spaces.actions import ActionSpec
 
 # The logit of what is never chosen. Stands for -infinity: its exponential is 0 and 0 times it is 0, not NaN.
 IMPOSSIBLE = -1e9

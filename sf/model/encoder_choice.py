@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import gymnasium as gym
 
-from sf.envs.observations import is_image
-from sf.envs.symbol_grids import is_symbols
+from sf.envs.spaces.observations import is_image
+from sf.envs.spaces.symbol_grids import is_symbols
 from sf.model.images import ImageShape
 
 SMALLEST_IMAGE = 36  # pixels of its shorter side that the convolutions of "simple" can do with

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sf.envs.errors import UsageError
-from sf.envs.observations import channels_trail, is_image
+from sf.envs.spaces.observations import channels_trail, is_image
 from sf.model.layers import compute_dtype, orthogonal
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sf.config import ModelConfig
-from sf.envs.actions import ActionSpec
+from sf.envs.spaces.actions import ActionSpec
 from sf.model.registry import build_model
 
 

@@ -8,7 +8,7 @@ import gymnasium as gym
 import torch
 from torch import Tensor, nn
 
-from sf.envs.observations import is_image
+from sf.envs.spaces.observations import is_image
 
 EPSILON = 1e-5  # added to the variance
 CLIP = 10.0  # a normalised observation is held within this many standard deviations

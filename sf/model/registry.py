@@ -31,9 +31,9 @@ import gymnasium as gym
 from torch import nn
 
 from sf.config import ModelConfig
-from sf.envs.actions import ActionSpec
 from sf.envs.custom.named_objects import factory, import_module, split
 from sf.envs.errors import UsageError, place_of, summary
+from sf.envs.spaces.actions import ActionSpec
 
 Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
 

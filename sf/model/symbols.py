@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
-from sf.envs.symbol_grids import MOST_CODES, codes, grid_shape, is_integer_grid
+from sf.envs.spaces.symbol_grids import MOST_CODES, codes, grid_shape, is_integer_grid
 from sf.model.layers import activation, channels_last, compute_dtype, mlp, orthogonal
 from sf.model.registry import register_encoder
 

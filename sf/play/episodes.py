@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sf.envs import EnvGroup, Episode, StepResult
-from sf.envs.observations import obs_arrays
+from sf.envs.spaces.observations import obs_arrays
 from sf.play.torch_policy import Actors, TorchPolicy
 
 

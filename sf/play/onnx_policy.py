@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sf.envs import space_json
+from sf.envs.spaces import space_json
 from sf.play.policy import Policy
 
 FORMAT = 1  # of the metadata; a higher one is refused

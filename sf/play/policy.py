@@ -13,8 +13,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.actions import ActionSpec, decoder
-from sf.envs.observations import ObsWriter, obs_arrays
+from sf.envs.spaces.actions import ActionSpec, decoder
+from sf.envs.spaces.observations import ObsWriter, obs_arrays
 
 
 class Policy(ABC):
@@ -22,7 +22,7 @@ class Policy(ABC):
 
     name: of the file, for messages. env_id, env_steps: what it was trained on, and for how long. obs_space,
     action_space: as the environment itself has them. flat_obs_space, action_spec: as the network takes and gives
-    them, see `sf.envs.observations` and `sf.envs.actions`.
+    them, see `sf.envs.spaces.observations` and `sf.envs.spaces.actions`.
     """
 
     def __init__(self, name: str, env_id: str, env_steps: int, obs_space: gym.Space, action_space: gym.Space) -> None:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from sf.envs import space_json
 from sf.envs.errors import UsageError
+from sf.envs.spaces import space_json
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.play.named_checkpoint import config_of
@@ -18,7 +18,7 @@ from sf.storage.checkpoint import MODEL, Checkpoint
 
 
 class Actions(NamedTuple):
-    """The actions of M actors, laid out as in `sf.envs.actions.ActionSpec`, and the values."""
+    """The actions of M actors, laid out as in `sf.envs.spaces.actions.ActionSpec`, and the values."""
 
     discrete: np.ndarray  # [M, D] int32
     continuous: np.ndarray  # [M, C] float32

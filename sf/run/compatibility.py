@@ -13,9 +13,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from sf.envs import ActionSpec, space_json
+from sf.envs import ActionSpec
 from sf.envs.errors import UsageError
-from sf.envs.observations import ObsWriter
+from sf.envs.spaces import space_json
+from sf.envs.spaces.observations import ObsWriter
 from sf.run.plan import Plan
 from sf.storage.checkpoint import MODEL, Checkpoint
 

@@ -16,14 +16,14 @@ from typing import Any
 
 from sf.config import Config
 from sf.evaluation.evaluator import EVALUATE, FILM
-from sf.metrics.display import Display
-from sf.metrics.display_panel import Target
+from sf.metrics.display.live import Display
+from sf.metrics.display.panel import Target
 from sf.metrics.progress import Progress
 from sf.metrics.readable import outcome
+from sf.metrics.sinks.tensorboard_events import TensorBoard
+from sf.metrics.sinks.wandb_sink import WandbSink, require_wandb
+from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.system_info import record_start
-from sf.metrics.tensorboard_events import TensorBoard
-from sf.metrics.wandb_sink import WandbSink, require_wandb
-from sf.metrics.writer import MetricsWriter, Sink
 from sf.population.controller import Population
 from sf.processes.stopping import Signals, caught_signals
 from sf.run import initial_weights

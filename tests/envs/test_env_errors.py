@@ -10,8 +10,8 @@ import pytest
 
 from sf import envs
 from sf.envs import EnvError, EnvOptions, StepResult, UsageError
-from sf.envs.observations import LOOK_EVERY, ObsWriter, obs_arrays
 from sf.envs.remarks import handed_to, remark
+from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter, obs_arrays
 
 
 class Walk(gym.Env):

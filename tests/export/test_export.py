@@ -17,8 +17,8 @@ from untrained import untrained
 
 from sf import envs
 from sf.commands import export as export_command
-from sf.envs import space_json
-from sf.envs.actions import decoder
+from sf.envs.spaces import space_json
+from sf.envs.spaces.actions import decoder
 from sf.export import export
 from sf.export.check import TOLERANCE, largest_difference
 from sf.export.export import export_policy

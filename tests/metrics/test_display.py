@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from sf.metrics.bottleneck import Load
-from sf.metrics.display import Display
-from sf.metrics.display_panel import Curve, Target, sparkline
+from sf.metrics.display.live import Display
+from sf.metrics.display.panel import Curve, Target, sparkline
 from sf.metrics.policy_progress import PolicyEvent
 from sf.metrics.progress import Outlook
 

@@ -8,8 +8,8 @@ import types
 import pytest
 
 from sf.config import Config
-from sf.metrics.wandb_sink import WandbSink, require_wandb
-from sf.metrics.writer import VideoRecord
+from sf.metrics.sinks.wandb_sink import WandbSink, require_wandb
+from sf.metrics.sinks.writer import VideoRecord
 from sf.storage.run_dir import RunDir
 
 

@@ -5,7 +5,7 @@ import torch
 from torch.distributions import Categorical
 
 from sf.config import ModelConfig
-from sf.envs.actions import ActionSpec
+from sf.envs.spaces.actions import ActionSpec
 from sf.model.distributions import IMPOSSIBLE, ActionDistribution
 from sf.model.registry import build_model
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sf.config import ModelConfig
-from sf.envs.actions import ActionSpec
+from sf.envs.spaces.actions import ActionSpec
 from sf.model.registry import build_model
 
 SPACE = gym.spaces.Dict(

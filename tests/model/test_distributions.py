@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.distributions import Categorical, Normal, kl_divergence
 
-from sf.envs.actions import ActionSpec
+from sf.envs.spaces.actions import ActionSpec
 from sf.model.distributions import ActionDistribution
 
 SPECS = [

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from sf.config import ModelConfig
-from sf.envs.actions import ActionSpec
+from sf.envs.spaces.actions import ActionSpec
 from sf.model.images import ImageShape, PixelConv2d
 from sf.model.registry import build_encoder, build_model, register_encoder, register_model
 

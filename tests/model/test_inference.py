@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sf.config import ModelConfig
-from sf.envs.actions import ActionSpec
+from sf.envs.spaces.actions import ActionSpec
 from sf.model.inference import inference_model, load_flat, num_weights, write_flat
 from sf.model.registry import build_model
 

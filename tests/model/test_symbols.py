@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from sf.config import ModelConfig
-from sf.envs.actions import ActionSpec
+from sf.envs.spaces.actions import ActionSpec
 from sf.model.encoder_choice import encoder_names
 from sf.model.registry import build_encoder, build_model
 

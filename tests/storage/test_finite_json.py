@@ -6,7 +6,7 @@ import math
 import pytest
 
 from sf.config import Config
-from sf.metrics.writer import MetricsWriter
+from sf.metrics.sinks.writer import MetricsWriter
 from sf.storage import finite_json
 from sf.storage.run_dir import RunDir
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sf.config import Config
-from sf.metrics.writer import append
+from sf.metrics.sinks.writer import append
 from sf.storage.run_dir import RunDir, write_atomically
 from sf.storage.run_lock import held
 from sf.storage.run_log import RunLog

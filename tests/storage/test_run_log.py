@@ -8,8 +8,8 @@ import pytest
 from full_disk import full_disk
 from rich.console import Console
 
-from sf.metrics.display import Display
-from sf.metrics.display_panel import Target
+from sf.metrics.display.live import Display
+from sf.metrics.display.panel import Target
 from sf.metrics.progress import Outlook
 from sf.storage.run_log import RunLog
 

@@ -4,7 +4,8 @@ import torch
 
 from sf import envs
 from sf.config import Config
-from sf.envs import ActionSpec, space_json
+from sf.envs import ActionSpec
+from sf.envs.spaces import space_json
 from sf.model.registry import build_model
 from sf.storage.checkpoint import MODEL, Checkpoint
 

@@ -10,7 +10,7 @@ import pytest
 
 from sf.config import Config, presets
 from sf.envs.toys import single as toys
-from sf.metrics.writer import MetricsWriter
+from sf.metrics.sinks.writer import MetricsWriter
 from sf.run import trainer
 
 COMMON = {

@@ -14,9 +14,9 @@ import numpy as np
 
 from sf import envs
 from sf.envs import ActionSpec, EnvOptions, Episode, StepResult
-from sf.envs.actions import ACTION_MASK, random_actions
 from sf.envs.errors import EnvError
-from sf.envs.observations import obs_arrays
+from sf.envs.spaces.actions import ACTION_MASK, random_actions
+from sf.envs.spaces.observations import obs_arrays
 from sf.machine.cores import usable_cores
 from sf.machine.pinned_cores import PinnedCores
 from sf.rollout.config import SamplerConfig

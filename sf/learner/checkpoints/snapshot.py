@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sf.config import Config
-from sf.envs import EnvSpec, space_json
+from sf.envs import EnvSpec
+from sf.envs.spaces import space_json
 from sf.learner.update import Updater
 from sf.storage.checkpoint import Checkpoint
 

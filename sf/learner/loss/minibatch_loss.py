@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from sf.config import LearnerConfig
-from sf.envs.actions import ACTION_MASK
+from sf.envs.spaces.actions import ACTION_MASK
 from sf.learner.batches.minibatches import Minibatch
 from sf.learner.loss.ppo import PPOLoss, PPOSettings, ppo_loss
 from sf.learner.loss.targets import make_targets

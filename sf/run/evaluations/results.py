@@ -7,7 +7,7 @@ from typing import Any
 
 from sf.evaluation.statistics import Statistics, interval_text
 from sf.metrics.progress import Progress
-from sf.metrics.writer import MetricsWriter
+from sf.metrics.sinks.writer import MetricsWriter
 from sf.run.evaluations.orders import EvaluatorOrders
 
 _METRICS = {"return": "mean_return", "num_steps": "mean_episode_steps", "num_frames": "mean_episode_frames"}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sf.metrics.writer import MetricsWriter, VideoRecord
+from sf.metrics.sinks.writer import MetricsWriter, VideoRecord
 from sf.run.evaluations.orders import EvaluatorOrders
 from sf.screen.preview import size_of
 from sf.storage import video_files

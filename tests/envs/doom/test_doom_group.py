@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from doom_stage import Stage
 
-from sf.envs.actions import ActionSpec
 from sf.envs.doom.group import make_group
 from sf.envs.group import Episode
 from sf.envs.options import EnvOptions
+from sf.envs.spaces.actions import ActionSpec
 
 NOTHING, ATTACK = 0, 3  # options of doom_basic's head
 

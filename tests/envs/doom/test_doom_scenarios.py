@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import vizdoom
 
-from sf.envs.actions import ActionSpec
 from sf.envs.doom.controls import turn_by
 from sf.envs.doom.group import ENV_IDS, describe
 from sf.envs.doom.matches.tasks import MATCHES
 from sf.envs.doom.scenarios import SCENARIOS, config_path
 from sf.envs.options import EnvOptions
+from sf.envs.spaces.actions import ActionSpec
 
 INSTALLED = [env_id for env_id, scenario in SCENARIOS.items() if maps.ARE_HERE or not scenario.needs_extra]
 

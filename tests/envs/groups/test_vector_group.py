@@ -7,8 +7,8 @@ from group_driver import play
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from sf.envs import EnvOptions, make_group, register_vector_env
-from sf.envs.actions import ActionSpec
 from sf.envs.groups.vector import VectorGroup, _batch_decoder
+from sf.envs.spaces.actions import ActionSpec
 from sf.envs.toys.single import TOYS, Counting
 
 

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from sf.envs.actions import ActionSpec
 from sf.envs.doom.group import describe
 from sf.envs.doom.matches.tasks import MATCHES, match_setup
 from sf.envs.doom.shaping import AGAINST_BOTS, SELF_PLAY
 from sf.envs.options import EnvOptions
+from sf.envs.spaces.actions import ActionSpec
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from sf.envs import space_json
+from sf.envs.spaces import space_json
 
 BOX = gym.spaces.Box
 

@@ -18,8 +18,8 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 from torch.utils.tensorboard import summary as summaries
 
-from sf.metrics.tensorboard_tags import tag
-from sf.metrics.writer import VideoRecord, append
+from sf.metrics.sinks.tensorboard_tags import tag
+from sf.metrics.sinks.writer import VideoRecord, append
 from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
 

@@ -17,7 +17,7 @@ import numpy as np
 from sf.envs.errors import UsageError
 from sf.envs.group import ObsRows
 from sf.envs.remarks import remark
-from sf.envs.seen_spaces import children, seen_space
+from sf.envs.spaces.seen_spaces import children, seen_space
 
 LOOK_EVERY = 127  # a prime: where a group writes for many environments in turn, each of them has its turn
 

@@ -4,8 +4,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from sf.envs import space_json
-from sf.envs.observations import ObsWriter
+from sf.envs.spaces import space_json
+from sf.envs.spaces.observations import ObsWriter
 
 Box, Discrete, Dict = gym.spaces.Box, gym.spaces.Discrete, gym.spaces.Dict
 

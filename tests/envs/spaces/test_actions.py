@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sf.envs.actions import ActionSpec, decoder
+from sf.envs.spaces.actions import ActionSpec, decoder
 
 _DISCRETE = st.builds(gym.spaces.Discrete, st.integers(1, 9), start=st.integers(-5, 5))
 _MULTI_DISCRETE = st.lists(st.integers(1, 5), min_size=1, max_size=4).flatmap(

@@ -10,9 +10,9 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from sf.metrics import display_panel
-from sf.metrics.display_notebook import NotebookArea
-from sf.metrics.display_panel import Curve, Target
+from sf.metrics.display import panel
+from sf.metrics.display.notebook import NotebookArea
+from sf.metrics.display.panel import Curve, Target
 from sf.metrics.progress import Outlook
 from sf.metrics.readable import clock, number
 from sf.storage.printable import printable
@@ -75,7 +75,7 @@ class Display:
         if self._live is None and self._area is None:
             self._print(line)
             return
-        self._panel = display_panel.panel(self._title, record, outlook, self._target, self._curve)
+        self._panel = panel.panel(self._title, record, outlook, self._target, self._curve)
         if self._area is not None:
             self._draw(self._area)
         elif self._live is not None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.observations import channels_trail, is_image
+from sf.envs.spaces.observations import channels_trail, is_image
 
 SMALLEST_PICTURE = 28  # pixels of the shorter side: below, 0 to 255 is taken for codes that declare no more
 SMALLEST_PLANES = 36
@@ -34,7 +34,7 @@ class GridShape(NamedTuple):
 
 
 def is_symbols(space: gym.Space) -> bool:
-    """Whether a stored observation (`sf.envs.observations.ObsWriter`) is a grid of symbols."""
+    """Whether a stored observation (`sf.envs.spaces.observations.ObsWriter`) is a grid of symbols."""
     if not is_integer_grid(space):
         return False
     assert isinstance(space, gym.spaces.Box)

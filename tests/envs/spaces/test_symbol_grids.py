@@ -2,8 +2,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from sf.envs.observations import ObsWriter
-from sf.envs.symbol_grids import GridShape, codes, grid_shape, is_symbols
+from sf.envs.spaces.observations import ObsWriter
+from sf.envs.spaces.symbol_grids import GridShape, codes, grid_shape, is_symbols
 
 
 def box(high, shape, dtype=np.uint8, low=0):

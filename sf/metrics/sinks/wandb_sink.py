@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from sf.config import Config
-from sf.metrics.tensorboard_tags import tag
-from sf.metrics.writer import VideoRecord
+from sf.metrics.sinks.tensorboard_tags import tag
+from sf.metrics.sinks.writer import VideoRecord
 from sf.storage.run_dir import RunDir, write_atomically
 
 _TIMEOUT_S = 30.0  # of each: reaching the server, and sending the rest at the end

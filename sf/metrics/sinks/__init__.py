@@ -1,0 +1,1 @@
+"""Where metrics go: files, TensorBoard, Weights & Biases."""
