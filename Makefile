@@ -51,17 +51,17 @@ release: $(VENV)/.release
 	$(BIN)/twine check --strict dist/*
 
 $(VENV)/.release: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --editable '.[release]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[release]'
 	touch $@
 
 $(VENV)/.docs: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[docs]'
 	touch $@
 
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev,battle,plot]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev,battle,plot]'
 	touch $@
 
 clean:

@@ -60,7 +60,7 @@ def test_what_is_called_float32_keeps_its_digits_and_only_fixed_shapes_are_timed
 
 
 @pytest.mark.parametrize(
-    "fault", ["allocate", "stale", *(pytest.param(fault, marks=pytest.mark.long) for fault in ("send", "map"))]
+    "fault", ["stale", *(pytest.param(fault, marks=pytest.mark.long) for fault in ("allocate", "send", "map"))]
 )
 def test_memory_that_cannot_be_shared_ends_a_run_with_a_sentence(fault, tmp_path):
     done = subprocess.run(

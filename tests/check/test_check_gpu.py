@@ -117,6 +117,7 @@ def test_a_gpu_that_was_asked_for_and_is_not_seen_fails_and_nothing_else_does(mo
     assert gpu.count(needs["auto"]) == "0"
 
 
+@pytest.mark.long
 def test_memory_of_two_processes_is_tried_in_both_directions_and_over_the_death_of_a_reader(monkeypatch):
     """With memory of the CPU, which torch shares as well; the processes and the death are real."""
     context = multiprocessing.get_context("spawn")

@@ -62,7 +62,7 @@ def test_ctrl_c_while_a_command_imports_its_flags_ends_it_quietly(program, tmp_p
     assert interrupted(program, "sf.commands.cli", tmp_path) == (128 + signal.SIGINT, "", "")
 
 
-@pytest.mark.parametrize("at", ["numpy", "tyro", "torch", "torch.nn"])
+@pytest.mark.parametrize("at", ["numpy", "tyro", "torch", pytest.param("torch.nn", marks=pytest.mark.long)])
 def test_ctrl_c_while_a_library_is_imported_ends_a_command_quietly(at, tmp_path):
     assert interrupted("sf-train", at, tmp_path) == (128 + signal.SIGINT, "", "")
 

@@ -108,6 +108,11 @@ CASES = {
     "masked.onnx": ("masked", {"core": "gru"}),
     "policy.pt2": ("CartPole-v1", {"encoder": "export_own", "core": "gru", "share_critic": False}),
 }
+SLOW = {"image.onnx", "symbols.onnx", "symbols.pt2"}
+
+
+def marked(names):
+    return [pytest.param(name, marks=pytest.mark.long) if name in SLOW else name for name in names]
 
 
 def random_obs(space, *shape, seed=0):
@@ -177,7 +182,7 @@ def runner(path, is_recurrent):
 
 
 @pytest.mark.parametrize("batch_size", [1, 5])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", marked(CASES))
 def test_an_export_gives_what_the_learner_computes_of_whole_trajectories(exported, name, batch_size):
     policy, path = exported(name)
     network, steps = policy.network, 7
@@ -220,7 +225,7 @@ def test_the_cases_are_not_trivial(exported):
     assert np.abs(with_memory["mean"] - out["mean"]).max() > 0.01
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.endswith(".onnx")])
+@pytest.mark.parametrize("name", marked(name for name in CASES if name.endswith(".onnx")))
 def test_a_file_acts_as_the_policy_does(exported, name):
     policy, path = exported(name)
     loaded = load_policy(path)

@@ -91,6 +91,7 @@ def test_a_folder_plays_like_the_run_and_its_card_says_how_it_came_to_be(run, mo
     assert START["host"] not in body
 
 
+@pytest.mark.long
 def test_the_command_in_a_card_gives_the_score_in_the_card(run, monkeypatch, capsys):
     assert command(monkeypatch, export, run, "--out", "mine", "--episodes", "5") == 0
     text = Path("mine", CARD).read_text()

@@ -152,6 +152,7 @@ def task(env="lengths", **changes):
     return EvaluationTask(env=env, **{**settings, **changes})
 
 
+@pytest.mark.long
 def test_an_evaluation_gives_the_same_episodes_again():
     first, second = (evaluate(task("CartPole-v1", num_episodes=6)) for _ in range(2))
     assert first.episodes == second.episodes

@@ -58,6 +58,7 @@ def test_a_child_gets_the_queues_of_many_hundred_workers(tmp_path):
     assert [queue.get_many() for queue in queues] == [[number] for number in range(450)]
 
 
+@pytest.mark.long
 def test_a_program_that_finds_the_package_by_sys_path_alone_trains(tmp_path):
     root = Path(__file__).parents[2]
     flags = {"env": "toy_identity", "num_workers": 1, "train_dir": str(tmp_path), "train_for_env_steps": 500}

@@ -117,6 +117,7 @@ def run(*command):
     return done.stdout
 
 
+@pytest.mark.long
 def test_the_script_with_an_environment_of_its_own_trains(tmp_path):
     flags = [*FAST, "--train_dir", str(tmp_path), "--train_for_env_steps", "640"]
     output = run(str(EXAMPLES / "own_env.py"), *flags)
@@ -124,6 +125,7 @@ def test_the_script_with_an_environment_of_its_own_trains(tmp_path):
     assert f"resume: python {EXAMPLES / 'own_env.py'} " in output
 
 
+@pytest.mark.long
 def test_environment_and_encoder_are_found_by_module_and_name_in_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(EXAMPLES)
     flags = [*FAST, "--train_dir", str(tmp_path), "--train_for_env_steps", "640"]

@@ -32,6 +32,7 @@ def test_the_command_of_the_page_made_short_finds_every_promise_kept(tmp_path):
     assert [outcome["broken"] for outcome in outcomes] == [None] * 3
 
 
+@pytest.mark.long
 def test_a_campaign_that_is_interrupted_prints_what_it_has_and_leaves_nothing():
     command = [sys.executable, CAMPAIGN, "--tasks", "toy", "--jobs", "2", "--only", "learner killed"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -22,6 +22,7 @@ def campaign(*words):
     return subprocess.run([sys.executable, CAMPAIGN, *words], capture_output=True, text=True, timeout=110, check=False)
 
 
+@pytest.mark.long
 def test_a_step_writes_what_it_found_and_is_not_done_twice(tmp_path):
     words = ["--rehearse", "--out", str(tmp_path / "out"), "--steps", "weights"]
     first = campaign(*words)

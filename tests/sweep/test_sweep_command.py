@@ -45,6 +45,7 @@ def test_a_run_that_fails_keeps_no_other_from_running(failed):
     assert "did you mean" in done.stdout
 
 
+@pytest.mark.long
 def test_what_is_done_is_not_done_again(failed):
     path, _ = failed
     again = subprocess.run(command(path), capture_output=True, text=True, timeout=100, check=False)

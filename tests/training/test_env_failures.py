@@ -123,9 +123,10 @@ def test_what_does_no_harm_is_said_once_and_the_run_goes_on(run_of):
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        (
+        pytest.param(
             "FourValues",
             "step() returned a tuple of 4: return five values, `return obs, reward, terminated, truncated, i",
+            marks=pytest.mark.long,
         ),
         ("OnlyObs", "reset() returned one object of type ndarray of shape (2,): return the observation and a dict"),
     ],
@@ -138,6 +139,7 @@ def test_an_environment_of_an_older_api_ends_the_run_with_one_sentence_and_statu
     assert "Traceback" not in output
 
 
+@pytest.mark.long
 def test_spaces_that_differ_in_the_worker_are_one_sentence_with_status_2(run_of):
     status, output, _ = run_of("Changes")
     assert status == 2

@@ -72,7 +72,10 @@ def test_the_bandit_is_solved_in_synchronous_mode(learn):
         {},
         {"with_vtrace": False, "num_epochs": 2, "num_batches_per_epoch": 2},
         {"share_critic": False, "normalize_returns": False, "lr_schedule": "kl_adaptive"},
-        {"with_ppo_clip": False, "precision": "bfloat16", "core": "lstm", "rnn_size": 32, "normalize_input": True},
+        pytest.param(
+            {"with_ppo_clip": False, "precision": "bfloat16", "core": "lstm", "rnn_size": 32, "normalize_input": True},
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["default", "gae_epochs", "separate_critic", "no_clip_bfloat16_lstm"],
 )

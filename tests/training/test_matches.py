@@ -108,7 +108,7 @@ def test_a_board_game_of_pettingzoo_trains_by_its_id(tmp_path):
     assert (summary["min_return"], summary["max_return"], summary["mean_return"]) == (-1.0, 1.0, 0.0)
 
 
-@pytest.mark.parametrize("async_rl", [True, False])
+@pytest.mark.parametrize("async_rl", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_what_a_mask_forbids_is_never_done_and_what_it_allows_is_learned(tmp_path, async_rl):
     flags = {"learning_rate": 3e-3, "batch_size": 128, "num_epochs": 4, "async_rl": async_rl}
     flags |= {"stop_at_return": 0.9 * Masked.BEST_RETURN, "summaries_every_sec": 0.3}

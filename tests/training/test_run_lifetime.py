@@ -74,9 +74,9 @@ def shm_before():
 @pytest.mark.parametrize(
     ("env", "signum", "status"),
     [
-        ("toy_identity", signal.SIGHUP, 129),
+        pytest.param("toy_identity", signal.SIGHUP, 129, marks=pytest.mark.long),
         ("doom_basic", signal.SIGINT, 130),
-        ("doom_basic", signal.SIGTERM, 143),
+        pytest.param("doom_basic", signal.SIGTERM, 143, marks=pytest.mark.long),
     ],
 )
 def test_a_signal_saves_a_checkpoint_and_leaves_nothing_behind(tmp_path, shm_before, env, signum, status):
@@ -116,6 +116,7 @@ def stop_with_a_dead_learner(tmp_path):
     return process
 
 
+@pytest.mark.long
 def test_for_a_learner_that_dies_before_its_last_checkpoint_the_parent_saves_what_it_remembered(tmp_path):
     process = stop_with_a_dead_learner(tmp_path)
     output, _ = process.communicate(timeout=60)
@@ -129,6 +130,7 @@ def test_for_a_learner_that_dies_before_its_last_checkpoint_the_parent_saves_wha
     train_here(tmp_path, "--train_for_env_steps", str(state["env_steps"] + 640))
 
 
+@pytest.mark.long
 def test_where_the_parent_cannot_save_either_it_does_not_go_unsaid(tmp_path):
     process = stop_with_a_dead_learner(tmp_path)
     run = tmp_path / "toy_identity"
@@ -149,6 +151,7 @@ def test_where_nohup_has_set_the_hangup_to_be_ignored_it_stays_so():
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.long
 def test_output_that_nobody_can_take_ends_no_run(tmp_path):
     with open("/dev/full", "w") as full_disk:
         done = subprocess.run(

@@ -57,6 +57,7 @@ def inflict(name, session):
     session.wait_for_progress()
 
 
+@pytest.mark.long
 def test_in_synchronous_mode_one_death_replaces_all_and_training_goes_on(start):
     run = start("toy_sync")
     before = {run.pid_of(name) for name in run.names()}
@@ -64,6 +65,7 @@ def test_in_synchronous_mode_one_death_replaces_all_and_training_goes_on(start):
     assert before.isdisjoint(run.pid_of(name) for name in run.names())
 
 
+@pytest.mark.long
 def test_ctrl_c_while_a_process_is_replaced_saves_and_leaves_nothing_behind(start):
     run = start("toy")
     before = processes.alive_below(run.pid)
@@ -73,6 +75,7 @@ def test_ctrl_c_while_a_process_is_replaced_saves_and_leaves_nothing_behind(star
     assert "learner-0: saved" in run.output()
 
 
+@pytest.mark.long
 def test_a_process_that_dies_again_and_again_ends_the_run(tmp_path):
     env_kwargs = json.dumps({"faults": ["kill"], "probability": 0.05})
     done = subprocess.run(

@@ -140,6 +140,7 @@ def session(tmp_path_factory):
     return directory, said
 
 
+@pytest.mark.long
 def test_a_program_without_a_file_trains_and_gets_the_summary(session):
     directory, said = session
     summary = json.loads(said["FIRST"])
@@ -162,6 +163,7 @@ def test_the_program_is_as_it_was_afterwards(session):
     assert said["HANDLER"].split() == ["True", "<stdin>"]
 
 
+@pytest.mark.long
 def test_a_script_that_trains_whenever_it_is_imported_is_told_so_in_one_sentence(tmp_path):
     script = tmp_path / "unguarded.py"
     script.write_text(f"from sf import train\ntrain(**{TINY!r}, train_for_env_steps=640)\n")
