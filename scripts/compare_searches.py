@@ -3,10 +3,9 @@
     python scripts/compare_searches.py --dir train_dir/searches --json benchmarks/searches.json
 
 For each task, both search the same ranges. The first runs its trials and is killed (SIGKILL) half way, then resumed
-by the same command. Random search runs as many trials, none of them pruned; those count whose env
-steps, in the order of the trials, fit into what the first search took. The best of each is trained again with
-seeds that no search has seen, and evaluated for 100 episodes. The same command goes on where it was stopped:
-finished searches and runs are not repeated.
+by the same command. Random search runs as many trials, none of them pruned, as fit into the env steps that the first
+search took. The best of each is trained again with seeds that no search has seen, and evaluated for 100 episodes. The
+same command goes on where it was stopped: finished searches and runs are not repeated.
 """
 
 from __future__ import annotations
@@ -56,6 +55,9 @@ class Flags:
     trials: int = 30
     """Trials of each search."""
 
+    parallel: int = 1
+    """Trials at once. One leaves a core idle where the learner is what a run waits for."""
+
     searches: int = 1
     """Searches of each kind a task, each with a seed of its own."""
 
@@ -82,33 +84,34 @@ def main() -> None:
 
 def compare(task: str, seed: int, flags: Flags) -> dict[str, Any]:
     name = task.lower().partition("-")[0]
-    tuned = search(flags.dir / f"{name}_tpe_{seed}.yaml", task, seed, flags.trials, {}, kill_at=flags.trials // 2)
+    tpe, random = (flags.dir / f"{name}_{kind}_{seed}.yaml" for kind in ("tpe", "random"))
+    tuned = search(tpe, task, seed, flags.trials, flags.parallel, {}, kill_at=flags.trials // 2)
     env_steps = sum(trial["env_steps"] for trial in tuned)
-    random = search(
-        flags.dir / f"{name}_random_{seed}.yaml", task, seed, flags.trials, {"sampler": "random", "pruner": "none"}
-    )
-    kept, spent = [], 0
-    for trial in random:
-        spent += trial["env_steps"]
-        if spent > env_steps:
-            break
-        kept.append(trial)
+    without_pruning = {"sampler": "random", "pruner": "none"}
+    drawn = search(random, task, seed, env_steps // TASKS[task], flags.parallel, without_pruning)
     return {
         "env_steps": env_steps,
-        "tpe": {**summary(tuned), **retrained(flags.dir / f"{name}_tpe_{seed}", task, tuned)},
-        "random": {**summary(kept), **retrained(flags.dir / f"{name}_random_{seed}", task, kept)},
-        "random_with_all_trials": {"env_steps": sum(trial["env_steps"] for trial in random), **summary(random)},
+        "parallel": flags.parallel,
+        "tpe": {**summary(tuned), **retrained(tpe.with_suffix(""), task, tuned)},
+        "random": {**summary(drawn), **retrained(random.with_suffix(""), task, drawn)},
     }
 
 
 def search(
-    path: Path, task: str, seed: int, trials: int, settings: dict[str, Any], kill_at: int | None = None
+    path: Path,
+    task: str,
+    seed: int,
+    trials: int,
+    parallel: int,
+    settings: dict[str, Any],
+    kill_at: int | None = None,
 ) -> list[dict[str, Any]]:
     """Every trial with state, value, parameters and env steps. kill_at: trials that are over when it is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     base = {"env": task, "num_workers": 1, "num_envs_per_worker": 16, "train_for_env_steps": TASKS[task]}
     path.write_text(yaml.safe_dump({"flags": base, "search": SPACE, "trials": trials, **settings}, sort_keys=False))
     command = [COMMANDS / "sf-tune", str(path), "--train_dir", str(path.parent), "--seed", str(seed)]
+    command += ["--parallel", str(parallel)]
     directory = path.with_suffix("")
     killed = directory / "was_killed"
     if kill_at is not None and not killed.exists():
