@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sf.model.layers import compute_dtype
+from sf.model.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
 
 class GRU(nn.Module):
@@ -41,7 +42,7 @@ class GRU(nn.Module):
         dtype = compute_dtype(self.weight_ih)
         x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih).to(h.dtype)
         h_gates = F.linear(h.to(dtype), self.weight_hh, self.bias_hh).to(h.dtype)
-        h = _cell(x_gates, h_gates, h)[0]
+        h = _cell(x_gates, h_gates, h)
         return h, h
 
     def unroll(self, x: Tensor, state: Tensor, first: Tensor) -> Tensor:
@@ -50,63 +51,62 @@ class GRU(nn.Module):
         return _Unroll.apply(x_gates, state, first, self.weight_hh, self.bias_hh)
 
 
-def _cell(x_gates: Tensor, h_gates: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gates [N, 3H] in the order r, z, n and h [N, H] -> h', [r, z], n, and the share of h in n before r."""
+def _cell(x_gates: Tensor, h_gates: Tensor, h: Tensor) -> Tensor:
+    """Gates [N, 3H] in the order r, z, n and h [N, H] -> h'."""
     hidden = h.shape[-1]
-    rz = torch.add(x_gates[:, : 2 * hidden], h_gates[:, : 2 * hidden]).sigmoid_()
-    r, z = rz[:, :hidden], rz[:, hidden:]
-    h_new = h_gates[:, 2 * hidden :]
-    n = torch.addcmul(x_gates[:, 2 * hidden :], r, h_new).tanh_()
-    return torch.lerp(n, h, z), rz, n, h_new
+    r, z = torch.add(x_gates[:, : 2 * hidden], h_gates[:, : 2 * hidden]).sigmoid_().chunk(2, dim=1)
+    n = torch.addcmul(x_gates[:, 2 * hidden :], r, h_gates[:, 2 * hidden :]).tanh_()
+    return torch.lerp(n, h, z)
 
 
 class _Unroll(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x_gates: Tensor, state: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        (num_steps, batch, _), hidden = x_gates.shape, state.shape[1]
         weight_t = weight.to(x_gates.dtype).t()  # [H, 3H]
         keep = (~first).to(state.dtype).unsqueeze(-1)  # [T, B, 1]
-        h, steps = state, []
+        # Of each step: what h comes in as, the gates, of which n's share is h's alone, then n and what h goes out as.
+        h_in, gates = state.new_empty(num_steps, batch, hidden), state.new_empty(num_steps, batch, 3 * hidden)
+        n, out = state.new_empty(num_steps, batch, hidden), state.new_empty(num_steps, batch, hidden)
         # The dtypes are set here, once and for all.
         with torch.autocast(x_gates.device.type, enabled=False):
-            for x, k in zip(x_gates.to(state.dtype), keep, strict=True):
-                h_in = h * k
-                product = h_in.to(weight_t.dtype) @ weight_t
-                h, rz, n, h_new = _cell(x, product.to(h.dtype) + bias, h_in)
-                steps.append((h, h_in, rz, n, h_new))
-        out, h_in, rz, n, h_new = (torch.stack(tensors) for tensors in zip(*steps, strict=True))
-        ctx.save_for_backward(h_in, rz, n, h_new, keep, weight)
+            x, h = x_gates.to(state.dtype), state
+            for t in range(num_steps):
+                torch.mul(h, keep[t], out=h_in[t])
+                add_product(bias, h_in[t], weight_t, out=gates[t])
+                rz, h_new = gates[t, :, : 2 * hidden], gates[t, :, 2 * hidden :]
+                rz.add_(x[t, :, : 2 * hidden]).sigmoid_()
+                torch.addcmul(x[t, :, 2 * hidden :], rz[:, :hidden], h_new, out=n[t]).tanh_()
+                h = torch.lerp(n[t], h_in[t], rz[:, hidden:], out=out[t])
+        ctx.save_for_backward(h_in, gates, n, keep, weight)
         ctx.compute_dtype = x_gates.dtype
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, Tensor, Tensor]:
         (grad_out,) = grads
-        h_in, rz, n, h_new, keep, weight = ctx.saved_tensors
+        h_in, gates, n, keep, weight = ctx.saved_tensors
         num_steps, batch, hidden = h_in.shape
-        r, z = rz.chunk(2, dim=-1)
         with torch.autocast(grad_out.device.type, enabled=False):
-            # All that does not depend on the gradient of h', for all steps at once: d(gates before their
-            # activation) / dh', [T, B, 3, H].
-            by_n = (1 - z) * (1 - n * n)
-            by_h = torch.stack((by_n * h_new * r * (1 - r), (h_in - n) * z * (1 - z), by_n * r), dim=2)
             w = weight.to(ctx.compute_dtype)
             grad_h = torch.zeros_like(h_in[0])
-            grad_hs = torch.empty_like(h_in)
-            grad_gates = torch.empty_like(by_h, dtype=w.dtype)
-            for t in range(num_steps - 1, -1, -1):
-                grad_h = torch.add(grad_h, grad_out[t], out=grad_hs[t])
-                grad_gates[t] = by_h[t] * grad_h.unsqueeze(1)
-                through_gates = grad_gates[t].view(batch, 3 * hidden) @ w
-                grad_h = torch.addcmul(through_gates, grad_h, z[t]) * keep[t]
+            grad_x_gates = torch.empty_like(gates, dtype=w.dtype)
+            grad_gates = torch.empty_like(gates, dtype=w.dtype)
+            for block in blocks_from_the_end(h_in):
+                r, z, h_new = gates[block].chunk(3, dim=-1)
+                # All that does not depend on the gradient of h': d(gates before their activation) / dh', [k, B, 3H].
+                by_n = tanh_backward(1 - z, n[block])
+                by_z = sigmoid_backward(h_in[block] - n[block], z)
+                by_h = torch.cat((sigmoid_backward(by_n * h_new, r), by_z, by_n * r), dim=-1)
+                for t in range(block.stop - 1, block.start - 1, -1):
+                    k = t - block.start
+                    grad_h = grad_h + grad_out[t]
+                    by_gate = grad_gates[t].view(batch, 3, hidden)
+                    torch.mul(by_h[k].view(batch, 3, hidden), grad_h.unsqueeze(1), out=by_gate)
+                    grad_x_gates[t, :, : 2 * hidden] = grad_gates[t, :, : 2 * hidden]
+                    torch.mul(by_n[k], grad_h, out=grad_x_gates[t, :, 2 * hidden :])
+                    grad_h = torch.addcmul(grad_gates[t] @ w, grad_h, z[k]).mul_(keep[t])
             flat_gates = grad_gates.view(num_steps * batch, 3 * hidden)
             grad_weight = flat_gates.t() @ h_in.view(num_steps * batch, hidden).to(w.dtype)
             grad_bias = flat_gates.sum(0, dtype=h_in.dtype)
-            grad_x_gates = grad_gates.clone()
-            grad_x_gates[:, :, 2] = grad_hs * by_n
-        return (
-            grad_x_gates.view(num_steps, batch, 3 * hidden),
-            grad_h,
-            None,
-            grad_weight.to(weight.dtype),
-            grad_bias.to(weight.dtype),
-        )
+        return grad_x_gates, grad_h, None, grad_weight.to(weight.dtype), grad_bias.to(weight.dtype)

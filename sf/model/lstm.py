@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sf.model.layers import compute_dtype
+from sf.model.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
 
 class LSTM(nn.Module):
@@ -41,73 +42,91 @@ class LSTM(nn.Module):
         dtype = compute_dtype(self.weight_ih)
         x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih).to(h.dtype)
         h_gates = F.linear(h.to(dtype), self.weight_hh, self.bias_hh).to(h.dtype)
-        h, c = _cell(x_gates, h_gates, c)[:2]
+        h, c = _cell(x_gates, h_gates, c)
         return h, torch.cat((h, c), dim=-1)
 
     def unroll(self, x: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """x [T, B, in], state [B, 2H], first [T, B] -> output [T, B, H]."""
-        x_gates = F.linear(x.to(compute_dtype(self.weight_ih)), self.weight_ih, self.bias_ih)  # [T, B, 4H]
-        return _Unroll.apply(x_gates, state, first, self.weight_hh, self.bias_hh)
+        dtype = compute_dtype(self.weight_ih)
+        x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih + self.bias_hh)  # [T, B, 4H]
+        return _Unroll.apply(x_gates, state, first, self.weight_hh)
 
 
-def _cell(x_gates: Tensor, h_gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Gates [N, 4H] in the order i, f, g, o and c [N, H] -> h', c', tanh(c'), sigmoid of all gates, g."""
+def _cell(x_gates: Tensor, h_gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """Gates [N, 4H] in the order i, f, g, o and c [N, H] -> h', c'."""
     hidden = c.shape[-1]
     gates = x_gates + h_gates
     g = gates[:, 2 * hidden : 3 * hidden].tanh()
     i, f, _, o = gates.sigmoid_().chunk(4, dim=-1)
     c = torch.addcmul(f * c, i, g)
-    tanh_c = c.tanh()
-    return o * tanh_c, c, tanh_c, gates, g
+    return o * c.tanh(), c
+
+
+def _forward_cell(gates: Tensor, before: Tensor, keep: Tensor, h: Tensor, tanh_c: Tensor, after: Tensor) -> None:
+    """gates [B, 4H]: activated in place; before [B, 2H]: h and c; keep [B, 1]: 0 where the next step is a first one.
+
+    Written: h' [B, H], tanh(c') [B, H], and after [B, 2H]: h' and c' where they are kept.
+    """
+    hidden = h.shape[1]
+    i, f, g, o = gates.chunk(4, dim=1)
+    gates[:, : 2 * hidden].sigmoid_()
+    g.tanh_()
+    o.sigmoid_()
+    c = torch.addcmul(f * before[:, hidden:], i, g)
+    torch.tanh(c, out=tanh_c)
+    torch.mul(o, tanh_c, out=h)
+    torch.mul(h, keep, out=after[:, :hidden])
+    torch.mul(c, keep, out=after[:, hidden:])
 
 
 class _Unroll(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x_gates: Tensor, state: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Any, x_gates: Tensor, state: Tensor, first: Tensor, weight: Tensor) -> Tensor:
+        (num_steps, batch, _), hidden = x_gates.shape, state.shape[1] // 2
         weight_t = weight.to(x_gates.dtype).t()  # [H, 4H]
-        keep = (~first).to(state.dtype).unsqueeze(-1)  # [T, B, 1]
-        (h, c), steps = state.chunk(2, dim=-1), []
+        keep = torch.ones(num_steps + 1, batch, 1, dtype=state.dtype, device=state.device)
+        keep[:-1, :, 0] = ~first
+        gates, states = state.new_empty(num_steps, batch, 4 * hidden), state.new_empty(num_steps + 1, batch, 2 * hidden)
+        out, tanh_c = state.new_empty(num_steps, batch, hidden), state.new_empty(num_steps, batch, hidden)
+        torch.mul(state, keep[0], out=states[0])
         # The dtypes are set here, once and for all.
         with torch.autocast(x_gates.device.type, enabled=False):
-            for x, k in zip(x_gates.to(state.dtype), keep, strict=True):
-                h_in, c_in = h * k, c * k
-                product = h_in.to(weight_t.dtype) @ weight_t
-                h, c, tanh_c, gates, g = _cell(x, product.to(h.dtype) + bias, c_in)
-                steps.append((h, h_in, c_in, tanh_c, gates, g))
-        out, h_in, c_in, tanh_c, gates, g = (torch.stack(tensors) for tensors in zip(*steps, strict=True))
-        ctx.save_for_backward(h_in, c_in, tanh_c, gates, g, keep, weight)
+            x = x_gates.to(state.dtype)
+            for t in range(num_steps):
+                add_product(x[t], states[t, :, :hidden], weight_t, out=gates[t])
+                _forward_cell(gates[t], states[t], keep[t + 1], out[t], tanh_c[t], states[t + 1])
+        ctx.save_for_backward(states, tanh_c, gates, keep, weight)
         ctx.compute_dtype = x_gates.dtype
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, Tensor, Tensor]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, Tensor]:
         (grad_out,) = grads
-        h_in, c_in, tanh_c, gates, g, keep, weight = ctx.saved_tensors
-        num_steps, batch, hidden = h_in.shape
-        i, f, _, o = gates.chunk(4, dim=-1)
+        states, tanh_c, gates, keep, weight = ctx.saved_tensors
+        num_steps, batch, hidden = tanh_c.shape
+        h_in, c_in = states[:-1].chunk(2, dim=-1)
         with torch.autocast(grad_out.device.type, enabled=False):
-            # All that does not depend on the gradients of h' and c', for all steps at once.
-            c_by_h = o * (1 - tanh_c * tanh_c)  # dc' / dh'
-            ifg_by_c = torch.stack((g * i * (1 - i), c_in * f * (1 - f), i * (1 - g * g)), dim=2)  # [T, B, 3, H]
-            o_by_h = tanh_c * o * (1 - o)
             w = weight.to(ctx.compute_dtype)
-            grad_h, grad_c = torch.zeros_like(h_in[0]), torch.zeros_like(h_in[0])
+            grad_h, grad_c = torch.zeros_like(tanh_c[0]), torch.zeros_like(tanh_c[0])
             grad_gates = torch.empty_like(gates, dtype=w.dtype)
-            for t in range(num_steps - 1, -1, -1):
-                grad_h = grad_h + grad_out[t]
-                grad_c = torch.addcmul(grad_c, grad_h, c_by_h[t])
-                by_gate = grad_gates[t].view(batch, 4, hidden)
-                by_gate[:, :3] = ifg_by_c[t] * grad_c.unsqueeze(1)
-                by_gate[:, 3] = o_by_h[t] * grad_h
-                grad_h = (grad_gates[t] @ w).to(keep.dtype) * keep[t]
-                grad_c = grad_c * f[t] * keep[t]
+            for block in blocks_from_the_end(tanh_c):
+                i, f, g, o = gates[block].chunk(4, dim=-1)
+                # All that does not depend on the gradients of h' and c'.
+                c_by_h = tanh_backward(o, tanh_c[block])
+                by_c = torch.cat(
+                    (sigmoid_backward(g, i), sigmoid_backward(c_in[block], f), tanh_backward(i, g)), dim=-1
+                )
+                o_by_h = sigmoid_backward(tanh_c[block], o)
+                c_by_c = f * keep[block]
+                for t in range(block.stop - 1, block.start - 1, -1):
+                    k = t - block.start
+                    grad_h = torch.addcmul(grad_out[t], grad_h, keep[t + 1])
+                    grad_c = torch.addcmul(grad_c, grad_h, c_by_h[k])
+                    by_gate = grad_gates[t].view(batch, 4, hidden)
+                    torch.mul(by_c[k].view(batch, 3, hidden), grad_c.unsqueeze(1), out=by_gate[:, :3])
+                    torch.mul(o_by_h[k], grad_h, out=by_gate[:, 3])
+                    grad_h = (grad_gates[t] @ w).to(keep.dtype)
+                    grad_c = grad_c * c_by_c[k]
             flat_gates = grad_gates.view(num_steps * batch, 4 * hidden)
-            grad_weight = flat_gates.t() @ h_in.view(num_steps * batch, hidden).to(w.dtype)
-            grad_bias = flat_gates.sum(0, dtype=h_in.dtype)
-        return (
-            grad_gates,
-            torch.cat((grad_h, grad_c), dim=-1),
-            None,
-            grad_weight.to(weight.dtype),
-            grad_bias.to(weight.dtype),
-        )
+            grad_weight = flat_gates.t() @ h_in.reshape(num_steps * batch, hidden).to(w.dtype)
+        return grad_gates, torch.cat((grad_h * keep[0], grad_c), dim=-1), None, grad_weight.to(weight.dtype)
