@@ -64,6 +64,9 @@ class Flags:
     tasks: tuple[str, ...] = tuple(TASKS)
     """Those to compare on."""
 
+    env_steps: int | None = None
+    """Of a run. Default: 30,000 of CartPole, 150,000 of LunarLander."""
+
     json: Path | None = None
     """Write the figures here."""
 
@@ -85,30 +88,35 @@ def main() -> None:
 def compare(task: str, seed: int, flags: Flags) -> dict[str, Any]:
     name = task.lower().partition("-")[0]
     tpe, random = (flags.dir / f"{name}_{kind}_{seed}.yaml" for kind in ("tpe", "random"))
-    tuned = search(tpe, task, seed, flags.trials, flags.parallel, {}, kill_at=flags.trials // 2)
+    length = flags.env_steps or TASKS[task]
+    tuned = search(tpe, task, length, seed, flags.trials, flags.parallel, {}, kill_at=flags.trials // 2)
     env_steps = sum(trial["env_steps"] for trial in tuned)
     without_pruning = {"sampler": "random", "pruner": "none"}
-    drawn = search(random, task, seed, env_steps // TASKS[task], flags.parallel, without_pruning)
+    drawn = search(random, task, length, seed, max(1, env_steps // length), flags.parallel, without_pruning)
     return {
         "env_steps": env_steps,
         "parallel": flags.parallel,
-        "tpe": {**summary(tuned), **retrained(tpe.with_suffix(""), task, tuned)},
-        "random": {**summary(drawn), **retrained(random.with_suffix(""), task, drawn)},
+        "tpe": {**summary(tuned), **retrained(tpe.with_suffix(""), task, length, tuned)},
+        "random": {**summary(drawn), **retrained(random.with_suffix(""), task, length, drawn)},
     }
 
 
 def search(
     path: Path,
     task: str,
+    length: int,
     seed: int,
     trials: int,
     parallel: int,
     settings: dict[str, Any],
     kill_at: int | None = None,
 ) -> list[dict[str, Any]]:
-    """Every trial with state, value, parameters and env steps. kill_at: trials that are over when it is killed."""
+    """Every trial with state, value, parameters and env steps.
+
+    length: env steps of a run. kill_at: trials that are over when it is killed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    base = {"env": task, "num_workers": 1, "num_envs_per_worker": 16, "train_for_env_steps": TASKS[task]}
+    base = {"env": task, "num_workers": 1, "num_envs_per_worker": 16, "train_for_env_steps": length}
     path.write_text(yaml.safe_dump({"flags": base, "search": SPACE, "trials": trials, **settings}, sort_keys=False))
     command = [COMMANDS / "sf-tune", str(path), "--train_dir", str(path.parent), "--seed", str(seed)]
     command += ["--parallel", str(parallel)]
@@ -152,7 +160,7 @@ def summary(trials: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def retrained(directory: Path, task: str, trials: list[dict[str, Any]]) -> dict[str, Any]:
+def retrained(directory: Path, task: str, length: int, trials: list[dict[str, Any]]) -> dict[str, Any]:
     """The best of the trials, trained with seeds of its own and evaluated: mean return of 100 episodes each."""
     best = max((trial for trial in trials if trial["state"] == "done"), key=lambda trial: float(trial["mean_return"]))
     chosen = {name: best[name] for name in SPACE}
@@ -168,7 +176,7 @@ def retrained(directory: Path, task: str, trials: list[dict[str, Any]]) -> dict[
                 f"--seed={seed}",
                 f"--experiment={run}",
             ]
-            train += [f"--train_for_env_steps={TASKS[task]}", f"--train_dir={directory.parent}"]
+            train += [f"--train_for_env_steps={length}", f"--train_dir={directory.parent}"]
             train += [f"--{name}={value}" for name, value in chosen.items()]
             subprocess.run([COMMANDS / "sf-train", *train], check=True, stdout=subprocess.DEVNULL)
             subprocess.run(

@@ -251,4 +251,5 @@ def test_no_command_is_one_that_no_test_runs():
     targets = {command[1] for command in COMMANDS.values() if command[0] == "make"}
     assert targets == {"train"}
     scripts = {command[1] for command in COMMANDS.values() if command[0] == "python" and command[1].endswith(".py")}
-    assert scripts == {f"scripts/{name}.py" for name in ("bench_peers", "fault_campaign", "gpu_campaign", "soak")}
+    names = ("bench_peers", "compare_searches", "fault_campaign", "gpu_campaign", "soak")
+    assert scripts == {f"scripts/{name}.py" for name in names}
