@@ -24,7 +24,7 @@ def test_one_process_that_fails_ends_the_others_and_is_heard(fault, said, tmp_pa
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.parametrize("layer", ["simulation", "sampler"])
+@pytest.mark.parametrize("layer", ["simulation", pytest.param("sampler", marks=pytest.mark.long)])
 def test_random_actions_are_among_those_that_a_mask_allows(layer, tmp_path):
     """What is forbidden raises, and ends the measurement."""
     flags = {"num_workers": 1, "num_envs_per_worker": 4, "rollout": 8, "batch_size": 64, "train_dir": str(tmp_path)}

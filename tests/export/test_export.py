@@ -108,7 +108,7 @@ CASES = {
     "masked.onnx": ("masked", {"core": "gru"}),
     "policy.pt2": ("CartPole-v1", {"encoder": "export_own", "core": "gru", "share_critic": False}),
 }
-SLOW = {"image.onnx", "symbols.onnx", "symbols.pt2"}
+SLOW = {"everything.onnx", "image.onnx", "symbols.onnx", "symbols.pt2"}
 
 
 def marked(names):
@@ -213,6 +213,7 @@ def test_an_export_gives_what_the_learner_computes_of_whole_trajectories(exporte
                 np.testing.assert_allclose(out[key][n] if key in out else [], numbers, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.long
 def test_the_cases_are_not_trivial(exported):
     policy, path = exported("everything.onnx")
     run = runner(path, is_recurrent=True)

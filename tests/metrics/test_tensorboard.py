@@ -62,6 +62,7 @@ def documented():
     return re.findall(r"^\| `([^`]+)` \|", DOCS.read_text(), re.MULTILINE)
 
 
+@pytest.mark.long
 def test_every_metric_of_a_run_has_a_curve_in_a_group(names, events):
     tags = {tag(name) for name in names}
     assert tags <= set(events.Tags()["scalars"])

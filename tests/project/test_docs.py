@@ -160,7 +160,11 @@ KINDS = {
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.long) if "population" in kind else kind for kind in KINDS]
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.long) if kind in ("population in matches", "Doom") else kind
+        for kind in KINDS
+    ],
 )
 def test_a_command_of_each_kind_trains_and_reports_what_troubleshooting_asks_for(kind, train_configs, tmp_path):
     text = max((text for text, config in train_configs.items() if KINDS[kind](config)), key=len)

@@ -278,6 +278,7 @@ def checkpoint(run, index=-1):
 SYNC = ["--async_rl", "false", "--batch_size", "32", "--core", "gru", "--rnn_size", "8"]
 
 
+@pytest.mark.long
 def test_synchronous_runs_with_one_seed_give_the_same_weights_to_the_bit(tmp_path):
     for name, seed in (("a", "3"), ("b", "3"), ("c", "4")):
         train_here(tmp_path, *SYNC, "--experiment", name, "--seed", seed, "--train_for_env_steps", "1280")
@@ -287,6 +288,7 @@ def test_synchronous_runs_with_one_seed_give_the_same_weights_to_the_bit(tmp_pat
     assert not all(np.array_equal(a[key], c[key]) for key in a)
 
 
+@pytest.mark.long
 def test_a_synchronous_run_that_was_stopped_and_resumed_equals_one_that_was_not_to_the_bit(tmp_path):
     """With environments whose state is gone by then: here, an episode is one step, without chance."""
     flags = [*SYNC, "--num_epochs", "2", "--num_batches_per_epoch", "2"]
