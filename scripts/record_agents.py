@@ -1,6 +1,6 @@
 """The animation of trained agents in the README and on the first page of the site: docs/images/agents.webp.
 
-    python scripts/record_agents.py train_dir/doom_health_gathering train_dir/atari_breakout train_dir/doom_duel_bots
+    python scripts/record_agents.py zoo/doom_health_gathering zoo/CartPole-v1 zoo/connect_four
 
 plays one episode of each policy, as sf-enjoy does, and puts the videos side by side. Needs the extra video.
 """
