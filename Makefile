@@ -58,6 +58,7 @@ $(VENV)/.docs: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --editable '.[docs]'
 	touch $@
 
+# pip compiles nothing: most of what is installed is never imported, and Python compiles the rest when it is.
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip

@@ -19,10 +19,10 @@ from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import is_image
 from sf.model.action_mask import ACTION_MASK, ActionMask
 from sf.model.encoder_choice import encoder_names
-from sf.model.gru import GRU
 from sf.model.layers import compute_dtype, orthogonal
-from sf.model.lstm import LSTM
 from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer
+from sf.model.recurrent.gru import GRU
+from sf.model.recurrent.lstm import LSTM
 from sf.model.registry import build_encoder, register_model
 
 POLICY_GAIN = 0.01  # the first policy is close to uniform (Andrychowicz et al. 2021)

@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from sf.model.gru import GRU
-from sf.model.lstm import LSTM
+from sf.model.recurrent import unrolling
+from sf.model.recurrent.gru import GRU
+from sf.model.recurrent.lstm import LSTM
 
 CORES = [(GRU, nn.GRUCell), (LSTM, nn.LSTMCell)]
 IN, H = 5, 4
@@ -34,6 +35,19 @@ def slow_unroll(cell: nn.Module, x, state, first) -> torch.Tensor:
     return torch.stack(outs)
 
 
+@pytest.fixture(params=["one block", "blocks of two steps"])
+def blocks(request, monkeypatch):
+    """The backward pass takes several steps at once; sizes of a test are so small that it takes all of them."""
+    if request.param == "blocks of two steps":
+        monkeypatch.setattr(unrolling, "_CACHED", 2 * 3 * H)  # for a batch of 3
+
+
+def test_blocks_cover_every_step_once(blocks):
+    steps = [step for block in unrolling.blocks_from_the_end(torch.empty(9, 3, H)) for step in range(9)[block][::-1]]
+    assert steps == list(range(9))[::-1]
+
+
+@pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize(("core", "cell"), CORES)
 @pytest.mark.parametrize(("num_steps", "batch"), [(1, 1), (1, 3), (7, 1), (9, 3)])
 def test_an_unroll_and_its_gradients_are_those_of_the_torch_cell(core, cell, num_steps, batch):
@@ -65,6 +79,7 @@ def test_steps_give_what_an_unroll_gives(core, cell):
     assert state.shape == (3, module.state_size)
 
 
+@pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize(("core", "cell"), CORES)
 def test_gradients_pass_gradcheck(core, cell):
     module, x, state, first = build(core, 4, 2)

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sf.model.layers import compute_dtype
-from sf.model.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
+from sf.model.recurrent.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
 
 class GRU(nn.Module):

@@ -5,7 +5,7 @@ g = tanh(W_ig x + b_ig + W_hg h + b_hg)             Schmidhuber 1997, with forge
 c' = f * c + i * g
 h' = o * tanh(c'),  where h and c are 0 at the first step of an episode
 
-Products are grouped over T steps in both directions, for the reasons in `sf.model.gru`.
+Products are grouped over T steps in both directions, for the reasons in `sf.model.recurrent.gru`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sf.model.layers import compute_dtype
-from sf.model.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
+from sf.model.recurrent.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
 
 class LSTM(nn.Module):
