@@ -1,6 +1,6 @@
 """The animation of trained agents in the README and on the first page of the site: docs/images/agents.webp.
 
-    python scripts/record_agents.py zoo/doom_health_gathering zoo/CartPole-v1 zoo/connect_four
+    python scripts/record_agents.py zoo/doom_health_gathering zoo/atari_pong zoo/CartPole-v1 zoo/connect_four
 
 plays one episode of each policy, as sf-enjoy does, and puts the videos side by side. Needs the extra video.
 """
