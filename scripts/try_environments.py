@@ -121,7 +121,14 @@ def tried(name: str, candidate: Candidate, flags: Flags) -> dict[str, Any]:
     error = described.get("error") or described.get("random_play_error")
     if error is not None:
         return {**out, "failed": error}
-    return {**out, **place.train(out["env"], candidate.flags, flags.seconds)}
+    out.update(place.train(out["env"], candidate.flags, flags.seconds))
+    if "failed" not in out and not out["trained"]["train/policy_version"]:
+        out["failed"] = too_slow(out)
+    return out
+
+
+def too_slow(result: dict[str, Any]) -> str:
+    return f"{result['random_play']['steps_per_s']:.1f} steps/s of random actions: too slow to learn within a minute"
 
 
 class Place:
@@ -174,7 +181,7 @@ class Place:
         summary = json.loads((self.path / "run" / "summary.json").read_text())
         keys = ("mean_return", "env_steps", "env_frames", "env_frames_per_second", "train/policy_version")
         out = {"trained": {key: summary.get(key) for key in keys}}
-        return out if summary.get("train/policy_version") else {**out, "failed": "no step was learned"}
+        return out
 
     def _run(self, command: list[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
         environment = {**OPENGL, **os.environ, "PYTHONPATH": str(self.path), "PYTHONWARNINGS": "ignore"}
