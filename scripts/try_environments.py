@@ -180,8 +180,7 @@ class Place:
             return {"failed": f"status {ended.returncode}: {last_line(ended.stderr)}"}
         summary = json.loads((self.path / "run" / "summary.json").read_text())
         keys = ("mean_return", "env_steps", "env_frames", "env_frames_per_second", "train/policy_version")
-        out = {"trained": {key: summary.get(key) for key in keys}}
-        return out
+        return {"trained": {key: summary.get(key) for key in keys}}
 
     def _run(self, command: list[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
         environment = {**OPENGL, **os.environ, "PYTHONPATH": str(self.path), "PYTHONWARNINGS": "ignore"}

@@ -52,6 +52,10 @@ class ModelConfig:
     precision: Literal["auto", "bfloat16", "float32"] = "auto"
     """Precision of matrix products; weights are float32. auto: bfloat16 where the hardware has it."""
 
+    compile: bool | Literal["auto"] = "auto"
+    """Use loops that the machine's C++ compiler makes for activations and recurrent cores on a CPU (within two seconds,
+    once for each machine). auto: where there is a compiler. false: PyTorch's operations alone."""
+
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("encoder_mlp_layers", "encoder_conv_mlp_layers"):

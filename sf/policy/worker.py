@@ -52,7 +52,12 @@ class PolicyWorkerArgs:
 
 def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
     """Body of the process."""
-    configure(args.weights.device, args.num_threads, deterministic=args.synchronous)
+    configure(
+        args.weights.device,
+        args.num_threads,
+        deterministic=args.synchronous,
+        with_loops=args.model.compile is not False,
+    )
     try:
         policy = _Policy(args)
     except EOFError:

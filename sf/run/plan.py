@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import resource
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
@@ -21,6 +22,7 @@ from sf.machine.pinned_cores import PinnedCores
 from sf.metrics.first_update import steps_before_update
 from sf.model.inference import num_weights
 from sf.model.registry import build_model
+from sf.native import kernels
 from sf.processes.fork_servers import allow_many_descriptors, descriptors_needed
 from sf.processes.torch_runtime import resolve_bfloat16, resolve_device
 from sf.run import memory_needed
@@ -43,6 +45,7 @@ class Plan:
     num_weights: int  # floats of all parameters and buffers
     state_size: int  # floats of the recurrent state of an actor
     weight_shapes: dict[str, tuple[int, ...]]  # by name
+    why_no_loops: str | None  # compiled ones that were asked for, as a clause
 
     @property
     def num_groups(self) -> int:
@@ -136,6 +139,7 @@ def make_plan(config: Config) -> Plan:
         num_weights=num_weights(model),
         state_size=model.state_size,
         weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},
+        why_no_loops=_why_no_loops(config.model.compile, device),
     )
     if not sampler.async_rl:
         _check_rounds(plan)
@@ -143,6 +147,16 @@ def make_plan(config: Config) -> Plan:
     allow_many_descriptors()
     _check_descriptors(plan)
     return plan
+
+
+def _why_no_loops(wanted: bool | Literal["auto"], device: str) -> str | None:
+    """Makes the compiled loops, so that no process of the run has to."""
+    if device != "cpu" or wanted is False:
+        return None
+    reason = kernels.why_not()
+    if reason is not None and wanted is True:
+        raise UsageError(f"compile is true, but {reason}: change that, or take auto")
+    return reason
 
 
 def _check_rounds(plan: Plan) -> None:

@@ -146,6 +146,11 @@ class Run:
         with Display(title, target, log=log.write) as display, caught_signals() as signals:
             if run.config and not self._is_resumed:
                 display.say(f"starts from the preset {run.config} (--config NAME selects another)")
+            if self._plan.why_no_loops is not None:
+                display.say(
+                    f"{self._plan.why_no_loops}, so the networks run without compiled loops, which is slower; "
+                    "--compile false silences this"
+                )
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
             orders = self._make_orders(display)

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sf.model.layers import compute_dtype
+from sf.model.recurrent import compiled
 from sf.model.recurrent.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
 
@@ -40,15 +41,19 @@ class GRU(nn.Module):
         """x [N, in], state [N, H], first [N] -> output [N, H], next state [N, H]."""
         h = torch.where(first.unsqueeze(-1), 0.0, state)  # also where it is NaN
         dtype = compute_dtype(self.weight_ih)
-        x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih).to(h.dtype)
-        h_gates = F.linear(h.to(dtype), self.weight_hh, self.bias_hh).to(h.dtype)
-        h = _cell(x_gates, h_gates, h)
+        x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih)
+        h_gates = F.linear(h.to(dtype), self.weight_hh, self.bias_hh)
+        if compiled.has_loops(x_gates, state) and not torch.is_grad_enabled():
+            h = compiled.gru_step(x_gates, h_gates, h)
+        else:
+            h = _cell(x_gates.to(h.dtype), h_gates.to(h.dtype), h)
         return h, h
 
     def unroll(self, x: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """x [T, B, in], state [B, H], first [T, B] -> output [T, B, H]."""
         x_gates = F.linear(x.to(compute_dtype(self.weight_ih)), self.weight_ih, self.bias_ih)  # [T, B, 3H]
-        return _Unroll.apply(x_gates, state, first, self.weight_hh, self.bias_hh)
+        unroll = compiled.GRUUnroll if compiled.has_loops(x_gates, state) else _Unroll
+        return unroll.apply(x_gates, state, first, self.weight_hh, self.bias_hh)
 
 
 def _cell(x_gates: Tensor, h_gates: Tensor, h: Tensor) -> Tensor:

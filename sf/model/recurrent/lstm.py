@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sf.model.layers import compute_dtype
+from sf.model.recurrent import compiled
 from sf.model.recurrent.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
 
@@ -40,16 +41,20 @@ class LSTM(nn.Module):
         """x [N, in], state [N, 2H], first [N] -> output [N, H], next state [N, 2H]."""
         h, c = torch.where(first.unsqueeze(-1), 0.0, state).chunk(2, dim=-1)  # also where it is NaN
         dtype = compute_dtype(self.weight_ih)
-        x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih).to(h.dtype)
-        h_gates = F.linear(h.to(dtype), self.weight_hh, self.bias_hh).to(h.dtype)
-        h, c = _cell(x_gates, h_gates, c)
+        x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih)
+        h_gates = F.linear(h.to(dtype), self.weight_hh, self.bias_hh)
+        if compiled.has_loops(x_gates, state) and not torch.is_grad_enabled():
+            h, c = compiled.lstm_step(x_gates, h_gates, c)
+        else:
+            h, c = _cell(x_gates.to(h.dtype), h_gates.to(h.dtype), c)
         return h, torch.cat((h, c), dim=-1)
 
     def unroll(self, x: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """x [T, B, in], state [B, 2H], first [T, B] -> output [T, B, H]."""
         dtype = compute_dtype(self.weight_ih)
         x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih + self.bias_hh)  # [T, B, 4H]
-        return _Unroll.apply(x_gates, state, first, self.weight_hh)
+        unroll = compiled.LSTMUnroll if compiled.has_loops(x_gates, state) else _Unroll
+        return unroll.apply(x_gates, state, first, self.weight_hh)
 
 
 def _cell(x_gates: Tensor, h_gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:

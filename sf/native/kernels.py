@@ -1,0 +1,99 @@
+"""The loops of kernels.cpp on tensors: what they compute stands there.
+
+They run on the thread that calls them, without Python's lock, so several threads may call them at once. Each needs
+dense tensors in the memory of the host.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sf.native import library
+from sf.native.library import CompilerError
+
+_NUMBERS = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+_PARAMETERS = {  # addresses, then sizes
+    "elu": (1, 1),
+    "lstm_forward": (9, 2),
+    "lstm_backward": (9, 2),
+    "gru_forward": (9, 2),
+    "gru_backward": (9, 2),
+}
+
+Loop = Callable[..., None]
+
+
+class _Loops:
+    """Those of this process, by the dtype of their numbers."""
+
+    def __init__(self) -> None:
+        self.are_used = True
+        self._loaded: dict[torch.dtype, dict[str, Loop]] = {}
+
+    def of(self, dtype: torch.dtype) -> dict[str, Loop]:
+        """Empty where there are none."""
+        if dtype not in self._loaded:
+            self._loaded[dtype] = _load(_NUMBERS[dtype]) if dtype in _NUMBERS else {}
+        return self._loaded[dtype]
+
+
+_LOOPS = _Loops()
+
+
+def use(loops: bool) -> None:
+    """Whether this process uses the loops where there are any. It does from its start."""
+    _LOOPS.are_used = loops
+
+
+def why_not() -> str | None:
+    """Why this machine has no compiled loops, as a clause; None where it has. Makes them where they are missing."""
+    try:
+        for numbers in _NUMBERS.values():
+            library.load(numbers)
+    except CompilerError as error:
+        return str(error)
+    return None
+
+
+def find(name: str, like: Tensor) -> Loop | None:
+    """The loop `name` of kernels.cpp for numbers as those of `like`; None where PyTorch's operations must do.
+
+    Its arguments: addresses (`Tensor.data_ptr`), then sizes.
+    """
+    if not _LOOPS.are_used or like.device.type != "cpu" or _is_traced():
+        return None
+    return _LOOPS.of(like.dtype).get(name)
+
+
+def takes_elu(x: Tensor) -> bool:
+    """Whether `elu_` is for such tensors."""
+    return find("elu", x) is not None and (x.is_contiguous() or x.is_contiguous(memory_format=torch.channels_last))
+
+
+def elu_(x: Tensor) -> None:
+    """exp(x) - 1 in place of all x below 0."""
+    _LOOPS.of(x.dtype)["elu"](x.data_ptr(), x.numel())
+
+
+def _is_traced() -> bool:
+    """An export or a compiler of torch follows the operations: it must see all of them."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+
+
+def _load(numbers: str) -> dict[str, Loop]:
+    try:
+        loaded: Any = library.load(numbers)
+    except CompilerError:
+        return {}
+    loops = {}
+    for name, (num_addresses, num_sizes) in _PARAMETERS.items():
+        loop = loaded[name]
+        loop.argtypes = [ctypes.c_void_p] * num_addresses + [ctypes.c_int64] * num_sizes
+        loop.restype = None
+        loops[name] = loop
+    return loops

@@ -1,0 +1,106 @@
+"""The loops of kernels.cpp as libraries, which the machine's C++ compiler makes once, within two seconds.
+
+They are kept in XDG_CACHE_HOME or ~/.cache, by what they were made from: the source, the flags, and what this CPU can
+do.
+Without a compiler, or where the cache cannot be written, there is none, and PyTorch's operations take their place.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("kernels.cpp")
+NUMBERS = {"float32": "float", "bfloat16": "BFloat16"}  # dtype of torch: type in the source
+
+_COMPILERS = ("c++", "g++", "clang++")
+_FLAGS = ("-std=c++14", "-O3", "-shared", "-fPIC", "-march=native")
+# All of -ffast-math that keeps NaN and infinity what they are, and the state of the processor as it is.
+_FLAGS_OF_NUMBERS = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-ffp-contract=fast")
+_FLAGS_OF_X86 = ("-mprefer-vector-width=512",)
+_COMPILES_WITHIN_S = 60
+
+
+class CompilerError(Exception):
+    """The libraries cannot be made here. The message says why, as a clause."""
+
+
+@functools.cache
+def load(numbers: str) -> ctypes.CDLL:
+    """The library for float32 or bfloat16, made now where there is none yet. Raises CompilerError."""
+    path = _folder() / f"kernels-{numbers}-{_made_from()}.so"
+    if not _is_own(path):
+        _compile(numbers, path)
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise CompilerError(f"a compiled file cannot be loaded: {error}") from None
+
+
+def _folder() -> Path:
+    """The user's own: what lies in it is run."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "sf-appo"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CompilerError(f"{folder} cannot be made ({error.strerror})") from None
+    if not _is_own(folder):
+        raise CompilerError(f"{folder} could be written by other users: chmod go-w {folder}")
+    return folder
+
+
+def _is_own(path: Path) -> bool:
+    """Whether it is there, and nobody else can have written it."""
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
+def _compile(numbers: str, path: Path) -> None:
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, _COMPILERS), None)
+    if compiler is None:
+        raise CompilerError("this machine has no C++ compiler (Debian and Ubuntu: apt install g++)")
+    # A name of its own, then renamed: other processes may be at the same.
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder, path.name)
+        command = [*compiler.split(), *_flags(), f"-DT={NUMBERS[numbers]}", str(SOURCE), "-o", str(made)]
+        try:
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=_COMPILES_WITHIN_S)
+            made.chmod(0o700)
+            made.replace(path)
+        except subprocess.CalledProcessError as error:
+            first = next(iter(error.stderr.strip().splitlines()), f"exit status {error.returncode}")
+            raise CompilerError(f"{compiler} fails: {first}") from None
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompilerError(f"{compiler} fails: {error}") from None
+
+
+def _flags() -> tuple[str, ...]:
+    is_x86 = platform.machine() in ("x86_64", "AMD64")
+    return (*_FLAGS, *_FLAGS_OF_NUMBERS, *(_FLAGS_OF_X86 if is_x86 else ()))
+
+
+@functools.cache
+def _made_from() -> str:
+    """A name for the source, the flags, the compiler and this kind of CPU."""
+    words = [SOURCE.read_text(), *_flags(), os.environ.get("CXX", ""), platform.machine(), _cpu()]
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
+
+
+def _cpu() -> str:
+    """What the first core is, as Linux says it: its model, and its instructions."""
+    words = ("vendor_id", "cpu family", "model", "flags", "CPU implementer", "CPU part", "Features")
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        return ""
+    return "\n".join(line for line in lines if line.split("\t")[0].split(":")[0].strip() in words)

@@ -1,0 +1,95 @@
+"""Where the compiled loops come from, and what is said where there are none."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sf.native import library
+from sf.native.library import CompilerError
+
+try:
+    library.load("float32")
+except CompilerError as error:
+    pytest.skip(f"no compiled loops: {error}", allow_module_level=True)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty one, and a process that has loaded nothing."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    library.load.cache_clear()
+    library._made_from.cache_clear()
+    yield tmp_path / "cache" / "sf-appo"
+    library.load.cache_clear()
+    library._made_from.cache_clear()
+
+
+def test_a_library_is_made_once(cache, monkeypatch):
+    library.load("float32")
+    [made] = cache.iterdir()
+    assert made.name.startswith("kernels-float32-")
+    assert stat.S_IMODE(cache.stat().st_mode) == stat.S_IMODE(made.stat().st_mode) == 0o700
+    library.load.cache_clear()
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("compiled again"))
+    library.load("float32")
+
+
+def test_another_cpu_or_another_source_makes_another_library(cache, monkeypatch):
+    name = library._made_from()
+    library._made_from.cache_clear()
+    monkeypatch.setattr(library, "_cpu", lambda: "flags: avx512f")
+    assert library._made_from() != name
+
+
+def test_processes_that_begin_together_get_the_same_library(cache):
+    code = "from sf.native import library; library.load('float32')"
+    started = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
+    assert [process.wait() for process in started] == [0, 0, 0]
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_what_others_can_write_is_not_loaded(cache):
+    library.load("float32")
+    [made] = cache.iterdir()
+    made.chmod(0o777)
+    made.write_bytes(b"not a library")
+    library.load.cache_clear()
+    library.load("float32")  # made anew
+    assert made.read_bytes()[:4] == b"\x7fELF"
+    cache.chmod(0o777)
+    library.load.cache_clear()
+    with pytest.raises(CompilerError, match=rf"^{cache} could be written by other users: chmod go-w {cache}$"):
+        library.load("float32")
+
+
+def test_without_a_compiler_the_reason_names_the_package(cache, monkeypatch, tmp_path):
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CompilerError, match=r"^this machine has no C\+\+ compiler \(Debian and Ubuntu: apt install g"):
+        library.load("float32")
+
+
+def test_a_compiler_that_fails_is_quoted(cache, monkeypatch, tmp_path):
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\necho cannot open output file >&2\nexit 3\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    with pytest.raises(CompilerError, match=rf"^{broken} fails: cannot open output file$"):
+        library.load("bfloat16")
+    assert list(cache.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_cache_that_cannot_be_made_is_a_reason(cache):
+    cache.parent.parent.chmod(0o500)
+    with pytest.raises(CompilerError, match="cannot be made"):
+        library.load("float32")
+
+
+def test_the_source_is_installed():
+    assert library.SOURCE.exists()
+    assert Path(library.__file__).parent == library.SOURCE.parent
