@@ -34,7 +34,7 @@ def test_the_wheel_holds_the_packages_with_their_data_and_nothing_else(wheel):
     expected = {
         str(installed_as[package] / path.relative_to(ROOT / package))
         for package in PACKAGES
-        for pattern in ("*.py", "*.yaml", "py.typed", "report.*", "policies/*/*")
+        for pattern in ("*.py", "*.yaml", "*.cpp", "py.typed", "report.*", "policies/*/*")
         for path in (ROOT / package).rglob(pattern)
     }
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
