@@ -16,6 +16,7 @@ from torch import Tensor
 from sf import gpu
 from sf.arrays import Field, SharedArrays
 from sf.check.probe import Needs, ProbeError
+from sf.native import kernels
 from sf.processes.torch_runtime import resolve_bfloat16
 
 _ENOUGH_MEMORY = 2 << 30
@@ -40,6 +41,13 @@ def seen(needs: Needs) -> str:
         there = "the machine has an NVIDIA GPU" if has_driver else "--device is cuda"
         raise ProbeError(f"{there}, and torch ({torch.__version__}, {build}) sees none")
     return "none: networks run on the CPU"
+
+
+def compiled_loops(needs: Needs) -> str:
+    reason = kernels.why_not()
+    if reason is not None:
+        raise ProbeError(reason)
+    return "made by this machine's C++ compiler, for float32 and bfloat16"
 
 
 def bfloat16_on_cpu(needs: Needs) -> str:

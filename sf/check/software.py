@@ -7,7 +7,6 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
-import shutil
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -29,15 +28,6 @@ def versions(needs: Needs) -> str:
     build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "a build without CUDA"
     shown = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _SHOWN)
     return f"Python {platform.python_version()}, {shown}; torch is for {build}; {_driver()}"
-
-
-def compiler(needs: Needs) -> str:
-    """torch.compile writes C++ for the CPU, and Triton's code for a GPU, which needs a C compiler as well."""
-    found = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
-    has_triton = importlib.util.find_spec("triton") is not None
-    if found is None:
-        raise ProbeError("there is no C compiler (cc, gcc or clang)")
-    return f"{found}, {'with' if has_triton else 'without'} Triton"
 
 
 def mps(device: str) -> str:

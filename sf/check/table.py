@@ -70,10 +70,11 @@ PROBES = (
     ),
     Probe("Atari", "sf.check.simulators:atari", "reinstall ale-py; everything else trains without it", limit_s=60.0),
     Probe(
-        "compiler",
-        "sf.check.software:compiler",
-        "nothing: training does not need one, only torch.compile would",
+        "compiled loops",
+        "sf.check.gpu:compiled_loops",
+        "nothing: networks on the CPU are only slower",
         matters=False,
+        with_torch=True,
     ),
     Probe(
         "GPU",

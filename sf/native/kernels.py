@@ -25,6 +25,9 @@ _PARAMETERS = {  # addresses, then sizes
     "gru_backward": (9, 2),
 }
 
+_SHARED_FROM = 1 << 15  # numbers for each thread: as many as PyTorch gives one at least
+_AS_FAST_AS = 3  # threads of PyTorch, which share what a loop does on one
+
 Loop = Callable[..., None]
 
 
@@ -60,24 +63,33 @@ def why_not() -> str | None:
     return None
 
 
-def find(name: str, like: Tensor) -> Loop | None:
-    """The loop `name` of kernels.cpp for numbers as those of `like`; None where PyTorch's operations must do.
+def pay(like: Tensor, size: int) -> bool:
+    """Whether loops over so many numbers, of the dtype and device of `like`, are there and faster than PyTorch.
+
+    Its operations share many numbers among their threads; a loop is three times as fast as one of them.
+    """
+    if not _LOOPS.are_used or like.device.type != "cpu" or _is_traced():
+        return False
+    num_threads = min(torch.get_num_threads(), size // _SHARED_FROM)
+    return num_threads <= _AS_FAST_AS and bool(_LOOPS.of(like.dtype))
+
+
+def find(name: str, like: Tensor) -> Loop:
+    """The loop `name` of kernels.cpp for numbers as those of `like`. Raises KeyError where there is none.
 
     Its arguments: addresses (`Tensor.data_ptr`), then sizes.
     """
-    if not _LOOPS.are_used or like.device.type != "cpu" or _is_traced():
-        return None
-    return _LOOPS.of(like.dtype).get(name)
+    return _LOOPS.of(like.dtype)[name]
 
 
 def takes_elu(x: Tensor) -> bool:
     """Whether `elu_` is for such tensors."""
-    return find("elu", x) is not None and (x.is_contiguous() or x.is_contiguous(memory_format=torch.channels_last))
+    return pay(x, x.numel()) and (x.is_contiguous() or x.is_contiguous(memory_format=torch.channels_last))
 
 
 def elu_(x: Tensor) -> None:
     """exp(x) - 1 in place of all x below 0."""
-    _LOOPS.of(x.dtype)["elu"](x.data_ptr(), x.numel())
+    find("elu", x)(x.data_ptr(), x.numel())
 
 
 def _is_traced() -> bool:

@@ -1,8 +1,8 @@
 """The loops of kernels.cpp as libraries, which the machine's C++ compiler makes once, within two seconds.
 
-They are kept in XDG_CACHE_HOME or ~/.cache, by what they were made from: the source, the flags, and what this CPU can
-do.
-Without a compiler, or where the cache cannot be written, there is none, and PyTorch's operations take their place.
+They are kept in the folder sf of XDG_CACHE_HOME or ~/.cache, by what they were made from: the source, the flags, and
+what this CPU can do. Without a compiler, or where the cache cannot be written, there is none, and PyTorch's operations
+take their place.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import functools
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -46,11 +47,11 @@ def load(numbers: str) -> ctypes.CDLL:
 
 def _folder() -> Path:
     """The user's own: what lies in it is run."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "sf-appo"
     try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "sf"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise CompilerError(f"{folder} cannot be made ({error.strerror})") from None
+    except (OSError, RuntimeError) as error:  # RuntimeError: this user has no home
+        raise CompilerError(f"the cache for compiled loops cannot be made ({error}; XDG_CACHE_HOME names it)") from None
     if not _is_own(folder):
         raise CompilerError(f"{folder} could be written by other users: chmod go-w {folder}")
     return folder
@@ -69,19 +70,19 @@ def _compile(numbers: str, path: Path) -> None:
     compiler = os.environ.get("CXX") or next(filter(shutil.which, _COMPILERS), None)
     if compiler is None:
         raise CompilerError("this machine has no C++ compiler (Debian and Ubuntu: apt install g++)")
-    # A name of its own, then renamed: other processes may be at the same.
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        made = Path(folder, path.name)
-        command = [*compiler.split(), *_flags(), f"-DT={NUMBERS[numbers]}", str(SOURCE), "-o", str(made)]
-        try:
+    try:
+        # A name of its own, then renamed: other processes may be at the same.
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder, path.name)
+            command = [*shlex.split(compiler), *_flags(), f"-DT={NUMBERS[numbers]}", str(SOURCE), "-o", str(made)]
             subprocess.run(command, check=True, capture_output=True, text=True, timeout=_COMPILES_WITHIN_S)
             made.chmod(0o700)
             made.replace(path)
-        except subprocess.CalledProcessError as error:
-            first = next(iter(error.stderr.strip().splitlines()), f"exit status {error.returncode}")
-            raise CompilerError(f"{compiler} fails: {first}") from None
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CompilerError(f"{compiler} fails: {error}") from None
+    except subprocess.CalledProcessError as error:
+        first = next(iter(error.stderr.strip().splitlines()), f"exit status {error.returncode}")
+        raise CompilerError(f"{compiler} fails: {first}") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CompilerError(f"{compiler} cannot compile into {path.parent}: {error}") from None
 
 
 def _flags() -> tuple[str, ...]:

@@ -162,9 +162,9 @@ def test_a_driver_and_mps_are_recognised(tmp_path, needs, monkeypatch):
 
 
 def test_a_machine_without_a_compiler_is_noticed(needs, monkeypatch):
-    monkeypatch.setattr(software.shutil, "which", lambda name: None)
-    with pytest.raises(ProbeError, match="no C compiler"):
-        software.compiler(needs)
+    monkeypatch.setattr(gpu.kernels, "why_not", lambda: "this machine has no C++ compiler")
+    with pytest.raises(ProbeError, match=r"^this machine has no C\+\+ compiler$"):
+        gpu.compiled_loops(needs)
 
 
 def test_a_cpu_without_bfloat16_is_noticed(needs, monkeypatch):

@@ -85,6 +85,16 @@ def test_a_tensor_with_gaps_is_left_to_torch():
     torch.testing.assert_close(ELU(inplace=False)(every_other), F.elu(every_other))
 
 
+def test_what_many_threads_of_torch_share_is_left_to_them(monkeypatch):
+    large, small = torch.empty(1 << 20), torch.empty(1 << 15)
+    assert kernels.takes_elu(large)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    assert not kernels.takes_elu(large)
+    assert kernels.takes_elu(small)
+    assert not compiled.has_loops(torch.empty(4, 512, 512), torch.empty(512, 256))
+    assert compiled.has_loops(torch.empty(64, 16, 512), torch.empty(16, 256))
+
+
 @pytest.mark.parametrize("core", [GRU, LSTM])
 @pytest.mark.parametrize(("num_steps", "batch", "hidden"), [(1, 1, 1), (1, 3, 16), (7, 1, 33), (9, 5, 48)])
 @pytest.mark.parametrize("dtype", DTYPES)

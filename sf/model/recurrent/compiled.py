@@ -14,9 +14,9 @@ from torch import Tensor
 from sf.native import kernels
 
 
-def has_loops(x: Tensor, state: Tensor) -> bool:
-    """Whether the loops take what is computed in the dtype of `x`, from this state."""
-    return state.dtype == torch.float32 and kernels.find("lstm_forward", x) is not None
+def has_loops(x_gates: Tensor, state: Tensor) -> bool:
+    """Whether the loops are there for such gates [..., N, G] and states [N, S], and pay."""
+    return state.dtype == torch.float32 and kernels.pay(x_gates, size=x_gates.shape[-2] * x_gates.shape[-1])
 
 
 def lstm_step(x_gates: Tensor, h_gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
@@ -26,7 +26,7 @@ def lstm_step(x_gates: Tensor, h_gates: Tensor, c: Tensor) -> tuple[Tensor, Tens
     c, c_next, h = c.contiguous(), torch.empty(num_rows, hidden), torch.empty(num_rows, hidden)
     unused = torch.empty(num_rows, 4 * hidden), torch.empty(num_rows, hidden, dtype=x_gates.dtype)
     at = [tensor.data_ptr() for tensor in (x_gates, h_gates, c, ones, ones, unused[0], c_next, h, unused[1])]
-    _find("lstm_forward", x_gates)(*at, num_rows, hidden)
+    kernels.find("lstm_forward", x_gates)(*at, num_rows, hidden)
     return h, c_next
 
 
@@ -37,7 +37,7 @@ def gru_step(x_gates: Tensor, h_gates: Tensor, h: Tensor) -> Tensor:
     h, h_out = h.contiguous(), torch.empty(num_rows, hidden)
     unused = torch.empty(num_rows, 4 * hidden), torch.empty(num_rows, hidden, dtype=x_gates.dtype)
     at = [tensor.data_ptr() for tensor in (x_gates, h_gates, no_bias, h, ones, ones, unused[0], h_out, unused[1])]
-    _find("gru_forward", x_gates)(*at, num_rows, hidden)
+    kernels.find("gru_forward", x_gates)(*at, num_rows, hidden)
     return h_out
 
 
@@ -53,7 +53,7 @@ class LSTMUnroll(torch.autograd.Function):
         h_in[0] = torch.where(first[0].unsqueeze(-1), 0.0, state[:, :hidden])
         c[0] = state[:, hidden:]
         product = torch.empty(batch, 4 * hidden, dtype=dtype)
-        step = _find("lstm_forward", x_gates)
+        step = kernels.find("lstm_forward", x_gates)
         x_at, c_at, keep_at, gates_at, out_at, h_at = map(_Steps, (x_gates, c, keep, gates, out, h_in))
         with torch.autocast("cpu", enabled=False):
             for t in range(num_steps):
@@ -70,7 +70,7 @@ class LSTMUnroll(torch.autograd.Function):
         grad_out, w = grads[0].contiguous(), weight.to(h_in.dtype)
         grad_gates = torch.empty(num_steps, batch, 4 * hidden, dtype=h_in.dtype)
         product, grad_c = torch.zeros(batch, hidden, dtype=h_in.dtype), torch.zeros(batch, hidden)
-        step = _find("lstm_backward", h_in)
+        step = kernels.find("lstm_backward", h_in)
         out_at, gates_at, c_at, keep_at, grad_at = map(_Steps, (grad_out, gates, c, keep, grad_gates))
         with torch.autocast("cpu", enabled=False):
             for t in range(num_steps - 1, -1, -1):
@@ -94,7 +94,7 @@ class GRUUnroll(torch.autograd.Function):
         h_in[0] = torch.where(first[0].unsqueeze(-1), 0.0, state)
         h[0] = state
         product = torch.empty(batch, 3 * hidden, dtype=dtype)
-        step = _find("gru_forward", x_gates)
+        step = kernels.find("gru_forward", x_gates)
         x_at, h_at, keep_at, gates_at, h_in_at = map(_Steps, (x_gates, h, keep, gates, h_in))
         with torch.autocast("cpu", enabled=False):
             for t in range(num_steps):
@@ -112,7 +112,7 @@ class GRUUnroll(torch.autograd.Function):
         grad_gates = torch.empty(num_steps, batch, 3 * hidden, dtype=h_in.dtype)
         grad_x = torch.empty_like(grad_gates)
         product, grad_z = torch.zeros(batch, hidden, dtype=h_in.dtype), torch.zeros(batch, hidden)
-        step = _find("gru_backward", h_in)
+        step = kernels.find("gru_backward", h_in)
         arrays = grad_out, gates, h, keep, grad_gates, grad_x
         out_at, gates_at, h_at, keep_at, grad_at, grad_x_at = map(_Steps, arrays)
         with torch.autocast("cpu", enabled=False):
@@ -142,9 +142,3 @@ def _keep(first: Tensor) -> Tensor:
     keep = torch.ones(len(first) + 1, first.shape[1])
     torch.logical_not(first, out=keep[:-1])
     return keep
-
-
-def _find(name: str, like: Tensor) -> Any:
-    function = kernels.find(name, like)
-    assert function is not None  # `has_loops` has said so
-    return function

@@ -1,0 +1,57 @@
+"""--compile, from the flag to the networks of a run."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from sf.config import Config
+from sf.envs.errors import UsageError
+from sf.native import kernels
+from sf.processes.torch_runtime import configure
+from sf.run.plan import make_plan
+
+REASON = "this machine has no C++ compiler"
+
+
+def plan(compile):  # noqa: A002  as the flag
+    return make_plan(Config().replace(env="toy_identity", device="cpu", compile=compile))
+
+
+@pytest.fixture
+def without_compiler(monkeypatch):
+    monkeypatch.setattr(kernels, "why_not", lambda: REASON)
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_what_is_asked_for_and_cannot_be_is_an_error_and_else_a_remark():
+    with pytest.raises(UsageError, match=r"^compile is true, but this machine has no C\+\+ compiler: "):
+        plan(True)
+    assert plan("auto").why_no_loops == REASON
+    assert plan(False).why_no_loops is None
+
+
+def test_a_process_that_is_told_so_does_without(monkeypatch):
+    monkeypatch.setattr(kernels._LOOPS, "_loaded", {torch.float32: {"elu": lambda *_: None}})
+    for with_loops in (False, True):
+        configure("cpu", torch.get_num_threads(), deterministic=False, with_loops=with_loops)
+        assert kernels.takes_elu(torch.zeros(3)) == with_loops
+    torch.use_deterministic_algorithms(False)
+
+
+def test_a_run_without_a_compiler_says_so_once_and_trains(tmp_path):
+    flags = ["--env", "toy_identity", "--device", "cpu", "--num_workers", "1", "--num_envs_per_worker", "2"]
+    flags += ["--rollout", "8", "--batch_size", "16", "--learner_threads", "1", "--train_for_env_steps", "64"]
+    environment = {**os.environ, "CXX": str(tmp_path / "c++"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "sf", *flags, "--train_dir", str(tmp_path), "--core", "gru", "--rnn_size", "4"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=True)
+    said = [line for line in done.stdout.splitlines() if "compiled loops" in line]
+    assert len(said) == 1
+    assert said[0].endswith(
+        "so the networks run without compiled loops, which is slower; --compile false silences this"
+    )
+    again = [*command, "--experiment", "silent", "--compile", "false"]
+    done = subprocess.run(again, env=environment, capture_output=True, text=True, timeout=100, check=True)
+    assert "compiled loops" not in done.stdout
