@@ -88,7 +88,7 @@ class GRUUnroll(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x_gates: Tensor, state: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         (num_steps, batch, _), hidden, dtype = x_gates.shape, state.shape[1], x_gates.dtype
-        x_gates, weight_t, keep, bias_at = x_gates.contiguous(), weight.to(dtype).t(), _keep(first), bias.float()
+        x_gates, weight_t, keep, bias = x_gates.contiguous(), weight.to(dtype).t(), _keep(first), bias.float()
         gates, h = torch.empty(num_steps, batch, 4 * hidden), torch.empty(num_steps + 1, batch, hidden)
         h_in = torch.empty(num_steps + 1, batch, hidden, dtype=dtype)
         h_in[0] = torch.where(first[0].unsqueeze(-1), 0.0, state)
@@ -99,7 +99,7 @@ class GRUUnroll(torch.autograd.Function):
         with torch.autocast("cpu", enabled=False):
             for t in range(num_steps):
                 torch.mm(h_in[t], weight_t, out=product)
-                given = x_at[t], product.data_ptr(), bias_at.data_ptr(), h_at[t], keep_at[t], keep_at[t + 1]
+                given = x_at[t], product.data_ptr(), bias.data_ptr(), h_at[t], keep_at[t], keep_at[t + 1]
                 step(*given, gates_at[t], h_at[t + 1], h_in_at[t + 1], batch, hidden)
         ctx.save_for_backward(h_in, h, gates, keep, weight)
         return h[1:]
