@@ -73,20 +73,20 @@ def measured(command: list[str], seconds: float) -> dict[str, Role]:
     """Start sf-train with these flags, look at its processes after so many seconds of training, and end it."""
     with tempfile.TemporaryDirectory() as folder:
         full = [sys.executable, "-m", "sf", *command, "--train_dir", folder, "--experiment", "run"]
-        with subprocess.Popen(full, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        said = Path(folder, "said")
+        with said.open("w") as out, subprocess.Popen(full, stdout=out, stderr=subprocess.STDOUT) as process:
             try:
-                wait_for_training(process, Path(folder, "run", "metrics.jsonl"), seconds)
+                wait_for_training(process, said, Path(folder, "run", "metrics.jsonl"), seconds)
                 return by_role(process.pid)
             finally:
                 process.send_signal(signal.SIGINT)
 
 
-def wait_for_training(process: subprocess.Popen[str], metrics: Path, seconds: float) -> None:
+def wait_for_training(process: subprocess.Popen[bytes], said: Path, metrics: Path, seconds: float) -> None:
     ends = time.monotonic() + STARTS_WITHIN_S
     while time.monotonic() < ends:
         if process.poll() is not None:
-            assert process.stderr is not None
-            cli.fail(f"the run ended before it was measured: {process.stderr.read().strip()}")
+            cli.fail(f"the run ended before it was measured: {said.read_text().strip()}")
         if metrics.exists() and any(json.loads(line).get("env_steps") for line in metrics.read_text().splitlines()):
             time.sleep(seconds)
             return
@@ -112,6 +112,8 @@ def by_role(root: int) -> dict[str, Role]:
             name = Path(f"/proc/{pid}/comm").read_text().strip()
             sizes = memory(Path(f"/proc/{pid}/smaps_rollup").read_text())
         except OSError:
+            continue
+        if not sizes:  # it has ended, and its parent has not looked yet
             continue
         role = roles[role_of(name) if pid != root else "parent"]
         role.count += 1

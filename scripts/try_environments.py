@@ -123,12 +123,9 @@ def tried(name: str, candidate: Candidate, flags: Flags) -> dict[str, Any]:
         return {**out, "failed": error}
     out.update(place.train(out["env"], candidate.flags, flags.seconds))
     if "failed" not in out and not out["trained"]["train/policy_version"]:
-        out["failed"] = too_slow(out)
+        rate = out["random_play"]["steps_per_s"]
+        out["failed"] = f"no step was learned within {flags.seconds} s, at {rate:.1f} steps/s of random actions"
     return out
-
-
-def too_slow(result: dict[str, Any]) -> str:
-    return f"{result['random_play']['steps_per_s']:.1f} steps/s of random actions: too slow to learn within a minute"
 
 
 class Place:

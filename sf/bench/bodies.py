@@ -54,8 +54,7 @@ def draining_learner(reports: Reports, args: LearnerArgs) -> None:
 def publishing_learner(reports: Reports, args: LearnerArgs) -> None:
     """The same, after publishing weights once, so that policy workers can act."""
     device = gpu.torch_device(args.weights.device)
-    with_loops = args.config.model.compile is not False
-    configure(args.weights.device, args.num_threads, deterministic=False, with_loops=with_loops)
+    configure(args.weights.device, args.num_threads, deterministic=False)
     weights = SharedWeights.create(args.weights)
     action = ActionSpec.of(args.spec.action_space)
     updater = Updater(args.config, args.spec.obs_space, action, args.bfloat16, device)

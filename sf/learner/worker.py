@@ -33,13 +33,7 @@ _CUT_IN_SYNCHRONOUS_MODE = (
 def learner(reports: Reports, args: LearnerArgs) -> None:
     """Body of the process. Ends by itself when the run has all its env steps."""
     args.counters.working()
-    configure(
-        args.weights.device,
-        args.num_threads,
-        deterministic=not args.config.sampler.async_rl,
-        has_fixed_shapes=True,
-        with_loops=args.config.model.compile is not False,
-    )
+    configure(args.weights.device, args.num_threads, not args.config.sampler.async_rl, has_fixed_shapes=True)
     torch.manual_seed(args.config.run.seed + args.policy_id)
     weights = SharedWeights.create(args.weights)
     pace = Pace(args.config.learner)

@@ -39,7 +39,13 @@ def activation(nonlinearity: str, *, inplace: bool = True) -> nn.Module:
     raise UsageError(f"nonlinearity is {nonlinearity}: elu, relu or tanh")
 
 
-class ELU(nn.Module):
+class Compilable(nn.Module):
+    """A layer that compiled loops of `sf.native` can compute. with_loops: whether they may, as `--compile` says."""
+
+    with_loops = True
+
+
+class ELU(Compilable):
     """exp(x) - 1 below 0 (Clevert et al. 2016), by a compiled loop where there is one: a third of PyTorch's time."""
 
     def __init__(self, inplace: bool) -> None:
@@ -47,7 +53,7 @@ class ELU(nn.Module):
         self._inplace = inplace
 
     def forward(self, x: Tensor) -> Tensor:
-        if not kernels.takes_elu(x):
+        if not (self.with_loops and kernels.takes_elu(x)):
             return F.elu(x, inplace=self._inplace)
         x = x if self._inplace else x.clone()
         if torch.is_grad_enabled() and x.requires_grad:

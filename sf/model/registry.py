@@ -34,6 +34,7 @@ from sf.config import ModelConfig
 from sf.envs.custom.named_objects import factory, import_module, split
 from sf.envs.errors import UsageError, place_of, summary
 from sf.envs.spaces.actions import ActionSpec
+from sf.model.layers import Compilable
 
 Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
 
@@ -66,7 +67,11 @@ def build_model(config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: Ac
     Raises ValueError for an unknown name, for what makes no module, and where an encoder cannot take its observations.
     """
     factory = _look_up(_models, "model", config.model)
-    return _built("model", config.model, factory, config=config, obs_space=obs_space, action_spec=action_spec)
+    network = _built("model", config.model, factory, config=config, obs_space=obs_space, action_spec=action_spec)
+    for module in network.modules():
+        if isinstance(module, Compilable):
+            module.with_loops = config.compile is not False
+    return network
 
 
 def _built(kind: str, name: str, factory: Callable[..., Any], **arguments: Any) -> nn.Module:

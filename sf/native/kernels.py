@@ -35,7 +35,6 @@ class _Loops:
     """Those of this process, by the dtype of their numbers."""
 
     def __init__(self) -> None:
-        self.are_used = True
         self._loaded: dict[torch.dtype, dict[str, Loop]] = {}
 
     def of(self, dtype: torch.dtype) -> dict[str, Loop]:
@@ -46,11 +45,6 @@ class _Loops:
 
 
 _LOOPS = _Loops()
-
-
-def use(loops: bool) -> None:
-    """Whether this process uses the loops where there are any. It does from its start."""
-    _LOOPS.are_used = loops
 
 
 def why_not() -> str | None:
@@ -68,7 +62,7 @@ def pay(like: Tensor, size: int) -> bool:
 
     Its operations share many numbers among their threads; a loop is three times as fast as one of them.
     """
-    if not _LOOPS.are_used or like.device.type != "cpu" or _is_traced():
+    if like.device.type != "cpu" or _is_traced():
         return False
     num_threads = min(torch.get_num_threads(), size // _SHARED_FROM)
     return num_threads <= _AS_FAST_AS and bool(_LOOPS.of(like.dtype))

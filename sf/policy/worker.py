@@ -52,12 +52,7 @@ class PolicyWorkerArgs:
 
 def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
     """Body of the process."""
-    configure(
-        args.weights.device,
-        args.num_threads,
-        deterministic=args.synchronous,
-        with_loops=args.model.compile is not False,
-    )
+    configure(args.weights.device, args.num_threads, deterministic=args.synchronous)
     try:
         policy = _Policy(args)
     except EOFError:

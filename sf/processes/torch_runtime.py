@@ -8,23 +8,18 @@ import torch
 
 from sf import gpu
 from sf.envs.errors import UsageError
-from sf.native import kernels
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
 
-def configure(
-    device: str, num_threads: int, deterministic: bool, has_fixed_shapes: bool = False, with_loops: bool = True
-) -> None:
+def configure(device: str, num_threads: int, deterministic: bool, has_fixed_shapes: bool = False) -> None:
     """Take the GPU, set the CPU threads, keep freed memory, and make results reproducible where asked.
 
     device: "cpu", "cuda", or "cuda:N", which becomes the current one. has_fixed_shapes: batches have few sizes, so
     cuDNN may try its algorithms for each. Where sizes change from call to call it would try them again and again.
-    with_loops: use compiled loops where there are any, see `sf.native`.
     """
     gpu.take(device)
     torch.set_num_threads(num_threads)
-    kernels.use(loops=with_loops)
     # What is float32 keeps all of its digits: log-probabilities and values need them. The trunk has bfloat16 for speed.
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False

@@ -4,13 +4,15 @@ import os
 import subprocess
 import sys
 
+import gymnasium as gym
 import pytest
 import torch
 
-from sf.config import Config
+from sf.config import Config, ModelConfig
+from sf.envs import ActionSpec
 from sf.envs.errors import UsageError
+from sf.model.registry import build_model
 from sf.native import kernels
-from sf.processes.torch_runtime import configure
 from sf.run.plan import make_plan
 
 REASON = "this machine has no C++ compiler"
@@ -33,11 +35,18 @@ def test_what_is_asked_for_and_cannot_be_is_an_error_and_else_a_remark():
     assert plan(False).why_no_loops is None
 
 
-def test_a_process_that_is_told_so_does_without(monkeypatch):
-    monkeypatch.setattr(kernels._LOOPS, "_loaded", {torch.float32: {"elu": lambda *_: None}})
-    for with_loops in (False, True):
-        configure("cpu", torch.get_num_threads(), deterministic=False, with_loops=with_loops)
-        assert kernels.takes_elu(torch.zeros(3)) == with_loops
+@pytest.mark.parametrize("compile", ["auto", True, False])
+@pytest.mark.parametrize("core", ["gru", "lstm"])
+def test_a_network_that_is_told_so_does_without_wherever_it_acts(compile, core, monkeypatch):
+    asked = []
+    monkeypatch.setattr(kernels, "pay", lambda *_, **__: asked.append(1))  # and none is used
+    space, action = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (3,))), ActionSpec.of(gym.spaces.Discrete(2))
+    network = build_model(ModelConfig(core=core, rnn_size=4, compile=compile), space, action)
+    state, first = torch.zeros(2, network.state_size), torch.zeros(5, 2, dtype=torch.bool)
+    with torch.no_grad():
+        network.step({"obs": torch.zeros(2, 3)}, state, first[0])
+    network.unroll({"obs": torch.zeros(5, 2, 3)}, state, first)
+    assert bool(asked) == (compile is not False)
 
 
 def test_a_run_without_a_compiler_says_so_once_and_trains(tmp_path):

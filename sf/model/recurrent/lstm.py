@@ -16,12 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sf.model.layers import compute_dtype
+from sf.model.layers import Compilable, compute_dtype
 from sf.model.recurrent import compiled
 from sf.model.recurrent.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
 
-class LSTM(nn.Module):
+class LSTM(Compilable):
     """The recurrent core. Its state [N, 2H] is h, then c, in float32 whatever the dtype of the products."""
 
     def __init__(self, in_size: int, hidden_size: int) -> None:
@@ -43,7 +43,7 @@ class LSTM(nn.Module):
         dtype = compute_dtype(self.weight_ih)
         x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih)
         h_gates = F.linear(h.to(dtype), self.weight_hh, self.bias_hh)
-        if compiled.has_loops(x_gates, state) and not torch.is_grad_enabled():
+        if self.with_loops and compiled.has_loops(x_gates, state) and not torch.is_grad_enabled():
             h, c = compiled.lstm_step(x_gates, h_gates, c)
         else:
             h, c = _cell(x_gates.to(h.dtype), h_gates.to(h.dtype), c)
@@ -53,7 +53,7 @@ class LSTM(nn.Module):
         """x [T, B, in], state [B, 2H], first [T, B] -> output [T, B, H]."""
         dtype = compute_dtype(self.weight_ih)
         x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih + self.bias_hh)  # [T, B, 4H]
-        unroll = compiled.LSTMUnroll if compiled.has_loops(x_gates, state) else _Unroll
+        unroll = compiled.LSTMUnroll if self.with_loops and compiled.has_loops(x_gates, state) else _Unroll
         return unroll.apply(x_gates, state, first, self.weight_hh)
 
 
