@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sf.arrays import Field, SharedArrays
-from sf.queues import IndexQueue
+from sf.queues import PIPES, IndexQueue, Queues
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class Channels:
         plays each actor, `asked` and `answered` [P, G] the numbers of requests.
     requests: one queue a policy worker, group indices; W a policy, those of policy p from p x W on. Group g asks the
         one at g modulo W of them.
-    inboxes: one queue a rollout worker, group indices whose actions are there.
+    inboxes: one queue a rollout worker, indices of its groups: "look at this group". Its actions may be there, or a
+        slot of it is free (`sf.slots`).
     """
 
     tables: SharedArrays
@@ -47,9 +48,11 @@ class Channels:
         *,
         num_workers: int,
         groups_per_worker: int,
+        slots_per_group: int,
         actors_per_group: int,
         policy_workers_per_policy: int,
         num_policies: int = 1,
+        queues: Queues = PIPES,
     ) -> Channels:
         num_groups = num_workers * groups_per_worker
         tables = SharedArrays(
@@ -61,8 +64,10 @@ class Channels:
                 Field("answered", (num_policies, num_groups), np.int64),
             ]
         )
-        requests = tuple(IndexQueue(2 * num_groups) for _ in range(num_policies * policy_workers_per_policy))
-        inboxes = tuple(IndexQueue(2 * groups_per_worker * num_policies) for _ in range(num_workers))
+        requests = tuple(queues.make(2 * num_groups) for _ in range(num_policies * policy_workers_per_policy))
+        # Of each group an answer of each policy, and each of its slots given back alone; twice, where it is told again.
+        capacity = 2 * groups_per_worker * (num_policies + slots_per_group)
+        inboxes = tuple(queues.make(capacity) for _ in range(num_workers))
         return cls(tables, requests, inboxes, groups_per_worker, actors_per_group, num_policies)
 
     @property
@@ -152,11 +157,15 @@ class WorkerChannel:
             self.tables["asked"][policy_id, group_idx] += 1
             self.requests[policy_id * num_workers + group_idx % num_workers].put(group_idx)
 
-    def take(self) -> list[int]:
-        """Groups all of whose actions have come, possibly none. Raises StopRequested."""
+    def wait(self) -> list[int]:
+        """Wait for groups to look at: an answer may be there, or a free slot. Raises StopRequested."""
+        return list(dict.fromkeys(self.inbox.get_many()))
+
+    def take(self, groups: Iterable[int]) -> list[int]:
+        """Those of `groups` all of whose actions have come, possibly none."""
         asked, answered = self.tables["asked"], self.tables["answered"]
         taken = []
-        for group_idx in self.inbox.get_many_nowait():
+        for group_idx in groups:
             policy_ids = self._waiting.get(group_idx, ())
             if policy_ids and all(answered[p, group_idx] == asked[p, group_idx] for p in policy_ids):
                 del self._waiting[group_idx]

@@ -5,9 +5,10 @@ gives, row t holds what the policy did at t. Row T of the observations is row 0 
 
 Life of a slot: FREE -> FILLING -> FULL -> TRAINING -> FREE. Every slot belongs to one group of environments, whose
 rollout worker alone takes it when it is FREE and makes it FULL; the learner alone takes it when it is FULL and makes it
-FREE. `state` says which; a message in a queue only says "look at this slot", so one too many does no harm, and one that
-is missing, because a process died before it sent or after it received it, can be sent again. FREE slots are the only
-throttle of the sampler. With several policies each has a learner, which takes the slots of its policy.
+FREE. `state` says which. A message only says "look at this slot", to a learner, or "look at this group", in the inbox
+of its rollout worker. So one too many does no harm, and one that is missing, because a process died before it sent or
+after it received it, can be sent again. FREE slots are the only throttle of the sampler. With several policies each has
+a learner, which takes the slots of its policy.
 
 Learners number the slots that they take. So what was in the hands of one that died, in slots that it was copying or in
 batches that it had filled, is known: all that it had taken and not trained on.
@@ -24,7 +25,7 @@ import numpy as np
 
 from sf.arrays import Field, SharedArrays
 from sf.envs import ActionSpec, EnvSpec
-from sf.queues import IndexQueue
+from sf.queues import PIPES, IndexQueue, Queues
 
 FREE, FILLING, FULL, TRAINING = range(4)
 
@@ -71,9 +72,9 @@ class SlotPool:
     taken: (
         SharedArrays  # `count` [P]: how many slots the learners of a policy have taken; `number` [num_slots]: the last
     )
-    free: tuple[IndexQueue, ...]  # one a rollout worker
-    full: tuple[IndexQueue, ...]  # one a policy
-    slots_per_worker: int
+    inboxes: tuple[IndexQueue, ...]  # one a rollout worker: groups that have a free slot, or an answer
+    full: tuple[IndexQueue, ...]  # one a policy: slots
+    groups_per_worker: int
     slots_per_group: int
     actors_per_group: int
 
@@ -83,20 +84,20 @@ class SlotPool:
         spec: EnvSpec,
         rollout: int,
         *,
-        num_workers: int,
+        inboxes: tuple[IndexQueue, ...],
         groups_per_worker: int,
         slots_per_group: int,
         actors_per_group: int,
         num_policies: int = 1,
+        queues: Queues = PIPES,
     ) -> SlotPool:
-        slots_per_worker = groups_per_worker * slots_per_group
-        num_slots = num_workers * slots_per_worker
+        num_slots = len(inboxes) * groups_per_worker * slots_per_group
         pool = cls(
             SharedArrays(slot_fields(spec, num_slots, rollout), name="sf-slots"),
             SharedArrays([Field("count", (num_policies,), np.int64), Field("number", (num_slots,), np.int64)]),
-            tuple(IndexQueue(2 * slots_per_worker) for _ in range(num_workers)),
-            tuple(IndexQueue(2 * num_slots) for _ in range(num_policies)),
-            slots_per_worker,
+            inboxes,
+            tuple(queues.make(2 * num_slots) for _ in range(num_policies)),
+            groups_per_worker,
             slots_per_group,
             actors_per_group,
         )
@@ -108,15 +109,15 @@ class SlotPool:
         return len(self.arrays["state"])
 
     def of_worker(self, worker_idx: int) -> WorkerSlots:
-        return WorkerSlots(self.arrays, self.free[worker_idx], self.full, self.slots_per_group)
+        return WorkerSlots(self.arrays, self.full, self.slots_per_group)
 
     def of_learner(self, policy_id: int = 0) -> LearnerSlots:
         return LearnerSlots(
             self.arrays,
             self.taken,
-            self.free,
+            self.inboxes,
             self.full[policy_id],
-            self.slots_per_worker,
+            self.groups_per_worker,
             self.slots_per_group,
             self.actors_per_group,
             policy_id,
@@ -135,19 +136,19 @@ class SlotPool:
             self.taken["count"][policy_id] += np.count_nonzero((state == FULL) & (policy == policy_id))
             queue.drain()
         self.arrays["state"][:] = FREE
-        for worker_idx in range(len(self.free)):
+        for worker_idx in range(len(self.inboxes)):
             self.recover_worker(worker_idx)
 
     def recover_worker(self, worker_idx: int) -> None:
         """After the death of a rollout worker: what it was filling is free, what it had filled is not lost."""
-        first = worker_idx * self.slots_per_worker
-        slots = range(first, first + self.slots_per_worker)
+        slots_per_worker = self.groups_per_worker * self.slots_per_group
+        slots = range(worker_idx * slots_per_worker, (worker_idx + 1) * slots_per_worker)
         state = self.arrays["state"]
         for slot in slots:
             if state[slot] == FILLING:
                 state[slot] = FREE
-        self.free[worker_idx].drain()
-        self.free[worker_idx].put_many(slot for slot in slots if state[slot] == FREE)
+        self.inboxes[worker_idx].drain()
+        self._tell_of_free_slots(slots)
         _put_by_policy(self.full, self.arrays["policy"], (slot for slot in slots if state[slot] == FULL))
 
     def recover_learner(self, policy_id: int = 0) -> None:
@@ -157,9 +158,12 @@ class SlotPool:
         state[(state == TRAINING) & (policy == policy_id)] = FREE
         self.full[policy_id].drain()
         self.full[policy_id].put_many(np.flatnonzero((state == FULL) & (policy == policy_id)).tolist())
-        for worker_idx, queue in enumerate(self.free):
-            first = worker_idx * self.slots_per_worker
-            queue.put_many(slot for slot in range(first, first + self.slots_per_worker) if state[slot] == FREE)
+        self._tell_of_free_slots(range(self.num_slots))
+
+    def _tell_of_free_slots(self, slots: Iterable[int]) -> None:
+        state = self.arrays["state"]
+        groups = (slot // self.slots_per_group for slot in slots if state[slot] == FREE)
+        _put_by_worker(self.inboxes, self.groups_per_worker, groups)
 
     def _count_what_was_being_taken(self, policy_id: int) -> None:
         """A learner that died between taking a slot and counting it has left the number in the slot."""
@@ -173,19 +177,18 @@ class WorkerSlots:
     """The side of a rollout worker."""
 
     arrays: SharedArrays
-    free: IndexQueue
     full: tuple[IndexQueue, ...]
     slots_per_group: int
 
-    def take(self) -> list[int]:
-        """The free slots that have come, possibly none. Raises StopRequested."""
+    def take(self, group_idx: int, count: int) -> list[int]:
+        """So many free slots of a group of this worker, in ascending order; none where there are fewer."""
+        first = group_idx * self.slots_per_group
         state = self.arrays["state"]
-        taken = []
-        for slot in self.free.get_many_nowait():
-            if state[slot] == FREE:
-                state[slot] = FILLING
-                taken.append(slot)
-        return taken
+        free = (first + np.flatnonzero(state[first : first + self.slots_per_group] == FREE)).tolist()
+        if len(free) < count:
+            return []
+        state[free[:count]] = FILLING
+        return free[:count]
 
     def hand_over(self, slots: list[int]) -> None:
         """Give filled slots to the learners of their policies."""
@@ -199,9 +202,9 @@ class LearnerSlots:
 
     arrays: SharedArrays
     taken: SharedArrays  # see SlotPool
-    free: tuple[IndexQueue, ...]
+    inboxes: tuple[IndexQueue, ...]
     full: IndexQueue
-    slots_per_worker: int
+    groups_per_worker: int
     slots_per_group: int
     actors_per_group: int
     policy_id: int
@@ -233,12 +236,18 @@ class LearnerSlots:
 
     def give_back(self, slots: Iterable[int]) -> None:
         """Return slots whose data has been copied."""
-        by_worker: dict[int, list[int]] = {}
-        for slot in slots:
-            by_worker.setdefault(slot // self.slots_per_worker, []).append(slot)
-        for worker_idx, own in by_worker.items():
-            self.arrays["state"][own] = FREE
-            self.free[worker_idx].put_many(own)
+        slots = list(slots)
+        self.arrays["state"][slots] = FREE
+        _put_by_worker(self.inboxes, self.groups_per_worker, (slot // self.slots_per_group for slot in slots))
+
+
+def _put_by_worker(inboxes: tuple[IndexQueue, ...], groups_per_worker: int, groups: Iterable[int]) -> None:
+    """Tell the workers of these groups to look at them, once each."""
+    by_worker: dict[int, list[int]] = {}
+    for group_idx in dict.fromkeys(groups):
+        by_worker.setdefault(group_idx // groups_per_worker, []).append(group_idx)
+    for worker_idx, own in by_worker.items():
+        inboxes[worker_idx].put_many(own)
 
 
 def _put_by_policy(queues: tuple[IndexQueue, ...], policy: np.ndarray, slots: Iterable[int]) -> None:

@@ -8,8 +8,9 @@ import pytest
 import torch
 from halfway import Accesses, HalfwayArray
 from victims import fork, kill
+from waiting import has_message
 
-from sf.queues import IndexQueue, wait
+from sf.queues import PipeQueue
 from sf.recovery import RecoveryMemory
 from sf.storage.checkpoint import Checkpoint
 
@@ -106,13 +107,13 @@ def write_for_ever(memory, start, written):
 
 
 def test_a_writer_that_is_killed_at_any_moment_leaves_its_last_state_or_the_one_before_whole():
-    memory, written = RecoveryMemory(capacity=4_001_000), IndexQueue(capacity=10)
+    memory, written = RecoveryMemory(capacity=4_001_000), PipeQueue(capacity=10)
     rng = random.Random(0)
     number = 0
     for _ in range(40):
         pid = fork(write_for_ever, memory, number + 1, written)
         for _ in range(rng.randint(1, 8)):
-            assert wait([written], timeout_s=60.0)
+            assert has_message(written, within_s=60.0)
             number = written.get_many()[-1]
             assert assert_whole(memory.read()) >= number  # also while it goes on
         kill(pid)

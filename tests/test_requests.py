@@ -12,7 +12,7 @@ from halfway import LIFE_SETTINGS, Accesses, HalfwayArray, HalfwayQueue, Killed,
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from sf.queues import STOP, StopRequested
+from sf.queues import StopRequested
 from sf.requests import Channels
 
 
@@ -21,6 +21,7 @@ def make_channels(num_workers, groups_per_worker, policy_workers_per_policy, num
     return Channels.allocate(
         num_workers=num_workers,
         groups_per_worker=groups_per_worker,
+        slots_per_group=1,
         actors_per_group=1,
         policy_workers_per_policy=policy_workers_per_policy,
         num_policies=num_policies,
@@ -208,7 +209,11 @@ class RequestLife(RuleBasedStateMachine):
         self.asked |= {(group, p): (number, row) for p, number in numbers.items()}
 
     def take(self, channel):
-        for group in channel.take():
+        try:
+            looked_at = channel.wait()
+        except WouldWait:
+            return
+        for group in channel.take(looked_at):
             policy_ids = [p for asking, p in self.asked if asking == group]
             assert policy_ids
             for p in policy_ids:
@@ -322,12 +327,13 @@ def test_a_reset_forgets_requests_and_answers():
 
 def test_a_stop_among_the_messages_is_raised_on_both_sides():
     channels = new_channels()
-    channels.requests[0].put_many([0, STOP])
-    channels.inboxes[1].put_many([2, STOP])
+    for queue, group in ((channels.requests[0], 0), (channels.inboxes[1], 2)):
+        queue.put(group)
+        queue.stop()
     with pytest.raises(StopRequested):
         channels.of_policy_worker(0).take()
     with pytest.raises(StopRequested):
-        channels.of_worker(1).take()
+        channels.of_worker(1).wait()
 
 
 def test_a_group_goes_on_when_all_policies_that_play_in_it_have_answered_and_no_other_is_asked():
@@ -336,17 +342,23 @@ def test_a_group_goes_on_when_all_policies_that_play_in_it_have_answered_and_no_
     worker.ask(1, row=4, policy_ids=[0, 2])
     assert [channels.has_open_requests(idx) for idx in range(6)] == [False, True, False, False, False, True]
     for idx in (1, 5):
-        assert worker.take() == []
+        assert worker.take([0, 1]) == []
         policy_worker = channels.of_policy_worker(idx)
         groups = policy_worker.take()
         assert groups.tolist() == [1]
         policy_worker.answer(groups, policy_worker.numbers(groups))
-    assert worker.take() == [1]
+    assert worker.wait() == [1]
+    assert worker.take([0, 1]) == [1]
 
 
 def test_a_policy_gets_the_slots_of_the_actors_that_it_plays():
     channels = Channels.allocate(
-        num_workers=1, groups_per_worker=2, actors_per_group=3, policy_workers_per_policy=1, num_policies=2
+        num_workers=1,
+        groups_per_worker=2,
+        slots_per_group=3,
+        actors_per_group=3,
+        policy_workers_per_policy=1,
+        num_policies=2,
     )
     worker = channels.of_worker(0)
     for group, slots, policy in ((0, [5, 6, 7], [1, 0, 1]), (1, [8, 9, 10], [1, 1, 0])):
@@ -365,7 +377,12 @@ def test_a_policy_gets_the_slots_of_the_actors_that_it_plays():
 
 def test_of_several_policies_none_writes_what_a_rollout_worker_that_has_died_had_asked_for():
     channels = Channels.allocate(
-        num_workers=1, groups_per_worker=1, actors_per_group=2, policy_workers_per_policy=1, num_policies=2
+        num_workers=1,
+        groups_per_worker=1,
+        slots_per_group=2,
+        actors_per_group=2,
+        policy_workers_per_policy=1,
+        num_policies=2,
     )
     first, second = map(channels.of_policy_worker, range(2))
 

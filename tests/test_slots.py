@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from sf.envs import EnvSpec
-from sf.queues import STOP, StopRequested
+from sf.queues import PipeQueue, StopRequested
 from sf.slots import FILLING, FREE, FULL, TRAINING, SlotPool, bytes_per_slot
 
 SPEC = EnvSpec(
@@ -29,12 +29,16 @@ SPEC = EnvSpec(
 )
 
 
+def make_inboxes(num_workers):
+    return tuple(PipeQueue(1000) for _ in range(num_workers))
+
+
 @cache
 def make_pool(num_workers=2, groups_per_worker=2, slots_per_group=3, actors_per_group=2, rollout=2):
     return SlotPool.allocate(
         SPEC,
         rollout,
-        num_workers=num_workers,
+        inboxes=make_inboxes(num_workers),
         groups_per_worker=groups_per_worker,
         slots_per_group=slots_per_group,
         actors_per_group=actors_per_group,
@@ -73,6 +77,7 @@ class SlotLife(RuleBasedStateMachine):
             slots_per_group=slots_per_group,
             actors_per_group=1,
         )
+        self.slots_per_worker = groups_per_worker * slots_per_group
         self.copies = copies  # of each message
         self.state = self.pool.arrays["state"]
         self.dead = set()
@@ -108,15 +113,17 @@ class SlotLife(RuleBasedStateMachine):
     @rule(slots=st.sets(st.integers(0, 11)), to_learner=st.booleans())
     def messages_are_sent_again(self, slots, to_learner):
         for slot in {slot % self.pool.num_slots for slot in slots}:
-            queue = self.pool.full[0] if to_learner else self.pool.free[slot // self.pool.slots_per_worker]
-            queue.put(slot)
+            if to_learner:
+                self.pool.full[0].put(slot)
+            else:
+                self.pool.inboxes[slot // self.slots_per_worker].put(slot // self.pool.slots_per_group)
 
     @invariant()
     def every_slot_is_held_by_the_one_that_its_state_names(self):
         assert set(self.state.tolist()) <= {FREE, FILLING, FULL, TRAINING}
         for worker_idx in set(range(self.num_workers)) - self.dead:
-            first = worker_idx * self.pool.slots_per_worker
-            own = self.state[first : first + self.pool.slots_per_worker]
+            first = worker_idx * self.slots_per_worker
+            own = self.state[first : first + self.slots_per_worker]
             assert sorted(self.filling[worker_idx]) == (first + np.flatnonzero(own == FILLING)).tolist()
         if LEARNER not in self.dead:
             assert sorted(self.training) == np.flatnonzero(self.state == TRAINING).tolist()
@@ -133,11 +140,11 @@ class SlotLife(RuleBasedStateMachine):
         assert self.received == self.sent
         self.give_back(self.pool.num_slots, self.pool)
         assert (self.state == FREE).all()
-        for worker_idx, queue in enumerate(self.pool.free):
-            while queue.has_messages():
+        for worker_idx, inbox in enumerate(self.pool.inboxes):
+            while inbox.has_messages():
                 self.take(worker_idx, self.pool)
-            first = worker_idx * self.pool.slots_per_worker
-            assert sorted(self.filling[worker_idx]) == list(range(first, first + self.pool.slots_per_worker))
+            first = worker_idx * self.slots_per_worker
+            assert sorted(self.filling[worker_idx]) == list(range(first, first + self.slots_per_worker))
 
     def act(self, action, meanwhile, dies_at=None):
         """One round of a process: it gives what it is done with, and takes what is there."""
@@ -158,7 +165,7 @@ class SlotLife(RuleBasedStateMachine):
             self.pool,
             arrays={"state": HalfwayArray(self.state, accesses), "policy": self.pool.arrays["policy"]},
             taken={name: HalfwayArray(self.pool.taken[name], accesses) for name in ("count", "number")},
-            free=tuple(HalfwayQueue(queue, accesses, self.copies) for queue in self.pool.free),
+            inboxes=tuple(HalfwayQueue(queue, accesses, self.copies) for queue in self.pool.inboxes),
             full=tuple(HalfwayQueue(queue, accesses, self.copies) for queue in self.pool.full),
         )
 
@@ -171,11 +178,16 @@ class SlotLife(RuleBasedStateMachine):
         return action[0] if action[0] == LEARNER else action[0] % self.num_workers
 
     def take(self, worker_idx, pool):
-        slots = pool.of_worker(worker_idx).take()
-        assert all(slot // pool.slots_per_worker == worker_idx for slot in slots)
-        for slot in slots:
-            self.pool.arrays["reward"][slot] = next(self.numbers)
-        self.filling[worker_idx] += slots
+        try:
+            groups = pool.inboxes[worker_idx].get_many()
+        except WouldWait:
+            return
+        worker = pool.of_worker(worker_idx)
+        for group in groups:
+            while slots := worker.take(group, 1):
+                assert [slot // pool.slots_per_group for slot in slots] == [group]
+                self.pool.arrays["reward"][slots] = next(self.numbers)
+                self.filling[worker_idx] += slots
 
     def hand_over(self, worker_idx, count, pool):
         slots, self.filling[worker_idx] = self.filling[worker_idx][:count], self.filling[worker_idx][count:]
@@ -254,7 +266,6 @@ def test_no_slot_is_lost_in_a_life_with_many_deaths(seed):
 def test_the_learner_gets_slots_in_the_order_in_which_they_were_filled():
     pool = new_pool()
     for worker_idx, slots in ((0, [4, 2]), (1, [9]), (0, [0, 5])):
-        pool.of_worker(worker_idx).take()
         pool.of_worker(worker_idx).hand_over(slots)
     assert pool.of_learner().take(at_most=3) == [4, 2, 9]
     assert pool.of_learner().take(at_most=3) == [0, 5]
@@ -263,21 +274,38 @@ def test_the_learner_gets_slots_in_the_order_in_which_they_were_filled():
 def test_a_new_pool_and_one_that_was_reset_offer_every_worker_its_own_slots():
     pool = new_pool()
     for _ in range(2):
-        assert pool.of_worker(0).take() == [0, 1, 2, 3, 4, 5]
-        assert pool.of_worker(1).take() == [6, 7, 8, 9, 10, 11]
-        assert pool.of_worker(1).take() == []
-        pool.of_worker(0).hand_over([0, 1, 2])
+        assert [inbox.get_many() for inbox in pool.inboxes] == [[0, 1], [2, 3]]
+        worker = pool.of_worker(0)
+        assert [worker.take(0, 3), worker.take(1, 3)] == [[0, 1, 2], [3, 4, 5]]
+        worker.hand_over([0, 1, 2])
         pool.of_learner().take(at_most=2)
         pool.reset()
         assert not pool.full[0].has_messages()
 
 
-def test_a_stop_among_the_messages_is_raised_on_both_sides():
+def test_a_group_gets_as_many_slots_as_it_needs_or_none():
     pool = new_pool()
-    pool.free[0].put(STOP)
-    pool.full[0].put_many([0, STOP])
-    with pytest.raises(StopRequested):
-        pool.of_worker(0).take()
+    worker = pool.of_worker(0)
+    assert worker.take(0, 2) == [0, 1]
+    assert worker.take(0, 2) == []
+    worker.hand_over([0])
+    pool.of_learner().give_back(pool.of_learner().take(at_most=1))
+    assert worker.take(0, 2) == [0, 2]
+    assert pool.arrays["state"][:3].tolist() == [FILLING] * 3
+
+
+def test_slots_that_are_given_back_are_told_of_once_a_group():
+    pool = new_pool()
+    for inbox in pool.inboxes:
+        inbox.drain()
+    pool.of_learner().give_back([4, 0, 9, 3, 1])
+    assert [inbox.get_many() for inbox in pool.inboxes] == [[1, 0], [3]]
+
+
+def test_a_stop_among_the_messages_is_raised_to_the_learner():
+    pool = new_pool()
+    pool.full[0].put(0)
+    pool.full[0].stop()
     with pytest.raises(StopRequested):
         pool.of_learner().take(at_most=5)
 
@@ -333,13 +361,13 @@ def test_bytes_per_slot_counts_every_field():
 
 def test_the_learner_of_a_policy_gets_its_slots_and_what_another_holds_is_not_its_business():
     pool = SlotPool.allocate(
-        SPEC, 2, num_workers=2, groups_per_worker=1, slots_per_group=3, actors_per_group=1, num_policies=2
+        SPEC, 2, inboxes=make_inboxes(2), groups_per_worker=1, slots_per_group=3, actors_per_group=1, num_policies=2
     )
     state = pool.arrays["state"]
     pool.arrays["policy"][:] = [0, 1, 0, 1, 1, 0]
     for worker_idx in range(2):
         worker = pool.of_worker(worker_idx)
-        worker.hand_over(worker.take())
+        worker.hand_over(worker.take(worker_idx, 3))
     learners = [pool.of_learner(policy_id) for policy_id in range(2)]
     assert learners[0].take(at_most=2) == [0, 2]
     assert learners[1].take(at_most=2) == [1, 3]
@@ -356,10 +384,16 @@ def test_the_learner_of_a_policy_gets_its_slots_and_what_another_holds_is_not_it
 def test_full_slots_that_are_given_up_count_as_taken_by_the_learner_of_their_policy():
     rollout = 3
     pool = SlotPool.allocate(
-        SPEC, rollout, num_workers=1, groups_per_worker=1, slots_per_group=6, actors_per_group=6, num_policies=2
+        SPEC,
+        rollout,
+        inboxes=make_inboxes(1),
+        groups_per_worker=1,
+        slots_per_group=6,
+        actors_per_group=6,
+        num_policies=2,
     )
     worker = pool.of_worker(0)
-    taken = worker.take()
+    taken = worker.take(0, 6)
     pool.arrays["policy"][:] = [0, 1, 0, 1, 1, 0]
     worker.hand_over(taken[:5])
     learner = pool.of_learner(1)
@@ -372,17 +406,17 @@ def test_full_slots_that_are_given_up_count_as_taken_by_the_learner_of_their_pol
 
 def test_a_message_that_was_repeated_gives_no_learner_the_slot_of_another():
     pool = SlotPool.allocate(
-        SPEC, 2, num_workers=1, groups_per_worker=1, slots_per_group=2, actors_per_group=2, num_policies=2
+        SPEC, 2, inboxes=make_inboxes(1), groups_per_worker=1, slots_per_group=2, actors_per_group=2, num_policies=2
     )
     worker, learner = pool.of_worker(0), pool.of_learner(0)
     pool.arrays["policy"][:] = 0
-    worker.hand_over(worker.take())
+    worker.hand_over(worker.take(0, 2))
     pool.recover_worker(0)  # both slots are full, and told of once more
     assert learner.take(at_most=2) == [0, 1]
     learner.give_back([0, 1])
-    pool.arrays["policy"][worker.take()] = 1
+    pool.arrays["policy"][worker.take(0, 2)] = 1
     worker.hand_over([0, 1])
-    pool.full[0].put(STOP)
+    pool.full[0].stop()
     with pytest.raises(StopRequested):
         learner.take(at_most=2)
     assert pool.of_learner(1).take(at_most=2) == [0, 1]

@@ -17,7 +17,7 @@ from sf.arrays import Field, SharedArrays, available_memory
 from sf.check.probe import Needs, ProbeError
 from sf.processes.child import die_with_creator
 from sf.processes.fork_servers import descriptors_needed
-from sf.queues import IndexQueue
+from sf.queues import PipeQueue
 
 _SHARED_BYTES = 64 << 20
 _ENOUGH_MEMORY = 2 << 30
@@ -66,7 +66,7 @@ def pipes(needs: Needs) -> str:
     capacities += [1024] * (needs.num_workers + needs.num_policy_workers)
     limits = ", ".join(f"{name} {_number(_PIPE_LIMITS / name)}" for name in ("pipe-max-size", "pipe-user-pages-soft"))
     try:
-        queues = [IndexQueue(capacity) for capacity in capacities]
+        queues = [PipeQueue(capacity) for capacity in capacities]
     except (OSError, ValueError) as error:
         raise ProbeError(
             f"{len(capacities)} pipes for a run of {needs.num_workers} workers: {error} ({limits})"

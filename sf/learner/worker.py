@@ -3,7 +3,7 @@
 Consumes   filled slots.
 Produces   free slots, published weights, training metrics, checkpoints, and its state for a successor.
 Waits for  a batch of filled slots. Before every minibatch it looks at the stop flag.
-Unblocked  by rollout workers, or by STOP among the filled slots.
+Unblocked  by rollout workers, or by a stop.
 """
 
 from __future__ import annotations

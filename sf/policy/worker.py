@@ -3,7 +3,7 @@
 Consumes   requests (group indices) of its share of the groups; the latest weights.
 Produces   action, log-probability, value and policy version in the slots' rows; answers (group indices) to the inboxes.
 Waits for  a request; in synchronous mode, for the requests of all groups, so that batches are the same in every run.
-Unblocked  by a rollout worker, or by STOP among the requests.
+Unblocked  by a rollout worker, or by a stop.
 """
 
 from __future__ import annotations

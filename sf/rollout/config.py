@@ -41,6 +41,10 @@ class SamplerConfig:
     """Trajectories that may wait for the learner, beyond one per actor and the two batches in the learner. Rounded
     up to the same number for each group of environments. More smooth an uneven flow of data and raise the lag."""
 
+    queues: Literal["pipes", "faster_fifo"] = "pipes"
+    """How processes tell each other of their data. pipes: of the kernel, which any process may die at. faster_fifo: of
+    the package of that name (pip install '.[faster-fifo]'); a process that is killed inside of a queue ends the run."""
+
     set_workers_cpu_affinity: bool = True
     """Pin each rollout worker and its simulators to one core, preferring cores that other runs use least."""
 

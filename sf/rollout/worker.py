@@ -1,9 +1,9 @@
 """The rollout worker: steps its groups of environments, and holds no policy.
 
-Consumes   answers of policy workers (group indices in its inbox), free slots.
+Consumes   answers of policy workers, free slots (both told by a group index in its inbox).
 Produces   requests for actions, filled slots for the learner, episode records for the parent.
 Waits for  an answer for any of its groups, or a free slot.
-Unblocked  by a policy worker; by the learner that gives slots back; by STOP in its inbox.
+Unblocked  by a policy worker; by the learner that gives slots back; by a stop.
 
 While the policy workers compute the actions of one group it steps another: double buffering.
 """
@@ -26,7 +26,7 @@ from sf.envs.guard import EnvFaultError, Fault, GuardedGroup
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
 from sf.processes.child import FinalError, Reports, SaidError
-from sf.queues import StopRequested, wait
+from sf.queues import StopRequested
 from sf.requests import WorkerChannel
 from sf.rollout.assignment import Assignment, AssignmentRules
 from sf.slots import OBS, WorkerSlots
@@ -65,7 +65,7 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
 
 def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
     episodes = _EpisodeReports(reports)
-    slots, channel, counters = args.slots, args.channel, args.counters
+    channel, counters = args.channel, args.counters
     counters.working()
     groups = {group_idx: _Group(group_idx, args) for group_idx in channel.groups}
     try:
@@ -74,19 +74,17 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
             waiting_since = time.perf_counter()
             wait_name = "slot_wait_s" if all(group.is_parked for group in groups.values()) else "wait_s"
             counters.waiting()
-            wait((channel.inbox, slots.free))
+            looked_at = channel.wait()
             counters.working()
             busy_since = time.perf_counter()
-            for slot in slots.take():
-                groups[slot // slots.slots_per_group].add_slot(slot)
-            answered = channel.take()
+            answered = channel.take(looked_at)
             for group_idx in answered:
                 group = groups[group_idx]
                 finished, num_cut = group.advance(), group.pop_num_cut()
                 counters.add(episodes=len(finished) + num_cut)  # what is not reported before this process dies is lost
                 episodes.add(finished, group.ended_with, num_cut)
-            for group in groups.values():
-                group.begin_if_it_can()
+            for group_idx in looked_at:
+                groups[group_idx].begin_if_it_can()
             now = time.perf_counter()
             counters.add(
                 steps=len(answered) * channel.actors_per_group,
@@ -134,7 +132,6 @@ class _Group:
         self._slot_policy = self._assignment.policy.copy()  # [N] whose the slots are that are being filled
         self._actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)
         self._result = StepResult.empty(num_actors)
-        self._free: list[int] = []  # slots for the next rollout
         self._slots: list[int] = []  # that are being filled
         self._row = 0
         # [N, ...], what the next rollout begins with: row T of the slots handed over last.
@@ -148,16 +145,13 @@ class _Group:
         """Whether it has filled its slots and waits for enough free ones."""
         return not self._slots
 
-    def add_slot(self, slot: int) -> None:
-        """A slot of this group is free again."""
-        self._free.append(slot)
-
     def begin_if_it_can(self) -> None:
         """Begin a rollout in new slots and ask for its first actions, if there are slots enough."""
-        num_actors = len(self._actors)
-        if not self.is_parked or len(self._free) < num_actors:
+        if not self.is_parked:
             return
-        self._slots, self._free = self._free[:num_actors], self._free[num_actors:]
+        self._slots = self._pool.take(self._group_idx, len(self._actors))
+        if not self._slots:
+            return
         self._rows["actor"][self._slots] = self._actors
         self._slot_policy[:] = self._assignment.policy
         self._rows["policy"][self._slots] = self._slot_policy

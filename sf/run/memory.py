@@ -13,7 +13,7 @@ from sf.arrays import Field, SharedArrays
 from sf.counters import CounterRow, Counters
 from sf.machine.pinned_cores import PinnedCores
 from sf.processes.stopping import StopFlag
-from sf.queues import IndexQueue
+from sf.queues import IndexQueue, PipeQueue, Queues, make_queues
 from sf.recovery import RecoveryMemory
 from sf.requests import Channels
 from sf.run.plan import Plan
@@ -31,6 +31,7 @@ class RunMemory:
 
     plan: Plan
     run_dir: RunDir
+    queues: Queues  # what made those of the sampler and the learners
     pool: SlotPool
     channels: Channels
     policies: tuple[SharedWeightsSpec, ...]
@@ -52,25 +53,31 @@ class RunMemory:
         if plan.spec.shaping:
             shaping = SharedArrays([Field("weights", (plan.num_policies, len(plan.spec.shaping)), np.float32)])
             shaping["weights"][:] = list(plan.spec.shaping.values())
+        queues = make_queues(sampler.queues)
+        channels = Channels.allocate(
+            num_workers=plan.num_workers,
+            groups_per_worker=sampler.worker_num_splits,
+            slots_per_group=plan.slots_per_group,
+            actors_per_group=plan.actors_per_group,
+            policy_workers_per_policy=sampler.policy_workers_per_policy,
+            num_policies=plan.num_policies,
+            queues=queues,
+        )
         return cls(
             plan=plan,
             run_dir=RunDir(run_dir.path.absolute()),
+            queues=queues,
             pool=SlotPool.allocate(
                 plan.spec,
                 sampler.rollout,
-                num_workers=plan.num_workers,
+                inboxes=channels.inboxes,
                 groups_per_worker=sampler.worker_num_splits,
                 slots_per_group=plan.slots_per_group,
                 actors_per_group=plan.actors_per_group,
                 num_policies=plan.num_policies,
+                queues=queues,
             ),
-            channels=Channels.allocate(
-                num_workers=plan.num_workers,
-                groups_per_worker=sampler.worker_num_splits,
-                actors_per_group=plan.actors_per_group,
-                policy_workers_per_policy=sampler.policy_workers_per_policy,
-                num_policies=plan.num_policies,
-            ),
+            channels=channels,
             policies=tuple(
                 SharedWeightsSpec.allocate(
                     plan.device_of(policy_id), plan.num_weights, plan.state_size, plan.num_actors, plan.num_slots
@@ -85,7 +92,7 @@ class RunMemory:
                 for _ in policy_ids
             ),
             shaping=shaping,
-            evaluations=IndexQueue(1) if plan.num_evaluators else None,
+            evaluations=PipeQueue(1) if plan.num_evaluators else None,
             stop=StopFlag(),
             started_at=time.time(),
         )

@@ -53,7 +53,7 @@ def test_pipes_that_are_not_granted_are_noticed(needs, monkeypatch):
     def refuse(capacity):
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(kernel, "IndexQueue", refuse)
+    monkeypatch.setattr(kernel, "PipeQueue", refuse)
     with pytest.raises(ProbeError, match=r"Operation not permitted.*pipe-user-pages-soft"):
         kernel.pipes(needs)
 

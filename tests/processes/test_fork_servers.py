@@ -16,7 +16,7 @@ from runs import train_here
 from sf.processes.child import start_child
 from sf.processes.fork_servers import NETWORKS, SIMULATORS
 from sf.processes.stopping import STOP_SIGNALS
-from sf.queues import IndexQueue
+from sf.queues import PipeQueue
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_the_fork_server_that_the_program_itself_may_use_is_left_alone(told_by):
 
 
 def test_a_child_gets_the_queues_of_many_hundred_workers(tmp_path):
-    queues = [IndexQueue(4) for _ in range(450)]
+    queues = [PipeQueue(4) for _ in range(450)]
     start_child(NETWORKS, "learner", 0, answer, tmp_path / "told", queues).join()
     assert [queue.get_many() for queue in queues] == [[number] for number in range(450)]
 

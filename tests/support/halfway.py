@@ -94,10 +94,6 @@ class HalfwayQueue:
             raise WouldWait
         return self._queue.get_many(at_most)
 
-    def get_many_nowait(self, at_most=1024):
-        self._accesses.note()
-        return self._queue.get_many_nowait(at_most)
-
     def drain(self):
         self._accesses.note()
         self._queue.drain()

@@ -9,6 +9,7 @@ from sf.commands import cli
 from sf.run import trainer
 
 DEVICE = os.environ.get("SF_TEST_DEVICE", "cpu")
+QUEUES = os.environ.get("SF_TEST_QUEUES", "pipes")
 
 FAST = [
     "--num_workers",
@@ -21,6 +22,8 @@ FAST = [
     "8",
     "--device",
     DEVICE,
+    "--queues",
+    QUEUES,
 ]
 FAST += ["--encoder_mlp_layers", "16", "--summaries_every_sec", "0.3", "--learner_threads", "1"]
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from counting import counting_policy_worker
-from runs import DEVICE
+from runs import DEVICE, QUEUES
 
 from sf.config import Config
 from sf.learner.batches.loaders import make_loader
@@ -130,6 +130,7 @@ def trajectories(request, tmp_path_factory):
         async_rl=request.param != "sync",
         policy_workers_per_policy=2 if request.param == "async" else 1,
         device=DEVICE,
+        queues=QUEUES,
     )
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     run_dir.prepare(config)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from counting import counting_policy_worker
-from runs import DEVICE
+from runs import DEVICE, QUEUES
 
 from sf.config import Config
 from sf.learner.batches.loaders import make_loader
@@ -64,6 +64,7 @@ def trajectories(request, tmp_path_factory):
         rollout=5,
         batch_size=20,
         device=DEVICE,
+        queues=QUEUES,
     )
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     run_dir.prepare(config)

@@ -6,7 +6,8 @@ In asynchronous training a thread fills the next batch while the learner trains 
 from __future__ import annotations
 
 import threading
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 
 import torch
 
@@ -15,9 +16,12 @@ from sf.arrays import SharedArrays
 from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import STEP_FIELDS, Batch
 from sf.learner.batches.buffer import BatchBuffer
+from sf.processes.stopping import StopFlag
 from sf.queues import StopRequested
 from sf.slots import OBS, LearnerSlots
 from sf.weights import SharedWeights
+
+_LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run is to stop
 
 
 def make_loader(args: LearnerArgs, weights: SharedWeights) -> AsyncLoader | SyncLoader:
@@ -30,7 +34,7 @@ def make_loader(args: LearnerArgs, weights: SharedWeights) -> AsyncLoader | Sync
         return BatchBuffer(args.slots.arrays, args.config.slots_per_iteration, state_size, device)
 
     if args.config.sampler.async_rl:
-        return AsyncLoader(args.slots, copier, (buffer(), buffer()), device)
+        return AsyncLoader(args.slots, copier, (buffer(), buffer()), device, args.stop)
     return SyncLoader(args.slots, copier, buffer(), weights, args.num_actors)
 
 
@@ -61,11 +65,17 @@ class AsyncLoader:
     """
 
     def __init__(
-        self, slots: LearnerSlots, copier: SlotCopier, buffers: tuple[BatchBuffer, BatchBuffer], device: str
+        self,
+        slots: LearnerSlots,
+        copier: SlotCopier,
+        buffers: tuple[BatchBuffer, BatchBuffer],
+        device: str,
+        stop: StopFlag,
     ) -> None:
         self._slots = slots
         self._copier = copier
         self._device = device
+        self._stop = stop
         self._empty: SimpleQueue[BatchBuffer] = SimpleQueue()
         self._filled: SimpleQueue[BatchBuffer | Exception | None] = SimpleQueue()
         self._wanted: SimpleQueue[None] = SimpleQueue()
@@ -76,16 +86,24 @@ class AsyncLoader:
         self._thread.start()
 
     def next(self) -> Batch | None:
-        """The next filled batch; None after STOP. The one before must have been released.
+        """The next filled batch; None after a stop. The one before must have been released.
 
         Raises the exception that ended the thread.
         """
         self._wanted.put(None)
-        filled = self._filled.get()
+        filled = self._next_filled()
         if isinstance(filled, Exception):
             raise filled
         self._trained_on = filled
         return None if filled is None else filled.receive()
+
+    def _next_filled(self) -> BatchBuffer | Exception | None:
+        """The thread may hang in a queue that a dead process has locked: then the stop does not come from there."""
+        while True:
+            with suppress(Empty):
+                return self._filled.get(timeout=_LOOKS_EVERY_S)
+            if self._stop.is_set():
+                return None
 
     def release(self) -> None:
         """The batch may be overwritten once the queued training has read it."""
@@ -144,7 +162,7 @@ class SyncLoader:
         self._held: list[int] = []  # copied slots whose return lets the sampler go on
 
     def next(self) -> Batch | None:
-        """The next filled batch; None after STOP."""
+        """The next filled batch; None after a stop."""
         self._buffer.wait_until_sent()
         column, batch = 0, self._buffer.host
         while column < batch.num_trajectories:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sf.envs.custom.given import given_env
 from sf.evaluation.evaluator import EvaluatorArgs, evaluator
 from sf.processes.fork_servers import NETWORKS
-from sf.queues import IndexQueue, wait
+from sf.queues import IndexQueue
 from sf.run.children.role import Role, Start
 from sf.run.memory import RunMemory
 
@@ -36,6 +36,5 @@ EVALUATOR = Role(
     count=lambda plan: plan.num_evaluators,
     arguments=arguments,
     queue=_orders,
-    has_work=lambda memory, idx: bool(wait((_orders(memory, idx),), timeout_s=0.0)),
     is_optional=True,
 )

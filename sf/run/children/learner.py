@@ -6,7 +6,6 @@ from sf.learner.args import LearnerArgs
 from sf.learner.end_of_run import EndOfRun
 from sf.learner.worker import learner
 from sf.processes.fork_servers import NETWORKS
-from sf.queues import wait
 from sf.run.children.role import Role, Start
 
 
@@ -56,7 +55,6 @@ LEARNER = Role(
     count=lambda plan: plan.num_policies,
     arguments=arguments,
     queue=lambda memory, idx: memory.pool.full[idx],
-    has_work=lambda memory, idx: bool(wait((memory.pool.full[idx],), timeout_s=0.0)),
     recover=lambda memory, idx: memory.pool.recover_learner(idx),
     saves=True,
 )

@@ -40,7 +40,7 @@ POLICY = Role(
     count=lambda plan: plan.num_policy_workers,
     arguments=arguments,
     queue=lambda memory, idx: memory.channels.requests[idx],
-    has_work=lambda memory, idx: memory.channels.has_open_requests(idx),  # also those that it has taken
+    owes=lambda memory, idx: memory.channels.has_open_requests(idx),
     recover=lambda memory, idx: memory.channels.recover_policy_worker(idx),
     needs=_learner,
 )

@@ -36,8 +36,9 @@ class Role:
     server: which fork server it is forked from. Where that has imported the body's module, a start takes milliseconds.
     count: children of this kind in a run.
     arguments: what its body gets, made anew for each start.
-    queue: the queue that wakes it; STOP is put there at the end of the run.
-    has_work: whether a message or a request waits for it. If it does not begin that work in time, it hangs.
+    queue: the queue that wakes it; it is stopped at the end of the run.
+    owes: whether it has taken work that it has not done, as the tables say. If that, or a message that waits for it,
+        stays so for long, it hangs.
     recover: puts its share of the tables in order, after it has died and before a new one starts.
     needs: the name of the child whose memory it attaches to, if any: until that one is ready it may wait, and on a GPU
         it is replaced with it.
@@ -54,9 +55,12 @@ class Role:
     count: Callable[[Plan], int]
     arguments: Callable[[Start], Any]
     queue: Callable[[RunMemory, int], IndexQueue]
-    has_work: Callable[[RunMemory, int], bool]
+    owes: Callable[[RunMemory, int], bool] = lambda memory, idx: False
     recover: Callable[[RunMemory, int], None] = lambda memory, idx: None
     needs: Callable[[RunMemory, int], str | None] = lambda memory, idx: None
     episodes_at_once: Callable[[Plan], int] = lambda plan: 0
     saves: bool = False
     is_optional: bool = False
+
+    def has_work(self, memory: RunMemory, idx: int) -> bool:
+        return self.owes(memory, idx) or self.queue(memory, idx).has_messages()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sf.envs.custom.given import given_env
 from sf.processes.fork_servers import SIMULATORS
-from sf.queues import wait
 from sf.rollout.assignment import AssignmentRules
 from sf.rollout.worker import RolloutWorkerArgs, rollout_worker
 from sf.run.children.role import Role, Start
@@ -38,10 +37,6 @@ def arguments(start: Start) -> RolloutWorkerArgs:
     )
 
 
-def _has_work(memory: RunMemory, idx: int) -> bool:
-    return bool(wait((memory.channels.inboxes[idx], memory.pool.free[idx]), timeout_s=0.0))
-
-
 def _recover(memory: RunMemory, idx: int) -> None:
     memory.channels.recover_worker(idx)
     memory.pool.recover_worker(idx)
@@ -58,7 +53,6 @@ ROLLOUT = Role(
     count=lambda plan: plan.num_workers,
     arguments=arguments,
     queue=lambda memory, idx: memory.channels.inboxes[idx],
-    has_work=_has_work,
     recover=_recover,
     episodes_at_once=_episodes_at_once,
 )

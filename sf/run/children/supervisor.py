@@ -1,7 +1,7 @@
 """The children of a run: started, watched, replaced where they die or hang, and ended.
 
 Consumes   reports of the children, their deaths, their heartbeats.
-Produces   reports for the run; new children in the place of dead ones; STOP in every queue at the end.
+Produces   reports for the run; new children in the place of dead ones; a stop in every queue at the end.
 Waits for  a report or a death.
 
 What a dead child held is found in the shared tables: see `sf.slots` and `sf.requests`. What differs from one kind of
@@ -22,7 +22,7 @@ from sf.processes import fork_servers
 from sf.processes.child import Child
 from sf.processes.main_module import UNGUARDED, UNGUARDED_MESSAGE
 from sf.processes.stopping import Signals
-from sf.queues import STOP
+from sf.queues import LockedQueueError
 from sf.recovery import save_remembered
 from sf.run.children.restarts import RestartBudget
 from sf.run.children.role import Role
@@ -60,6 +60,7 @@ class Supervisor:
         self._budget = RestartBudget(config.max_restarts, config.restart_window_s)
         self._children: list[Child] = []
         self._is_stopping = False
+        self._is_a_queue_locked = False
         self._is_optional_awaited: Callable[[], bool] = lambda: False
         self._reported: Counter[str] = Counter()  # episodes that have ended, by child
         self._learners: dict[int, Child] = {}  # by policy, the latest
@@ -109,7 +110,7 @@ class Supervisor:
         self._is_optional_awaited = is_optional_awaited
         for child in self._children:
             if not self._is_optional(child):
-                self._roles[child.role].queue(self._memory, child.idx).put(STOP)
+                self._roles[child.role].queue(self._memory, child.idx).stop()
         asked_at = time.monotonic()
         try:
             while self._children:
@@ -130,8 +131,9 @@ class Supervisor:
         if self._is_optional(child):
             is_awaited = self._is_optional_awaited() and signals.first is None and self.failure is None
             return is_awaited and time.monotonic() - asked_at < OPTIONAL_WITHIN_S
-        # Who has sent a signal waits for no iteration that is long, or hangs.
-        is_awaited = self._roles[child.role].saves and (child.idx in self._saving or signals.first is None)
+        # Who has sent a signal waits for no iteration that is long, or hangs; nor is one waited for that may hang.
+        is_free_to_save = signals.first is None and not self._is_a_queue_locked
+        is_awaited = self._roles[child.role].saves and (child.idx in self._saving or is_free_to_save)
         patience_s = _FINISH_WITHIN_S if is_awaited else _STOP_WITHIN_S
         return not signals.is_urgent and time.monotonic() - asked_at < patience_s
 
@@ -208,9 +210,19 @@ class Supervisor:
         if child.process.exitcode == UNGUARDED:
             self.failure = UsageError(UNGUARDED_MESSAGE)
             return []
-        if not self._budget.spend(child.name, time.monotonic()):
-            return self._give_up(child, cause)
-        return self._replace(child, cause)
+        try:
+            if self._memory.queues.may_be_locked_by(child.process.pid):
+                raise LockedQueueError("it died inside of a queue of faster-fifo, which may be locked for ever")
+            if not self._budget.spend(child.name, time.monotonic()):
+                return self._give_up(child, cause)
+            return self._replace(child, cause)
+        except LockedQueueError as error:
+            self._is_a_queue_locked = True
+            self.failure = ChildError(
+                f"{child.name}: {cause}; {error}. The run cannot go on: resume it, with --queues pipes where processes "
+                "may be killed"
+            )
+            return []
 
     def _give_up(self, child: Child, cause: str) -> list[Event]:
         """It has died too often."""
@@ -231,8 +243,8 @@ class Supervisor:
         events = [event for victim in victims for event in self._kill(victim)]
         dead = [child, *victims]
         if self._restarts_as_one and not self._is_optional(child):
-            memory.pool.reset()
             memory.channels.reset()
+            memory.pool.reset()  # tells of the free slots
             self._start_all([role for role in self._roles.values() if not role.is_optional])
         else:
             for one in dead:  # first the child itself: its victims need it

@@ -9,6 +9,7 @@ from sf.envs import EnvSpec
 from sf.learner.batches import batch
 from sf.learner.batches import buffer as buffer_module
 from sf.learner.batches.buffer import BatchBuffer
+from sf.queues import PipeQueue
 from sf.slots import SlotPool
 
 SPEC = EnvSpec(
@@ -23,7 +24,7 @@ def buffer(monkeypatch):
         monkeypatch.setattr(module, "gpu", gpu)
     gpu.take("cuda:0")
     pool = SlotPool.allocate(
-        SPEC, 3, num_workers=1, groups_per_worker=1, slots_per_group=2, actors_per_group=2, num_policies=1
+        SPEC, 3, inboxes=(PipeQueue(10),), groups_per_worker=1, slots_per_group=2, actors_per_group=2, num_policies=1
     )
     made = BatchBuffer(pool.arrays, 2, 0, "cuda:0")
     for tensor in (*made.batch.tensors(), *made.host.tensors()):
@@ -77,6 +78,8 @@ def test_a_transfer_stands_behind_the_training_on_the_batch_before(buffer, monke
 
 
 def test_on_cpu_the_batch_is_the_one_that_is_filled():
-    pool = SlotPool.allocate(SPEC, 3, num_workers=1, groups_per_worker=1, slots_per_group=2, actors_per_group=2)
+    pool = SlotPool.allocate(
+        SPEC, 3, inboxes=(PipeQueue(10),), groups_per_worker=1, slots_per_group=2, actors_per_group=2
+    )
     made = BatchBuffer(pool.arrays, 2, 0, "cpu")
     assert made.receive() is made.host

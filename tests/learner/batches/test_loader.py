@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from concurrent.futures import Future
 from functools import cache
 
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from sf.envs import EnvSpec
 from sf.learner.batches.loaders import AsyncLoader, BatchBuffer, SlotCopier, SyncLoader
-from sf.queues import STOP, StopRequested, wait
+from sf.processes.stopping import StopFlag
+from sf.queues import PipeQueue, StopRequested
 from sf.slots import SlotPool
 from sf.weights import SharedWeights, SharedWeightsSpec
 
@@ -39,7 +41,7 @@ def make_pool(num_workers, groups_per_worker, actors_per_group, extra):
     return SlotPool.allocate(
         SPEC,
         T,
-        num_workers=num_workers,
+        inboxes=tuple(PipeQueue(1000) for _ in range(num_workers)),
         groups_per_worker=groups_per_worker,
         slots_per_group=actors_per_group + extra,
         actors_per_group=actors_per_group,
@@ -63,7 +65,7 @@ class System:
 
     def async_loader(self, num_trajectories, slots=None, copier=None):
         buffers = (self.buffer(num_trajectories), self.buffer(num_trajectories))
-        return AsyncLoader(slots or self.pool.of_learner(), copier or self.copier, buffers, "cpu")
+        return AsyncLoader(slots or self.pool.of_learner(), copier or self.copier, buffers, "cpu", StopFlag())
 
     def sync_loader(self, num_trajectories):
         buffer = self.buffer(num_trajectories)
@@ -79,28 +81,27 @@ class Sampler:
     def __init__(self, pool, memory):
         self._pool = pool
         self._memory = memory
-        self._workers = [pool.of_worker(idx) for idx in range(len(pool.free))]
-        self._free = [[] for _ in range(pool.num_slots // pool.slots_per_group)]  # by group
+        self._workers = [pool.of_worker(idx) for idx in range(len(pool.inboxes))]
         self.num_filled = 0
 
     def fill_what_is_free(self):
-        """Raises StopRequested."""
-        for worker in self._workers:
-            for slot in worker.take():
-                self._free[slot // self._pool.slots_per_group].append(slot)
-        for group_idx, free in enumerate(self._free):
-            while len(free) >= self._pool.actors_per_group:
-                slots = [free.pop(0) for _ in range(self._pool.actors_per_group)]
+        """In the order of the groups. Raises StopRequested."""
+        for inbox in self._pool.inboxes:
+            if inbox.has_messages():
+                inbox.get_many()
+        for group_idx in range(self._pool.num_slots // self._pool.slots_per_group):
+            worker = self._workers[group_idx // self._pool.groups_per_worker]
+            while slots := worker.take(group_idx, self._pool.actors_per_group):
                 for place, slot in enumerate(slots):
                     self._write(slot, group_idx * self._pool.actors_per_group + place)
-                self._workers[slots[0] // self._pool.slots_per_worker].hand_over(slots)
+                worker.hand_over(slots)
 
     def run(self):
-        """Until a STOP is among the free slots."""
+        """Until an inbox is stopped."""
         try:
             while True:
                 self.fill_what_is_free()
-                wait(self._pool.free)
+                time.sleep(1e-4)
         except StopRequested:
             return
 
@@ -158,14 +159,14 @@ def train(system, loader, num_batches):
         batch = in_time(loader.next)
         numbers.append(numbers_in(batch))
         loader.release()
-    system.pool.free[0].put(STOP)
+    system.pool.inboxes[0].stop()
     sampler.join()
     stop(system, loader)
     return numbers
 
 
 def stop(system, loader):
-    system.pool.full[0].put(STOP)
+    system.pool.full[0].stop()
     while in_time(loader.next) is not None:
         loader.release()
 
@@ -323,5 +324,5 @@ def test_a_stop_in_the_middle_of_a_batch_ends_the_batches(make_loader):
     system = System(num_workers=2, actors_per_group=2)
     loader = make_loader(system, num_trajectories=8)
     system.sampler.fill_what_is_free()
-    system.pool.full[0].put(STOP)
+    system.pool.full[0].stop()
     assert in_time(loader.next) is None

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from contextlib import suppress
 from multiprocessing import Pipe
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from allocated import allocate
 from sf.config import Config
 from sf.processes import fork_servers
 from sf.processes.child import Child
+from sf.queues import LockedQueueError, PipeQueue
 from sf.run.children import starter, supervisor, watchdog
 from sf.run.children.supervisor import Supervisor
 from sf.slots import FULL
@@ -24,6 +26,7 @@ class Process:
     """What the parent holds of a process."""
 
     exitcode = -9
+    pid = 1
 
     def __init__(self):
         self._pipe = Pipe(duplex=False)  # its reader is ready when the process has ended
@@ -108,7 +111,7 @@ def others(run, *names):
 
 def drain(run):
     """Nobody has work: what the parent has put into the queues is taken."""
-    for queue in run.memory.pool.free:
+    for queue in run.memory.pool.inboxes:
         queue.drain()
 
 
@@ -127,7 +130,7 @@ def test_a_child_that_stays_at_one_piece_of_work_hangs(run):
 @pytest.mark.parametrize("name", ["rollout-1", "learner-0"])
 def test_a_child_that_does_not_take_its_messages_hangs(run, name):
     drain(run)
-    queue = run.memory.pool.free[1] if name == "rollout-1" else run.memory.pool.full[0]
+    queue = run.memory.pool.inboxes[1] if name == "rollout-1" else run.memory.pool.full[0]
     queue.put(0)
     assert run.go_on(TIMEOUT_S + 2, moving=others(run, name)) == [name]
 
@@ -169,7 +172,10 @@ def test_what_a_learner_had_in_its_hands_when_it_died_is_taken_and_lost(run):
     num_full = 0
     for idx in range(2):
         worker = pool.of_worker(idx)
-        slots = worker.take()
+        first = idx * pool.groups_per_worker
+        slots = [
+            slot for g in range(first, first + pool.groups_per_worker) for slot in worker.take(g, pool.slots_per_group)
+        ]
         worker.hand_over(slots)
         num_full += len(slots)
     learner = pool.of_learner()
@@ -263,3 +269,20 @@ def test_at_the_end_the_evaluator_has_a_minute_for_its_video_unless_a_signal_end
     said = [child.role for child, record in run.supervisor.stop(signals, lambda: is_awaited)]
     assert ended["evaluator"] == pytest.approx(waited_s, abs=1.0)
     assert "evaluator" not in said  # nobody asked it to stop
+
+
+def test_a_child_that_dies_inside_of_a_queue_which_may_be_locked_for_ever_ends_the_run(run):
+    object.__setattr__(run.memory, "queues", SimpleNamespace(may_be_locked_by=lambda pid: pid == 1))
+    run.children["rollout-0"].process.kill()
+    run.supervisor.receive(run._wakeup, timeout_s=0.0)
+    assert re.search(r"rollout-0: .*inside of a queue.*--queues pipes", str(run.supervisor.failure))
+
+
+def test_a_queue_that_the_parent_finds_locked_ends_the_run(run, monkeypatch):
+    def refuse(*_):
+        raise LockedQueueError("locked")
+
+    monkeypatch.setattr(PipeQueue, "drain", refuse)
+    run.children["rollout-0"].process.kill()
+    run.supervisor.receive(run._wakeup, timeout_s=0.0)
+    assert re.search(r"rollout-0: .*locked.*--queues pipes", str(run.supervisor.failure))
