@@ -14,6 +14,8 @@ ON_LATE_GPU := tests/training/test_alignment.py tests/training/test_policies.py 
 LONG_ON_LATE_GPU := tests/training/test_supervision.py $(addprefix tests/training/test_run_lifetime.py::test_, \
 	a_killed_parent_takes_every_process_with_it \
 	for_a_learner_that_dies_before_its_last_checkpoint_the_parent_saves_what_it_remembered)
+# What is run once more with the other kind of queues.
+ON_FASTER_FIFO := $(ON_LATE_GPU) tests/training/test_matches.py tests/training/test_population_run.py tests/training/test_env_failures.py
 LATE_GPU := PYTHONPATH=tests/late_gpu SF_TEST_DEVICE=cuda
 IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
 
@@ -29,6 +31,7 @@ test: lint $(VENV)/.docs
 test-long: $(VENV)/.docs
 	$(BIN)/python -m pytest tests -m long $(IN_PARALLEL)
 	$(LATE_GPU) $(BIN)/python -m pytest $(LONG_ON_LATE_GPU) $(IN_PARALLEL)
+	SF_TEST_QUEUES=faster_fifo $(BIN)/python -m pytest $(ON_FASTER_FIFO) $(IN_PARALLEL)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
