@@ -26,6 +26,7 @@ class ActionDistribution:
     """
 
     def __init__(self, spec: ActionSpec, params: Tensor) -> None:
+        self._spec = spec
         num_heads, num_logits = len(spec.discrete_sizes), sum(spec.discrete_sizes)
         num_params = num_logits + 2 * spec.num_continuous
         assert params.shape[-1] == num_params, (params.shape, num_params)
@@ -42,12 +43,28 @@ class ActionDistribution:
             padded = logits.index_select(-1, index).unflatten(-1, (num_heads, -1))
         self.log_probs = padded.log_softmax(dim=-1)  # [..., D, longest head]
 
+    @staticmethod
+    def noise(
+        spec: ActionSpec, shape: tuple[int, ...], device: torch.device, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """What decides the samples of `shape` distributions: exponential [..., D, longest head], normal [..., C].
+
+        The generator is of that device.
+        """
+        heads = (len(spec.discrete_sizes), max(spec.discrete_sizes, default=1))
+        exponential = torch.empty(*shape, *heads, device=device).exponential_(generator=generator)
+        normal = torch.empty(*shape, spec.num_continuous, device=device).normal_(generator=generator)
+        return exponential, normal
+
     def sample(self, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Discrete [..., D] int32, continuous [..., C] float32. The generator is of the device of params."""
+        shape, device = self.mean.shape[:-1], self.mean.device
+        return self.sample_by(*self.noise(self._spec, shape, device, generator))
+
+    def sample_by(self, exponential: Tensor, normal: Tensor) -> tuple[Tensor, Tensor]:
+        """The samples that this `noise` decides."""
         # The argmax of p / e with e exponential is distributed as p: Gumbel-max, without logarithms.
-        noise = torch.empty_like(self.log_probs).exponential_(generator=generator)
-        discrete = (self.log_probs.exp() / noise).argmax(dim=-1).to(torch.int32)
-        normal = torch.empty_like(self.mean).normal_(generator=generator)
+        discrete = (self.log_probs.exp() / exponential).argmax(dim=-1).to(torch.int32)
         return discrete, torch.addcmul(self.mean, normal, self.log_stddev.exp())
 
     def mode(self) -> tuple[Tensor, Tensor]:

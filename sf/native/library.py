@@ -36,8 +36,8 @@ class CompilerError(Exception):
 @functools.cache
 def load(numbers: str) -> ctypes.CDLL:
     """The library for float32 or bfloat16, made now where there is none yet. Raises CompilerError."""
-    path = _folder() / f"kernels-{numbers}-{_made_from()}.so"
-    if not _is_own(path):
+    path = folder() / f"kernels-{numbers}-{_made_from()}.so"
+    if not is_own(path):
         _compile(numbers, path)
     try:
         return ctypes.CDLL(str(path))
@@ -45,19 +45,19 @@ def load(numbers: str) -> ctypes.CDLL:
         raise CompilerError(f"a compiled file cannot be loaded: {error}") from None
 
 
-def _folder() -> Path:
-    """The user's own: what lies in it is run."""
+def folder() -> Path:
+    """The user's own: what lies in it is run. Raises CompilerError."""
     try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "sf"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "sf"
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:  # RuntimeError: this user has no home
         raise CompilerError(f"the cache for compiled loops cannot be made ({error}; XDG_CACHE_HOME names it)") from None
-    if not _is_own(folder):
-        raise CompilerError(f"{folder} could be written by other users: chmod go-w {folder}")
-    return folder
+    if not is_own(path):
+        raise CompilerError(f"{path} could be written by other users: chmod go-w {path}")
+    return path
 
 
-def _is_own(path: Path) -> bool:
+def is_own(path: Path) -> bool:
     """Whether it is there, and nobody else can have written it."""
     try:
         status = path.stat()
@@ -72,8 +72,8 @@ def _compile(numbers: str, path: Path) -> None:
         raise CompilerError("this machine has no C++ compiler (Debian and Ubuntu: apt install g++)")
     try:
         # A name of its own, then renamed: other processes may be at the same.
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            made = Path(folder, path.name)
+        with tempfile.TemporaryDirectory(dir=path.parent) as beside:
+            made = Path(beside, path.name)
             command = [*shlex.split(compiler), *_flags(), f"-DT={NUMBERS[numbers]}", str(SOURCE), "-o", str(made)]
             subprocess.run(command, check=True, capture_output=True, text=True, timeout=_COMPILES_WITHIN_S)
             made.chmod(0o700)
@@ -93,8 +93,13 @@ def _flags() -> tuple[str, ...]:
 @functools.cache
 def _made_from() -> str:
     """A name for the source, the flags, the compiler and this kind of CPU."""
-    words = [SOURCE.read_text(), *_flags(), os.environ.get("CXX", ""), platform.machine(), _cpu()]
+    words = [SOURCE.read_text(), *_flags(), machine()]
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
+
+
+def machine() -> str:
+    """The compiler that was chosen, and this kind of CPU."""
+    return "\0".join((os.environ.get("CXX", ""), platform.machine(), _cpu()))
 
 
 def _cpu() -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,8 +22,11 @@ from sf.arrays import SharedArrays
 from sf.config import ModelConfig
 from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvSpec
+from sf.model.acting import Acting
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model, load_flat
+from sf.native import programs
+from sf.policy.compiled_acting import CompiledActing
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
@@ -54,7 +58,7 @@ def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
     """Body of the process."""
     configure(args.weights.device, args.num_threads, deterministic=args.synchronous)
     try:
-        policy = _Policy(args)
+        policy = _Policy(args, reports)
     except EOFError:
         return  # the learner ended before it shared its weights: the parent hears why from the learner
     channel, counters = args.channel, args.counters
@@ -66,6 +70,7 @@ def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
         try:
             groups = channel.take(at_least)
         except StopRequested:
+            policy.close()
             return
         counters.working()
         busy_since = time.perf_counter()
@@ -86,7 +91,7 @@ def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
 class _Policy:
     """The network with the rows it reads and writes."""
 
-    def __init__(self, args: PolicyWorkerArgs) -> None:
+    def __init__(self, args: PolicyWorkerArgs, reports: Reports) -> None:
         self._shared = SharedWeights.attach(args.weights, args.learner)
         self._device = gpu.torch_device(args.weights.device)
         self._action_spec = ActionSpec.of(args.spec.action_space)
@@ -97,6 +102,7 @@ class _Policy:
             "bfloat16" if args.bfloat16 else "float32",
             self._device,
         )
+        self._acting = _acting(args, self._model, reports)
         self._weights = torch.empty(args.weights.num_weights + 1, device=self._device)
         self._version = 0
         self._generator = torch.Generator(self._device)
@@ -114,22 +120,26 @@ class _Policy:
         actors = self._rows["actor"][slots]  # [N]
         first = self._rows["first"][slots, rows]  # [N]
         self._refresh_weights()
+        if isinstance(self._acting, CompiledActing):
+            self._acting.look()
         with torch.inference_mode():
             obs = self._obs.gather(slots.astype(np.int64) * self._rows_per_slot + rows)
             state = self._states.before(actors, numbers, first)
             self._states.keep(slots, rows)
-            out = self._model.step(obs, state, torch.from_numpy(first).to(self._device))
-            distribution = ActionDistribution(self._action_spec, out.params)
-            discrete, continuous = distribution.sample(self._generator)
-            log_prob = distribution.log_prob(discrete, continuous)
-            self._states.send(out.state)
-            answers = self._answers.receive(discrete, continuous, log_prob, out.value)
+            noise = ActionDistribution.noise(self._action_spec, (len(slots),), self._device, self._generator)
+            packed, state = self._acting(obs, state, torch.from_numpy(first).to(self._device), *noise)
+            self._states.send(state)
+            answers = self._answers.receive(packed)
         self._states.write(actors, numbers)
         asked = self._channel.still_asked(actors, numbers)
         slots, rows = slots[asked], rows[asked]
         for name, answer in zip(("discrete", "continuous", "log_prob", "value"), answers, strict=True):
             self._rows[name][slots, rows] = answer[asked]
         self._rows["policy_version"][slots, rows] = self._version
+
+    def close(self) -> None:
+        if isinstance(self._acting, CompiledActing):
+            self._acting.close()
 
     def _refresh_weights(self) -> None:
         if self._shared.latest_version != self._version:
@@ -139,12 +149,36 @@ class _Policy:
             self._generator.manual_seed(_one_number((*self._seed, self._version)))
 
 
+def _acting(args: PolicyWorkerArgs, network: Any, reports: Reports) -> Acting | CompiledActing:
+    """Compiled on a CPU alone, and not in synchronous mode, where a run would not be the same each time: who knows when
+    the program is there."""
+    acting = Acting(network, ActionSpec.of(args.spec.action_space))
+    if args.model.compile is False or args.weights.device != "cpu" or args.synchronous:
+        return acting
+    dtype = torch.bfloat16 if args.bfloat16 else torch.float32
+    made_from = repr((args.model, args.spec.obs_space, args.spec.action_space, dtype))
+    return CompiledActing(
+        acting, _example(args, network), made_from, dtype, lambda text: reports.send("say", text=text)
+    )
+
+
+def _example(args: PolicyWorkerArgs, network: Any) -> tuple[Any, ...]:
+    """Inputs of `Acting`."""
+    batch = programs.BATCH
+    obs = {
+        key: torch.zeros(batch, *rows.shape[2:], dtype=torch.from_numpy(rows[:0]).dtype)
+        for key, rows in args.rows.named(OBS).items()
+    }
+    noise = ActionDistribution.noise(ActionSpec.of(args.spec.action_space), (batch,), torch.device("cpu"))
+    return obs, torch.zeros(batch, network.state_size), torch.zeros(batch, dtype=torch.bool), *noise
+
+
 def _one_number(seed: tuple[int, ...]) -> int:
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))  # torch takes 63 bits
 
 
 class _Answers:
-    """Brings the answers of a batch to the host in one transfer: floats travel as their bits.
+    """Brings the answers of a batch to the host in one transfer.
 
     The thread sleeps until they are there, and with them all that was queued before.
     """
@@ -155,10 +189,9 @@ class _Answers:
         width = self._num_discrete + action_spec.num_continuous + 2
         self._host = gpu.page_locked((max_actors, width), torch.int32, device)
 
-    def receive(self, discrete: Tensor, continuous: Tensor, log_prob: Tensor, value: Tensor) -> tuple[np.ndarray, ...]:
-        """[N, D] int32, [N, C], [N], [N] float32: the same on the host, overwritten by the next call."""
-        floats = torch.cat((continuous, log_prob.unsqueeze(1), value.unsqueeze(1)), dim=1)
-        packed = torch.cat((discrete, floats.view(torch.int32)), dim=1)
+    def receive(self, packed: Tensor) -> tuple[np.ndarray, ...]:
+        """What `Acting` gives, on the host, overwritten by the next call: discrete [N, D] int32, continuous [N, C],
+        log-probability [N], value [N] float32."""
         host = self._host[: len(packed)]
         gpu.copy(host, packed, self._device).wait()
         numbers = host.numpy()

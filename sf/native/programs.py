@@ -1,0 +1,117 @@
+"""Whole modules as compiled programs: one call into C++ instead of hundreds of operations called from Python.
+
+AOTInductor of PyTorch (torch.export, then torch._inductor) makes them for any batch size, which takes half a minute of
+a core, and they are kept where the loops are, by what they were made from. Weights are inputs of a program: it reads
+them where the module has them, so it needs no word of new ones.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import inspect
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor, nn
+
+from sf.native import library
+from sf.native.library import CompilerError
+
+BATCH = 8  # of the example that is followed: any but 0 and 1, which torch.export takes to be special
+
+
+class Program:
+    """A compiled module, on the CPU. Its inputs are those of the module, with a batch of at least 2."""
+
+    def __init__(self, path: Path, module: nn.Module) -> None:
+        """Raises CompilerError where the file cannot be used."""
+        try:
+            # Loaded from where it lies; PyTorch's own loader would unpack a copy and leave it behind when killed.
+            self._runner: Any = torch._C._aoti.AOTIModelContainerRunnerCpu(str(path), 1)
+        except (AttributeError, RuntimeError) as error:
+            raise CompilerError(f"{path} cannot be loaded: {error}") from None
+        self._weights = pytree.tree_leaves(_weights(module))
+
+    def __call__(self, *inputs: Any) -> tuple[Tensor, ...]:
+        return tuple(self._runner.run([*self._weights, *pytree.tree_leaves(inputs)]))
+
+
+def path_of(module: nn.Module, example: Sequence[Any], made_from: Iterable[str]) -> Path:
+    """Where the program for a module with such inputs lies, if it is there. Raises CompilerError.
+
+    made_from: what decides on the program beside the shapes of weights and inputs, and the files of the module's parts.
+    """
+    tensors = pytree.tree_leaves((_weights(module), tuple(example)))
+    words = [*made_from, str(module), *(f"{tuple(tensor.shape)} {tensor.dtype}" for tensor in tensors)]
+    words += [file.read_text() for file in sorted(_files_of_parts(module))]
+    words += [torch.__version__, library.machine()]
+    name = hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
+    return library.folder() / f"program-{name}.so"
+
+
+def is_there(path: Path) -> bool:
+    return library.is_own(path)
+
+
+def make(module: nn.Module, example: Sequence[Any], path: Path) -> None:
+    """Compile a module into `path`, unless another process has done it meanwhile.
+
+    example: inputs, whose tensors all have the batch as their first axis, of `BATCH`. Raises whatever PyTorch does.
+    """
+    with Path(path.parent, "programs.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time: each takes a core and half a gigabyte
+        if is_there(path):
+            return
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+            package = Path(folder, "program.pt2")
+            torch._inductor.aoti_compile_and_package(_followed(module, example), package_path=str(package))
+            made = Path(folder, path.name)
+            with zipfile.ZipFile(package) as files:
+                (name,) = [name for name in files.namelist() if name.endswith(".so")]
+                made.write_bytes(files.read(name))
+            made.chmod(0o700)
+            made.replace(path)
+
+
+class _OfWeights(nn.Module):
+    """The module as a function of its weights, too."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self._module = (module,)  # not as a part of this one: its weights would become constants
+
+    def forward(self, weights: dict[str, Tensor], *inputs: Any) -> Any:
+        return torch.func.functional_call(*self._module, weights, inputs)
+
+
+def _weights(module: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.detach() for name, tensor in [*module.named_parameters(), *module.named_buffers()]}
+
+
+def _followed(module: nn.Module, example: Sequence[Any]) -> torch.export.ExportedProgram:
+    weights, batch = _weights(module), torch.export.Dim("batch", min=2)
+    shapes = {
+        "weights": dict.fromkeys(weights),
+        "inputs": pytree.tree_map(lambda _: {0: batch}, tuple(example)),
+    }
+    with torch.no_grad():
+        return torch.export.export(_OfWeights(module), (weights, *example), dynamic_shapes=shapes)
+
+
+def _files_of_parts(module: nn.Module) -> set[Path]:
+    """Those of their classes, but for PyTorch's own."""
+    files = set()
+    for kind in {type(part) for part in module.modules()}:
+        if kind.__module__.partition(".")[0] != "torch":
+            with suppress(TypeError):  # a class of a notebook has none
+                files.add(Path(inspect.getfile(kind)))
+    return files
