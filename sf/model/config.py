@@ -53,8 +53,10 @@ class ModelConfig:
     """Precision of matrix products; weights are float32. auto: bfloat16 where the hardware has it."""
 
     compile: bool | Literal["auto"] = "auto"
-    """Use loops that the machine's C++ compiler makes for activations and recurrent cores on a CPU (within two seconds,
-    once for each machine). auto: where there is a compiler. false: PyTorch's operations alone."""
+    """Compile, where networks run on a CPU: loops for activations and recurrent cores before the run (two seconds, once
+    for each machine), and the policy workers' step as one program beside a run that has lasted a minute (half a minute
+    of a core, once for each network; not with --async_rl false). auto: where the machine has a C++ compiler. false:
+    PyTorch's operations alone."""
 
     def __post_init__(self) -> None:
         check_fields(self)

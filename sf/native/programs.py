@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import inspect
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable, Sequence
@@ -25,6 +26,7 @@ from torch import Tensor, nn
 from sf.native import library
 from sf.native.library import CompilerError
 
+_MAKING = "making-"  # begins the names of folders
 BATCH = 8  # of the example that is followed: any but 0 and 1, which torch.export takes to be special
 
 
@@ -70,7 +72,9 @@ def make(module: nn.Module, example: Sequence[Any], path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time: each takes a core and half a gigabyte
         if is_there(path):
             return
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        for left_behind in path.parent.glob(f"{_MAKING}*"):  # by one that was killed
+            shutil.rmtree(left_behind, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=_MAKING, dir=path.parent) as folder:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
             package = Path(folder, "program.pt2")
             torch._inductor.aoti_compile_and_package(_followed(module, example), package_path=str(package))

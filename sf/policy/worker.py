@@ -25,7 +25,7 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.model.acting import Acting
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model, load_flat
-from sf.native import programs
+from sf.native import kernels, programs
 from sf.policy.compiled_acting import CompiledActing
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
@@ -150,16 +150,21 @@ class _Policy:
 
 
 def _acting(args: PolicyWorkerArgs, network: Any, reports: Reports) -> Acting | CompiledActing:
-    """Compiled on a CPU alone, and not in synchronous mode, where a run would not be the same each time: who knows when
-    the program is there."""
+    """Compiled where `--compile` has it so, on a CPU that has a compiler.
+
+    Not in synchronous mode: nobody knows when the program is there, so two runs would not be the same.
+    """
     acting = Acting(network, ActionSpec.of(args.spec.action_space))
-    if args.model.compile is False or args.weights.device != "cpu" or args.synchronous:
+    if args.model.compile is False or args.weights.device != "cpu" or args.synchronous or kernels.why_not() is not None:
         return acting
+
+    def say(text: str) -> None:
+        if args.idx == 0:  # the others would say the same
+            reports.send("say", text=text)
+
     dtype = torch.bfloat16 if args.bfloat16 else torch.float32
     made_from = repr((args.model, args.spec.obs_space, args.spec.action_space, dtype))
-    return CompiledActing(
-        acting, _example(args, network), made_from, dtype, lambda text: reports.send("say", text=text)
-    )
+    return CompiledActing(acting, _example(args, network), made_from, dtype, say)
 
 
 def _example(args: PolicyWorkerArgs, network: Any) -> tuple[Any, ...]:

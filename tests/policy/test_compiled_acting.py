@@ -1,0 +1,196 @@
+"""Acting by a compiled program: made beside, checked at its first use; what goes wrong costs nothing but speed."""
+
+import os
+import time
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from sf.config import ModelConfig
+from sf.envs import ActionSpec
+from sf.model.acting import Acting
+from sf.model.distributions import ActionDistribution
+from sf.model.inference import inference_model
+from sf.native import kernels, programs
+from sf.policy import compiled_acting
+from sf.policy.compiled_acting import CompiledActing
+
+pytestmark = pytest.mark.skipif(kernels.why_not() is not None, reason="this machine has no C++ compiler")
+
+PATIENCE_S = 100.0
+VECTOR = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (5,), np.float32))
+IMAGE = gym.spaces.Dict(
+    obs=gym.spaces.Box(0, 255, (48, 64, 3), np.uint8), measurements=gym.spaces.Box(-1, 1, (4,), np.float32)
+)
+MIXED = gym.spaces.Tuple((gym.spaces.Discrete(3), gym.spaces.Discrete(2), gym.spaces.Box(-1, 1, (2,))))
+NETWORKS = {
+    "vectors": (VECTOR, gym.spaces.Discrete(3), {"encoder_mlp_layers": (8,)}),
+    "images, a recurrent core and mixed actions": (
+        IMAGE,
+        MIXED,
+        {"encoder_mlp_layers": (8,), "encoder_conv_mlp_layers": (16,), "core": "gru", "rnn_size": 8},
+    ),
+    "an LSTM, and a critic of its own": (
+        VECTOR,
+        MIXED,
+        {"core": "lstm", "rnn_size": 8, "share_critic": False, "normalize_returns": True},
+    ),
+}
+
+
+class Actor:
+    """A network with what a policy worker has around it."""
+
+    def __init__(self, obs_space, action_space, flags, precision="float32"):
+        self.space, self.spec = obs_space, ActionSpec.of(action_space)
+        torch.manual_seed(0)
+        self.network = inference_model(ModelConfig(**flags), obs_space, self.spec, precision, "cpu")
+        self.acting = Acting(self.network, self.spec)
+        self.said = []
+        self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+        self.made_from = f"{flags} {precision}"
+
+    def compiled(self):
+        example = self.inputs(programs.BATCH)
+        return CompiledActing(self.acting, example, self.made_from, self.dtype, self.said.append)
+
+    def inputs(self, num):
+        rng = np.random.default_rng(num)
+        obs = {
+            key: torch.from_numpy(rng.integers(-1, 200, (num, *box.shape)).astype(box.dtype))
+            for key, box in self.space.items()
+        }
+        state = torch.from_numpy(rng.standard_normal((num, self.network.state_size)).astype(np.float32))
+        noise = ActionDistribution.noise(self.spec, (num,), torch.device("cpu"), torch.Generator().manual_seed(num))
+        return obs, state, torch.from_numpy(rng.random(num) < 0.5), *noise
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(compiled_acting, "BEGINS_AFTER_S", 0.0)
+
+
+def look_until_it_ends(compiled):
+    ends = time.monotonic() + PATIENCE_S
+    while compiled._program is None and not compiled._is_given_up:
+        compiled.look()
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+def assert_same(found, expected, spec, tolerance):
+    num_discrete = len(spec.discrete_sizes)
+    same = (found[0][:, :num_discrete] == expected[0][:, :num_discrete]).all(dim=1)
+    assert same.float().mean() > 0.9
+    floats, expected_floats = (
+        out[0][same, num_discrete:].contiguous().view(torch.float32) for out in (found, expected)
+    )
+    assert torch.allclose(floats, expected_floats, rtol=tolerance, atol=tolerance)
+    assert torch.allclose(found[1], expected[1], rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [
+        ("vectors", "float32"),
+        pytest.param("images, a recurrent core and mixed actions", "bfloat16", marks=pytest.mark.long),
+        pytest.param("images, a recurrent core and mixed actions", "float32", marks=pytest.mark.long),
+        pytest.param("an LSTM, and a critic of its own", "float32", marks=pytest.mark.long),
+    ],
+)
+@torch.inference_mode()
+def test_a_program_is_made_beside_and_computes_the_same(name, precision):
+    actor = Actor(*NETWORKS[name], precision)
+    compiled = actor.compiled()
+    tolerance = compiled_acting._TOLERANCE[actor.dtype]
+    with torch.inference_mode(False):
+        look_until_it_ends(compiled)
+    assert actor.said == []
+    for num in (64, 1, 2, 7):
+        inputs = actor.inputs(num)
+        assert_same(compiled(*inputs), actor.acting(*inputs), actor.spec, tolerance)
+    assert compiled._program is not None
+
+    again = actor.compiled()  # another policy worker, or run
+    assert again._program is not None
+
+
+def test_nothing_is_made_before_the_run_has_lasted(monkeypatch):
+    monkeypatch.setattr(compiled_acting, "BEGINS_AFTER_S", 1000.0)
+    compiled = Actor(*NETWORKS["vectors"]).compiled()
+    compiled.look()
+    assert compiled._maker is None
+
+
+def changed(name):
+    """What a program would give that computes this wrongly. answers: [N, 1 action, log-probability, value]."""
+
+    def program(answers, state):
+        floats = answers[:, 1:].clone().view(torch.float32)
+        actions = answers[:, :1].clone()
+        if name == "actions":
+            actions = (actions + 1) % 3
+        elif name == "log-probabilities":
+            floats[:, 0] -= 0.01
+        elif name == "values":
+            floats[:, 1] += 0.01
+        else:
+            state = state + 0.01
+        return torch.cat((actions, floats.view(torch.int32)), dim=1), state
+
+    return program
+
+
+@pytest.mark.parametrize("name", ["actions", "log-probabilities", "values", "states"])
+def test_a_program_that_computes_something_else_is_given_up_with_a_sentence(name):
+    obs_space, action_space, flags = NETWORKS["vectors"]
+    actor = Actor(obs_space, action_space, {**flags, "core": "gru", "rnn_size": 4})
+    compiled = actor.compiled()
+    compiled._program = lambda *inputs: changed(name)(*actor.acting(*inputs))
+    inputs = actor.inputs(6)
+    for _ in range(2):
+        found, expected = compiled(*inputs), actor.acting(*inputs)
+        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    compiled.look()
+    assert compiled._program is None
+    assert len(actor.said) == 1
+    assert "its results differ" in actor.said[0]
+
+
+def test_a_program_that_cannot_be_made_is_one_sentence_with_the_reason(monkeypatch):
+    def refuse(*_):
+        raise RuntimeError("no room\nmore")
+
+    monkeypatch.setattr(programs, "make", refuse)
+    actor = Actor(*NETWORKS["vectors"])
+    compiled = actor.compiled()
+    look_until_it_ends(compiled)
+    (said,) = actor.said
+    assert said.startswith("the policy's step is not compiled (RuntimeError: no room), so it runs with PyTorch's")
+    inputs = actor.inputs(4)
+    assert torch.equal(compiled(*inputs)[0], actor.acting(*inputs)[0])
+
+
+def test_a_maker_that_is_killed_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(programs, "make", lambda *_: time.sleep(PATIENCE_S))
+    actor = Actor(*NETWORKS["vectors"])
+    compiled = actor.compiled()
+    compiled.look()
+    os.kill(compiled._maker._pid, 9)
+    look_until_it_ends(compiled)
+    assert "the compiler ended with status 9" in actor.said[0]
+
+
+def test_closing_ends_the_maker_at_once(monkeypatch):
+    monkeypatch.setattr(programs, "make", lambda *_: time.sleep(PATIENCE_S))
+    compiled = Actor(*NETWORKS["vectors"]).compiled()
+    compiled.look()
+    pid = compiled._maker._pid
+    started = time.monotonic()
+    compiled.close()
+    assert time.monotonic() - started < PATIENCE_S / 2
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
