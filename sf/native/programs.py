@@ -27,6 +27,7 @@ from sf.native import library
 from sf.native.library import CompilerError
 
 _MAKING = "making-"  # begins the names of folders
+_KEPT = 32  # programs, of some megabytes each
 BATCH = 8  # of the example that is followed: any but 0 and 1, which torch.export takes to be special
 
 
@@ -37,8 +38,9 @@ class Program:
         """Raises CompilerError where the file cannot be used."""
         try:
             # Loaded from where it lies; PyTorch's own loader would unpack a copy and leave it behind when killed.
+            os.utime(path)  # it is of use still
             self._runner: Any = torch._C._aoti.AOTIModelContainerRunnerCpu(str(path), 1)
-        except (AttributeError, RuntimeError) as error:
+        except (AttributeError, OSError, RuntimeError) as error:
             raise CompilerError(f"{path} cannot be loaded: {error}") from None
         self._weights = pytree.tree_leaves(_weights(module))
 
@@ -72,9 +74,9 @@ def make(module: nn.Module, example: Sequence[Any], path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time: each takes a core and half a gigabyte
         if is_there(path):
             return
-        for left_behind in path.parent.glob(f"{_MAKING}*"):  # by one that was killed
-            shutil.rmtree(left_behind, ignore_errors=True)
-        with tempfile.TemporaryDirectory(prefix=_MAKING, dir=path.parent) as folder:
+        _remove_folders(path.parent, "*")
+        _remove_old_programs(path.parent)
+        with tempfile.TemporaryDirectory(prefix=f"{_MAKING}{os.getpid()}-", dir=path.parent) as folder:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
             package = Path(folder, "program.pt2")
             torch._inductor.aoti_compile_and_package(_followed(module, example), package_path=str(package))
@@ -84,6 +86,23 @@ def make(module: nn.Module, example: Sequence[Any], path: Path) -> None:
                 made.write_bytes(files.read(name))
             made.chmod(0o700)
             made.replace(path)
+
+
+def clean_up(path: Path, pid: int) -> None:
+    """After `make` was killed in that process."""
+    _remove_folders(path.parent, f"{pid}-*")
+
+
+def _remove_folders(cache: Path, of: str) -> None:
+    for left_behind in cache.glob(f"{_MAKING}{of}"):
+        shutil.rmtree(left_behind, ignore_errors=True)
+
+
+def _remove_old_programs(cache: Path) -> None:
+    """Those of networks that nobody has trained for long."""
+    by_age = sorted(cache.glob("program-*.so"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in by_age[_KEPT:]:
+        path.unlink(missing_ok=True)
 
 
 class _OfWeights(nn.Module):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -85,6 +86,8 @@ class CompiledActing:
         try:
             if why_not or not self._load_if_there():
                 self._give_up(why_not or "no file was made")
+            else:
+                self._say("the policy's step is compiled from here on; the next run of this network begins with that")
         except CompilerError as error:
             self._give_up(str(error))
 
@@ -120,6 +123,7 @@ class _Maker:
     """The process that makes a program: a copy of this one, that shares its memory, and dies with it."""
 
     def __init__(self, acting: Acting, example: tuple[Any, ...], path: Path) -> None:
+        self._path = path
         self._reader, writer = os.pipe()
         creator = os.getpid()
         self._pid = os.fork()
@@ -143,6 +147,7 @@ class _Maker:
             os.killpg(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
         os.close(self._reader)
+        programs.clean_up(self._path, self._pid)
 
 
 def _make(acting: Acting, example: tuple[Any, ...], path: Path, writer: int, creator: int) -> NoReturn:
@@ -156,6 +161,7 @@ def _make(acting: Acting, example: tuple[Any, ...], path: Path, writer: int, cre
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 1)
         os.dup2(silence, 2)
+        _keep_from_semaphores()
         if os.getppid() == creator:
             programs.make(acting, example, path)
     except BaseException as error:
@@ -163,6 +169,14 @@ def _make(acting: Acting, example: tuple[Any, ...], path: Path, writer: int, cre
         os.write(writer, f"{type(error).__name__}: {first}"[:1000].encode())
     finally:
         os._exit(0)
+
+
+def _keep_from_semaphores() -> None:
+    """Progress bars inside of PyTorch's compiler would take one, of which a warning remains when this is killed."""
+    with suppress(ImportError):
+        from tqdm import tqdm  # noqa: PLC0415  not everybody has it
+
+        tqdm.set_lock(threading.RLock())
 
 
 def _lead_a_group(pid: int) -> None:

@@ -1,5 +1,6 @@
 """Compiled programs: they compute what the module computes, with the weights that it has, for every batch."""
 
+import os
 import stat
 import subprocess
 import sys
@@ -127,3 +128,15 @@ def test_a_file_that_is_no_program_is_one_sentence(tmp_path):
     path.write_bytes(b"nothing")
     with pytest.raises(CompilerError, match=r"program.so cannot be loaded"):
         Program(path, Sum())
+
+
+def test_the_programs_that_were_used_last_are_kept(made, monkeypatch, tmp_path):
+    module, path = made
+    monkeypatch.setattr(programs, "_KEPT", 2)
+    for age, name in enumerate(("a", "b", "c")):
+        copy = tmp_path / f"program-{name}.so"
+        copy.write_bytes(path.read_bytes())
+        os.utime(copy, (1000 - age, 1000 - age))
+    Program(tmp_path / "program-c.so", module)
+    programs._remove_old_programs(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["program-a.so", "program-c.so"]

@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -108,7 +109,8 @@ def test_a_program_is_made_beside_and_computes_the_same(name, precision):
     tolerance = compiled_acting._TOLERANCE[actor.dtype]
     with torch.inference_mode(False):
         look_until_it_ends(compiled)
-    assert actor.said == []
+    assert len(actor.said) == 1
+    assert "is compiled from here on" in actor.said[0]
     for num in (64, 1, 2, 7):
         inputs = actor.inputs(num)
         assert_same(compiled(*inputs), actor.acting(*inputs), actor.spec, tolerance)
@@ -116,6 +118,7 @@ def test_a_program_is_made_beside_and_computes_the_same(name, precision):
 
     again = actor.compiled()  # another policy worker, or run
     assert again._program is not None
+    assert len(actor.said) == 1
 
 
 def test_nothing_is_made_before_the_run_has_lasted(monkeypatch):
@@ -185,12 +188,19 @@ def test_a_maker_that_is_killed_is_one_sentence(monkeypatch):
 
 
 def test_closing_ends_the_maker_at_once(monkeypatch):
-    monkeypatch.setattr(programs, "make", lambda *_: time.sleep(PATIENCE_S))
+    def make(_acting, _example, path):
+        Path(path.parent, f"making-{os.getpid()}-folder").mkdir()
+        time.sleep(PATIENCE_S)
+
+    monkeypatch.setattr(programs, "make", make)
     compiled = Actor(*NETWORKS["vectors"]).compiled()
     compiled.look()
-    pid = compiled._maker._pid
+    pid, folder = compiled._maker._pid, compiled._path.parent
+    while not list(folder.glob("making-*")):
+        time.sleep(0.01)
     started = time.monotonic()
     compiled.close()
     assert time.monotonic() - started < PATIENCE_S / 2
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+    assert not list(folder.glob("making-*"))
