@@ -67,6 +67,7 @@ class CompiledActing:
             self._is_checked = True
             if not self._agree((answers, state), expected):
                 self._program = None
+                self._path.unlink(missing_ok=True)  # made of code that was another: the next run makes it anew
                 self._give_up("its results differ from those of the network")
                 return expected
         return answers, state

@@ -153,6 +153,7 @@ def test_a_program_that_computes_something_else_is_given_up_with_a_sentence(name
     actor = Actor(obs_space, action_space, {**flags, "core": "gru", "rnn_size": 4})
     compiled = actor.compiled()
     compiled._program = lambda *inputs: changed(name)(*actor.acting(*inputs))
+    compiled._path.write_bytes(b"of other code")
     inputs = actor.inputs(6)
     for _ in range(2):
         found, expected = compiled(*inputs), actor.acting(*inputs)
@@ -161,6 +162,7 @@ def test_a_program_that_computes_something_else_is_given_up_with_a_sentence(name
     assert compiled._program is None
     assert len(actor.said) == 1
     assert "its results differ" in actor.said[0]
+    assert not compiled._path.exists()
 
 
 def test_a_program_that_cannot_be_made_is_one_sentence_with_the_reason(monkeypatch):
