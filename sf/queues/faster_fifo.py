@@ -88,7 +88,7 @@ class FasterFifoQueue(IndexQueue):
         thread.start()
         thread.join(_LOCK_WITHIN_S)
         if thread.is_alive():
-            raise LockedQueueError("a queue of faster-fifo is locked by a process that has died")
+            raise LockedQueueError("a queue is locked by a process that has died")
 
     @contextmanager
     def _noted(self) -> Iterator[None]:

@@ -210,19 +210,23 @@ class Supervisor:
         if child.process.exitcode == UNGUARDED:
             self.failure = UsageError(UNGUARDED_MESSAGE)
             return []
-        try:
-            if self._memory.queues.may_be_locked_by(child.process.pid):
-                raise LockedQueueError("it died inside of a queue of faster-fifo, which may be locked for ever")
-            if not self._budget.spend(child.name, time.monotonic()):
-                return self._give_up(child, cause)
-            return self._replace(child, cause)
-        except LockedQueueError as error:
-            self._is_a_queue_locked = True
-            self.failure = ChildError(
-                f"{child.name}: {cause}; {error}. The run cannot go on: resume it, with --queues pipes where processes "
-                "may be killed"
-            )
+        if self._ends_over_a_queue([child], cause):
             return []
+        if not self._budget.spend(child.name, time.monotonic()):
+            return self._give_up(child, cause)
+        return self._replace(child, cause)
+
+    def _ends_over_a_queue(self, dead: Iterable[Child], cause: str) -> bool:
+        for child in dead:
+            if self._memory.queues.may_be_locked_by(child.process.pid):
+                self._end_over_a_queue(f"{child.name} died inside of a queue, which may be locked for ever", cause)
+        return self._is_a_queue_locked
+
+    def _end_over_a_queue(self, what: str, cause: str) -> None:
+        self._is_a_queue_locked = True
+        self.failure = ChildError(
+            f"{what} ({cause}). The run cannot go on: resume it, with --queues pipes where processes may be killed"
+        )
 
     def _give_up(self, child: Child, cause: str) -> list[Event]:
         """It has died too often."""
@@ -242,18 +246,28 @@ class Supervisor:
         victims = self._to_replace_with(child)
         events = [event for victim in victims for event in self._kill(victim)]
         dead = [child, *victims]
+        if self._ends_over_a_queue(victims, cause):
+            return events
+        try:
+            self._recover_and_start(child, dead)
+        except LockedQueueError as error:
+            self._end_over_a_queue(str(error), cause)
+            return events
+        with_it = f", and with it {', '.join(victim.name for victim in victims)}" if victims else ""
+        lost = sum(self._roles[one.role].episodes_at_once(memory.plan) for one in dead)
+        return [*events, (child, {"kind": "replaced", "text": f"{cause}. Replaced{with_it}", "lost_episodes": lost})]
+
+    def _recover_and_start(self, child: Child, dead: Iterable[Child]) -> None:
+        memory = self._memory
         if self._restarts_as_one and not self._is_optional(child):
             memory.channels.reset()
             memory.pool.reset()  # tells of the free slots
             self._start_all([role for role in self._roles.values() if not role.is_optional])
-        else:
-            for one in dead:  # first the child itself: its victims need it
-                role = self._roles[one.role]
-                role.recover(memory, one.idx)
-                self._add(self.starter.start(role, one.idx))
-        with_it = f", and with it {', '.join(victim.name for victim in victims)}" if victims else ""
-        lost = sum(self._roles[one.role].episodes_at_once(memory.plan) for one in dead)
-        return [*events, (child, {"kind": "replaced", "text": f"{cause}. Replaced{with_it}", "lost_episodes": lost})]
+            return
+        for one in dead:  # first the child itself: its victims need it
+            role = self._roles[one.role]
+            role.recover(memory, one.idx)
+            self._add(self.starter.start(role, one.idx))
 
     @property
     def _restarts_as_one(self) -> bool:

@@ -26,9 +26,9 @@ class Process:
     """What the parent holds of a process."""
 
     exitcode = -9
-    pid = 1
 
     def __init__(self):
+        self.pid = id(self)
         self._pipe = Pipe(duplex=False)  # its reader is ready when the process has ended
         self.sentinel = self._pipe[0].fileno()
         self.is_killed = False
@@ -52,9 +52,8 @@ class Run:
         self.args = {}
         self._wakeup, self._waker = Pipe(duplex=False)
         config = Config().replace(
-            **{"env": "toy_identity", "num_workers": 2, "policy_workers_per_policy": 2, "device": "cpu"},
+            **{"env": "toy_identity", "num_workers": 2, "policy_workers_per_policy": 2, "device": "cpu", **flags},
             worker_timeout_s=TIMEOUT_S,
-            **flags,
         )
         self.memory = allocate(config, tmp_path)
         clock = SimpleNamespace(monotonic=lambda: self.now)
@@ -72,6 +71,9 @@ class Run:
         self.args[child.name] = args
         self.writers[child.name] = writer
         return child
+
+    def claim_locked(self, by_pid):
+        object.__setattr__(self.memory, "queues", SimpleNamespace(may_be_locked_by=by_pid))
 
     def row(self, name):
         role, idx = name.split("-")
@@ -272,17 +274,27 @@ def test_at_the_end_the_evaluator_has_a_minute_for_its_video_unless_a_signal_end
 
 
 def test_a_child_that_dies_inside_of_a_queue_which_may_be_locked_for_ever_ends_the_run(run):
-    object.__setattr__(run.memory, "queues", SimpleNamespace(may_be_locked_by=lambda pid: pid == 1))
+    run.claim_locked(lambda pid: pid == run.children["rollout-0"].process.pid)
     run.children["rollout-0"].process.kill()
     run.supervisor.receive(run._wakeup, timeout_s=0.0)
-    assert re.search(r"rollout-0: .*inside of a queue.*--queues pipes", str(run.supervisor.failure))
+    assert re.search(r"rollout-0 died inside of a queue.*--queues pipes", str(run.supervisor.failure))
+
+
+def test_one_that_is_replaced_with_another_and_dies_inside_of_a_queue_ends_the_run_as_well(monkeypatch, tmp_path):
+    run = Run(monkeypatch, tmp_path, async_rl=False, policy_workers_per_policy=1, batch_size=1024)
+    victim = run.children["policy-0"].process
+    run.claim_locked(lambda pid: pid == victim.pid)
+    run.children["rollout-0"].process.kill()
+    run.supervisor.receive(run._wakeup, timeout_s=0.0)
+    assert victim.is_killed
+    assert re.search(r"policy-0 died inside of a queue.*--queues pipes", str(run.supervisor.failure))
 
 
 def test_a_queue_that_the_parent_finds_locked_ends_the_run(run, monkeypatch):
     def refuse(*_):
-        raise LockedQueueError("locked")
+        raise LockedQueueError("a queue is locked")
 
     monkeypatch.setattr(PipeQueue, "drain", refuse)
     run.children["rollout-0"].process.kill()
     run.supervisor.receive(run._wakeup, timeout_s=0.0)
-    assert re.search(r"rollout-0: .*locked.*--queues pipes", str(run.supervisor.failure))
+    assert re.search(r"a queue is locked.*--queues pipes", str(run.supervisor.failure))
