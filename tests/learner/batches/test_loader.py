@@ -16,7 +16,7 @@ from sf.envs import EnvSpec
 from sf.learner.batches.loaders import AsyncLoader, BatchBuffer, SlotCopier, SyncLoader
 from sf.processes.stopping import StopFlag
 from sf.queues import PipeQueue, StopRequested
-from sf.slots import SlotPool
+from sf.slots import FREE, SlotPool
 from sf.weights import SharedWeights, SharedWeightsSpec
 
 PATIENCE_S = 30.0  # after which something is taken to hang
@@ -89,11 +89,15 @@ class Sampler:
         for inbox in self._pool.inboxes:
             if inbox.has_messages():
                 inbox.get_many()
-        for group_idx in range(self._pool.num_slots // self._pool.slots_per_group):
+        state = self._pool.arrays["state"].copy()  # slots that come back meanwhile wait for the next time
+        num_free = (state == FREE).reshape(-1, self._pool.slots_per_group).sum(axis=1)
+        num_actors = self._pool.actors_per_group
+        for group_idx, num_rollouts in enumerate((num_free // num_actors).tolist()):
             worker = self._workers[group_idx // self._pool.groups_per_worker]
-            while slots := worker.take(group_idx, self._pool.actors_per_group):
+            for _ in range(num_rollouts):
+                slots = worker.take(group_idx, num_actors)
                 for place, slot in enumerate(slots):
-                    self._write(slot, group_idx * self._pool.actors_per_group + place)
+                    self._write(slot, group_idx * num_actors + place)
                 worker.hand_over(slots)
 
     def run(self):
