@@ -63,7 +63,7 @@ def pipes(needs: Needs) -> str:
     """The queues of a run can be made, as large as they have to be."""
     capacities = [2 * needs.num_slots] * needs.num_policies
     capacities += [2 * math.ceil(needs.num_slots / needs.num_workers)] * needs.num_workers
-    capacities += [1024] * (needs.num_workers + needs.num_policy_workers)
+    capacities += [1024] * needs.num_policy_workers
     limits = ", ".join(f"{name} {_number(_PIPE_LIMITS / name)}" for name in ("pipe-max-size", "pipe-user-pages-soft"))
     try:
         queues = [PipeQueue(capacity) for capacity in capacities]

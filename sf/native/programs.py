@@ -69,6 +69,7 @@ def make(module: nn.Module, example: Sequence[Any], path: Path) -> None:
     """Compile a module into `path`, unless another process has done it meanwhile.
 
     example: inputs, whose tensors all have the batch as their first axis, of `BATCH`. Raises whatever PyTorch does.
+    For a process of its own: PyTorch's compiler is pointed at a folder that is gone afterwards.
     """
     with Path(path.parent, "programs.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time: each takes a core and half a gigabyte

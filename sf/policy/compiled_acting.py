@@ -6,7 +6,6 @@ operation to the next. A program has none of that (`sf.native.programs`).
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import threading
@@ -24,11 +23,11 @@ from sf.model.acting import Acting
 from sf.native import programs
 from sf.native.library import CompilerError
 from sf.native.programs import Program
+from sf.processes.child import die_with_creator, set_name
 
 BEGINS_AFTER_S = 60.0  # a run that is shorter has nothing of it
 _NICENESS = 5
 _TOLERANCE = {torch.bfloat16: 0.1, torch.float32: 1e-3}  # of log-probabilities, values and states, by the trunk's dtype
-_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 
 
 class CompiledActing:
@@ -154,9 +153,8 @@ class _Maker:
 def _make(acting: Acting, example: tuple[Any, ...], path: Path, writer: int, creator: int) -> NoReturn:
     """Body of the process."""
     try:
-        prctl = ctypes.CDLL(None).prctl
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        prctl(_PR_SET_NAME, b"compiler")
+        die_with_creator()
+        set_name("compiler")
         _lead_a_group(0)
         os.nice(_NICENESS)
         silence = os.open(os.devnull, os.O_WRONLY)

@@ -127,7 +127,7 @@ def _run(name: str, environ: Mapping[str, str], connection: Connection, body: Ca
     gc.enable()
     os.environ.clear()
     os.environ.update(environ)  # that of the fork server is as old as it is
-    _set_name(name)
+    set_name(name)
     for signum in STOP_SIGNALS:
         signal.signal(signum, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
@@ -167,6 +167,6 @@ def die_with_creator() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def _set_name(name: str) -> None:
+def set_name(name: str) -> None:
     """What ps and top show."""
     ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)

@@ -92,11 +92,11 @@ def start_for_training() -> None:
 
 def descriptors_needed(num_workers: int, num_policy_workers: int) -> int:
     """About how many the parent of a run opens."""
-    return 64 + 9 * num_workers + 16 * num_policy_workers
+    return 64 + 7 * num_workers + 16 * num_policy_workers
 
 
 def allow_many_descriptors() -> None:
-    """This process holds eight for every rollout worker, and is granted 1,024 of many more by default."""
+    """This process holds six for every rollout worker, and is granted 1,024 of many more by default."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MANY_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MANY_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -45,7 +45,7 @@ def test_it_passes_here_and_leaves_nothing(probe, needs, tmp_path):
 
 def test_too_few_descriptors_are_noticed(needs, monkeypatch):
     monkeypatch.setattr(kernel.resource, "getrlimit", lambda which: (64, 64))
-    with pytest.raises(ProbeError, match="2 workers need about 98, and the hard limit is 64"):
+    with pytest.raises(ProbeError, match="2 workers need about 94, and the hard limit is 64"):
         kernel.descriptors(needs)
 
 

@@ -311,7 +311,7 @@ def test_flags_that_are_the_same_as_in_sample_factory_exist():
 
 def test_the_page_of_flags_is_what_the_script_makes_of_the_dataclasses():
     page = make_flags_page.PAGE.read_text()
-    assert page == make_flags_page.page(), "run python scripts/make_flags_page.py"
+    assert page == make_flags_page.page(), "run python scripts/documentation/make_flags_page.py"
     assert page.count("| `--learning_rate` | number | `0.0001` |") == 1
     assert "| `RUN` | path | must be given |" in page
 

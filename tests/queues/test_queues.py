@@ -4,10 +4,9 @@ import itertools
 import multiprocessing
 import random
 import threading
-from concurrent.futures import Future
 
 import pytest
-from waiting import has_message
+from waiting import has_message, in_time
 
 from sf.queues import StopRequested, make_queues
 
@@ -58,7 +57,7 @@ def test_a_reader_that_waits_is_stopped(queues):
     queue = queues.make(10)
     threading.Timer(0.3, queue.stop).start()
     with pytest.raises(StopRequested):
-        in_time(queue.get_many)
+        in_time(queue.get_many, PATIENCE_S)
 
 
 def test_a_drained_queue_is_empty(queues):
@@ -68,20 +67,6 @@ def test_a_drained_queue_is_empty(queues):
     assert not queue.has_messages()
     queue.put(3)
     assert queue.get_many() == [3]
-
-
-def in_time(work):
-    """What `work` returns or raises in a thread; fails where it does not end."""
-    outcome = Future()
-
-    def run():
-        try:
-            outcome.set_result(work())
-        except Exception as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return outcome.result(PATIENCE_S)
 
 
 @pytest.mark.parametrize("capacity", [1, 1000, 15872, 16384, 60000])  # 15872: the pipe has no page to spare
@@ -104,12 +89,12 @@ def test_a_put_never_waits_while_there_is_room(capacity, sizes, queues):
             put.extend(messages)
 
     for _ in range(40):
-        in_time(fill)
+        in_time(fill, PATIENCE_S)
         got += queue.get_many(at_most=rng.randint(1, 1500))
     while len(got) < len(put):
         got += queue.get_many(at_most=min(1024, len(put) - len(got)))
     assert got == put
-    in_time(queue.stop)
+    in_time(queue.stop, PATIENCE_S)
     with pytest.raises(StopRequested):
         queue.get_many()
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from waiting import in_time
 
 from sf.envs import EnvSpec
 from sf.learner.batches.loaders import AsyncLoader, BatchBuffer, SlotCopier, SyncLoader
@@ -140,27 +141,13 @@ def numbers_in(batch):
     return numbers
 
 
-def in_time(work):
-    """What `work` returns or raises in a thread of its own; raises TimeoutError where it does not end."""
-    outcome = Future()
-
-    def run():
-        try:
-            outcome.set_result(work())
-        except Exception as error:
-            outcome.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return outcome.result(PATIENCE_S)
-
-
 def train(system, loader, num_batches):
     """Numbers of the trajectories of batch after batch, with the sampler running beside; then stop everything."""
     sampler = threading.Thread(target=system.sampler.run, daemon=True)
     sampler.start()
     numbers = []
     for _ in range(num_batches):
-        batch = in_time(loader.next)
+        batch = in_time(loader.next, PATIENCE_S)
         numbers.append(numbers_in(batch))
         loader.release()
     system.pool.inboxes[0].stop()
@@ -171,7 +158,7 @@ def train(system, loader, num_batches):
 
 def stop(system, loader):
     system.pool.full[0].stop()
-    while in_time(loader.next) is not None:
+    while in_time(loader.next, PATIENCE_S) is not None:
         loader.release()
 
 
@@ -259,7 +246,7 @@ def test_the_last_slots_of_a_batch_stay_with_the_loader_until_the_batch_is_wante
 
     first.result(PATIENCE_S)
     loader.release()
-    in_time(loader.next)
+    in_time(loader.next, PATIENCE_S)
     event, slots = watched.events.get(timeout=PATIENCE_S)
     assert event == "given back"
     assert set(slots) == held
@@ -272,9 +259,9 @@ def test_the_synchronous_sampler_stands_still_until_the_last_batch_of_its_round_
     loader = system.sync_loader(num_trajectories=2)
     system.sampler.fill_what_is_free()
     for num_filled in (4, 8):
-        in_time(loader.next)
+        in_time(loader.next, PATIENCE_S)
         loader.release()
-        in_time(loader.next)
+        in_time(loader.next, PATIENCE_S)
         system.sampler.fill_what_is_free()
         assert system.sampler.num_filled == num_filled
         loader.release()
@@ -320,7 +307,7 @@ def test_what_goes_wrong_in_the_thread_of_the_loader_is_raised_where_the_batch_i
     loader = system.async_loader(num_trajectories=2, copier=FailingCopier())
     system.sampler.fill_what_is_free()
     with pytest.raises(MemoryError, match="no pages left"):
-        in_time(loader.next)
+        in_time(loader.next, PATIENCE_S)
 
 
 @pytest.mark.parametrize("make_loader", [System.async_loader, System.sync_loader])
@@ -329,4 +316,4 @@ def test_a_stop_in_the_middle_of_a_batch_ends_the_batches(make_loader):
     loader = make_loader(system, num_trajectories=8)
     system.sampler.fill_what_is_free()
     system.pool.full[0].stop()
-    assert in_time(loader.next) is None
+    assert in_time(loader.next, PATIENCE_S) is None

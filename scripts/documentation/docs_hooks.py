@@ -17,7 +17,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 README = "README.md"
 
 _titles: dict[str, str] = {}  # of pages, in the navigation

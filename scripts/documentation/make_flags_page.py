@@ -1,6 +1,6 @@
 """Write docs/flags.md: every flag of every command, from where the command defines them, and what the presets set.
 
-python scripts/make_flags_page.py
+python scripts/documentation/make_flags_page.py
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "flags.md"
 
 CHECK = "sf-train --check"
 
 _HEAD = """# Every flag
 
-This page lists every flag of every command, as `COMMAND --help` does. `python scripts/make_flags_page.py` generates it.
+This page lists every flag of every command, as `COMMAND --help` does.
+`python scripts/documentation/make_flags_page.py` generates it.
 Write a flag as `--gamma 0.9` or `--gamma=0.9`, and one with several values as `--encoder_mlp_layers 64 64`.
 """
 _PRESETS_HEAD = """## Presets

@@ -1,9 +1,9 @@
 """The time to the first trained agent: from a fresh clone of this repository to the end of `make train`.
 
-    python scripts/first_agent.py
+    python scripts/documentation/first_agent.py
 
 clones the latest commit into a temporary folder, and prints one line. pip takes packages from its cache;
-`PIP_NO_CACHE_DIR=1 python scripts/first_agent.py` downloads all of them.
+`PIP_NO_CACHE_DIR=1 python scripts/documentation/first_agent.py` downloads all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 RUN = Path("train_dir", "doom_basic")
 
 

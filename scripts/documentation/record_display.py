@@ -1,6 +1,6 @@
 """A picture of the display of a real run: docs/images/display.svg, as the README and docs/watching.md show it.
 
-    python scripts/record_display.py --env doom_battle --num_envs_per_worker 16 --train_for_env_frames 20000000
+    python scripts/documentation/record_display.py --env doom_battle --num_envs_per_worker 16
 
 takes all flags of sf-train, trains for 90 seconds in a folder that it removes, and keeps the last panel. Run it on
 a machine that does nothing else: the picture shows a speed.
@@ -26,7 +26,7 @@ from sf.commands import cli
 from sf.metrics.display import panel
 from sf.run.trainer import train
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 PICTURE = ROOT / "docs" / "images" / "display.svg"
 SECONDS = 90.0
 _WIDTH = 104  # in characters

@@ -1,6 +1,6 @@
 """The animation of trained agents in the README and on the first page of the site: docs/images/agents.webp.
 
-    python scripts/record_agents.py zoo/doom_health_gathering zoo/atari_pong zoo/CartPole-v1 zoo/connect_four
+    python scripts/documentation/record_agents.py zoo/doom_health_gathering zoo/atari_pong zoo/connect_four
 
 plays one episode of each policy, as sf-enjoy does, and puts the videos side by side. Needs the extra video.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import imageio_ffmpeg
 
-ANIMATION = Path(__file__).resolve().parent.parent / "docs" / "images" / "agents.webp"
+ANIMATION = Path(__file__).resolve().parent.parent.parent / "docs" / "images" / "agents.webp"
 SECONDS = 6
 _FPS = 12
 _HEIGHT = 240  # pixels of each video
