@@ -26,6 +26,7 @@ class LearnerArgs:
     num_actors: int
     bfloat16: bool
     num_threads: int
+    num_gradient_workers: int
     weights: SharedWeightsSpec
     policy_workers: Connection  # the parent sends the pipe of each policy worker here, to share the weights over
     slots: LearnerSlots

@@ -101,8 +101,13 @@ class LearnerConfig:
     """Clip the global norm of the gradients to this. 0: no clipping."""
 
     learner_threads: int | None = None
-    """CPU threads of the learner. Default: half of the cores that the run may use, because more would compete with
-    the sampler; 4 with a GPU."""
+    """CPU threads of the learner, and of each of its gradient workers. Default: half of the cores that the run may use,
+    but at most 4, because an operation is not much faster with more; 4 with a GPU."""
+
+    gradient_workers: int | None = None
+    """Processes beside the learner that compute a part of each minibatch on cores that would be idle: on a CPU, and
+    while the others wait for the learner. Default: as many as there are cores for; none with --async_rl false, where
+    the parts would always be equal."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -141,6 +146,10 @@ class LearnerConfig:
         require(
             self.learner_threads is None or self.learner_threads >= 1,
             f"learner_threads is {self.learner_threads}: at least 1",
+        )
+        require(
+            self.gradient_workers is None or self.gradient_workers >= 0,
+            f"gradient_workers is {self.gradient_workers}: at least 0",
         )
 
     @property

@@ -13,6 +13,7 @@ from sf.learner.checkpoints.milestones import Milestones
 from sf.learner.checkpoints.periodic import PeriodicCheckpoints
 from sf.learner.checkpoints.snapshot import make_checkpoint
 from sf.learner.divergence import RollbackBudget
+from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.orders import Orders
 from sf.learner.update import Updater
 from sf.processes.child import Reports
@@ -24,18 +25,26 @@ _REMEMBER_EVERY_S = 5.0  # a successor loses this much training, unless writing 
 _REMEMBER_COSTS = 0.02  # the largest share of the time of the training thread
 
 
-def new_updater(args: LearnerArgs, config: Config) -> Updater:
+def new_updater(args: LearnerArgs, config: Config, gradient_workers: GradientWorkers | None = None) -> Updater:
     """An untrained network and its optimiser. config: takes the place of that in `args`."""
     action_spec = ActionSpec.of(args.spec.action_space)
-    return Updater(config, args.spec.obs_space, action_spec, args.bfloat16, gpu.torch_device(args.weights.device))
+    device = gpu.torch_device(args.weights.device)
+    return Updater(config, args.spec.obs_space, action_spec, args.bfloat16, device, gradient_workers)
 
 
 class LearnerState:
     """What a learner knows beside its batches, and all that it hands on: by checkpoints, or to a successor."""
 
-    def __init__(self, args: LearnerArgs, reports: Reports, published_version: int) -> None:
+    def __init__(
+        self,
+        args: LearnerArgs,
+        reports: Reports,
+        published_version: int,
+        gradient_workers: GradientWorkers | None = None,
+    ) -> None:
         """published_version: of the weights that the learner before this one published last; 0 if there was none."""
         self._args = args
+        self._gradient_workers = gradient_workers
         self._reports = reports
         self._recovery = args.recoveries[args.policy_id]
         self._orders = Orders(args.orders, args.recoveries, args.hyperparameters)
@@ -170,7 +179,7 @@ class LearnerState:
         return None if path is None else checkpoint.load(path)
 
     def _new_updater(self) -> Updater:
-        updater = new_updater(self._args, self._args.config)
+        updater = new_updater(self._args, self._args.config, self._gradient_workers)
         updater.set_hyperparameters(self._orders.hyperparameters)
         return updater
 

@@ -25,11 +25,14 @@ from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Minibatch, cut
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, tensors_of
 from sf.learner.divergence import SkippedUpdates
+from sf.learner.gradients.memory import Inputs
+from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.learning_rate import LearningRate
 from sf.learner.loss.minibatch_loss import minibatch_loss
 from sf.learner.loss.ppo import PPOLoss
 from sf.learner.loss.targets import make_targets
 from sf.learner.training_metrics import TrainingMetrics
+from sf.model.actor_critic import UnrollOutput
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import num_weights, write_flat
 from sf.model.registry import build_model
@@ -49,12 +52,15 @@ class Updater:
         action_spec: ActionSpec,
         bfloat16: bool,
         device: torch.device,
+        gradient_workers: GradientWorkers | None = None,
     ) -> None:
+        """gradient_workers: compute a part of each minibatch."""
         self._config = config.learner
         self._max_policy_lag = config.sampler.max_policy_lag
         self._action_spec = action_spec
         self._bfloat16 = bfloat16
         self._device = device
+        self._gradient_workers = gradient_workers
         self.model = build_model(config.model, obs_space, action_spec).to(device)
         self._parameters = list(self.model.parameters())
         self._optimizer = torch.optim.Adam(
@@ -120,6 +126,7 @@ class Updater:
             "learning_rate": self.learning_rate,
             "policy_version": float(self.version),
             "skipped_updates": float(self.skipped.total),
+            "gradient_share": self._gradient_workers.share if self._gradient_workers is not None else 0.0,
             **self.metrics.pop(),
         }
 
@@ -234,9 +241,14 @@ class Updater:
 
     def _evaluate(self, batch: Batch) -> tuple[ActionDistribution, Tensor]:
         """The policy of [T, B] and the values [T+1, B] in the critic's scale, float32."""
-        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
-            out = self.model.unroll(batch.obs, batch.state, batch.first)
+        inputs = Inputs(batch.obs, batch.state, batch.first)
+        workers = self._gradient_workers
+        out = self._unroll(inputs) if workers is None else workers.unroll(self.model, self._unroll, inputs)
         return ActionDistribution(self._action_spec, out.params), out.value
+
+    def _unroll(self, inputs: Inputs) -> UnrollOutput:
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
+            return cast("UnrollOutput", self.model.unroll(*inputs))
 
     def _step(self, minibatch: Minibatch) -> None:
         """One optimiser step."""
@@ -261,4 +273,6 @@ class Updater:
     def _make_gradients(self, loss: Tensor) -> Tensor:
         """Those of all parameters, clipped. Returns their global norm before the clip, 0-dim."""
         loss.backward()
+        if self._gradient_workers is not None:
+            self._gradient_workers.add_gradients(self._unroll, self._parameters)
         return torch.nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm or float("inf"))

@@ -15,6 +15,7 @@ import torch
 from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.loaders import AsyncLoader, SyncLoader, make_loader
+from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
 from sf.learner.trial import iteration_seconds
@@ -34,14 +35,26 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     """Body of the process. Ends by itself when the run has all its env steps."""
     args.counters.working()
     configure(args.weights.device, args.num_threads, not args.config.sampler.async_rl, has_fixed_shapes=True)
-    torch.manual_seed(args.config.run.seed + args.policy_id)
     weights = SharedWeights.create(args.weights)
+    gradient_workers = None
+    if args.num_gradient_workers:
+        gradient_workers = GradientWorkers(
+            args.num_gradient_workers,
+            args.config,
+            args.spec,
+            args.weights.num_weights,
+            state_size=weights.slot_state.shape[1],
+            bfloat16=args.bfloat16,
+            policy_id=args.policy_id,
+            say=lambda text: reports.send("say", text=text),
+        )
+    torch.manual_seed(args.config.run.seed + args.policy_id)
     pace = Pace(args.config.learner)
     if args.predecessor_env_steps is None:
         sentence = pace.expect(iteration_seconds(args, weights.slot_state.shape[1]))
         if sentence is not None:
             reports.send("say", text=sentence)
-    state = LearnerState(args, reports, weights.latest_version)
+    state = LearnerState(args, reports, weights.latest_version, gradient_workers)
     state.publish(weights)
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
     loader = make_loader(args, weights)
@@ -54,7 +67,9 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     )
     if state.lost_steps:
         state.remember_if_due()  # a successor that comes before the first iteration must not count them again
-    _train(reports, args, weights, state, loader, pace)
+    _train(reports, args, weights, state, loader, pace, gradient_workers)
+    if gradient_workers is not None:
+        gradient_workers.close()
     reports.send("saving")
     if not state.save():
         raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
@@ -69,6 +84,7 @@ def _train(
     state: LearnerState,
     loader: AsyncLoader | SyncLoader,
     pace: Pace,
+    gradient_workers: GradientWorkers | None,
 ) -> None:
     """Iteration after iteration, until the run has its env steps, or is asked to stop."""
     config, counters = args.config.learner, args.counters
@@ -107,6 +123,8 @@ def _train(
         now = time.perf_counter()
         say(pace.end(now))
         counters.add(steps=samples, calls=steps, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
+        if gradient_workers is not None:
+            gradient_workers.measured(steps, busy_s=now - busy_since, for_batch_s=busy_since - waiting_since)
         is_cut = steps < config.steps_per_iteration
         if now - reported_at > _REPORT_EVERY_S or state.is_finished or is_cut:
             reported_at = now

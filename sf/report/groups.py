@@ -16,7 +16,7 @@ from sf.storage.printable import printable
 NOT_THE_EXPERIMENT = frozenset(
     {
         "seed", "experiment", "train_dir", "restart_behavior", "config",
-        "device", "compile", "learner_threads", "set_workers_cpu_affinity",
+        "device", "compile", "learner_threads", "gradient_workers", "set_workers_cpu_affinity",
         "train_for_env_steps", "train_for_env_frames", "train_for_seconds", "stop_at_return",
         "save_every_sec", "keep_checkpoints", "save_milestones_sec", "summaries_every_sec",
         "worker_timeout_s", "max_restarts", "restart_window_s",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _FLOAT = 4
 _KEPT = 2 * 3  # copies of the weights in RAM, by policy, for a successor of the learner: twice with Adam's two moments
 _TRAINED = 2 + 4  # those that are published; in the learner with gradient and moments
+_OF_GRADIENT_WORKER = 3  # network, gradient, and the gradient that it shares; beside a copy for all of a learner
 _ACTED_WITH = 2  # in a policy worker: the network, and the vector that it is loaded from
 
 
@@ -35,7 +36,11 @@ def parts(plan: Plan) -> list[Part]:
     copies = _KEPT * plan.num_policies + plan.num_evaluators * plan.num_policies
     if plan.device == "cpu":
         copies += _TRAINED * plan.num_policies + _ACTED_WITH * plan.num_policy_workers
-    batches = 2 * plan.config.slots_per_iteration * plan.num_policies
+    slots = plan.config.slots_per_iteration
+    batches = 2 * slots * plan.num_policies
+    if plan.num_gradient_workers:
+        copies += (1 + _OF_GRADIENT_WORKER * plan.num_gradient_workers) * plan.num_policies
+        batches += -(-slots // plan.config.learner.num_batches_per_epoch) * plan.num_policies
     of_policies = (plan.num_slots + 2 * plan.num_actors) * plan.num_policies
     states = (of_policies + batches) * plan.state_size * _FLOAT
     return [

@@ -28,6 +28,8 @@ from sf.processes.torch_runtime import resolve_bfloat16, resolve_device
 from sf.run import memory_needed
 from sf.run.describing import describe, said_where_slow
 
+_MOST_THREADS = 4  # of the learner, by default
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -62,8 +64,16 @@ class Plan:
     @property
     def learner_threads(self) -> int:
         chosen = self.config.learner.learner_threads
-        share = 2 * self.num_policies
-        return chosen or (max(1, self.num_cores // share) if self.device == "cpu" else min(4, self.num_cores))
+        cores = self.num_cores // (2 * self.num_policies) if self.device == "cpu" else self.num_cores
+        return chosen or min(_MOST_THREADS, max(1, cores))
+
+    @property
+    def num_gradient_workers(self) -> int:
+        """Of each learner: as many as there are cores for."""
+        chosen = self.config.learner.gradient_workers
+        if chosen is not None or self.device != "cpu" or not self.config.sampler.async_rl:
+            return chosen or 0
+        return max(0, self.num_cores // (self.num_policies * self.learner_threads) - 1)
 
     @property
     def policy_threads(self) -> int:
@@ -122,6 +132,11 @@ def make_plan(config: Config) -> Plan:
             require_drawable(config)
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
+    if config.learner.gradient_workers and device != "cpu":
+        raise UsageError(
+            f"gradient_workers is {config.learner.gradient_workers}, and the learner has a GPU: leave it out, or "
+            "--device cpu"
+        )
     num_cores = num_usable_cores()
     num_workers = num_cores if sampler.num_workers == "auto" else sampler.num_workers
     actors_per_group = sampler.num_envs_per_group * spec.num_agents

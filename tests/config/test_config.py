@@ -169,6 +169,7 @@ def test_every_preset_is_a_valid_configuration(name):
         ("--reward_scale inf", "reward_scale is 'inf': it must be a finite number"),
         ("--stop_at_return nan", "stop_at_return is 'nan': it must be a finite number or None"),
         ("--learning_rate inf", "learning_rate is 'inf': it must be a finite number"),
+        ("--gradient_workers -1", "gradient_workers is -1: at least 0"),
         ("--reward_scale -1", "reward_scale is -1.0: it must be above 0"),
         ("--seed -1", "seed is -1: it must be from 0 to 4294967295"),
         ("--seed 18446744073709551616", "seed is 18446744073709551616: it must be from 0 to 4294967295"),

@@ -44,6 +44,7 @@ TAGS = {
     "train/learning_rate": "optimiser/learning_rate",
     "train/grad_norm": "optimiser/grad_norm",
     "train/skipped_updates": "optimiser/skipped_updates",
+    "train/gradient_share": "throughput/gradient_share",
     "rollout/busy_share": "busy/rollout",
     "policy/busy_share": "busy/policy",
     "learner/busy_share": "busy/learner",

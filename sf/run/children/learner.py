@@ -26,6 +26,7 @@ def arguments(start: Start) -> LearnerArgs:
         num_actors=plan.num_actors,
         bfloat16=plan.bfloat16,
         num_threads=plan.learner_threads,
+        num_gradient_workers=plan.num_gradient_workers,
         weights=memory.policies[policy_id],
         policy_workers=policy_workers,
         slots=memory.pool.of_learner(policy_id),

@@ -1,0 +1,256 @@
+"""The learner's side of its gradient workers: it cuts a minibatch into parts, and joins what comes of them.
+
+Only the network is computed in parts. What it makes of them is joined before the loss, so targets, masks, statistics
+and clipping are those of the whole minibatch, and gradients agree with those of one process within rounding.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sf.arrays import Field, SharedArrays
+from sf.config import Config
+from sf.envs import ActionSpec, EnvSpec
+from sf.learner.gradients.memory import Inputs, SharedPart, Sizes
+from sf.learner.gradients.share import Share
+from sf.learner.gradients.worker import Backward, Forward, gradient_worker
+from sf.model.actor_critic import UnrollOutput
+from sf.model.inference import write_flat
+from sf.model.registry import build_model
+
+Unroll = Callable[[Inputs], UnrollOutput]
+
+
+class GradientWorkers:
+    """Computes the network with the help of other processes, as far as that pays.
+
+    A worker that dies is not replaced: the learner computes what it had, and goes on with the others.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        config: Config,
+        spec: EnvSpec,
+        num_weights: int,
+        state_size: int,
+        bfloat16: bool,
+        policy_id: int = 0,
+        say: Callable[[str], None] = print,
+    ) -> None:
+        """Forks: the calling process has computed nothing yet, so it has no other threads.
+
+        num_weights: W, of parameters and buffers. state_size: S, of a recurrent state. say: to the user.
+        """
+        most = count / (count + 1)
+        self._share = Share(most)
+        self._fixed_share = None if config.sampler.async_rl else most  # so that every run is the same
+        self._say = say
+        self._sizes = Sizes.of_share(config, count + 1)
+        arrays = SharedArrays([Field("weights", (num_weights,), np.float32)], name="sf-weights")
+        self._weights = torch.from_numpy(arrays["weights"])
+
+        def build() -> nn.Module:
+            return build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
+
+        self._workers = []
+        for idx in range(count):
+            torch.manual_seed(config.run.seed + policy_id + idx + 1)  # of the worker; the learner seeds its own later
+            part = SharedPart(spec, self._sizes, state_size, num_weights)
+            self._workers.append(_Worker(f"gradients-{policy_id}-{idx}", build, self._weights, part, bfloat16))
+        self._at_work: list[_Worker] = []
+        self._waited_s = 0.0
+
+    @property
+    def share(self) -> float:
+        """Of a minibatch, that the workers get."""
+        if not self._workers:
+            return 0.0
+        return self._share.value if self._fixed_share is None else self._fixed_share
+
+    def unroll(self, model: Any, unroll: Unroll, inputs: Inputs) -> UnrollOutput:
+        """`unroll(inputs)`, in parts. unroll: that of `model`, in the precision of the learner.
+
+        Where gradients are wanted, call `add_gradients` after the backward pass.
+        """
+        parts = self._cut(inputs, has_memory=bool(model.state_size))
+        if len(parts) == 1:
+            return unroll(inputs)
+        write_flat(model, self._weights)
+        self._at_work = self._workers[: len(parts) - 1]
+        for worker, part in zip(self._at_work, parts[1:], strict=True):
+            worker.begin(part)
+        own = unroll(parts[0])
+        outputs = [own, *(self._timed(worker.output, unroll) for worker in self._at_work)]
+        if inputs.first.shape[1] == 1:  # the last row of a part is the first of the next
+            values = [*(output.value[:-1] for output in outputs[:-1]), outputs[-1].value]
+            return UnrollOutput(torch.cat([output.params for output in outputs]), torch.cat(values))
+        return UnrollOutput(*(torch.cat(each, dim=1) for each in zip(*outputs, strict=True)))
+
+    def add_gradients(self, unroll: Unroll, parameters: list[nn.Parameter]) -> None:
+        """Of the workers' parts to those of the parameters."""
+        for worker in self._at_work:
+            self._timed(worker.add_gradients, unroll, parameters)
+            if worker.is_gone:
+                self._say("a gradient worker died; the learner does its part from here on")
+        self._workers = [worker for worker in self._workers if not worker.is_gone]
+        self._at_work = []
+
+    def measured(self, num_steps: int, busy_s: float, for_batch_s: float) -> None:
+        """An iteration is done: its optimiser steps, the seconds that they took, and those of waiting for its data."""
+        self._share.measured(num_steps, busy_s, self._waited_s, for_batch_s)
+        self._waited_s = 0.0
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.end()
+        self._workers = []
+
+    def _timed(self, work: Callable[..., Any], *args: Any) -> Any:
+        began = time.perf_counter()
+        try:
+            return work(*args)
+        finally:
+            self._waited_s += time.perf_counter() - began
+
+    def _cut(self, inputs: Inputs, has_memory: bool) -> list[Inputs]:
+        """The learner's part, then those of as many workers as it is enough for."""
+        num_rows, num_columns = inputs.first.shape
+        by_rows = num_columns == 1 and not has_memory
+        whole = num_rows - 1 if by_rows else num_columns
+        most = self._sizes.num_rows - 1 if by_rows else min(self._sizes.num_columns, self._sizes.num_rows // num_rows)
+        count = len(self._workers)
+        each = min(int(whole * self.share / count), most) if count else 0
+        if not each:
+            return [inputs]
+        ends = [whole - (count - idx) * each for idx in range(count + 1)]
+        cut = _rows if by_rows else _columns
+        return [cut(inputs, begin, end) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def _rows(inputs: Inputs, begin: int, end: int) -> Inputs:
+    """With the row after them, which ends a trajectory."""
+    rows = slice(begin, end + 1)
+    return Inputs({key: value[rows] for key, value in inputs.obs.items()}, inputs.state, inputs.first[rows])
+
+
+def _columns(inputs: Inputs, begin: int, end: int) -> Inputs:
+    columns = slice(begin, end)
+    obs = {key: value[:, columns] for key, value in inputs.obs.items()}
+    return Inputs(obs, inputs.state[columns], inputs.first[:, columns])
+
+
+class _Worker:
+    """One worker. is_gone: it has died; what it was to do is done by the caller."""
+
+    def __init__(
+        self, name: str, build: Callable[[], nn.Module], weights: Tensor, part: SharedPart, bfloat16: bool
+    ) -> None:
+        self.is_gone = False
+        self._part = part
+        self._inputs: Inputs | None = None
+        self._with_gradients = False
+        self._output_gradients: tuple[Tensor, Tensor] | None = None
+        self._connection, other_end = multiprocessing.Pipe()
+        creator = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._connection.close()
+            gradient_worker(name, other_end, creator, build, weights, part, bfloat16)
+        other_end.close()
+
+    def begin(self, inputs: Inputs) -> None:
+        self._inputs, self._with_gradients = inputs, torch.is_grad_enabled()
+        num_rows, num_columns = inputs.first.shape
+        shared = self._part.inputs(num_rows, num_columns)
+        for key, value in inputs.obs.items():
+            shared.obs[key].copy_(value)
+        shared.state.copy_(inputs.state)
+        shared.first.copy_(inputs.first)
+        self._send(Forward(num_rows, num_columns, self._with_gradients))
+
+    def output(self, unroll: Unroll) -> UnrollOutput:
+        """Waits for it."""
+        assert self._inputs is not None
+        self._receive()
+        if self.is_gone:
+            return unroll(self._inputs)
+        output = self._part.output(*self._inputs.first.shape)
+        if not self._with_gradients:
+            return UnrollOutput(*(tensor.clone() for tensor in output))
+        anchor = torch.zeros((), requires_grad=True)
+        return UnrollOutput(*_Elsewhere.apply(self, anchor, *output))
+
+    def take_gradients_of_output(self, params: Tensor, value: Tensor) -> None:
+        """Called in the backward pass, before that of the learner's own part."""
+        assert self._inputs is not None
+        self._output_gradients = params, value
+        pairs = zip(self._part.gradients_of_output(*self._inputs.first.shape), (params, value), strict=True)
+        for shared, gradient in pairs:
+            shared.copy_(gradient)
+        self._send(Backward())
+
+    def add_gradients(self, unroll: Unroll, parameters: list[nn.Parameter]) -> None:
+        """Waits for them. Does nothing where the output was computed by the learner itself."""
+        if self._output_gradients is None:
+            return
+        assert self._inputs is not None
+        self._receive()
+        if self.is_gone:
+            torch.autograd.backward(list(unroll(self._inputs)), list(self._output_gradients))
+        else:
+            for parameter, gradient in zip(parameters, self._part.gradients(parameters), strict=True):
+                if parameter.grad is None:
+                    parameter.grad = gradient.clone()
+                else:
+                    parameter.grad += gradient
+        self._inputs = self._output_gradients = None
+
+    def end(self) -> None:
+        self._connection.close()
+        with suppress(ChildProcessError, ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+
+    def _send(self, order: Forward | Backward) -> None:
+        if not self.is_gone:
+            try:
+                self._connection.send(order)
+            except OSError:
+                self._leave()
+
+    def _receive(self) -> None:
+        if not self.is_gone:
+            try:
+                self._connection.recv()
+            except (EOFError, OSError):
+                self._leave()
+
+    def _leave(self) -> None:
+        self.is_gone = True
+        self.end()
+
+
+class _Elsewhere(torch.autograd.Function):
+    """The output of a part that a worker computes, in the graph of the learner."""
+
+    @staticmethod
+    def forward(ctx: Any, worker: _Worker, anchor: Tensor, params: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """anchor: needs a gradient, which makes the output need one."""
+        ctx.worker = worker
+        return params.clone(), value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, params: Tensor, value: Tensor) -> tuple[None, ...]:
+        ctx.worker.take_gradients_of_output(params, value)
+        return None, None, None, None
