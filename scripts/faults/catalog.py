@@ -17,12 +17,14 @@ from faults.of_processes import (
     env_fault,
     kill_any,
     kill_fork_server,
+    kill_gradient_worker,
     kill_resource_tracker,
     kill_two_at_once,
     kill_while_it_starts,
     signal_child,
     signal_engine,
     stop_fork_server,
+    stop_gradient_worker,
     suspend,
 )
 from faults.of_runs import (
@@ -75,6 +77,8 @@ FAULTS = (
     Fault("rollout worker stopped", signal_child("rollout", signal.SIGSTOP), _ALL),
     Fault("policy worker stopped", signal_child("policy", signal.SIGSTOP), _ALL),
     Fault("learner stopped", signal_child("learner", signal.SIGSTOP), _ALL),
+    Fault("gradient worker killed", kill_gradient_worker, ("toy_sync",)),
+    Fault("gradient worker stopped", stop_gradient_worker, ("toy_sync",)),
     Fault("evaluator killed", signal_child("evaluator", signal.SIGKILL), _EVALUATED),
     Fault("evaluator stopped", signal_child("evaluator", signal.SIGSTOP), _EVALUATED),
     Fault("two processes killed at once", kill_two_at_once, tuple(task for task in _ALL if task != "toy_sync")),

@@ -99,6 +99,26 @@ def signal_engine(signum: int) -> Harm:
     return do
 
 
+def kill_gradient_worker(session: Session, rng: Random) -> None:
+    worker = _gradient_worker(session, rng)
+    os.kill(worker, signal.SIGKILL)
+    session.wait_until(lambda: not processes.is_alive(worker), "the gradient worker is gone")
+
+
+def stop_gradient_worker(session: Session, rng: Random) -> None:
+    """Its learner, which waits for it, hangs then, and is replaced."""
+    worker = _gradient_worker(session, rng)
+    with replaced(session, "learner-0"):
+        os.kill(worker, signal.SIGSTOP)
+
+
+def _gradient_worker(session: Session, rng: Random) -> int:
+    if not processes.gradient_workers(session.pid):  # killed before: a new learner has new ones
+        signal_child("learner", signal.SIGKILL)(session, rng)
+        session.wait_until(lambda: bool(processes.gradient_workers(session.pid)), "there are gradient workers")
+    return rng.choice(processes.gradient_workers(session.pid))
+
+
 @contextmanager
 def replaced(session: Session, *names: str) -> Iterator[list[int]]:
     """Gives the process ids of these children, and waits until others bear their names."""

@@ -76,6 +76,10 @@ def doom_engines(parent: int) -> list[int]:
     return [process.pid for process in below(parent) if process.name == "vizdoom" and not process.is_zombie]
 
 
+def gradient_workers(parent: int) -> list[int]:
+    return [each.pid for each in below(parent) if each.name.startswith("gradients-") and not each.is_zombie]
+
+
 def orphaned_memory(before: set[Path]) -> set[Path]:
     """Files in /dev/shm that were not there before, and that no living process has mapped."""
     new = set(Path("/dev/shm").iterdir()) - before

@@ -35,7 +35,7 @@ _EVOLUTION = {
 
 TASKS = {
     "toy": {**_TOY, "policy_workers_per_policy": 2},
-    "toy_sync": {**_TOY, "async_rl": "false", "batch_size": 32, "core": "gru", "rnn_size": 16},
+    "toy_sync": {**_TOY, "async_rl": "false", "batch_size": 32, "core": "gru", "rnn_size": 16, "gradient_workers": 1},
     "own": {
         "env": "reach:Reach",
         "encoder_mlp_layers": "16",

@@ -66,6 +66,15 @@ def test_in_synchronous_mode_one_death_replaces_all_and_training_goes_on(start):
 
 
 @pytest.mark.long
+def test_gradient_workers_that_die_or_hang_stop_no_training(start):
+    run = start("toy_sync")
+    inflict("gradient worker killed", run)
+    assert "a gradient worker died" in run.output()
+    inflict("gradient worker stopped", run)
+    assert len(processes.gradient_workers(run.pid)) == 1
+
+
+@pytest.mark.long
 def test_ctrl_c_while_a_process_is_replaced_saves_and_leaves_nothing_behind(start):
     run = start("toy")
     before = processes.alive_below(run.pid)
