@@ -6,6 +6,7 @@ and clipping are those of the whole minibatch, and gradients agree with those of
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
@@ -27,6 +28,8 @@ from sf.learner.gradients.worker import Backward, Forward, gradient_worker
 from sf.model.actor_critic import UnrollOutput
 from sf.model.inference import write_flat
 from sf.model.registry import build_model
+
+_ROUNDING = 1e-6
 
 Unroll = Callable[[Inputs], UnrollOutput]
 
@@ -83,6 +86,7 @@ class GradientWorkers:
 
         Where gradients are wanted, call `add_gradients` after the backward pass.
         """
+        self._at_work = []
         parts = self._cut(inputs, has_memory=bool(model.state_size))
         if len(parts) == 1:
             return unroll(inputs)
@@ -130,7 +134,7 @@ class GradientWorkers:
         whole = num_rows - 1 if by_rows else num_columns
         most = self._sizes.num_rows - 1 if by_rows else min(self._sizes.num_columns, self._sizes.num_rows // num_rows)
         count = len(self._workers)
-        each = min(int(whole * self.share / count), most) if count else 0
+        each = min(math.floor(whole * self.share / count + _ROUNDING), most) if count else 0
         if not each:
             return [inputs]
         ends = [whole - (count - idx) * each for idx in range(count + 1)]
