@@ -2,7 +2,8 @@
 
 AOTInductor of PyTorch (torch.export, then torch._inductor) makes them for any batch size, which takes half a minute of
 a core, and they are kept where the loops are, by what they were made from. Weights are inputs of a program: it reads
-them where the module has them, so it needs no word of new ones.
+them where the module has them, or packs them anew when they have changed (`sf.native.packing`), so it needs no word of
+new ones.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
-from sf.native import library
+from sf.native import library, packing
 from sf.native.library import CompilerError
+from sf.native.packing import PackedProducts, PackedWeights
 
 _MAKING = "making-"  # begins the names of folders
 _KEPT = 32  # programs, of some megabytes each
@@ -40,11 +42,13 @@ class Program:
             # Loaded from where it lies; PyTorch's own loader would unpack a copy and leave it behind when killed.
             os.utime(path)  # it is of use still
             self._runner: Any = torch._C._aoti.AOTIModelContainerRunnerCpu(str(path), 1)
+            self._weights = list(_weights(module).values())
+            self._packed = PackedWeights(self._runner, self._weights)
         except (AttributeError, OSError, RuntimeError) as error:
             raise CompilerError(f"{path} cannot be loaded: {error}") from None
-        self._weights = pytree.tree_leaves(_weights(module))
 
     def __call__(self, *inputs: Any) -> tuple[Tensor, ...]:
+        self._packed.refresh()
         return tuple(self._runner.run([*self._weights, *pytree.tree_leaves(inputs)]))
 
 
@@ -55,7 +59,7 @@ def path_of(module: nn.Module, example: Sequence[Any], made_from: Iterable[str])
     """
     tensors = pytree.tree_leaves((_weights(module), tuple(example)))
     words = [*made_from, str(module), *(f"{tuple(tensor.shape)} {tensor.dtype}" for tensor in tensors)]
-    words += [file.read_text() for file in sorted(_files_of_parts(module))]
+    words += [file.read_text() for file in (Path(__file__), Path(packing.__file__), *sorted(_files_of_parts(module)))]
     words += [torch.__version__, library.machine()]
     name = hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
     return library.folder() / f"program-{name}.so"
@@ -112,9 +116,12 @@ class _OfWeights(nn.Module):
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self._module = (module,)  # not as a part of this one: its weights would become constants
+        for name, constant in packing.constants(list(_weights(module).values())).items():
+            self.register_buffer(name, constant)
 
     def forward(self, weights: dict[str, Tensor], *inputs: Any) -> Any:
-        return torch.func.functional_call(*self._module, weights, inputs)
+        with PackedProducts(list(weights.values()), dict(self.named_buffers())):
+            return torch.func.functional_call(*self._module, weights, inputs)
 
 
 def _weights(module: nn.Module) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ from sf.config import ModelConfig
 from sf.envs import ActionSpec
 from sf.model.acting import Acting
 from sf.model.distributions import ActionDistribution
-from sf.model.inference import inference_model
+from sf.model.inference import inference_model, load_flat, num_weights, write_flat
 from sf.native import kernels, programs
 from sf.policy import compiled_acting
 from sf.policy.compiled_acting import CompiledActing
@@ -47,7 +47,8 @@ class Actor:
     def __init__(self, obs_space, action_space, flags, precision="float32"):
         self.space, self.spec = obs_space, ActionSpec.of(action_space)
         torch.manual_seed(0)
-        self.network = inference_model(ModelConfig(**flags), obs_space, self.spec, precision, "cpu")
+        with torch.inference_mode(False):  # as in a policy worker
+            self.network = inference_model(ModelConfig(**flags), obs_space, self.spec, precision, "cpu")
         self.acting = Acting(self.network, self.spec)
         self.said = []
         self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
@@ -119,6 +120,16 @@ def test_a_program_is_made_beside_and_computes_the_same(name, precision):
     again = actor.compiled()  # another policy worker, or run
     assert again._program is not None
     assert len(actor.said) == 1
+
+    for version in range(1, 4):  # as they come from the learner, again and again
+        with torch.inference_mode(False):
+            weights = torch.empty(num_weights(actor.network))
+            write_flat(actor.network, weights)
+            load_flat(actor.network, weights * (1 + version / 8))
+        for num in (7, 2):
+            inputs = actor.inputs(num)
+            for each in (compiled, again):
+                assert_same(each(*inputs), actor.acting(*inputs), actor.spec, tolerance)
 
 
 def test_nothing_is_made_before_the_run_has_lasted(monkeypatch):
