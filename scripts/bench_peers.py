@@ -162,7 +162,7 @@ def cell(result: Result, is_to_return: bool) -> str:
     if not is_to_return:
         return f"{steady} ({result.whole_run_frames_per_second:,.0f})"
     if result.seconds_to_return is None:
-        last = "no return" if result.mean_return is None else f"{result.mean_return:.1f}"
+        last = "fewer than 100 episodes" if result.mean_return is None else f"{result.mean_return:.1f}"
         return f"not reached: {last} in {result.seconds:.0f} s, {result.env_frames:,} ({steady})"
     return f"{result.seconds_to_return:.1f} s, {result.frames_to_return:,} ({steady})"
 

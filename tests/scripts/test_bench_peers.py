@@ -252,11 +252,13 @@ def test_the_table_says_which_trainer_did_not_reach_the_return():
     reached = Result(None, 5_000, 12.0, 0, 20.0, 12.0, 5_000)
     slower = Result(800.0, 9_000, 30.0, 0, 18.0, 24.0, 7_000)
     failed = Result(900.0, 50_000, 60.0, 0, 3.25)
-    rounds = [{"sample_factory": slower, "own": reached}, {"sample_factory": failed, "own": reached}]
+    early = Result(900.0, 8_000, 60.0, 0)
+    rounds = [{"sample_factory": peer, "own": reached} for peer in (slower, failed, early)]
     options = Options(env="Hopper-v5", to_return=15.0)
     lines = bench_peers.as_text(options, {"cores": 2, "cpu": "a CPU"}, {"sample_factory": {}}, rounds).splitlines()
-    assert lines[-3] == "| 0 | 24.0 s, 7,000 (800) | 12.0 s, 5,000 (-) | 2.00 |"
-    assert lines[-2] == "| 1 | not reached: 3.2 in 60 s, 50,000 (900) | 12.0 s, 5,000 (-) | - |"
+    assert lines[-4] == "| 0 | 24.0 s, 7,000 (800) | 12.0 s, 5,000 (-) | 2.00 |"
+    assert lines[-2] == "| 2 | not reached: fewer than 100 episodes in 60 s, 8,000 (900) | 12.0 s, 5,000 (-) | - |"
+    assert lines[-3] == "| 1 | not reached: 3.2 in 60 s, 50,000 (900) | 12.0 s, 5,000 (-) | - |"
     assert lines[-1] == "| median |  |  | 2.00 |"
 
 
