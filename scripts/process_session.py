@@ -34,6 +34,7 @@ class Ran(NamedTuple):
     started: float
     stopped: float
     left_behind: int  # its processes that had to be killed
+    status: int | None = None  # with which it ended by itself; None if it was told to
 
 
 def run_bounded(command: list[str], log_file: Path, seconds: float, is_done: Callable[[], bool] | None = None) -> Ran:
@@ -53,7 +54,7 @@ def run_bounded(command: list[str], log_file: Path, seconds: float, is_done: Cal
         while program.poll() is None and (left := deadline - time.monotonic()) > 0 and not (is_done and is_done()):
             with suppress(subprocess.TimeoutExpired):
                 program.wait(left if is_done is None else min(left, ASK_EVERY_S))
-        stopped = time.time()
+        stopped, status = time.time(), program.poll()
         shared = mapped_files(descendants())
         program.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -65,7 +66,7 @@ def run_bounded(command: list[str], log_file: Path, seconds: float, is_done: Cal
         kill_descendants()
         for path in shared:
             path.unlink(missing_ok=True)
-    return Ran(started, stopped, len(left_behind))
+    return Ran(started, stopped, len(left_behind), status)
 
 
 def kill_descendants() -> None:

@@ -43,8 +43,8 @@ def run(options: Options, python: Path, train_dir: Path, experiment: str) -> Res
     log_file = train_dir / f"{experiment}.log"
     ran = run_bounded(command, log_file, options.seconds + START_UP_S)
     folder = train_dir / experiment
-    if not (folder / "summary.json").exists():
-        raise SystemExit(f"{shlex.join(command)} left no summary.json:\n{log_file.read_text()[-2000:]}")
+    if ran.status or not (folder / "summary.json").exists():
+        raise SystemExit(f"{shlex.join(command)} failed. Its log ends:\n{log_file.read_text()[-2000:]}")
     return result_in(folder, ran, has_goal=options.to_return is not None)
 
 

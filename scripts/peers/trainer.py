@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 from peers.options import Options
 from process_session import Ran
 
+MIN_REPORTS = 3  # for a rate
+
 
 @dataclass(frozen=True)
 class Result:
     """One run of one trainer. Seconds are wall time since its process was launched, start-up included."""
 
     steady_frames_per_second: float | None
-    """None if the run ended before it could be measured, at the return."""
+    """None if it trained too little for one, which is an error without --to_return."""
 
     env_frames: int
     seconds: float
@@ -78,9 +80,9 @@ class ReturnReport(NamedTuple):
 def steady_rate(reports: Sequence[Report]) -> float | None:
     """Frames/s by least squares, so that a batch just before or after a report does not tilt it.
 
-    None if there are fewer than three reports.
+    None if there are fewer than MIN_REPORTS.
     """
-    return linear_regression(*zip(*reports, strict=True)).slope if len(reports) >= 3 else None
+    return linear_regression(*zip(*reports, strict=True)).slope if len(reports) >= MIN_REPORTS else None
 
 
 def result_of(
@@ -93,16 +95,16 @@ def result_of(
 ) -> Result:
     """What a run comes to by what it reported before it was stopped.
 
-    returns: in the order of time. Raises SystemExit where neither the rate can be measured nor the return was reached.
+    returns: in the order of time. Raises SystemExit where it failed, or trained too little for a figure.
     """
+    if ran.status:
+        raise SystemExit(f"{title} ended with status {ran.status}. Its log ends:\n{log[-2000:]}")
     reports = [each for each in reports if each.at <= ran.stopped]
     returns = [each for each in returns if each.at <= ran.stopped]
     reached = None if to_return is None else next((each for each in returns if each.mean_return >= to_return), None)
     rate = steady_rate(reports)
-    if rate is None and reached is None:
-        raise SystemExit(
-            f"{title} trained too little: raise --seconds, unless its log says why. It ends:\n{log[-2000:]}"
-        )
+    if len(reports) < MIN_REPORTS and (to_return is None or not (reports or returns)):
+        raise SystemExit(f"{title} trained too little: raise --seconds. Its log ends:\n{log[-2000:]}")
     at, frames = max([*reports, *(Report(each.at, each.frames) for each in returns)])
     return Result(
         rate,

@@ -188,9 +188,22 @@ def test_a_return_may_be_reached_before_the_rate_can_be_measured():
     assert result.seconds_to_return == 5.0
 
 
-def test_a_run_without_figures_ends_with_its_log():
-    with pytest.raises(SystemExit, match=r"(?s)a trainer trained too little: raise --seconds.*No such game"):
-        result_of("a trainer", "No such game", [Report(95.0, 60)], [], None, Ran(90.0, 109.0, 0))
+@pytest.mark.parametrize(
+    ("reports", "to_return", "status", "sentence"),
+    [
+        ([Report(95.0, 60)], None, None, "a trainer trained too little: raise --seconds. Its log ends:\nNo such game"),
+        ([], 5.0, None, "a trainer trained too little: raise --seconds. Its log ends:\nNo such game"),
+        ([Report(95.0, 60)], 5.0, 1, "a trainer ended with status 1. Its log ends:\nNo such game"),
+    ],
+)
+def test_a_run_without_figures_ends_with_its_log(reports, to_return, status, sentence):
+    with pytest.raises(SystemExit, match=re.escape(sentence)):
+        result_of("a trainer", "No such game", reports, [], to_return, Ran(90.0, 109.0, 0, status))
+
+
+def test_a_short_run_that_did_not_reach_the_return_is_a_result():
+    result = result_of("a trainer", "", [Report(95.0, 60)], [], 5.0, Ran(90.0, 109.0, 0))
+    assert (result.steady_frames_per_second, result.mean_return, result.seconds_to_return) == (None, None, None)
 
 
 def test_returns_of_sample_factory_are_of_whole_games_and_of_100_episodes(tmp_path):
