@@ -1,9 +1,8 @@
 """This project: the `sf` that this interpreter imports.
 
-Rate: `steady_env_frames_per_second` of its summary.json. For the whole run, its `env_frames` over the time from the
-launch until that file was written.
-Return: the run ends by --stop_at_return with the record in metrics.jsonl that reached it, one of those made each 5 s.
-The time of that file is when it did.
+Rate: `steady_env_frames_per_second` of its summary.json. For the whole run, the frames of the last record in
+metrics.jsonl over the time from the launch to that record, which is the time of the file.
+Return: the run ends by --stop_at_return with the record that reached it, one of those made each 5 s.
 """
 
 from __future__ import annotations
@@ -51,18 +50,17 @@ def run(options: Options, python: Path, train_dir: Path, experiment: str) -> Res
 def result_in(folder: Path, ran: Ran, has_goal: bool) -> Result:
     summary = json.loads((folder / "summary.json").read_text())
     records = folder / "metrics.jsonl"
-    seconds_to_return = frames_to_return = None
-    if summary["stopped_by"] == "stop_at_return":
-        seconds_to_return = records.stat().st_mtime - ran.started
-        frames_to_return = json.loads(records.read_text().splitlines()[-1])["env_frames"]
+    last = json.loads(records.read_text().splitlines()[-1])
+    seconds = records.stat().st_mtime - ran.started
+    has_reached = summary["stopped_by"] == "stop_at_return"
     return Result(
         summary["steady_env_frames_per_second"] or None,  # 0: it had no time for two reports
-        summary["env_frames"],
-        (folder / "summary.json").stat().st_mtime - ran.started,
+        last["env_frames"],
+        seconds,
         ran.left_behind,
-        summary.get("mean_return") if has_goal else None,
-        seconds_to_return,
-        frames_to_return,
+        last.get("mean_return") if has_goal else None,
+        seconds if has_reached else None,
+        last["env_frames"] if has_reached else None,
     )
 
 
