@@ -20,6 +20,7 @@ from process_session import Ran, run_bounded
 
 from sf import envs
 
+EPISODES = 100
 START_UP_S = 60.0  # what a run may take beyond --seconds before it must stop
 
 
@@ -37,7 +38,7 @@ def run(options: Options, python: Path, train_dir: Path, experiment: str) -> Res
     command += [f"--train_dir={train_dir}", f"--experiment={experiment}", *options.shared_flags]
     command += [f"--train_for_seconds={options.seconds}"]
     if options.to_return is not None:
-        command += [f"--stop_at_return={options.to_return}", "--stats_avg=100"]
+        command += [f"--stop_at_return={options.to_return}", f"--stats_avg={EPISODES}"]
     command += shlex.split(options.own_flags)
     log_file = train_dir / f"{experiment}.log"
     ran = run_bounded(command, log_file, options.seconds + START_UP_S)
@@ -58,7 +59,7 @@ def result_in(folder: Path, ran: Ran, has_goal: bool) -> Result:
         last["env_frames"],
         seconds,
         ran.left_behind,
-        last.get("mean_return") if has_goal else None,
+        last["mean_return"] if has_goal and last.get("episodes_in_mean") == EPISODES else None,
         seconds if has_reached else None,
         last["env_frames"] if has_reached else None,
     )

@@ -235,7 +235,10 @@ def test_of_stable_baselines3_lines_of_json_count_and_others_do_not():
 
 
 def test_of_this_project_the_last_record_is_the_one_that_reached_the_return(tmp_path):
-    records = [{"env_frames": 400, "mean_return": 4.0}, {"env_frames": 800, "mean_return": 6.0}]
+    records = [
+        {"env_frames": 400, "mean_return": 4.0},
+        {"env_frames": 800, "mean_return": 6.0, "episodes_in_mean": 100},
+    ]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     os.utime(tmp_path / "metrics.jsonl", (107.0, 107.0))
     for stopped_by, to_return in (("stop_at_return", (7.0, 800)), (None, (None, None))):
