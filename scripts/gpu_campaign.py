@@ -77,13 +77,13 @@ def supervise(step: Step, out: Path, words: list[str], anew: bool) -> None:
     print(f"{step.name}: {step.what} ...", flush=True)
     log = folder / "log.txt"
     command = [sys.executable, str(Path(__file__).resolve()), "--in_process", step.name, "--out", str(out), *words]
-    started, stopped, left = run_bounded(command, log, step.limit_s)
+    ran = run_bounded(command, log, step.limit_s)
     if not _result(out, step).exists():
         tail = log.read_text(errors="replace").strip().splitlines()[-12:]
-        why = "its time was up" if stopped - started >= step.limit_s else "its process died"
-        write(out, step, Findings(False, [f"no result: {why}", *tail], is_finished=False), stopped - started)
-    if left:
-        print(f"{step.name}: {left} processes were left, and killed", flush=True)
+        why = "its time was up" if ran.stopped - ran.started >= step.limit_s else "its process died"
+        write(out, step, Findings(False, [f"no result: {why}", *tail], is_finished=False), ran.stopped - ran.started)
+    if ran.left_behind:
+        print(f"{step.name}: {ran.left_behind} processes were left, and killed", flush=True)
     print(_result(out, step).with_suffix(".txt").read_text(), flush=True)
 
 

@@ -12,10 +12,13 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 SHUTDOWN_S = 30.0  # a program that needs longer to stop is killed
+ASK_EVERY_S = 1.0  # whether it is done
 SETTLE_S = 2.0  # its last children may end this much after it
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -25,11 +28,19 @@ MAPPED_FILE = re.compile(r" (/dev/shm/(?:ViZDoom|torch_|sem\.mp-)\S+)$", re.MULT
 """Shared memory in /proc/PID/maps that a killed engine or trainer leaves behind."""
 
 
-def run_bounded(command: list[str], log_file: Path, seconds: float) -> tuple[float, float, int]:
-    """Runs `command` for at most `seconds`, then interrupts it.
+class Ran(NamedTuple):
+    """Of a program: when it was started, and when it ended or was told to, in seconds of the epoch."""
 
-    Returns the times, in seconds of the epoch, at which it was started and at which it ended or was told to,
-    and how many of its processes outlived it or SHUTDOWN_S. These are killed, also on an interrupt.
+    started: float
+    stopped: float
+    left_behind: int  # its processes that had to be killed
+    status: int | None = None  # with which it ended by itself; None if it was told to
+
+
+def run_bounded(command: list[str], log_file: Path, seconds: float, is_done: Callable[[], bool] | None = None) -> Ran:
+    """Runs `command` for at most `seconds`, or until `is_done`, which is asked each second. Then interrupts it.
+
+    Its processes that outlive it or SHUTDOWN_S are killed, also on an interrupt.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     shared: set[Path] = set()
@@ -39,9 +50,11 @@ def run_bounded(command: list[str], log_file: Path, seconds: float) -> tuple[flo
             command, cwd=log_file.parent, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
     try:
-        with suppress(subprocess.TimeoutExpired):
-            program.wait(seconds)
-        stopped = time.time()
+        deadline = time.monotonic() + seconds
+        while program.poll() is None and (left := deadline - time.monotonic()) > 0 and not (is_done and is_done()):
+            with suppress(subprocess.TimeoutExpired):
+                program.wait(left if is_done is None else min(left, ASK_EVERY_S))
+        stopped, status = time.time(), program.poll()
         shared = mapped_files(descendants())
         program.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -53,7 +66,7 @@ def run_bounded(command: list[str], log_file: Path, seconds: float) -> tuple[flo
         kill_descendants()
         for path in shared:
             path.unlink(missing_ok=True)
-    return started, stopped, len(left_behind)
+    return Ran(started, stopped, len(left_behind), status)
 
 
 def kill_descendants() -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import dataclasses
 import importlib
 import importlib.util
 import io
@@ -20,6 +21,7 @@ import maps
 import pytest
 import tyro
 from pages import PAGES, ROOT, anchors, blocks, commands, inline_code, links, name_of
+from peers.options import Options as PeersOptions
 from untrained import untrained
 
 import sf.api
@@ -291,6 +293,7 @@ def test_links_lead_to_files_and_headings_that_exist(page):
 
 def test_flags_that_the_text_names_exist():
     known = {"help", *re.findall(r"`--(\w+)`", make_flags_page.page())}
+    known |= {field.name for field in dataclasses.fields(PeersOptions)}  # of scripts/bench_peers.py
     of_other_programs = {ROOT / "docs" / "docker.md"}
     for page in (page for page in PAGES if "benchmarks" not in page.parts and page not in of_other_programs):
         for code in inline_code(page):

@@ -1,13 +1,24 @@
-"""The comparison with Sample Factory, with a stand-in for it: one that is installed is for a machine of its own."""
+"""The comparison with other trainers, with stand-ins for them: to install them is for a machine of its own."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 
+import bench_peers
 import pytest
 import stand_in_peer
 from pages import PAGES, ROOT, commands
+from peers import own, sample_factory, sb3
+from peers.options import Options
+from peers.trainer import Report, Result, ReturnReport, result_of
+from process_session import Ran
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+COMMAND = "scripts/bench_peers.py --env doom_battle"
 SMALL = ["--env", "doom_basic", "--rounds", "1", "--num_workers", "1", "--num_envs_per_worker", "2"]
 SMALL += ["--rollout", "8", "--batch_size", "16"]
 OWN_FLAGS = "--own_flags=--learner_threads 1 --train_for_env_steps 320"
@@ -15,36 +26,267 @@ OWN_FLAGS = "--own_flags=--learner_threads 1 --train_for_env_steps 320"
 
 @pytest.fixture
 def peers_dir(tmp_path):
-    """Where the virtual environment of the stand-in is: an interpreter that has installed all that pip is asked for."""
-    folder = tmp_path / "peers" / "sample-factory-2.1.1" / "bin"
-    folder.mkdir(parents=True)
-    python = folder / "python"
-    python.write_text(
-        f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n'
-        f'if [ "$2" = pip ]; then exit 0; fi\nexec {sys.executable} {stand_in_peer.__file__} "$@"\n'
-    )
-    python.chmod(0o755)
+    """Where the virtual environments of the stand-ins are: interpreters that have all that pip is asked for."""
+    for peer in ("sample-factory-2.1.1", "stable-baselines3-2.9.2"):
+        python = tmp_path / "peers" / peer / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        (tmp_path / "peers" / peer / "lib" / "python3" / "site-packages").mkdir(parents=True)
+        python.write_text(
+            f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n'
+            f'if [ "$2" = pip ]; then exit 0; fi\nexec {sys.executable} {stand_in_peer.__file__} "$@"\n'
+        )
+        python.chmod(0o755)
     return tmp_path / "peers"
 
 
 @pytest.mark.long
 def test_the_command_of_the_page_compares(peers_dir, tmp_path):
-    (command,) = (c for page in PAGES for c in commands(page) if "scripts/bench_peers.py" in c)
+    (command,) = (c for page in PAGES for c in commands(page) if c[1:4] == COMMAND.split())
     words = [*command[2:], *SMALL, OWN_FLAGS, "--peers_dir", str(peers_dir), "--json", str(tmp_path / "peers.json")]
     script = [sys.executable, str(ROOT / "scripts" / "bench_peers.py")]
     done = subprocess.run([*script, *words], capture_output=True, text=True, timeout=110, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((tmp_path / "peers.json").read_text())
-    (pair,), (ratio,) = record["rounds"], record["ratios"]
+    (pair,), (ratio,) = record["rounds"], record["ratios"]["sample_factory"]
     peer, own = pair["sample_factory"], pair["own"]
     assert peer["steady_frames_per_second"] == pytest.approx(stand_in_peer.FRAMES_PER_SECOND, rel=0.01)
     assert peer["env_frames"] == stand_in_peer.FRAMES[-1]
-    assert own["env_frames"] >= 4 * 320
+    assert own["env_frames"] > 0
     assert ratio == own["steady_frames_per_second"] / peer["steady_frames_per_second"]
     assert peer["left_behind"] == own["left_behind"] == 0
-    assert f"| median | | | {record['median_ratio']:.2f} |" in done.stdout
+    assert f"| median |  |  | {record['median_ratios']['sample_factory']:.2f} |" in done.stdout
     asked = (tmp_path / "asked").read_text().splitlines()
-    assert "install --quiet sample-factory==2.1.1 torch==" in asked[0]
+    assert "install --quiet sample-factory==2.1.1 " in asked[0]
+    assert " torch==" in asked[0]
     assert len(asked) == 2
-    assert record["sample_factory_config"].items() >= {"env": "doom_basic", "rollout": "8", "device": "cpu"}.items()
+    assert record["settings"]["own"]["env"] == "doom_basic"
+    assert (
+        record["settings"]["sample_factory"].items() >= {"env": "doom_basic", "rollout": "8", "device": "cpu"}.items()
+    )
     assert record["command"][1:] == words
+
+
+@pytest.mark.long
+def test_all_trainers_run_in_turn(peers_dir, tmp_path):
+    words = [*SMALL, OWN_FLAGS, "--env", "atari_pong", "--peers", "sample_factory", "stable_baselines3"]
+    words += ["--seconds", "30", "--peers_dir", str(peers_dir), "--json", str(tmp_path / "peers.json")]
+    script = [sys.executable, str(ROOT / "scripts" / "bench_peers.py")]
+    done = subprocess.run([*script, *words], capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads((tmp_path / "peers.json").read_text())
+    names = ["sample_factory", "stable_baselines3", "own"]
+    assert [*record["rounds"][0]] == [*record["settings"]] == [*record["versions"]] == names
+    for peer in names[:-1]:
+        result = record["rounds"][0][peer]
+        assert result["steady_frames_per_second"] == pytest.approx(stand_in_peer.FRAMES_PER_SECOND, rel=0.01)
+        assert result["seconds_to_return"] is None
+    assert record["settings"]["stable_baselines3"]["env_id"] == "PongNoFrameskip-v4"
+    assert record["versions"]["own"].keys() >= {"torch", "gymnasium", "ale-py"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ({"env": "CartPole-v1"}, "env is CartPole-v1: name one of doom_*, atari_* or MuJoCo's, such as Hopper-v5"),
+        ({"env": "Hopper-v3"}, "env is Hopper-v3: name one of"),
+        ({"peers": ()}, "peers is empty: name at least one"),
+        ({"peers": ("sample_factory", "sample_factory")}, "peers is sample_factory sample_factory: name at least one"),
+        ({"seconds": 29.0}, "seconds is 29.0: at least 30"),
+        ({"seconds": float("nan")}, "seconds is nan: at least 30"),
+        ({"rounds": 0}, "rounds is 0: at least 1"),
+        ({"env": "atari_pong", "to_return": float("inf")}, "to_return is inf: name the return to reach"),
+        ({"env": "doom_basic", "to_return": 1.0}, "to_return is for atari_* and MuJoCo"),
+    ],
+)
+def test_a_wrong_flag_is_answered_with_a_sentence(flags, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        Options(**flags)
+
+
+@pytest.mark.parametrize(
+    ("peer", "env", "why"),
+    [
+        (sb3.SB3, "doom_battle", "Stable-Baselines3 is run on atari_* and Ant, HalfCheetah, Hopper, Walker2d"),
+        (sb3.SB3, "Reacher-v5", "not on Reacher-v5"),
+        (sb3.SB3, "atari_tetris", "not on atari_tetris"),
+        (sample_factory.SAMPLE_FACTORY, "Pusher-v5", "Sample Factory has no Pusher-v5"),
+        (own.OWN, "atari_pnog", "did you mean atari_pong?"),
+    ],
+)
+def test_a_trainer_says_that_it_does_not_know_an_environment(peer, env, why):
+    assert why in peer.refusal(env)
+
+
+def test_a_peer_that_does_not_know_the_environment_ends_the_command_before_anything_is_installed(monkeypatch, tmp_path):
+    words = ["--env", "doom_basic", "--peers", "stable_baselines3", "--peers_dir", str(tmp_path / "peers")]
+    monkeypatch.setattr(sys, "argv", ["bench_peers.py", *words])
+    monkeypatch.setattr(bench_peers.signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit, match="Stable-Baselines3 is run on"):
+        bench_peers.main()
+    assert not (tmp_path / "peers").exists()
+
+
+@pytest.mark.parametrize(
+    ("env", "there"),
+    [
+        ("doom_battle", "doom_battle"),
+        ("atari_pong", "atari_pong"),
+        ("atari_space_invaders", "atari_spaceinvaders"),
+        ("atari_asteroids", "atari_asteroid"),
+        ("Hopper-v5", "mujoco_hopper"),
+        ("Walker2d-v4", "mujoco_walker"),
+    ],
+)
+def test_sample_factory_has_names_of_its_own(env, there):
+    assert sample_factory.name_there(env) == there
+    assert sample_factory.refusal(env) is None
+
+
+def test_stable_baselines3_gets_the_game_and_the_settings_of_its_zoo():
+    assert sb3.settings_for("atari_space_invaders")["env_id"] == "SpaceInvadersNoFrameskip-v4"
+    assert sb3.settings_for("atari_pong")["ppo"]["learning_rate"] == "lin_2.5e-4"
+    assert sb3.settings_for("Hopper-v5")["ppo"]["gamma"] == 0.999
+    assert json.loads(json.dumps(sb3.settings_for("HalfCheetah-v5"))) == sb3.settings_for("HalfCheetah-v5")
+
+
+def test_the_program_of_stable_baselines3_needs_nothing_of_this_project():
+    source = sb3.PROGRAM.read_text()
+    compile(source, sb3.PROGRAM, "exec")
+    assert not any(
+        line.startswith(("from peers", "import peers", "from sf", "import sf")) for line in source.splitlines()
+    )
+
+
+def test_of_sample_factory_reports_count_from_the_first_batch_on():
+    line = "[2026-01-01 00:00:{:02},500][7] Fps is (10 sec: 9.9). Total num frames: {}. Throughput: 0: 9.9."
+    log = "\n".join(["[2026-01-01 00:00:01,000][7] Starting", *(line.format(5 * i, 2048 * i) for i in range(4))])
+    reports = sample_factory.reports_of(log)
+    assert [report.frames for report in reports] == [2048, 4096, 6144]
+    assert [report.at - reports[0].at for report in reports] == [0, 5, 10]
+
+
+def test_the_rate_is_the_slope_of_what_was_reported_before_the_stop():
+    reports = [Report(100.0 + second, 50 * second) for second in range(1, 8)]
+    result = result_of("a trainer", "", [*reports, Report(110.0, 10**6)], [], None, Ran(90.0, 109.0, 2))
+    assert result.steady_frames_per_second == pytest.approx(50)
+    assert (result.env_frames, result.seconds, result.left_behind) == (350, 17.0, 2)
+    assert result.seconds_to_return is None
+
+
+def test_the_first_report_that_reaches_the_return_counts():
+    reports = [Report(100.0 + second, 50 * second) for second in range(1, 8)]
+    returns = [ReturnReport(102.0, 90, 1.0), ReturnReport(103.0, 140, 5.0), ReturnReport(104.0, 200, 7.0)]
+    result = result_of("a trainer", "", reports, returns, 5.0, Ran(90.0, 109.0, 0))
+    assert (result.seconds_to_return, result.frames_to_return, result.mean_return) == (13.0, 140, 7.0)
+    result = result_of("a trainer", "", reports, returns, 7.5, Ran(90.0, 109.0, 0))
+    assert (result.seconds_to_return, result.frames_to_return, result.mean_return) == (None, None, 7.0)
+
+
+def test_a_return_may_be_reached_before_the_rate_can_be_measured():
+    result = result_of("a trainer", "", [], [ReturnReport(95.0, 60, 5.0)], 5.0, Ran(90.0, 96.0, 0))
+    assert (result.steady_frames_per_second, result.env_frames, result.seconds) == (None, 60, 5.0)
+    assert result.seconds_to_return == 5.0
+
+
+@pytest.mark.parametrize(
+    ("reports", "to_return", "status", "sentence"),
+    [
+        ([Report(95.0, 60)], None, None, "a trainer trained too little: raise --seconds. Its log ends:\nNo such game"),
+        ([], 5.0, None, "a trainer trained too little: raise --seconds. Its log ends:\nNo such game"),
+        ([Report(95.0, 60)], 5.0, 1, "a trainer ended with status 1. Its log ends:\nNo such game"),
+    ],
+)
+def test_a_run_without_figures_ends_with_its_log(reports, to_return, status, sentence):
+    with pytest.raises(SystemExit, match=re.escape(sentence)):
+        result_of("a trainer", "No such game", reports, [], to_return, Ran(90.0, 109.0, 0, status))
+
+
+def test_a_short_run_that_did_not_reach_the_return_is_a_result():
+    result = result_of("a trainer", "", [Report(95.0, 60)], [], 5.0, Ran(90.0, 109.0, 0))
+    assert (result.steady_frames_per_second, result.mean_return, result.seconds_to_return) == (None, None, None)
+
+
+def test_returns_of_sample_factory_are_of_whole_games_and_of_100_episodes(tmp_path):
+    folder = tmp_path / "run" / ".summary" / "0"
+    returns = sample_factory.Returns(folder, *sample_factory.RETURNS["atari"])
+    assert returns.read() == []
+    writer = EventFileWriter(str(folder))
+    for at, frames, mean_return in ((10.0, 5_000, 9.0), (15.0, 30_000, 2.0), (20.0, 60_000, 4.0)):
+        of_game, length = sample_factory.RETURNS["atari"]
+        for tag, value in ((of_game, mean_return), (length, 250.0), ("reward/reward", 0.5), ("perf/_fps", 99.0)):
+            summary = Summary(value=[Summary.Value(tag=tag, simple_value=value)])
+            writer.add_event(Event(wall_time=at, step=frames, summary=summary))
+    writer.close()
+    assert returns.read() == [ReturnReport(15.0, 30_000, 2.0), ReturnReport(20.0, 60_000, 4.0)]
+    assert returns.have_reached(4.0)
+    assert not returns.have_reached(9.0)
+
+
+def test_of_stable_baselines3_lines_of_json_count_and_others_do_not():
+    lines = [
+        "A warning: {'n_steps': 128}",
+        json.dumps({"at": 10.0, "steps": 1024, "are_trained_on": True, "mean_return": None}),
+        json.dumps({"at": 14.0, "steps": 2048, "are_trained_on": True, "mean_return": -20.5}),
+        json.dumps({"at": 15.0, "steps": 2100, "are_trained_on": False, "mean_return": -20.0}),
+    ]
+    reports, returns = sb3.read("\n".join(lines), frameskip=4)
+    assert reports == [Report(10.0, 4096), Report(14.0, 8192)]
+    assert returns == [ReturnReport(14.0, 8192, -20.5), ReturnReport(15.0, 8400, -20.0)]
+
+
+def test_of_this_project_the_last_record_is_the_one_that_reached_the_return(tmp_path):
+    records = [
+        {"env_frames": 400, "mean_return": 4.0},
+        {"env_frames": 800, "mean_return": 6.0, "episodes_in_mean": 100},
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    os.utime(tmp_path / "metrics.jsonl", (107.0, 107.0))
+    for stopped_by, to_return in (("stop_at_return", (7.0, 800)), (None, (None, None))):
+        summary = {"steady_env_frames_per_second": 300.0, "env_frames": 900, "stopped_by": stopped_by}
+        (tmp_path / "summary.json").write_text(json.dumps(summary))
+        result = own.result_in(tmp_path, Ran(100.0, 110.0, 0), has_goal=True)
+        assert (result.steady_frames_per_second, result.env_frames, result.seconds) == (300.0, 800, 7.0)
+        assert (result.seconds_to_return, result.frames_to_return) == to_return
+        assert result.mean_return == 6.0
+
+
+def test_the_table_has_the_ratio_to_each_peer_of_each_round():
+    names = ("sample_factory", "stable_baselines3", "own")
+    rates = ((1_000.0, 500.0, 2_000.0), (1_000.0, 400.0, 4_000.0))
+    rounds = [dict(zip(names, (Result(rate, 9_000, 10.0, 0) for rate in of), strict=True)) for of in rates]
+    options = Options(env="atari_pong", peers=("sample_factory", "stable_baselines3"))
+    settings = {"sample_factory": {"num_epochs": 4, "seed": 7}, "stable_baselines3": {"n_envs": 8}}
+    lines = bench_peers.as_text(options, {"cores": 2, "cpu": "a CPU"}, settings, rounds).splitlines()
+    assert lines[0] == "atari_pong on 2 cores of a CPU, frames/s: steady (whole run)"
+    assert lines[1] == "Sample Factory 2.1.1, float32: num_epochs=4"
+    assert lines[-3] == "| 0 | 1,000 (900) | 500 (900) | 2,000 (900) | 2.00 | 4.00 |"
+    assert lines[-1] == "| median |  |  |  | 3.00 | 7.00 |"
+
+
+def test_the_table_says_which_trainer_did_not_reach_the_return():
+    reached = Result(None, 5_000, 12.0, 0, 20.0, 12.0, 5_000)
+    slower = Result(800.0, 9_000, 30.0, 0, 18.0, 24.0, 7_000)
+    failed = Result(900.0, 50_000, 60.0, 0, 3.25)
+    early = Result(900.0, 8_000, 60.0, 0)
+    rounds = [{"sample_factory": peer, "own": reached} for peer in (slower, failed, early)]
+    options = Options(env="Hopper-v5", to_return=15.0)
+    lines = bench_peers.as_text(options, {"cores": 2, "cpu": "a CPU"}, {"sample_factory": {}}, rounds).splitlines()
+    assert lines[-4] == "| 0 | 24.0 s, 7,000 (800) | 12.0 s, 5,000 (-) | 2.00 |"
+    assert lines[-2] == "| 2 | not reached: fewer than 100 episodes in 60 s, 8,000 (900) | 12.0 s, 5,000 (-) | - |"
+    assert lines[-3] == "| 1 | not reached: 3.2 in 60 s, 50,000 (900) | 12.0 s, 5,000 (-) | - |"
+    assert lines[-1] == "| median |  |  | 2.00 |"
+
+
+def test_a_program_is_interrupted_as_soon_as_it_is_done(tmp_path):
+    # In a process of its own: all descendants of the one that calls it are killed.
+    code = """if True:
+        from pathlib import Path
+        from process_session import run_bounded
+        asked = []
+        program = ["sleep", "1000"]
+        ran = run_bounded(program, Path("log"), 900.0, lambda: asked.append(1) or len(asked) == 2)
+        assert len(asked) == 2 and ran.left_behind == 0
+    """
+    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": path}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, timeout=60)

@@ -14,6 +14,7 @@ from gpu.step import Context, Findings, Step
 from gpu.steps import STEPS
 from gpu.training import Trained
 from pages import ROOT
+from process_session import Ran
 
 CAMPAIGN = ROOT / "scripts" / "gpu_campaign.py"
 
@@ -54,7 +55,7 @@ def test_a_step_that_raises_has_that_for_its_result(tmp_path, monkeypatch):
 def test_a_step_whose_process_dies_is_told_and_the_next_one_is_done(tmp_path, monkeypatch, capsys):
     def die(command, log, seconds):
         log.write_text("...\nSegmentation fault\n")
-        return 0.0, 1.0, 0
+        return Ran(0.0, 1.0, 0)
 
     monkeypatch.setattr(gpu_campaign, "run_bounded", die)
     monkeypatch.setattr(sys, "argv", ["gpu_campaign.py", "--out", str(tmp_path), "--steps", "check", "runs"])

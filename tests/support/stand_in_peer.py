@@ -1,10 +1,11 @@
-"""Sample Factory as far as scripts/bench_peers.py knows it: its command line, its log, its config.json.
+"""The peers as far as scripts/bench_peers.py knows them: their command lines, their output, their files.
 
-It trains nothing, reports 1,000 frames a second, and ends by itself.
+They train nothing, report 1,000 frames a second, and end by themselves.
 """
 
 import json
 import sys
+import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +15,22 @@ FRAMES = (0, 5_000, 10_000, 15_000)
 
 
 def main() -> None:
+    if sys.argv[1] == "-m":
+        sample_factory()
+    else:
+        stable_baselines3()
+
+
+def stable_baselines3() -> None:
+    task = json.loads(sys.argv[2])  # behind the program
+    assert task["kind"] == "atari"
+    start = time.time() - FRAMES[-1] / FRAMES_PER_SECOND
+    for frames in FRAMES[1:]:
+        line = {"at": start + frames / FRAMES_PER_SECOND, "steps": frames // 4}
+        print(json.dumps({**line, "are_trained_on": True, "mean_return": None}))
+
+
+def sample_factory() -> None:
     flags = dict(word[2:].split("=", 1) for word in sys.argv[3:])  # behind -m and the module
     folder = Path(flags["train_dir"]) / flags["experiment"]
     folder.mkdir()

@@ -1,0 +1,98 @@
+"""The flags of scripts/bench_peers.py, and the kinds of environments that it compares trainers on."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+
+PeerName = Literal["sample_factory", "stable_baselines3"]
+Kind = Literal["doom", "atari", "mujoco"]
+
+_KINDS: dict[Kind, str] = {
+    "doom": r"doom_\w+",
+    "atari": r"atari_\w+",
+    "mujoco": r"(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|InvertedPendulum|Pusher|Reacher"
+    r"|Swimmer|Walker2d)-v[45]",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to compare, and for how long."""
+
+    env: str = "doom_battle"
+    """doom_* or atari_*, or a MuJoCo task of Gymnasium such as Hopper-v5: a name of this project."""
+
+    peers: tuple[PeerName, ...] = ("sample_factory",)
+    """What this project is compared with. Stable-Baselines3 has no Doom."""
+
+    seconds: float = 120.0
+    """Wall time of each run, start-up included. With --to_return: its limit."""
+
+    to_return: float | None = None
+    """Train until the mean return of the last 100 training episodes reaches this, and report how long it took.
+    Returns are the environment's own: whole games, before clipping."""
+
+    rounds: int = 3
+    """How often each trainer runs."""
+
+    num_workers: int | None = 2
+    """Rollout worker processes. This flag and the next three are for this project and Sample Factory, and None leaves
+    each its own default. Stable-Baselines3 has the settings of its zoo."""
+
+    num_envs_per_worker: int | None = 8
+    """Environments of one rollout worker."""
+
+    batch_size: int | None = 2048
+    """Samples of one step of the optimiser."""
+
+    rollout: int | None = 32
+    """Steps of one trajectory."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where all trainers run their networks."""
+
+    peers_dir: Path = REPOSITORY / ".peers"
+    """Holds the virtual environments of the peers."""
+
+    json: Path | None = None
+    """Also write everything to this file."""
+
+    peer_flags: str = ""
+    """More flags for Sample Factory, as one string: "--worker_num_splits=1"."""
+
+    own_flags: str = ""
+    """More flags for this project, as one string: "--precision float32"."""
+
+    def __post_init__(self) -> None:
+        if not any(re.fullmatch(pattern, self.env) for pattern in _KINDS.values()):
+            raise ValueError(f"env is {self.env}: name one of doom_*, atari_* or MuJoCo's, such as Hopper-v5")
+        if not self.peers or len(set(self.peers)) < len(self.peers):
+            raise ValueError(f"peers is {' '.join(self.peers) or 'empty'}: name at least one, and each once")
+        if not self.seconds >= 30:
+            raise ValueError(f"seconds is {self.seconds}: at least 30, for Sample Factory reports every 5 s")
+        if self.to_return is not None and not math.isfinite(self.to_return):
+            raise ValueError(f"to_return is {self.to_return}: name the return to reach, a finite number")
+        if self.to_return is not None and self.kind == "doom":
+            raise ValueError(f"to_return is for atari_* and MuJoCo: both trainers shape the rewards of {self.env}")
+        if self.rounds < 1:
+            raise ValueError(f"rounds is {self.rounds}: at least 1")
+
+    @property
+    def kind(self) -> Kind:
+        return next(kind for kind, pattern in _KINDS.items() if re.fullmatch(pattern, self.env))
+
+    @property
+    def frameskip(self) -> int:
+        """Frames of one decision, where Stable-Baselines3 counts decisions."""
+        return 4 if self.kind == "atari" else 1
+
+    @property
+    def shared_flags(self) -> list[str]:
+        names = ("num_workers", "num_envs_per_worker", "batch_size", "rollout")
+        return [f"--{name}={value}" for name in names if (value := getattr(self, name)) is not None]

@@ -1,0 +1,105 @@
+"""Trains with Stable-Baselines3's PPO until it is interrupted, or reaches the return, and reports in lines of JSON.
+
+`sb3.py` runs it in the virtual environment of the peer, with one argument: the settings, as JSON. It imports nothing of
+this project. A learning rate or clip range "lin_X" falls from X to 0 over n_timesteps, as in the zoo.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_atari_env, make_vec_env
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecFrameStack, VecNormalize
+from torch import nn
+
+with suppress(ImportError):  # it is installed for Atari only
+    import ale_py  # noqa: F401  it registers the games, here and in the processes of SubprocVecEnv
+
+EPISODES = 100
+
+
+def main() -> None:
+    task = json.loads(sys.argv[1])
+    reports = Reports(task["to_return"])
+    signal.signal(signal.SIGINT, lambda *_: reports.interrupt())
+    if task["torch_threads"] is not None:
+        torch.set_num_threads(task["torch_threads"])
+    env = make_env(task)
+    model = PPO(task["policy"], env, device=task["device"], **ppo_arguments(task["ppo"]))
+    model.learn(task["n_timesteps"], callback=reports)
+    env.close()
+
+
+def make_env(task: dict[str, Any]) -> VecEnv:
+    if task["kind"] == "atari":
+        # In processes, since all games in one would use a single core.
+        env = make_atari_env(task["env_id"], n_envs=task["n_envs"], seed=0, vec_env_cls=SubprocVecEnv)
+        return VecFrameStack(env, n_stack=task["frame_stack"])
+    env = make_vec_env(task["env_id"], n_envs=task["n_envs"], seed=0)
+    return VecNormalize(env, gamma=task["ppo"].get("gamma", 0.99))
+
+
+def ppo_arguments(published: dict[str, Any]) -> dict[str, Any]:
+    arguments = {name: schedule(value) for name, value in published.items()}
+    if "policy_kwargs" in arguments:
+        policy = arguments["policy_kwargs"]
+        arguments["policy_kwargs"] = {**policy, "activation_fn": getattr(nn, policy["activation_fn"])}
+    return arguments
+
+
+def schedule(value: Any) -> Any:
+    """Of "lin_X", the function that Stable-Baselines3 calls with the share of the steps that is left, from 1 to 0."""
+    if not (isinstance(value, str) and value.startswith("lin_")):
+        return value
+    initial = float(value.removeprefix("lin_"))
+    linear: Callable[[float], float] = lambda remaining: initial * remaining  # noqa: E731  it is returned
+    return linear
+
+
+class Reports(BaseCallback):
+    """Prints the lines, and ends the training."""
+
+    def __init__(self, to_return: float | None) -> None:
+        super().__init__()
+        self._to_return = to_return
+        self._returns: deque[float] = deque(maxlen=EPISODES)
+        self._is_interrupted = False
+
+    def interrupt(self) -> None:
+        self._is_interrupted = True
+
+    def _on_rollout_start(self) -> None:
+        if self.num_timesteps > 0:
+            self._report(are_trained_on=True)
+
+    def _on_step(self) -> bool:
+        """Whether to go on."""
+        episodes = [info["episode"]["r"] for info in self.locals["infos"] if "episode" in info]
+        self._returns.extend(episodes)
+        mean = self._mean_return()
+        if episodes and self._to_return is not None and mean is not None and mean >= self._to_return:
+            self._report(are_trained_on=False)
+            return False
+        return not self._is_interrupted
+
+    def _mean_return(self) -> float | None:
+        """None before there are EPISODES episodes."""
+        return sum(self._returns) / EPISODES if len(self._returns) == EPISODES else None
+
+    def _report(self, are_trained_on: bool) -> None:
+        line = {"at": time.time(), "steps": self.num_timesteps, "are_trained_on": are_trained_on}
+        print(json.dumps({**line, "mean_return": self._mean_return()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""The virtual environments of the peers. Later calls reuse them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from collections.abc import Iterable, Sequence
+from importlib.metadata import distributions, version
+from pathlib import Path
+
+
+def install(folder: Path, packages: Sequence[str]) -> Path:
+    """The interpreter of a virtual environment with these packages from PyPI, and with the torch of this one."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+        (folder.parent / ".gitignore").write_text("*\n")
+    torch = version("torch").split("+")[0]  # without the name of the build: pip finds it on any index
+    command = [str(python), "-m", "pip", "install", "--quiet", *packages, f"torch=={torch}"]
+    if subprocess.run(command, check=False).returncode != 0:
+        raise SystemExit(f"{packages[0]} could not be installed into {folder}: see what pip says above")
+    return python
+
+
+def versions(python: Path, packages: Iterable[str]) -> dict[str, str]:
+    """Those of `packages` that an interpreter has: this one, or that of a virtual environment."""
+    folders = sys.path
+    if python != Path(sys.executable):
+        folders = [str(folder) for folder in python.parent.parent.glob("lib/python*/site-packages")]
+    installed = {found.name.lower().replace("_", "-"): found.version for found in distributions(path=folders)}
+    return {package: installed[package] for package in packages if package in installed}
