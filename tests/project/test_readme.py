@@ -19,7 +19,7 @@ from test_installation import OFFLINE
 README = ROOT / "README.md"
 SMALL = (
     "--num_workers 1 --num_envs_per_worker 2 --rollout 8 --batch_size 16 --learner_threads 1 --device cpu "
-    "--encoder_conv_mlp_layers 16 --rnn_size 16 --summaries_every_sec 0.5"
+    "--encoder_conv_mlp_layers 16 --rnn_size 16 --summaries_every_sec 0.05"
 )
 SHORTER = {  # flags by program
     "sf-train": f"{SMALL} --train_for_env_steps 256",

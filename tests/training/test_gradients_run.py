@@ -36,10 +36,12 @@ def test_a_run_whose_gradient_worker_is_killed_goes_on_and_leaves_nothing_behind
     assert victim.parent == by_name["learner-0"].pid == by_name["gradients-0-1"].parent
     os.kill(victim.pid, signal.SIGKILL)
     said = next(line for line in run.stdout if "gradient worker" in line)
-    assert "a gradient worker died; the learner does its part from here on" in said
+    assert "a gradient worker died: the learner did its part, and has started a new one" in said
     assert next(line for line in run.stdout if "frames" in line)
     alive = processes.alive_below(run.pid)
-    assert by_name["learner-0"].pid in alive
+    again = {process.name: process.pid for process in processes.below(run.pid) if process.pid in alive}
+    assert again["learner-0"] == by_name["learner-0"].pid
+    assert again["gradients-0-0"] != victim.pid
     run.send_signal(signal.SIGINT)
     output, _ = run.communicate(timeout=30)
     assert run.returncode == 130, output

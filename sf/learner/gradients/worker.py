@@ -5,8 +5,8 @@ Produces   what the network makes of it, then gradients of the weights, which th
 Waits for  a word of the learner, over a socket.
 Unblocked  by the learner, or by its end.
 
-The learner forks it before it computes anything, so that both have the same code and no threads. It knows nothing of
-losses: those need the whole minibatch.
+The learner forks it before it computes anything, and so has no other threads; or later, in the place of one that died.
+It knows nothing of losses: those need the whole minibatch.
 """
 
 from __future__ import annotations
@@ -40,18 +40,26 @@ class Backward(NamedTuple):
 
 def gradient_worker(
     name: str,
+    *,
     connection: Connection,
     creator: int,
+    num_threads: int | None,
     build: Callable[[], nn.Module],
     weights: Tensor,
     part: SharedPart,
     bfloat16: bool,
 ) -> NoReturn:
-    """Body of the process. weights: flat [W], shared, which the learner writes before each step."""
+    """Body of the process.
+
+    creator: its pid. num_threads: None for as many as the learner has. weights: flat [W], shared, which the learner
+    writes before each step.
+    """
     status = 1
     try:
         die_with_creator()
         set_name(name)
+        if num_threads is not None:
+            torch.set_num_threads(num_threads)
         if os.getppid() == creator:
             with suppress(EOFError, OSError):  # the learner has gone
                 _serve(connection, build, weights, part, bfloat16)

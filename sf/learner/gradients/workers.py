@@ -6,6 +6,7 @@ and clipping are those of the whole minibatch, and gradients agree with those of
 
 from __future__ import annotations
 
+import functools
 import math
 import multiprocessing
 import os
@@ -13,6 +14,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ from sf.model.inference import write_flat
 from sf.model.registry import build_model
 
 _ROUNDING = 1e-6
+_MOST_DEATHS = 10  # of workers that are replaced
 
 Unroll = Callable[[Inputs], UnrollOutput]
 
@@ -37,7 +40,7 @@ Unroll = Callable[[Inputs], UnrollOutput]
 class GradientWorkers:
     """Computes the network with the help of other processes, as far as that pays.
 
-    A worker that dies is not replaced: the learner computes what it had, and goes on with the others.
+    If one dies, the learner computes its part and starts a new one, unless too many have died.
     """
 
     def __init__(
@@ -71,7 +74,9 @@ class GradientWorkers:
             torch.manual_seed(config.run.seed + policy_id + idx + 1)  # of the worker; the learner seeds its own later
             part = SharedPart(spec, self._sizes, state_size, num_weights)
             self._workers.append(_Worker(f"gradients-{policy_id}-{idx}", build, self._weights, part, bfloat16))
+            self._workers[-1].start()
         self._at_work: list[_Worker] = []
+        self._num_deaths = 0
         self._waited_s = 0.0
 
     @property
@@ -106,8 +111,7 @@ class GradientWorkers:
         for worker in self._at_work:
             self._timed(worker.add_gradients, unroll, parameters)
             if worker.is_gone:
-                self._say("a gradient worker died; the learner does its part from here on")
-        self._workers = [worker for worker in self._workers if not worker.is_gone]
+                self._replace(worker)
         self._at_work = []
 
     def measured(self, num_steps: int, busy_s: float, for_batch_s: float) -> None:
@@ -119,6 +123,15 @@ class GradientWorkers:
         for worker in self._workers:
             worker.end()
         self._workers = []
+
+    def _replace(self, worker: _Worker) -> None:
+        self._num_deaths += 1
+        if self._num_deaths > _MOST_DEATHS:
+            self._workers.remove(worker)
+            self._say(f"a gradient worker died, the {self._num_deaths}th: the learner does its part from here on")
+            return
+        worker.start(num_threads=1)  # in a fork of this process, whose other threads that one has not
+        self._say("a gradient worker died: the learner did its part, and has started a new one")
 
     def _timed(self, work: Callable[..., Any], *args: Any) -> Any:
         began = time.perf_counter()
@@ -155,23 +168,33 @@ def _columns(inputs: Inputs, begin: int, end: int) -> Inputs:
 
 
 class _Worker:
-    """One worker. is_gone: it has died; what it was to do is done by the caller."""
+    """One worker. is_gone: its process has died; what that was to do is done by the caller."""
 
     def __init__(
         self, name: str, build: Callable[[], nn.Module], weights: Tensor, part: SharedPart, bfloat16: bool
     ) -> None:
-        self.is_gone = False
+        self.is_gone = True
         self._part = part
+        self._body = functools.partial(
+            gradient_worker, name, build=build, weights=weights, part=part, bfloat16=bfloat16
+        )
         self._inputs: Inputs | None = None
         self._with_gradients = False
         self._output_gradients: tuple[Tensor, Tensor] | None = None
+        self._connection: Connection
+        self._pid: int
+
+    def start(self, num_threads: int | None = None) -> None:
+        """num_threads: of the process, if not as many as this one has."""
+        self._inputs = self._output_gradients = None
         self._connection, other_end = multiprocessing.Pipe()
         creator = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
             self._connection.close()
-            gradient_worker(name, other_end, creator, build, weights, part, bfloat16)
+            self._body(connection=other_end, creator=creator, num_threads=num_threads)
         other_end.close()
+        self.is_gone = False
 
     def begin(self, inputs: Inputs) -> None:
         self._inputs, self._with_gradients = inputs, torch.is_grad_enabled()

@@ -173,20 +173,41 @@ def test_what_a_dead_worker_was_to_do_the_learner_does(when, closing, monkeypatc
     config, said = CONFIG.replace(core="gru"), []
     workers = make_workers(config, 2, closing, said)
     victim = workers._workers[0]
-    step = getattr(victim, when)
+    step, victims = getattr(victim, when), []
 
     def after_its_death(*args):
-        if not victim.is_gone:
+        if not victims:
+            victims.append(victim._pid)
             os.kill(victim._pid, signal.SIGKILL)
             os.waitid(os.P_PID, victim._pid, os.WEXITED | os.WNOWAIT)
         return step(*args)
 
     monkeypatch.setattr(victim, when, after_its_death)
     assert_the_same(trained(config, workers), trained(config))
-    assert said == ["a gradient worker died; the learner does its part from here on"]
-    assert len(workers._workers) == 1
+    assert said == ["a gradient worker died: the learner did its part, and has started a new one"]
     with pytest.raises(ChildProcessError):
-        os.waitpid(victim._pid, os.WNOHANG)  # it was reaped
+        os.waitpid(victims[0], os.WNOHANG)  # it was reaped
+    assert victim._pid != victims[0]
+    os.kill(victim._pid, 0)
+
+
+def test_a_worker_that_dies_at_every_step_is_done_without(closing, monkeypatch):
+    config, said = CONFIG.replace(core="gru"), []
+    workers = make_workers(config, 1, closing, said)
+    (victim,) = workers._workers
+    begin = victim.begin
+
+    def after_its_death(inputs):
+        if not victim.is_gone:
+            os.kill(victim._pid, signal.SIGKILL)
+            os.waitid(os.P_PID, victim._pid, os.WEXITED | os.WNOWAIT)
+        begin(inputs)
+
+    monkeypatch.setattr(victim, "begin", after_its_death)
+    assert_the_same(trained(config, workers, num_iterations=8), trained(config, num_iterations=8), tolerance=1e-4)
+    assert len(said) == 11
+    assert said[-1] == "a gradient worker died, the 11th: the learner does its part from here on"
+    assert workers.share == 0
 
 
 def test_workers_end_when_they_are_closed():
