@@ -237,10 +237,10 @@ class _Worker:
             torch.autograd.backward(list(unroll(self._inputs)), list(self._output_gradients))
         else:
             for parameter, gradient in zip(parameters, self._part.gradients(parameters), strict=True):
-                if parameter.grad is None:
-                    parameter.grad = gradient.clone()
-                else:
+                if parameter.grad is not None:
                     parameter.grad += gradient
+                elif gradient.any():  # else it may be frozen, and must not become a part of the optimiser's state
+                    parameter.grad = gradient.clone()
         self._inputs = self._output_gradients = None
 
     def end(self) -> None:
