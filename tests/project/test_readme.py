@@ -22,7 +22,7 @@ SMALL = (
     "--encoder_conv_mlp_layers 16 --rnn_size 16 --summaries_every_sec 0.05"
 )
 SHORTER = {  # flags by program
-    "sf-train": f"{SMALL} --train_for_env_steps 256",
+    "sf-train": f"{SMALL} --train_for_env_steps 1024",
     "sf-bench": "--budget_s 1 --seconds 1",
     "sf-sweep": "--dry_run true",
     "sf-tune": "--dry_run true",
