@@ -18,6 +18,7 @@ from sf.envs.layers import layers
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import decoder, supported_action_space
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
+from sf.envs.time_limits import has_own_time_limit
 
 _REWARD_STAYS = (gym.wrappers.OrderEnforcing, gym.wrappers.PassiveEnvChecker, gym.wrappers.TimeLimit)
 
@@ -60,6 +61,7 @@ class GymGroup:
             action_space,
             frameskip=frameskip,
             shaping=shaping,
+            has_own_time_limit=has_own_time_limit(self._envs[0]),
             env_obs_space=self._writer.env_space,
             layers=layers(self._envs[0]),
         )

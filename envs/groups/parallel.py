@@ -93,6 +93,7 @@ class ParallelGroup:
             action_space,
             num_agents=len(self._agents),
             frameskip=frameskip,
+            has_own_time_limit=True,
             env_obs_space=self._writer.env_space,
             layers=layers(self._envs[0]),
         )

@@ -30,6 +30,7 @@ from sf.envs.layers import layers
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import ActionSpec, decoder, supported_action_space
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
+from sf.envs.time_limits import has_own_time_limit
 
 
 class VectorGroup:
@@ -71,6 +72,7 @@ class VectorGroup:
             self._writer.space,
             action_space,
             frameskip=frameskip,
+            has_own_time_limit=has_own_time_limit(env),
             env_obs_space=self._writer.env_space,
             layers=layers(env),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -46,7 +47,9 @@ def _make_group(
     """
     env = _pool(env_id, num_envs, options, seed, first_env_idx, core)
     vector_env, frameskip = wrapped(env_id, env, options), env.frameskip
-    return VectorGroup(env_id, vector_env, seed, first_env_idx, frameskip, options.strict_spaces)
+    group = VectorGroup(env_id, vector_env, seed, first_env_idx, frameskip, options.strict_spaces)
+    group.spec = replace(group.spec, has_own_time_limit=False)  # its specs are of another kind
+    return group
 
 
 def _make_rendered_group(

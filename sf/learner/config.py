@@ -29,6 +29,12 @@ class LearnerConfig:
     gamma: float = 0.99
     """Discount factor per step."""
 
+    bootstrap_truncated: bool | Literal["auto"] = "auto"
+    """Whether a truncated episode counts as one that would have gone on, with the value of its final observation for
+    what would have followed. false: as one that has ended. auto: it has ended where the environment truncates it itself,
+    and would have gone on where the limit lies around it (max_episode_steps, TimeLimit; Doom, Atari). See
+    docs/time_limits.md; Pardo et al. 2018."""
+
     with_vtrace: bool = True
     """Value targets and advantages by V-trace, which corrects for off-policy data. false: GAE."""
 

@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from sf.processes.child import FinalError, Reports, SaidError
 from sf.queues import StopRequested
 from sf.requests import WorkerChannel
 from sf.rollout.assignment import Assignment, AssignmentRules
+from sf.rollout.truncations import Truncations
 from sf.slots import OBS, WorkerSlots
 
 _REPORT_EPISODES_EVERY_S = 0.5
@@ -43,6 +45,7 @@ class RolloutWorkerArgs:
     options: EnvOptions
     num_envs_per_group: int
     rollout: int
+    bootstrap_truncated: bool | Literal["auto"]  # as the flag
     seed: int
     seed_key: tuple[int, ...]  # differs from one start of this worker to the next
     is_first_start: bool  # of this worker in the run: no other one has died before it
@@ -123,6 +126,7 @@ class _Group:
         self._rows = args.slots.arrays
         self._obs = args.slots.arrays.named(OBS)  # [num_slots, T+1, ...]
         self._envs = GuardedGroup(lambda attempt: _make_envs(args, group_idx, attempt), env_id=args.env)
+        self._truncations = Truncations(args.env, args.bootstrap_truncated, self._envs.spec)
         num_actors = args.channel.actors_per_group
         _require_planned_spaces(args, self._envs)
         rng = np.random.default_rng((args.seed, *args.seed_key, group_idx))
@@ -200,7 +204,7 @@ class _Group:
             rows["discrete"][slots, t], rows["continuous"][slots, t], self._obs_rows(t + 1), result
         )
         rows["reward"][slots, t] = result.reward
-        rows["terminated"][slots, t] = result.terminated
+        rows["terminated"][slots, t] = self._truncations.ended(result)
         rows["truncated"][slots, t] = result.truncated
         # From where another policy plays to the end of the slot, nothing is of use to the one that the slot is for.
         rows["valid"][slots, t] = result.valid & (self._assignment.policy == self._slot_policy)

@@ -20,6 +20,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
         options=config.environment,
         num_envs_per_group=config.sampler.num_envs_per_group,
         rollout=config.sampler.rollout,
+        bootstrap_truncated=config.learner.bootstrap_truncated,
         seed=config.run.seed,
         seed_key=(sum(start.resumed_steps), start.num_before),  # what is drawn must not repeat
         is_first_start=start.num_before == 0,

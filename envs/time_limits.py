@@ -1,0 +1,18 @@
+"""Whose a time limit is: the environment's own, or one that was laid around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sf.envs.layers import layers
+
+_AROUND = "TimeLimit"  # Gymnasium's wrapper, and gym's
+
+
+def has_own_time_limit(env: Any) -> bool:
+    """Whether a truncation of `env` comes from its own code.
+
+    A limit lies around it where it is registered with `max_episode_steps`, or has a wrapper TimeLimit.
+    """
+    limit = getattr(getattr(env, "spec", None), "max_episode_steps", None)
+    return limit is None and _AROUND not in layers(env)
