@@ -83,7 +83,7 @@ def require_balance(plan: Plan, stepped_before: int, taken: int, stepped_after: 
     before and after what is taken: the run goes on meanwhile.
     """
     config = plan.config
-    rollout = config.sampler.rollout
+    rollout = config.rollout
     times = 2 + num_replaced  # one may not be told yet
     if taken > stepped_after + times * plan.num_actors:
         raise NotRecoveredError(f"{taken} samples taken by learners, and only {stepped_after} stepped")

@@ -98,7 +98,7 @@ class RunWatch:
         fields = [Field(name, column.shape, column.dtype) for name, column in columns.items()]
         self._counters = self._attach("sf-counters", fields)
         self._slots = self._attach(
-            "sf-slots", slot_fields(self.plan.spec, self.plan.num_slots, self.plan.config.sampler.rollout)
+            "sf-slots", slot_fields(self.plan.spec, self.plan.num_slots, self.plan.config.rollout)
         )
         self._seen = {name: self._counters[name].copy() for name in columns}
 
@@ -160,7 +160,7 @@ class RunWatch:
         """
         last = self._slots["state"].copy()
         has_moved = np.zeros(len(last), bool)
-        samples = 2 * self.plan.config.slots_per_iteration * self.plan.config.sampler.rollout
+        samples = 2 * self.plan.config.slots_per_iteration * self.plan.config.rollout
         wanted = self._trained_by_policy() + samples
 
         def all_goes_round() -> bool:

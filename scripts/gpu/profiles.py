@@ -86,7 +86,7 @@ def _policy_step(
 
 def synthetic_batch(config: Config, spec: EnvSpec, state_size: int, device: str) -> Batch:
     """Of one iteration: random images, actions that exist, rewards of 0 or 1, no end of an episode."""
-    rows = SharedArrays(slot_fields(spec, 1, config.sampler.rollout))
+    rows = SharedArrays(slot_fields(spec, 1, config.rollout))
     batch = Batch.empty(rows, config.slots_per_iteration, state_size, device)
     for tensor in batch.tensors():
         tensor.zero_()

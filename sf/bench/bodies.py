@@ -78,7 +78,7 @@ def _drain(reports: Reports, args: LearnerArgs) -> None:
         counters.working()
         busy_since = time.perf_counter()
         args.slots.give_back(slots)
-        samples = len(slots) * args.config.sampler.rollout
+        samples = len(slots) * args.config.rollout
         env_steps += samples
         now = time.perf_counter()
         counters.add(steps=samples, wait_s=busy_since - waiting_since, busy_s=now - busy_since)

@@ -137,7 +137,8 @@ def _autotune(config: Config, given: Mapping[str, Any], seconds: float, budget_s
 
     started_at = time.monotonic()
     search = Search(measure, lambda: time.monotonic() - started_at > budget_s)
-    start = settings_of(config, make_plan(config).num_workers)
+    plan = make_plan(config)
+    start = settings_of(plan.config, plan.num_workers)
     names = [name for name in TUNED if name not in given]
     best = search.climb(start, names)
     ratio = None if best is start else search.confirm(start, best)

@@ -40,11 +40,12 @@ class Config:
     def __post_init__(self) -> None:
         check_fields(self)
         batch, rollout = self.learner.batch_size, self.sampler.rollout
-        require(
-            batch % rollout == 0,
-            f"batch_size is {batch}: it must be a multiple of rollout ({rollout}), for example "
-            f"{max(1, round(batch / rollout)) * rollout}",
-        )
+        if batch != "auto" and rollout != "auto":
+            require(
+                batch % rollout == 0,
+                f"batch_size is {batch}: it must be a multiple of rollout ({rollout}), for example "
+                f"{max(1, round(batch / rollout)) * rollout}",
+            )
         steps = self.learner.steps_per_iteration
         require(
             not self.sampler.async_rl or self.sampler.max_policy_lag >= steps,
@@ -72,9 +73,16 @@ class Config:
         )
 
     @property
+    def rollout(self) -> int:
+        """Steps of a trajectory (T), once `with_sizes` has chosen it."""
+        assert self.sampler.rollout != "auto"
+        return self.sampler.rollout
+
+    @property
     def slots_per_batch(self) -> int:
-        """Trajectories of one minibatch (B)."""
-        return self.learner.batch_size // self.sampler.rollout
+        """Trajectories of one minibatch (B), once `with_sizes` has chosen the sizes."""
+        assert self.learner.batch_size != "auto"
+        return self.learner.batch_size // self.rollout
 
     @property
     def slots_per_iteration(self) -> int:

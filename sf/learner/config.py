@@ -12,8 +12,9 @@ from sf.envs.field_types import check_fields, require
 class LearnerConfig:
     """Losses, optimiser and batches."""
 
-    batch_size: int = 1024
-    """Samples per minibatch, that is, per optimiser step. A multiple of rollout."""
+    batch_size: int | Literal["auto"] = 1024
+    """Samples per minibatch, that is, per optimiser step. A multiple of rollout. auto: 256, and more where an iteration
+    would not hold a trajectory of every actor, for its data would be older than one iteration."""
 
     num_batches_per_epoch: int = 1
     """Minibatches per epoch. An iteration takes batch_size x num_batches_per_epoch samples."""
@@ -117,7 +118,9 @@ class LearnerConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        require(self.batch_size >= 1, f"batch_size is {self.batch_size}: at least 1")
+        require(
+            self.batch_size == "auto" or self.batch_size >= 1, f"batch_size is {self.batch_size}: at least 1, or auto"
+        )
         require(
             self.num_batches_per_epoch >= 1,
             f"num_batches_per_epoch is {self.num_batches_per_epoch}: at least 1",

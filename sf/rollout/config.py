@@ -27,8 +27,9 @@ class SamplerConfig:
     """Inference processes per policy. More can help when rollout workers wait for actions and the hardware is not
     busy."""
 
-    rollout: int = 32
-    """Trajectory length in steps (T). A recurrent core is trained over this many steps."""
+    rollout: int | Literal["auto"] = 32
+    """Trajectory length in steps (T). A recurrent core is trained over this many steps. auto: 64, and less where an
+    iteration would not hold a trajectory of every actor, but at least 16; always 64 with a recurrent core."""
 
     async_rl: bool = True
     """Sample while the learner trains. false: sample and train in turn; on CPU, the same seed then gives the same
@@ -69,7 +70,7 @@ class SamplerConfig:
             self.async_rl or self.policy_workers_per_policy == 1,
             f"policy_workers_per_policy is {self.policy_workers_per_policy}: synchronous training uses 1",
         )
-        require(self.rollout >= 1, f"rollout is {self.rollout}: at least 1 step")
+        require(self.rollout == "auto" or self.rollout >= 1, f"rollout is {self.rollout}: at least 1 step, or auto")
         require(self.max_policy_lag >= 0, f"max_policy_lag is {self.max_policy_lag}: 0 or greater")
         require(self.extra_slots >= 0, f"extra_slots is {self.extra_slots}: 0 or greater")
 

@@ -69,7 +69,7 @@ class RunMemory:
             queues=queues,
             pool=SlotPool.allocate(
                 plan.spec,
-                sampler.rollout,
+                plan.config.rollout,
                 inboxes=channels.inboxes,
                 groups_per_worker=sampler.worker_num_splits,
                 slots_per_group=plan.slots_per_group,

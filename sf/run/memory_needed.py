@@ -32,7 +32,7 @@ class Part:
 
 def parts(plan: Plan) -> list[Part]:
     """Of RAM; with a GPU the networks are in its memory, and batches are filled in RAM all the same."""
-    slot = bytes_per_slot(plan.spec, plan.config.sampler.rollout)
+    slot = bytes_per_slot(plan.spec, plan.config.rollout)
     copies = _KEPT * plan.num_policies + plan.num_evaluators * plan.num_policies
     if plan.device == "cpu":
         copies += _TRAINED * plan.num_policies + _ACTED_WITH * plan.num_policy_workers

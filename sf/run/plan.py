@@ -14,6 +14,7 @@ import torch
 from sf import gpu
 from sf.arrays import available_memory
 from sf.config import Config
+from sf.config.auto_sizes import with_sizes
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
@@ -35,7 +36,7 @@ _MOST_THREADS = 4  # of the learner, by default
 class Plan:
     """The derived numbers of a run."""
 
-    config: Config
+    config: Config  # with numbers for what is auto in the flags, see `sf.config.auto_sizes`
     spec: EnvSpec
     device: str  # "cpu" or "cuda"
     bfloat16: bool
@@ -96,7 +97,7 @@ class Plan:
     def num_steps_before_update(self) -> int:
         """Env steps that are sampled before the first update of every learner."""
         needed = self.config.slots_per_iteration * self.num_policies
-        return steps_before_update(needed, self.num_actors, self.config.sampler.rollout)
+        return steps_before_update(needed, self.num_actors, self.config.rollout)
 
     @property
     def num_evaluators(self) -> int:
@@ -141,8 +142,9 @@ def make_plan(config: Config) -> Plan:
     num_workers = num_cores if sampler.num_workers == "auto" else sampler.num_workers
     actors_per_group = sampler.num_envs_per_group * spec.num_agents
     extra_slots = sampler.extra_slots if sampler.async_rl else 0
+    num_actors = num_workers * sampler.worker_num_splits * actors_per_group
     plan = Plan(
-        config=config,
+        config=with_sizes(config, -(-num_actors // config.population.num_policies), has_memory=model.state_size > 0),
         spec=spec,
         device=device,
         bfloat16=resolve_bfloat16(config.model.precision, device),
@@ -177,7 +179,7 @@ def _why_no_loops(wanted: bool | Literal["auto"], device: str) -> str | None:
 def _check_rounds(plan: Plan) -> None:
     taken, collected = plan.config.slots_per_iteration, plan.num_actors
     if taken % collected != 0 and collected % taken != 0:
-        rollout = plan.config.sampler.rollout
+        rollout = plan.config.rollout
         raise UsageError(
             f"async_rl is false, the sampler collects {collected * rollout} samples a round (workers x envs x agents x "
             f"rollout) and the learner takes {taken * rollout} at once (batch_size x num_batches_per_epoch): one must "

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 from sf.metrics.progress import Progress
+from sf.metrics.stale_data import StaleData
 from sf.population.controller import Population
 from sf.processes.child import Child
 from sf.run.evaluations.orders import EvaluatorOrders
@@ -29,6 +32,7 @@ class ReportHandler:
         evaluations: Evaluations,
         videos: Videos,
         population: Population | None = None,
+        steps_per_iteration: int = 1,
     ) -> None:
         self._progress = progress
         self._frameskip = frameskip
@@ -37,6 +41,7 @@ class ReportHandler:
         self._evaluations = evaluations
         self._videos = videos
         self._population = population
+        self._stale_data = defaultdict[int, StaleData](lambda: StaleData(steps_per_iteration))  # by policy
         self._places_said: set[str] = set()  # of faults
         self._remarks_said: set[str] = set()  # what they were about
         self._are_env_deaths_said = False  # of workers whose environments fail again and again
@@ -53,6 +58,7 @@ class ReportHandler:
             case "train":
                 metrics = {key: value for key, value in report.items() if key not in ("kind", "env_steps")}
                 progress.add_training(child.idx, report["env_steps"], metrics)
+                self._say_if_any(name, self._stale_data[child.idx].see(time.monotonic(), metrics))
             case "say":
                 self._say(f"{name}: {report['text']}")
             case "remark":
@@ -95,6 +101,10 @@ class ReportHandler:
             return
         frames = self._lose(report["lost_steps"])
         self._say(f"{child.name}: continues; training on the last {frames:,} frames is lost")
+
+    def _say_if_any(self, name: str, sentence: str | None) -> None:
+        if sentence is not None:
+            self._say(f"{name}: {sentence}")
 
     def _remark(self, report: Report) -> None:
         if report["about"] not in self._remarks_said:

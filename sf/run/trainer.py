@@ -70,11 +70,12 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
             saved_steps = initial_weights.saved_env_steps(plan, run_dir, say)
         new = [policy_id for policy_id, env_steps in enumerate(saved_steps) if env_steps is None]
         if len(new) < plan.num_policies:
-            plan = dataclasses.replace(plan, config=initial_weights.of_resumed(config, run_dir, say))
+            config = initial_weights.of_resumed(config, run_dir, say)
+            plan = dataclasses.replace(plan, config=plan.config.replace(init_from=config.run.init_from))
         initial = initial_weights.initial_checkpoints(plan, new, say)
         for path in left_behind(run_dir.path):
             say(f"{path} is an earlier run: the start that was to overwrite it was killed, so move or delete it")
-        earlier = run_dir.prepare(plan.config)
+        earlier = run_dir.prepare(config)
         log = RunLog(run_dir.log)
         with earlier.put_back_unless_settled(print), log.of_process():
             for line in said:
@@ -156,7 +157,16 @@ class Run:
             orders = self._make_orders(display)
             videos = Videos(orders, self._memory.videos, frameskip, writer, display.say)
             evaluations = Evaluations(orders, self._progress, writer, display.say)
-            events = ReportHandler(self._progress, frameskip, display.say, orders, evaluations, videos, population)
+            events = ReportHandler(
+                self._progress,
+                frameskip,
+                display.say,
+                orders,
+                evaluations,
+                videos,
+                population,
+                steps_per_iteration=self._plan.config.learner.steps_per_iteration,
+            )
             asked_by = None
             try:
                 self._supervisor.start(lambda: signals.first is not None)

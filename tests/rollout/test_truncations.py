@@ -23,7 +23,7 @@ def result() -> StepResult:
 
 
 @pytest.mark.parametrize(
-    "bootstrap, spec, ended",
+    ("bootstrap", "spec", "ended"),
     [
         ("auto", OWN, [False, True, True]),
         ("auto", AROUND, [False, True, False]),
@@ -39,7 +39,7 @@ def test_a_truncated_episode_counts_as_the_flag_says_and_by_default_as_its_limit
     assert given.terminated.tolist() == [False, True, False]  # what the environment said stays
 
 
-@pytest.mark.parametrize("bootstrap, is_said", [("auto", True), (False, False)])
+@pytest.mark.parametrize(("bootstrap", "is_said"), [("auto", True), (False, False)])
 def test_that_a_limit_was_taken_for_an_end_is_said_where_nobody_chose_it(bootstrap, is_said, caplog):
     truncations = Truncations("walk", bootstrap, OWN)
     with caplog.at_level(logging.WARNING, "sf.envs"):
@@ -65,7 +65,7 @@ envs.register_env("truncates_itself", TruncatesItself)
 
 
 @pytest.mark.parametrize(
-    "name, options, is_own",
+    ("name", "options", "is_own"),
     [
         ("truncates_itself", {}, True),
         ("truncates_itself", {"env_wrappers": ('{"gymnasium.wrappers:TimeLimit": {"max_episode_steps": 5}}',)}, False),

@@ -20,7 +20,7 @@ def arguments(start: Start) -> PolicyWorkerArgs:
         num_threads=plan.policy_threads,
         seed=config.run.seed,
         idx=idx,
-        rollout=config.sampler.rollout,
+        rollout=config.rollout,
         weights=memory.policies[policy_id],
         learner=start.links.of_policy_worker(policy_id),
         rows=memory.pool.arrays,

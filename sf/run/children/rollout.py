@@ -19,7 +19,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
         given_env=given_env(config.run.env),
         options=config.environment,
         num_envs_per_group=config.sampler.num_envs_per_group,
-        rollout=config.sampler.rollout,
+        rollout=config.rollout,
         bootstrap_truncated=config.learner.bootstrap_truncated,
         seed=config.run.seed,
         seed_key=(sum(start.resumed_steps), start.num_before),  # what is drawn must not repeat

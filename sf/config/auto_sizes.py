@@ -1,0 +1,50 @@
+"""`rollout` and `batch_size` where they are auto: they follow the number of actors.
+
+Slots hold one trajectory of every actor. Where an iteration is as large as that, its data is at most one iteration old:
+see docs/architecture.md. So many actors make shorter trajectories, and from `SHORTEST` on larger minibatches.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from sf.config.config import Config
+
+LONGEST, SHORTEST = 64, 16  # steps of a trajectory
+SMALLEST = 256  # samples of a minibatch
+
+
+def with_sizes(config: Config, num_actors: int, has_memory: bool) -> Config:
+    """The configuration with numbers for both.
+
+    num_actors: those of one policy. has_memory: the network has a recurrent state.
+    """
+    rollout, batch_size = config.sampler.rollout, config.learner.batch_size
+    num_batches = config.learner.num_batches_per_epoch
+    length: int
+    if rollout != "auto":
+        length = rollout
+    else:
+        length = LONGEST if has_memory else _rollout(num_batches, batch_size, num_actors)
+        if batch_size != "auto":
+            length = next(shorter for shorter in range(length, 0, -1) if batch_size % shorter == 0)
+    if batch_size == "auto":
+        batch_size = length * _slots_per_batch(num_batches, length, num_actors, config.sampler.async_rl)
+    return config.replace(rollout=length, batch_size=batch_size)
+
+
+def _rollout(num_batches: int, batch_size: int | Literal["auto"], num_actors: int) -> int:
+    """The largest power of two between the bounds with which all actors fill an iteration at most."""
+    samples = num_batches * (SMALLEST if batch_size == "auto" else batch_size)
+    return min(LONGEST, max(SHORTEST, 1 << max(0, math.floor(math.log2(samples / num_actors)))))
+
+
+def _slots_per_batch(num_batches: int, rollout: int, num_actors: int, async_rl: bool) -> int:
+    """The least with which an iteration holds a trajectory of every actor; whole rounds of them in synchronous mode."""
+    slots = max(math.ceil(SMALLEST / rollout), math.ceil(num_actors / num_batches))
+    if async_rl:
+        return slots
+    in_whole_rounds = num_actors // math.gcd(num_actors, num_batches)
+    return math.ceil(slots / in_whole_rounds) * in_whole_rounds

@@ -1,0 +1,50 @@
+"""Trajectories and minibatches whose sizes follow the number of actors."""
+
+import pytest
+
+from sf.config import Config
+from sf.config.auto_sizes import with_sizes
+
+AUTO = {"rollout": "auto", "batch_size": "auto", "num_batches_per_epoch": 8}
+
+
+def sizes(num_actors, has_memory=False, **flags):
+    """Steps of a trajectory, and samples of a minibatch."""
+    config = with_sizes(Config().replace(**{**AUTO, **flags}), num_actors, has_memory)
+    return config.rollout, config.learner.batch_size
+
+
+@pytest.mark.parametrize(
+    ("num_actors", "rollout", "batch_size"),
+    [(1, 64, 256), (16, 64, 256), (32, 64, 256), (96, 16, 256), (128, 16, 256), (256, 16, 512), (1024, 16, 2048)],
+)
+def test_many_actors_make_shorter_trajectories_and_then_larger_minibatches(num_actors, rollout, batch_size):
+    assert sizes(num_actors) == (rollout, batch_size)
+
+
+@pytest.mark.parametrize("num_actors", [1, 3, 7, 16, 33, 100, 257, 1000, 1024])
+@pytest.mark.parametrize("flags", [{}, {"batch_size": "auto", "rollout": 48}, {"num_batches_per_epoch": 3}])
+@pytest.mark.parametrize("has_memory", [False, True])
+def test_an_iteration_holds_a_trajectory_of_every_actor(num_actors, flags, has_memory):
+    config = with_sizes(Config().replace(**{**AUTO, **flags}), num_actors, has_memory)
+    assert config.slots_per_iteration >= num_actors
+    assert config.learner.batch_size >= 256
+
+
+def test_a_recurrent_core_keeps_long_trajectories():
+    assert sizes(1024, has_memory=True) == (64, 64 * 128)
+
+
+@pytest.mark.parametrize("num_actors", [1, 3, 6, 16, 32, 100, 257])
+def test_a_synchronous_iteration_holds_whole_rounds(num_actors):
+    config = with_sizes(Config().replace(**AUTO, async_rl=False), num_actors, has_memory=False)
+    assert config.slots_per_iteration % num_actors == 0
+
+
+@pytest.mark.parametrize(("batch_size", "rollout"), [(256, 64), (1000, 50), (48, 48), (7, 7)])
+def test_a_trajectory_divides_a_minibatch_that_was_named(batch_size, rollout):
+    assert sizes(1, batch_size=batch_size) == (rollout, batch_size)
+
+
+def test_what_was_named_stays():
+    assert sizes(1024, rollout=128, batch_size=512) == (128, 512)
