@@ -32,9 +32,8 @@ class LearnerConfig:
 
     bootstrap_truncated: bool | Literal["auto"] = "auto"
     """Whether a truncated episode counts as one that would have gone on, with the value of its final observation for
-    what would have followed. false: as one that has ended. auto: it has ended where the environment truncates it itself,
-    and would have gone on where the limit lies around it (max_episode_steps, TimeLimit; Doom, Atari). See
-    docs/time_limits.md; Pardo et al. 2018."""
+    what would have followed. false: as one that has ended. auto: false where the environment truncates it itself, true
+    where the limit lies around it (max_episode_steps, TimeLimit; Doom, Atari). See docs/time_limits.md."""
 
     with_vtrace: bool = True
     """Value targets and advantages by V-trace, which corrects for off-policy data. false: GAE."""

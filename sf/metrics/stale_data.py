@@ -34,7 +34,7 @@ class StaleData:
         what = f"the data has been worth {share:.0%} of its samples for a minute (effective sample size)"
         if iterations > 1:
             return (
-                f"{what}, and was {iterations:.1f} iterations old: --rollout auto --batch_size auto, or fewer "
+                f"{what}, and is {iterations:.1f} iterations old: --rollout auto --batch_size auto, or fewer "
                 "--num_envs_per_worker"
             )
         return f"{what}: lower --learning_rate or --num_epochs, or --lr_schedule kl_adaptive"

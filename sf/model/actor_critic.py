@@ -15,9 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from sf.config import ModelConfig
+from sf.envs.clock import CLOCK
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import is_image
 from sf.model.action_mask import ACTION_MASK, ActionMask
+from sf.model.critic_clock import CriticClock
 from sf.model.encoder_choice import encoder_names
 from sf.model.layers import compute_dtype, orthogonal
 from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer
@@ -52,6 +54,7 @@ class ActorCritic(nn.Module):
         boxes = cast("dict[str, gym.spaces.Box]", dict(obs_space.items()))
         self._action_mask = ActionMask(obs_space, action_spec)
         boxes.pop(ACTION_MASK, None)  # what is allowed is no input: the rest of the observation says why
+        boxes.pop(CLOCK, None)
         encoders = encoder_names(config.encoder, boxes)
         numbers = {key: box for key, box in boxes.items() if encoders[key] != "symbols"}  # codes have no mean
         self.obs_norm = ObsNormalizer(numbers if config.normalize_input else {})
@@ -62,6 +65,8 @@ class ActorCritic(nn.Module):
             nn.Linear(self.trunk.out_size, self._num_logits + action_spec.num_continuous), POLICY_GAIN
         )
         self.log_stddev = nn.Parameter(torch.full((action_spec.num_continuous,), math.log(config.initial_stddev)))
+        has_clock = config.critic_clock is True
+        self.critic_clock = CriticClock(self.trunk.out_size, config.nonlinearity) if has_clock else None
         self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), 1.0)
         self.value_norm = ReturnNormalizer() if config.normalize_returns else NoReturnNormalizer()
 
@@ -88,6 +93,8 @@ class ActorCritic(nn.Module):
     def update_normalizers(self, obs: Mapping[str, Tensor], mask: Tensor) -> None:
         """Merge observations {key: [T, B, ...]} where `mask` [T, B] holds. Only the learner calls this."""
         self.obs_norm.update(obs, mask)
+        if self.critic_clock is not None:
+            self.critic_clock.update(obs, mask)
 
     def update_value_norm(self, returns: Tensor, mask: Tensor) -> None:
         """Merge value targets [T, B] where `mask` holds; predictions stay. Only the learner calls this."""
@@ -110,7 +117,10 @@ class ActorCritic(nn.Module):
                 params = torch.cat((logits, params[:, self._num_logits :]), dim=-1)
             if len(self.log_stddev):
                 params = torch.cat((params, self.log_stddev.expand(params.shape[0], -1)), dim=-1)
-            return params, self.value_head(critic.to(dtype)).squeeze(-1)
+            critic = critic.to(dtype)
+            if self.critic_clock is not None:
+                critic = self.critic_clock(critic, obs)
+            return params, self.value_head(critic).squeeze(-1)
 
 
 class _Trunk(nn.Module):

@@ -38,6 +38,11 @@ class ModelConfig:
     share_critic: bool = True
     """Actor and critic share encoder and core. false: separate networks."""
 
+    critic_clock: bool | Literal["auto"] = "auto"
+    """Show the critic, but not the actor, how many steps the episode has lasted: of a task with a time limit of its own
+    the value depends on it. auto: where truncated episodes count as ended (bootstrap_truncated). See
+    docs/time_limits.md."""
+
     normalize_input: bool = True
     """Normalise observations by running statistics: vectors to mean 0 and standard deviation 1, images to mean 0 per
     pixel with one scale for all pixels; codes stay as they are. false: only divide images by 255."""

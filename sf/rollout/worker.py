@@ -22,6 +22,7 @@ from sf import envs
 from sf.arrays import SharedArrays
 from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, UsageError
+from sf.envs.clock import ClockedGroup
 from sf.envs.custom.given import GivenEnv
 from sf.envs.guard import EnvFaultError, Fault, GuardedGroup
 from sf.envs.remarks import handed_to
@@ -45,6 +46,7 @@ class RolloutWorkerArgs:
     options: EnvOptions
     num_envs_per_group: int
     rollout: int
+    with_clock: bool  # for the critic, see `sf.envs.clock`
     bootstrap_truncated: bool | Literal["auto"]  # as the flag
     seed: int
     seed_key: tuple[int, ...]  # differs from one start of this worker to the next
@@ -229,7 +231,7 @@ class _Group:
 def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGroup:
     """attempt: 0 for the first environments of this group in this process, and one more each time they are rebuilt."""
     key = (*args.seed_key, attempt)
-    return envs.make_group(
+    group = envs.make_group(
         args.env,
         args.num_envs_per_group,
         args.options,
@@ -237,6 +239,7 @@ def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGrou
         first_env_idx=group_idx * args.num_envs_per_group,
         core=args.core,
     )
+    return ClockedGroup(group, args.env) if args.with_clock else group
 
 
 def _require_planned_spaces(args: RolloutWorkerArgs, group: EnvGroup) -> None:

@@ -14,15 +14,17 @@ from typing import Any
 import gymnasium as gym
 
 from sf.envs import ActionSpec
+from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
 from sf.run.plan import Plan
 from sf.storage.checkpoint import MODEL, Checkpoint
 
-_OF_THE_FUNCTION = ("core", "nonlinearity", "share_critic", "normalize_input", "normalize_returns")
+_OF_THE_FUNCTION = ("core", "nonlinearity", "share_critic", "critic_clock", "normalize_input", "normalize_returns")
 # What the names and shapes of the weights say, unless the network is somebody's own.
 _OF_THE_SHAPES = ("encoder_mlp_layers", "encoder_conv_mlp_layers", "rnn_size")
+_WITHOUT_CLOCK = {"critic_clock": False}  # those that are older than the flag
 _OWN_MODEL, _OWN_ENCODERS = "actor_critic", ("auto", "simple", "atari", "resnet", "mlp")
 
 
@@ -52,7 +54,7 @@ def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None
 
 def _differing_flags(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
     """Flags that say that the networks differ, whatever their weights look like. One that is not saved is as own."""
-    theirs = {**own, **theirs}
+    theirs = {**own, **_WITHOUT_CLOCK, **theirs}
     compared = list(_OF_THE_FUNCTION)
     models, encoders = ({theirs[flag], own[flag]} for flag in ("model", "encoder"))
     if models != {_OWN_MODEL}:
@@ -72,7 +74,7 @@ def _space(saved: Checkpoint, which: str, file: Path) -> gym.Space:
 
 def _obs_layout(space: gym.spaces.Dict) -> str:
     """Without bounds, which no network knows."""
-    return ", ".join(f"{key} {box.dtype} {box.shape}" for key, box in space.items())
+    return ", ".join(f"{key} {box.dtype} {box.shape}" for key, box in space.items() if key != CLOCK)
 
 
 def _action_layout(space: gym.Space) -> str:

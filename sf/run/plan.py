@@ -16,6 +16,7 @@ from sf.arrays import available_memory
 from sf.config import Config
 from sf.config.auto_sizes import with_sizes
 from sf.envs import ActionSpec, EnvSpec
+from sf.envs.clock import with_clock
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
 from sf.machine.cores import num_usable_cores, usable_cores
@@ -29,6 +30,7 @@ from sf.processes.torch_runtime import resolve_bfloat16, resolve_device
 from sf.run import memory_needed
 from sf.run.describing import describe, said_where_slow
 
+MODEL = "actor_critic"  # ours
 _MOST_THREADS = 4  # of the learner, by default
 
 
@@ -131,6 +133,9 @@ def make_plan(config: Config) -> Plan:
     if config.evaluation.video_every_env_steps:
         with said_where_slow(f"drawing {config.run.env}"):
             require_drawable(config)
+    config = _with_clock_chosen(config, spec)
+    if config.model.critic_clock:
+        spec = with_clock(spec, config.run.env)
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
     if config.learner.gradient_workers and device != "cpu":
@@ -164,6 +169,17 @@ def make_plan(config: Config) -> Plan:
     allow_many_descriptors()
     _check_descriptors(plan)
     return plan
+
+
+def _with_clock_chosen(config: Config, spec: EnvSpec) -> Config:
+    """`critic_clock` as true or false. Somebody's own network knows of no clock."""
+    bootstrap, clock = config.learner.bootstrap_truncated, config.model.critic_clock
+    is_own = config.model.model != MODEL
+    if clock is True and is_own:
+        raise UsageError(f"critic_clock is true, and the network {config.model.model} has none: leave it out")
+    if clock == "auto":
+        clock = not is_own and (spec.has_own_time_limit if bootstrap == "auto" else not bootstrap)
+    return config.replace(critic_clock=clock)
 
 
 def _why_no_loops(wanted: bool | Literal["auto"], device: str) -> str | None:

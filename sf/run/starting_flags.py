@@ -17,6 +17,9 @@ from sf.run.describing import describe
 from sf.storage.run_dir import NOT_SAVED, RunDir
 from sf.trust.named_code import TRUST, require_trusted
 
+_OLDER = {"bootstrap_truncated": True, "critic_clock": False}
+"""What a run had that is older than these flags."""
+
 
 class StartingFlags(NamedTuple):
     """What applies where a flag is not named."""
@@ -65,7 +68,8 @@ def starting_flags(flags: Mapping[str, Any]) -> StartingFlags:
             saved = _of_file(saved, str(run_dir.config), flags)
             _check_is_the_same(flags, saved, run.experiment_name)
             # Where a run is, and what becomes of one that is there, is not for its own file to say.
-            return StartingFlags({k: v for k, v in saved.items() if k not in NOT_SAVED}, str(run_dir.config))
+            flags = {k: v for k, v in {**_OLDER, **saved}.items() if k not in NOT_SAVED}
+            return StartingFlags(flags, str(run_dir.config))
     name = flags.get("config") or presets.name_for_env(run.env) or _preset_of_kind(run.env, flags)
     preset = chosen or (presets.load(name) if name else {})
     return StartingFlags({**preset, "env": run.env, "config": name}, str(name))

@@ -30,7 +30,7 @@ def test_a_report_without_a_figure_changes_nothing_that_is_said():
 
 
 @pytest.mark.parametrize(
-    ("lag", "remedy"), [(240.0, "was 3.0 iterations old: --rollout auto"), (60.0, "--learning_rate")]
+    ("lag", "remedy"), [(240.0, "is 3.0 iterations old: --rollout auto"), (60.0, "--learning_rate")]
 )
 def test_the_remedy_depends_on_whether_it_is_the_sampler_that_is_ahead(lag, remedy):
     assert remedy in sentences((0, LOW), (60, LOW | {"lag_mean": lag}))[-1]

@@ -20,6 +20,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
         options=config.environment,
         num_envs_per_group=config.sampler.num_envs_per_group,
         rollout=config.rollout,
+        with_clock=bool(config.model.critic_clock),
         bootstrap_truncated=config.learner.bootstrap_truncated,
         seed=config.run.seed,
         seed_key=(sum(start.resumed_steps), start.num_before),  # what is drawn must not repeat

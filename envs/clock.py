@@ -1,0 +1,60 @@
+"""How many steps an episode has lasted, beside what the environment shows: for the critic, not for the policy.
+
+A truncated episode that counts as ended has a value that depends on the time, which few environments show (Pardo et al.
+2018, "Time limits in reinforcement learning"). The policy acts without, wherever it plays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import gymnasium as gym
+import numpy as np
+
+from sf.envs.errors import UsageError
+from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, ShapedGroup, StepResult
+
+CLOCK = "critic_clock"
+"""The name of the observation: [1] float32, 0 in the first step of an episode."""
+
+
+def with_clock(spec: EnvSpec, env: str) -> EnvSpec:
+    """Raises UsageError where the environment has an observation of that name."""
+    if CLOCK in spec.obs_space.spaces:
+        raise UsageError(f"{env} has an observation called {CLOCK!r}: rename it, or --critic_clock false")
+    space = gym.spaces.Box(0.0, np.inf, (1,), np.float32)
+    spaces = {**spec.obs_space.spaces, CLOCK: space}
+    return replace(spec, obs_space=gym.spaces.Dict(spaces), env_obs_space=spec.native_obs_space)
+
+
+class ClockedGroup:
+    """A group of environments whose actors' steps are counted."""
+
+    def __init__(self, group: EnvGroup, env: str) -> None:
+        self._group = group
+        self.spec = with_clock(group.spec, env)
+        self.num_actors = group.num_actors
+        self._steps = np.zeros(group.num_actors, np.float32)  # [N]
+
+    def reset(self, obs: ObsRows) -> None:
+        self._group.reset(obs)
+        self._steps[:] = 0.0
+        self._write(obs)
+
+    def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
+        episodes = self._group.step(discrete, continuous, obs, result)
+        self._steps += result.valid
+        self._steps[result.first] = 0.0
+        self._write(obs)
+        return episodes
+
+    def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
+        cast("ShapedGroup", self._group).set_shaping(actor_idx, weights)
+
+    def close(self) -> None:
+        self._group.close()
+
+    def _write(self, obs: ObsRows) -> None:
+        for row, steps in zip(obs[CLOCK], self._steps, strict=True):
+            row[0] = steps
