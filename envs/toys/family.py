@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,9 +27,11 @@ def _describe(env_id: str, options: EnvOptions) -> EnvSpec:
 def _make_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
 ) -> EnvGroup:
-    envs = [wrapped(env_id, make(), options) for make in _makers(env_id, num_envs, options, first_env_idx)]
-    group: Callable[..., EnvGroup] = ParallelGroup if env_id in matches.TOYS else GymGroup
-    return group(env_id, envs, seed, first_env_idx, options.env_frameskip or 1, options.strict_spaces)
+    envs = [wrapped(env_id, make_env(), options) for make_env in _makers(env_id, num_envs, options, first_env_idx)]
+    make: Callable[..., EnvGroup] = ParallelGroup if env_id in matches.TOYS else GymGroup
+    group = make(env_id, envs, seed, first_env_idx, options.env_frameskip or 1, options.strict_spaces)
+    group.spec = replace(group.spec, has_own_time_limit=False)  # theirs stand for limits around an environment
+    return group
 
 
 def _make_rendered_group(

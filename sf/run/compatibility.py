@@ -24,7 +24,6 @@ from sf.storage.checkpoint import MODEL, Checkpoint
 _OF_THE_FUNCTION = ("core", "nonlinearity", "share_critic", "critic_clock", "normalize_input", "normalize_returns")
 # What the names and shapes of the weights say, unless the network is somebody's own.
 _OF_THE_SHAPES = ("encoder_mlp_layers", "encoder_conv_mlp_layers", "rnn_size")
-_WITHOUT_CLOCK = {"critic_clock": False}  # those that are older than the flag
 _OWN_MODEL, _OWN_ENCODERS = "actor_critic", ("auto", "simple", "atari", "resnet", "mlp")
 
 
@@ -54,7 +53,7 @@ def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None
 
 def _differing_flags(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
     """Flags that say that the networks differ, whatever their weights look like. One that is not saved is as own."""
-    theirs = {**own, **_WITHOUT_CLOCK, **theirs}
+    theirs = {**own, **theirs, "critic_clock": theirs.get("critic_clock") is True}  # older ones have none
     compared = list(_OF_THE_FUNCTION)
     models, encoders = ({theirs[flag], own[flag]} for flag in ("model", "encoder"))
     if models != {_OWN_MODEL}:

@@ -74,6 +74,7 @@ envs.register_env("truncates_itself", TruncatesItself)
         ("pettingzoo:classic/rps_v2", {}, True),
         ("atari_pong", {}, False),
         ("doom_basic", {}, False),
+        ("toy_counting", {}, False),
     ],
 )
 def test_a_limit_is_the_environments_own_unless_it_lies_around_it(name, options, is_own):

@@ -129,7 +129,6 @@ def trajectories(request, tmp_path_factory):
         num_envs_per_worker=4,
         rollout=5,
         batch_size=20,
-        bootstrap_truncated=True,
         async_rl=request.param != "sync",
         policy_workers_per_policy=2 if request.param == "async" else 1,
         device=DEVICE,
