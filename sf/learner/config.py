@@ -74,10 +74,11 @@ class LearnerConfig:
     learning_rate: float = 1e-4
     """Adam's initial learning rate."""
 
-    lr_schedule: Literal["constant", "linear", "kl_adaptive"] = "constant"
+    lr_schedule: Literal["constant", "linear", "cosine", "kl_adaptive"] = "constant"
     """linear: decay to 0 at the end of the run, by the env steps of all policies if these are limited, else by
-    train_for_seconds. kl_adaptive: after each iteration, change the rate to keep the KL divergence between the
-    policies before and after it near lr_schedule_kl_threshold."""
+    train_for_seconds. cosine: the same as half a cosine, which is higher in the first half and lower in the second
+    (Loshchilov and Hutter 2017, equation 5, without restarts). kl_adaptive: after each iteration, change the rate to
+    keep the KL divergence between the policies before and after it near lr_schedule_kl_threshold."""
 
     lr_schedule_kl_threshold: float = 0.008
     """kl_adaptive: target KL divergence, in nats."""

@@ -17,6 +17,18 @@ def linear(initial: float, share_done: float) -> float:
     return initial * (1.0 - share_done)
 
 
+def cosine(initial: float, share_done: float) -> float:
+    """Half a cosine from `initial` down to 0: Loshchilov and Hutter 2017 (SGDR), equation 5 with one period and a
+    minimum of 0.
+
+    It is above the linear schedule in the first half of the run, and below it in the second.
+    """
+    return initial * 0.5 * (1.0 + math.cos(math.pi * share_done))
+
+
+TO_THE_END = {"linear": linear, "cosine": cosine}  # schedules that reach 0 where the run ends
+
+
 def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximum: float) -> float:
     """The rate after an iteration that moved the policy by `kl` nats.
 

@@ -99,8 +99,9 @@ class Updater:
         mask = batch.valid & (lag <= self._max_policy_lag) & (batch.policy_version >= self._oldest_version)
         # Without the last row, which begins the next trajectory, and without what an absent agent does not see.
         self.model.update_normalizers({key: obs[:-1] for key, obs in batch.obs.items()}, batch.valid)
-        if self._config.lr_schedule == "linear":
-            self._learning_rate.set(learning_rate.linear(self._config.learning_rate, share_done))
+        schedule = learning_rate.TO_THE_END.get(self._config.lr_schedule)
+        if schedule is not None:
+            self._learning_rate.set(schedule(self._config.learning_rate, share_done))
         version_before = self.version
         for minibatch in self._minibatches(batch, mask, goes_on):
             if not goes_on():

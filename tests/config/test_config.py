@@ -28,6 +28,7 @@ from sf.storage.run_dir import RunDir
         ({"gamma": 1.5}, "gamma is 1.5: from 0 to 1"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0: it must be above 0"),
         ({"lr_schedule": "linear"}, "it needs train_for_env_steps, train_for_env_frames or train_for_seconds"),
+        ({"lr_schedule": "cosine"}, "lr_schedule is cosine: it needs train_for_env_steps"),
         ({"lr_schedule": "kl_adaptive", "async_rl": False}, "sees no KL divergence"),
         ({"vtrace_c": 2.0}, "V-trace needs rho >= c"),
         ({"env_kwargs": "[1]"}, "it must be a JSON object"),

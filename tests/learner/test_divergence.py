@@ -245,7 +245,7 @@ def roll_back(diverged, saved, factor, **flags):
     return updater
 
 
-@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "kl_adaptive"])
+@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "cosine", "kl_adaptive"])
 def test_each_rollback_lowers_the_learning_rate_and_versions_and_counts_grow(lr_schedule):
     flags = {"lr_schedule": lr_schedule, "lr_schedule_kl_threshold": 100.0}  # nothing reaches it: the rate would grow
     updater, bad = make_updater(**flags), make_batch(9)
@@ -268,7 +268,7 @@ def test_each_rollback_lowers_the_learning_rate_and_versions_and_counts_grow(lr_
     assert updater.learning_rate == pytest.approx(rate_of_checkpoint / 8)
 
 
-@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "kl_adaptive"])
+@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "cosine", "kl_adaptive"])
 def test_a_lowered_learning_rate_survives_a_checkpoint(lr_schedule):
     flags = {"lr_schedule": lr_schedule, "lr_schedule_kl_threshold": 100.0}
     updater = make_updater(**flags)

@@ -75,7 +75,7 @@ def test_a_trial_is_of_a_network_of_its_own_and_leaves_every_generator_as_it_was
 
 
 @pytest.mark.parametrize("async_rl", [True, False])
-@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "kl_adaptive"])
+@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "cosine", "kl_adaptive"])
 def test_a_trial_can_be_made_with_every_schedule_and_draws_no_random_number(tmp_path, async_rl, lr_schedule):
     config = Config().replace(
         env="toy_identity",

@@ -66,20 +66,22 @@ def same(a, b):
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
 
-@pytest.mark.parametrize("lr_schedule", ["constant", "kl_adaptive"])
+@pytest.mark.parametrize("lr_schedule", ["constant", "cosine", "kl_adaptive"])
 def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(lr_schedule):
-    one = make_updater(lr_schedule=lr_schedule)
+    flags = {"lr_schedule": lr_schedule, "train_for_seconds": 1000}
+    one = make_updater(**flags)
     for seed in range(3):
-        one.train_iteration(make_batch(seed, one.version), 0, lambda: None)
+        one.train_iteration(make_batch(seed, one.version), seed / 4, lambda: None)
     # A file holds contiguous tensors, whatever the memory format was.
     tensors = {name: tensor.detach().clone().contiguous() for name, tensor in one.tensors().items()}
-    other = make_updater(lr_schedule=lr_schedule)
+    other = make_updater(**flags)
     other.load(tensors, one.state())
     assert other.version == one.version == 13
+    assert other.learning_rate == one.learning_rate
     rng = torch.get_rng_state()
     for updater in (one, other):
         torch.set_rng_state(rng)
-        updater.train_iteration(make_batch(9, updater.version), 0, lambda: None)
+        updater.train_iteration(make_batch(9, updater.version), 0.75, lambda: None)
     assert one.learning_rate == other.learning_rate
     assert same(one.tensors(), other.tensors())
 
@@ -179,10 +181,14 @@ def test_rewards_are_scaled_before_they_are_clipped():
     assert losses[0] == losses[1]
 
 
-def test_the_linear_schedule_follows_the_share_of_the_run_that_is_done():
-    updater = make_updater(lr_schedule="linear", train_for_env_steps=1000, learning_rate=0.1)
+@pytest.mark.parametrize(("lr_schedule", "expected"), [("linear", 0.075), ("cosine", 0.05 * (1 + 0.5**0.5))])
+def test_a_schedule_to_the_end_follows_the_share_of_the_run_that_is_done(lr_schedule, expected):
+    updater = make_updater(lr_schedule=lr_schedule, train_for_env_steps=1000, learning_rate=0.1)
     updater.train_iteration(make_batch(0), 0.25, lambda: None)
-    assert updater.learning_rate == pytest.approx(0.075)
+    assert updater.learning_rate == pytest.approx(expected)
+    updater.set_hyperparameters({"learning_rate": 0.2})  # as a mutation of a population does
+    updater.train_iteration(make_batch(1, updater.version), 0.25, lambda: None)
+    assert updater.learning_rate == pytest.approx(2 * expected)
 
 
 def metrics_of_the_first_step(updater, batch):
