@@ -57,7 +57,13 @@ class LearnerConfig:
     """Clip range of the value loss around the behaviour policy's value. 0: no clipping."""
 
     normalize_advantages: bool = True
-    """Normalise the advantages of each minibatch to mean 0 and standard deviation 1."""
+    """Normalise advantages to mean 0 and standard deviation 1."""
+
+    normalize_advantages_over: Literal["minibatch", "iteration"] = "minibatch"
+    """Whose mean and standard deviation normalize_advantages takes. minibatch: those of each minibatch (Huang et al.
+    2022, "The 37 implementation details of PPO", detail 7). iteration: those of all samples of the iteration before its
+    first step, which small minibatches estimate badly; this takes a pass of the network that decoupled_clip and
+    shuffle_steps make in any case. Samples that are not trained on never count."""
 
     value_loss_coeff: float = 0.5
     """Weight of the value loss."""

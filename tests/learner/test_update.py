@@ -1,5 +1,7 @@
 """Training steps: what is saved is enough to go on to the bit, and what is masked teaches nothing."""
 
+import dataclasses
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -258,7 +260,7 @@ def test_shuffled_steps_have_targets_of_the_beginning_of_their_iteration(core, w
     flags = {"normalize_returns": False, "normalize_input": False, "decoupled_clip": with_decoupled_clip}
     updater = make_updater(core=core, shuffle_steps=True, **flags)
     batch = make_batch(0)
-    log_prob, value = updater._evaluate_before(batch, lambda: True)
+    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
     expected = make_targets(updater._config, batch, log_prob, value).value.flatten().sort()[0]
     updater.train_iteration(batch, 0, lambda: None)
     assert len(seen) == 4
@@ -281,9 +283,94 @@ def test_the_plain_gradient_is_weighted_by_the_truncated_ratio_where_there_is_on
     policy, _ = updater._evaluate(batch)
     log_prob = policy.log_prob(batch.discrete, batch.continuous).detach()
     batch.log_prob.copy_(log_prob + torch.randn(T, B))
-    advantage = make_targets(updater._config, batch, *updater._evaluate_before(batch, lambda: True)).advantage
+    advantage = make_targets(updater._config, batch, *updater._evaluate_before(batch, lambda: True)[:2]).advantage
     weight = (log_prob - batch.log_prob).exp().clamp(max=1.0) if with_vtrace else 1.0
     assert not with_vtrace or weight.min() < 0.5 < weight.max() == 1.0
     expected = -(log_prob * weight * advantage)[batch.valid].mean()
     updater.train_iteration(batch, 0, lambda: None)
     assert updater.pop_metrics()["policy_loss"] == pytest.approx(expected.item(), rel=1e-4)
+
+
+MOMENTS_OF_ITERATION = {
+    "whole trajectories": {"core": "gru"},
+    "whole trajectories, not decoupled": {"core": "gru", "decoupled_clip": False},
+    "single steps": {"core": "none", "shuffle_steps": True},
+    "the plain gradient": {"core": "gru", "with_ppo_clip": False},
+    "GAE": {"core": "gru", "with_vtrace": False},
+}
+
+
+@pytest.mark.parametrize("flags", MOMENTS_OF_ITERATION.values(), ids=MOMENTS_OF_ITERATION)
+def test_advantages_may_be_normalised_by_the_moments_of_all_samples_before_the_first_step(flags, monkeypatch):
+    seen = []
+
+    def spying_loss(*args, **kwargs):
+        seen.append(kwargs["advantage_moments"])
+        return ppo_loss(*args, **kwargs)
+
+    monkeypatch.setattr(minibatch_loss, "ppo_loss", spying_loss)
+    flags = {"normalize_advantages_over": "iteration", "normalize_input": False, "max_policy_lag": 4, **flags}
+    updater, batch = make_updater(**flags), make_batch(0, version=1)
+    updater.version = 5
+    batch.policy_version[0] = 0  # too old
+    batch.reward[0, 0] = 1e6
+    trained = batch.valid.clone()
+    trained[0] = False
+    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
+    advantages = make_targets(updater._config, batch, log_prob, value).advantage
+    if flags.get("with_ppo_clip") is False:
+        advantages = advantages * (log_prob - batch.log_prob).exp().clamp(max=1.0)
+    kept = [advantages[t, b].item() for t in range(T) for b in range(B) if trained[t, b]]
+    updater.train_iteration(batch, 0, lambda: None)
+    assert len(seen) == 4
+    for found in seen:
+        assert found.mean.item() == pytest.approx(np.mean(kept), rel=1e-4)
+        assert found.stddev.item() == pytest.approx(np.std(kept), rel=1e-4)
+
+
+def test_an_iteration_of_one_step_has_the_same_moments_either_way():
+    results = []
+    for over in ("minibatch", "iteration"):
+        flags = {"num_epochs": 1, "num_batches_per_epoch": 1, "batch_size": T * B}
+        updater = make_updater(normalize_advantages_over=over, **flags)
+        for seed in range(2):
+            updater.train_iteration(make_batch(seed, updater.version), 0, lambda: None)
+        results.append(updater.tensors())
+    assert same(*results)
+
+
+def test_the_moments_of_one_large_minibatch_are_those_of_its_iteration():
+    """Before the first step, that is: later ones see newer advantages."""
+    first_steps = []
+    for over in ("minibatch", "iteration"):
+        updater = make_updater(normalize_advantages_over=over, num_batches_per_epoch=1, batch_size=T * B)
+        weights = []
+        updater.train_iteration(make_batch(0), 0, lambda w=weights, u=updater: w.append(u.flat_weights().clone()))
+        first_steps.append(weights)
+    torch.testing.assert_close(first_steps[0][0], first_steps[1][0])
+    assert not torch.equal(first_steps[0][1], first_steps[1][1])
+
+
+def test_samples_without_a_choice_do_not_count_in_the_moments_of_an_iteration():
+    space = gym.spaces.Dict(
+        {"vector": gym.spaces.Box(-1, 1, (5,), np.float32), "action_mask": gym.spaces.Box(0, 1, (3,), np.int8)}
+    )
+    config = CONFIG.replace(
+        core="none", shuffle_steps=True, normalize_advantages_over="iteration", decoupled_clip=False
+    )
+    torch.manual_seed(0)
+    updater = Updater(config, space, ActionSpec((3,), 0), bfloat16=False, device=torch.device("cpu"))
+    batch = make_batch(0)
+    mask = torch.ones(T + 1, B, 3, dtype=torch.int8)
+    forced = torch.rand(T, B) < 0.5
+    mask[:-1][forced] = torch.tensor([1, 0, 0], dtype=torch.int8)
+    discrete = torch.where(forced[..., None], 0, batch.discrete[..., :1])
+    obs = {"vector": batch.obs["vector"], "action_mask": mask}
+    nothing = batch.continuous[..., :0]
+    batch = dataclasses.replace(batch, obs=obs, discrete=discrete, continuous=nothing, state=torch.zeros(B, 0))
+    before = updater._evaluate_before(batch, lambda: True)
+    assert torch.equal(before.has_choice, ~forced)
+    whole = updater._prepare(batch, batch.valid, lambda: True)
+    kept = whole.targets.advantage[batch.valid & ~forced]
+    assert whole.advantage_moments.mean.item() == pytest.approx(kept.mean().item(), rel=1e-5)
+    assert whole.advantage_moments.stddev.item() == pytest.approx(kept.std(correction=0).item(), rel=1e-5)

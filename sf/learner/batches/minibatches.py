@@ -18,17 +18,26 @@ class Targets(NamedTuple):
     advantage: Tensor
 
 
+class Moments(NamedTuple):
+    """Of advantages; each 0-dim."""
+
+    mean: Tensor
+    stddev: Tensor
+
+
 class Minibatch(NamedTuple):
     """T steps of B trajectories.
 
     mask: [T, B] bool, the samples to train on. proximal_log_prob: [T, B], of the policy that the loss is to stay close
-    to, see `decoupled_clip`. targets: None where each step makes them from its own forward pass.
+    to, see `decoupled_clip`. targets: None where each step makes them from its own forward pass. advantage_moments: to
+    normalise advantages by; None where each step takes those of its own samples.
     """
 
     batch: Batch
     mask: Tensor
     proximal_log_prob: Tensor
     targets: Targets | None = None
+    advantage_moments: Moments | None = None
 
 
 def cut(whole: Minibatch, count: int) -> Iterator[Minibatch]:
@@ -45,14 +54,17 @@ def _cut_into_trajectories(whole: Minibatch, count: int) -> Iterator[Minibatch]:
     order = torch.randperm(whole.batch.num_trajectories).to(whole.mask.device)
     for columns in order.chunk(count):
         mask, proximal_log_prob = (x.index_select(1, columns) for x in (whole.mask, whole.proximal_log_prob))
-        yield Minibatch(whole.batch.columns(columns), mask, proximal_log_prob)
+        yield Minibatch(
+            whole.batch.columns(columns), mask, proximal_log_prob, advantage_moments=whole.advantage_moments
+        )
 
 
-def _cut_into_steps(whole: Minibatch, targets: Targets, count: int) -> Iterator[Minibatch]:
+def _cut_into_steps(whole: Minibatch, of_whole: Targets, count: int) -> Iterator[Minibatch]:
     """For a network without memory: `Batch.steps` says what T and B mean then."""
     order = torch.randperm(whole.batch.num_samples).to(whole.mask.device)
     for steps in order.chunk(count):
         mask, proximal_log_prob, value, advantage = (
-            x.flatten().index_select(0, steps)[:, None] for x in (whole.mask, whole.proximal_log_prob, *targets)
+            x.flatten().index_select(0, steps)[:, None] for x in (whole.mask, whole.proximal_log_prob, *of_whole)
         )
-        yield Minibatch(whole.batch.steps(steps), mask, proximal_log_prob, Targets(value, advantage))
+        targets = Targets(value, advantage)
+        yield Minibatch(whole.batch.steps(steps), mask, proximal_log_prob, targets, whole.advantage_moments)

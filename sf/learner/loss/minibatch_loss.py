@@ -43,6 +43,7 @@ def minibatch_loss(
         minibatch.mask,
         policy.has_choice() if ACTION_MASK in batch.obs else None,
         zero_return=value_norm.normalize(torch.zeros((), device=value.device)),
+        advantage_moments=minibatch.advantage_moments,
         settings=ppo_settings(config),
     )
     return loss, targets.value

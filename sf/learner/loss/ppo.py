@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from sf.learner.batches.minibatches import Moments
+from sf.learner.loss.advantages import corrected, moments, normalized
 from sf.learner.loss.masked_mean import MaskedMean
 
 # exp(20) is 5e8: far beyond any ratio that still teaches something, and far from overflow.
@@ -25,6 +27,11 @@ class PPOSettings(NamedTuple):
     value_loss_coeff: float
     entropy_coeff: float
     normalize_advantages: bool
+
+    @property
+    def corrects_advantages(self) -> bool:
+        """PPO's surrogate has the ratio of the policies in it, the plain gradient has not."""
+        return self.with_importance_weight and not self.with_ppo_clip
 
 
 class PPOMetrics(NamedTuple):
@@ -65,6 +72,7 @@ def ppo_loss(
     has_choice: Tensor | None = None,
     *,
     zero_return: Tensor | float = 0.0,
+    advantage_moments: Moments | None = None,
     settings: PPOSettings,
 ) -> PPOLoss:
     """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be even NaN.
@@ -93,6 +101,7 @@ def ppo_loss(
         mask: [T, B] bool: valid, and not too old.
         has_choice: [T, B] bool, where more than one action was possible; None: everywhere.
         zero_return: where a return of 0 lies in the scale of the values.
+        advantage_moments: to normalise advantages by; None: those of these samples.
     """
     assert log_prob.ndim == 2, log_prob.shape
     others = (proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target)
@@ -109,12 +118,11 @@ def ppo_loss(
     mean, mean_of_chosen = MaskedMean(mask, log_prob.dtype), MaskedMean(chosen, log_prob.dtype)
 
     advantage = advantage.detach()
-    if settings.with_importance_weight and not settings.with_ppo_clip:
-        advantage = advantage * (log_prob.detach() - behaviour_log_prob).exp().clamp(max=settings.rho_bar)
-    advantage_mean = mean_of_chosen(advantage)
-    advantage_stddev = mean_of_chosen((advantage - advantage_mean).square()).sqrt()
+    if settings.corrects_advantages:
+        advantage = corrected(advantage, log_prob, behaviour_log_prob, settings.rho_bar)
+    own_moments = moments(advantage, mean_of_chosen)
     if settings.normalize_advantages:
-        advantage = (advantage - advantage_mean) / (advantage_stddev + 1e-5)
+        advantage = normalized(advantage, own_moments if advantage_moments is None else advantage_moments)
 
     low, high = 1 / (1 + settings.clip_ratio), 1 + settings.clip_ratio
     if settings.with_ppo_clip:
@@ -152,8 +160,8 @@ def ppo_loss(
                 1 - residual_variance / target_variance.clamp(min=1e-30),
                 torch.nan,
             ),
-            advantage_mean=advantage_mean,
-            advantage_stddev=advantage_stddev,
+            advantage_mean=own_moments.mean,
+            advantage_stddev=own_moments.stddev,
             num_samples=mean.num_samples,
         )
     return PPOLoss(loss, PPOMetrics(*(metric.detach() for metric in metrics)))

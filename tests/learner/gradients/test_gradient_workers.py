@@ -120,6 +120,12 @@ WAYS = {
     "several minibatches": {"core": "gru", "num_batches_per_epoch": 2, "batch_size": T * B // 2},
     "single steps": {"core": "none", "shuffle_steps": True, "num_batches_per_epoch": 2, "batch_size": T * B // 2},
     "decoupled": {"core": "gru", "decoupled_clip": True},
+    "advantages normalised over the iteration": {
+        "core": "gru",
+        "normalize_advantages_over": "iteration",
+        "num_batches_per_epoch": 2,
+        "batch_size": T * B // 2,
+    },
 }
 
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from sf.learner.batches.minibatches import Moments
 from sf.learner.loss.ppo import PPOLoss, PPOSettings, ppo_loss
 
 SETTINGS = {
@@ -35,16 +36,18 @@ def random_case(shape: tuple[int, int], seed: int = 0) -> dict[str, torch.Tensor
     return case
 
 
-def slow_loss(case: dict[str, np.ndarray], s: dict) -> dict[str, float]:
+def slow_loss(case: dict[str, np.ndarray], s: dict, moments: tuple[float, float] | None = None) -> dict[str, float]:
+    """moments: mean and standard deviation to normalise advantages by; None for those of the samples."""
     rows = [{name: case[name][i] for name in NAMES} for i in np.ndindex(case["mask"].shape) if case["mask"][i]]
     if s["with_importance_weight"] and not s["with_ppo_clip"]:
         for row in rows:
             row["advantage"] *= min(s["rho_bar"], np.exp(row["log_prob"] - row["behaviour_log_prob"]))
     mean = np.mean([row["advantage"] for row in rows])
     stddev = np.std([row["advantage"] for row in rows])
+    norm_mean, norm_stddev = moments or (mean, stddev)
     policy, value, entropy, kl, clipped, behaviour_ratios = [], [], [], [], [], []
     for row in rows:
-        a = (row["advantage"] - mean) / (stddev + 1e-5) if s["normalize_advantages"] else row["advantage"]
+        a = (row["advantage"] - norm_mean) / (norm_stddev + 1e-5) if s["normalize_advantages"] else row["advantage"]
         ratio = np.exp(row["log_prob"] - row["proximal_log_prob"])
         if s["with_ppo_clip"]:
             weight = min(s["rho_bar"], np.exp(row["proximal_log_prob"] - row["behaviour_log_prob"]))
@@ -107,6 +110,19 @@ def test_the_loss_and_its_metrics_are_those_of_a_loop_over_samples(shape, change
         result = named(ppo_loss(**case, settings=PPOSettings(**settings)))
         for name, expected in slow_loss({k: v.numpy() for k, v in case.items()}, settings).items():
             assert result[name] == pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True), name
+
+
+@pytest.mark.parametrize("change", [{}, {"with_ppo_clip": False, "with_importance_weight": True}])
+def test_advantages_can_be_normalised_by_other_moments_than_those_of_the_samples(change):
+    settings = SETTINGS | change
+    case = random_case((6, 4))
+    of_others = Moments(*torch.tensor([0.7, 2.5], dtype=torch.float64))
+    found = named(ppo_loss(**case, advantage_moments=of_others, settings=PPOSettings(**settings)))
+    for name, expected in slow_loss({k: v.numpy() for k, v in case.items()}, settings, (0.7, 2.5)).items():
+        assert found[name] == pytest.approx(expected, rel=1e-9), name
+    settings = settings | {"normalize_advantages": False}
+    plain = [ppo_loss(**case, advantage_moments=m, settings=PPOSettings(**settings)) for m in (of_others, None)]
+    assert named(plain[0]) == named(plain[1])
 
 
 def gradients(case: dict[str, torch.Tensor], **settings) -> dict[str, torch.Tensor]:
