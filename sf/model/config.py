@@ -35,6 +35,12 @@ class ModelConfig:
     nonlinearity: Literal["elu", "relu", "tanh"] = "elu"
     """Activation function of the encoders."""
 
+    layer_norm: bool = False
+    """Normalise what goes into each activation of the built-in encoders' linear layers over its features (layer
+    normalisation, Ba et al. 2016, equation 3). Lyle et al. 2023 ("Understanding plasticity in neural networks") find
+    that it keeps networks able to learn while their targets change. Convolutions and recurrent cores stay as they are.
+    """
+
     share_critic: bool = True
     """Actor and critic share encoder and core. false: separate networks."""
 
@@ -63,5 +69,10 @@ class ModelConfig:
         for name in ("encoder_mlp_layers", "encoder_conv_mlp_layers"):
             widths = getattr(self, name)
             require(all(w >= 1 for w in widths), f"{name} is {widths}: every width must be at least 1")
+            require(
+                not self.layer_norm or all(w >= 2 for w in widths),
+                f"layer_norm is true, {name} {widths}: every width must be at least 2, as a single number is 0 once it "
+                "is normalised",
+            )
         require(self.rnn_size >= 1, f"rnn_size is {self.rnn_size}: at least 1")
         require(self.initial_stddev > 0, f"initial_stddev is {self.initial_stddev}: it must be above 0")

@@ -20,7 +20,8 @@ from sf.envs.spaces.observations import ObsWriter
 from sf.run.plan import Plan
 from sf.storage.checkpoint import MODEL, Checkpoint
 
-_OF_THE_FUNCTION = ("core", "nonlinearity", "share_critic", "normalize_input", "normalize_returns")
+_OF_THE_FUNCTION = ("core", "nonlinearity", "layer_norm", "share_critic", "normalize_input", "normalize_returns")
+_BEFORE_THE_FLAG = {"layer_norm": False}  # what a checkpoint is of that does not say
 # What the names and shapes of the weights say, unless the network is somebody's own.
 _OF_THE_SHAPES = ("encoder_mlp_layers", "encoder_conv_mlp_layers", "rnn_size")
 _OWN_MODEL, _OWN_ENCODERS = "actor_critic", ("auto", "simple", "atari", "resnet", "mlp")
@@ -51,8 +52,11 @@ def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None
 
 
 def _differing_flags(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    """Flags that say that the networks differ, whatever their weights look like. One that is not saved is as own."""
-    theirs = {**own, **theirs}
+    """Flags that say that the networks differ, whatever their weights look like.
+
+    One that is not saved is as own, unless `_BEFORE_THE_FLAG` knows it.
+    """
+    theirs = {**own, **_BEFORE_THE_FLAG, **theirs}
     compared = list(_OF_THE_FUNCTION)
     models, encoders = ({theirs[flag], own[flag]} for flag in ("model", "encoder"))
     if models != {_OWN_MODEL}:
