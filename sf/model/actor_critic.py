@@ -20,7 +20,7 @@ from sf.envs.spaces.observations import is_image
 from sf.model.action_mask import ACTION_MASK, ActionMask
 from sf.model.encoder_choice import encoder_names
 from sf.model.layers import compute_dtype, orthogonal
-from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer
+from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer, SymlogReturns, ValueNorm
 from sf.model.recurrent.gru import GRU
 from sf.model.recurrent.lstm import LSTM
 from sf.model.registry import build_encoder, register_model
@@ -63,7 +63,7 @@ class ActorCritic(nn.Module):
         )
         self.log_stddev = nn.Parameter(torch.full((action_spec.num_continuous,), math.log(config.initial_stddev)))
         self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), 1.0)
-        self.value_norm = ReturnNormalizer() if config.normalize_returns else NoReturnNormalizer()
+        self.value_norm = _value_norm(config)
 
     def step(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> StepOutput:
         """One step of N actors.
@@ -111,6 +111,12 @@ class ActorCritic(nn.Module):
             if len(self.log_stddev):
                 params = torch.cat((params, self.log_stddev.expand(params.shape[0], -1)), dim=-1)
             return params, self.value_head(critic.to(dtype)).squeeze(-1)
+
+
+def _value_norm(config: ModelConfig) -> ValueNorm:
+    if config.value_scale == "symlog":
+        return SymlogReturns()
+    return ReturnNormalizer() if config.normalize_returns else NoReturnNormalizer()
 
 
 class _Trunk(nn.Module):

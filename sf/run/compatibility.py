@@ -20,8 +20,16 @@ from sf.envs.spaces.observations import ObsWriter
 from sf.run.plan import Plan
 from sf.storage.checkpoint import MODEL, Checkpoint
 
-_OF_THE_FUNCTION = ("core", "nonlinearity", "layer_norm", "share_critic", "normalize_input", "normalize_returns")
-_BEFORE_THE_FLAG = {"layer_norm": False}  # what a checkpoint is of that does not say
+_OF_THE_FUNCTION = (
+    "core",
+    "nonlinearity",
+    "layer_norm",
+    "share_critic",
+    "normalize_input",
+    "normalize_returns",
+    "value_scale",
+)
+_BEFORE_THE_FLAG = {"layer_norm": False, "value_scale": "linear"}  # what a checkpoint is of that does not say
 # What the names and shapes of the weights say, unless the network is somebody's own.
 _OF_THE_SHAPES = ("encoder_mlp_layers", "encoder_conv_mlp_layers", "rnn_size")
 _OWN_MODEL, _OWN_ENCODERS = "actor_critic", ("auto", "simple", "atari", "resnet", "mlp")

@@ -30,6 +30,7 @@ from sf.storage.run_dir import RunDir
         ({"lr_schedule": "linear"}, "it needs train_for_env_steps, train_for_env_frames or train_for_seconds"),
         ({"lr_schedule": "cosine"}, "lr_schedule is cosine: it needs train_for_env_steps"),
         ({"lr_schedule": "kl_adaptive", "async_rl": False}, "sees no KL divergence"),
+        ({"value_scale": "symlog", "normalize_returns": True}, "set normalize_returns to false"),
         ({"layer_norm": True, "encoder_mlp_layers": (8, 1)}, "every width must be at least 2"),
         ({"vtrace_c": 2.0}, "V-trace needs rho >= c"),
         ({"env_kwargs": "[1]"}, "it must be a JSON object"),

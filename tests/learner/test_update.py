@@ -374,3 +374,25 @@ def test_samples_without_a_choice_do_not_count_in_the_moments_of_an_iteration():
     kept = whole.targets.advantage[batch.valid & ~forced]
     assert whole.advantage_moments.mean.item() == pytest.approx(kept.mean().item(), rel=1e-5)
     assert whole.advantage_moments.stddev.item() == pytest.approx(kept.std(correction=0).item(), rel=1e-5)
+
+
+def test_a_critic_in_logarithms_is_trained_towards_those_of_its_targets():
+    flags = {"num_batches_per_epoch": 1, "num_epochs": 1, "batch_size": T * B, "ppo_clip_value": 0.0}
+    flags |= {"normalize_input": False, "normalize_returns": False, "value_scale": "symlog"}
+    updater, batch = make_updater(**flags), make_batch(0)
+    batch.reward.mul_(1000.0)
+    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
+    target = make_targets(updater._config, batch, log_prob, value).value
+    assert target.max() > 100.0
+
+    def symlog(x):
+        return np.sign(x) * np.log(np.abs(x) + 1.0)
+
+    errors = [
+        (symlog(value[t, b].item()) - symlog(target[t, b].item())) ** 2
+        for t in range(T)
+        for b in range(B)
+        if batch.valid[t, b]
+    ]
+    updater.train_iteration(batch, 0, lambda: None)
+    assert updater.pop_metrics()["value_loss"] == pytest.approx(np.mean(errors), rel=1e-4)

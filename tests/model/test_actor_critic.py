@@ -42,7 +42,11 @@ def randomized(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
-@pytest.mark.parametrize("flags", [{}, {"layer_norm": True}], ids=["plain", "layer_norm"])
+@pytest.mark.parametrize(
+    "flags",
+    [{}, {"layer_norm": True}, {"value_scale": "symlog", "normalize_returns": False}],
+    ids=["plain", "layer_norm", "symlog"],
+)
 @pytest.mark.parametrize("share_critic", [True, False])
 @pytest.mark.parametrize("core", ["none", "gru", "lstm"])
 def test_steps_one_by_one_give_what_an_unroll_gives(core, share_critic, flags):

@@ -52,6 +52,7 @@ def test_the_same_network_fits_however_it_is_described(before, now):
         ({}, {"normalize_input": False}, "normalize_input"),
         ({}, {"share_critic": False}, "share_critic"),
         ({}, {"layer_norm": True}, "layer_norm"),
+        ({}, {"value_scale": "symlog"}, "value_scale"),
         ({"core": "gru"}, {"core": "lstm"}, "core"),
         ({}, {"encoder_mlp_layers": (16, 16)}, r"policy_head|trunk"),
     ],
@@ -61,13 +62,14 @@ def test_another_network_is_named_by_what_differs(before, now, named):
         fits(plan_of(**now), **before)
 
 
-def test_a_checkpoint_from_before_a_flag_is_of_what_there_was_then():
-    saved = untrained("toy_identity")
-    config = {name: value for name, value in saved.state["config"].items() if name != "layer_norm"}
+@pytest.mark.parametrize("flags", [{"layer_norm": True}, {"value_scale": "symlog"}])
+def test_a_checkpoint_from_before_a_flag_is_of_what_there_was_then(flags):
+    saved, (name, *_) = untrained("toy_identity"), flags
+    config = {flag: value for flag, value in saved.state["config"].items() if flag != name}
     older = Checkpoint(saved.tensors, {**saved.state, "config": config})
     require_fits(older, "FILE", plan_of(), "REMEDY")
-    with pytest.raises(ValueError, match="differ in layer_norm"):
-        require_fits(older, "FILE", plan_of(layer_norm=True), "REMEDY")
+    with pytest.raises(ValueError, match=f"differ in {name}"):
+        require_fits(older, "FILE", plan_of(**flags), "REMEDY")
 
 
 @pytest.mark.parametrize("own", ["mine:Net", "mine"])

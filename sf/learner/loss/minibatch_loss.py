@@ -11,7 +11,7 @@ from sf.learner.batches.minibatches import Minibatch
 from sf.learner.loss.ppo import PPOLoss, PPOSettings, ppo_loss
 from sf.learner.loss.targets import make_targets
 from sf.model.distributions import ActionDistribution
-from sf.model.normalizers import NoReturnNormalizer, ReturnNormalizer
+from sf.model.normalizers import ValueNorm
 
 
 def minibatch_loss(
@@ -19,7 +19,7 @@ def minibatch_loss(
     minibatch: Minibatch,
     policy: ActionDistribution,
     value: Tensor,
-    value_norm: ReturnNormalizer | NoReturnNormalizer,
+    value_norm: ValueNorm,
 ) -> tuple[PPOLoss, Tensor]:
     """The loss, and the value targets [T, B] in the scale of returns.
 
