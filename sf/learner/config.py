@@ -77,8 +77,13 @@ class LearnerConfig:
     reward_clip: float = 1000.0
     """Scaled rewards are clipped to [-x, x]."""
 
+    optimizer: Literal["adam", "muon"] = "adam"
+    """adam: for all weights. muon (PyTorch 2.9 or newer): Muon (Jordan et al. 2024), with a momentum of 0.95 and steps
+    of the size of Adam's, for the matrices of linear layers and recurrent cores, and Adam for the rest: heads,
+    convolutions, embeddings, biases and norms. It takes more time a step. A run keeps its optimiser."""
+
     learning_rate: float = 1e-4
-    """Adam's initial learning rate."""
+    """Initial learning rate."""
 
     lr_schedule: Literal["constant", "linear", "cosine", "kl_adaptive"] = "constant"
     """linear: decay to 0 at the end of the run, by the env steps of all policies if these are limited, else by

@@ -1,4 +1,4 @@
-"""Training on a batch: forward pass, targets, loss, backward pass, Adam.
+"""Training on a batch: forward pass, targets, loss, backward pass, optimiser step.
 
 Nothing here waits for the device, except for the KL-adaptive schedule, which needs a number after each iteration.
 Publishing the weights follows each step and waits for the publication before, so the host is at most one step ahead of
@@ -21,17 +21,18 @@ from torch import Tensor
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.learner import learning_rate
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Minibatch, cut
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, tensors_of
 from sf.learner.divergence import SkippedUpdates
 from sf.learner.gradients.memory import Inputs
 from sf.learner.gradients.workers import GradientWorkers
-from sf.learner.learning_rate import LearningRate
 from sf.learner.loss.iteration import Evaluation, needs_evaluation, prepare
 from sf.learner.loss.minibatch_loss import minibatch_loss
 from sf.learner.loss.ppo import PPOLoss
+from sf.learner.optimizer import learning_rate
+from sf.learner.optimizer.learning_rate import LearningRate
+from sf.learner.optimizer.optimizer import Optimizer
 from sf.learner.training_metrics import TrainingMetrics
 from sf.model.actor_critic import UnrollOutput
 from sf.model.distributions import ActionDistribution
@@ -64,13 +65,7 @@ class Updater:
         self._gradient_workers = gradient_workers
         self.model = build_model(config.model, obs_space, action_spec).to(device)
         self._parameters = list(self.model.parameters())
-        self._optimizer = torch.optim.Adam(
-            self._parameters,
-            lr=self._config.learning_rate,
-            betas=(self._config.adam_beta1, self._config.adam_beta2),
-            eps=self._config.adam_eps,
-            fused=True,
-        )
+        self._optimizer = Optimizer(self._config, self.model)
         self.version = 1
         self._oldest_version = 0  # that is trained on
         self.skipped = SkippedUpdates(device)
@@ -247,9 +242,7 @@ class Updater:
         loss = result.loss.detach()
         is_finite = loss.isfinite() & grad_norm.isfinite()
         is_skipped = (~is_finite).float()
-        # The fused kernel reads it on the device, and does nothing where it is 1: torch.amp.GradScaler's protocol.
-        self._optimizer.found_inf = is_skipped  # type: ignore[attr-defined]
-        self._optimizer.step()
+        self._optimizer.step(is_skipped)
         self.skipped.count(is_skipped)
         self.model.update_value_norm(target, minibatch.mask & is_finite)
         self.metrics.add_step({**result.metrics._asdict(), "loss": loss, "grad_norm": grad_norm})

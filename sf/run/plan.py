@@ -17,6 +17,7 @@ from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
+from sf.learner.optimizer.optimizer import require_available
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.machine.pinned_cores import PinnedCores
 from sf.metrics.first_update import steps_before_update
@@ -132,6 +133,7 @@ def make_plan(config: Config) -> Plan:
             require_drawable(config)
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
+    require_available(config.learner)
     if config.learner.gradient_workers and device != "cpu":
         raise UsageError(
             f"gradient_workers is {config.learner.gradient_workers}, and the learner has a GPU: leave it out, or "

@@ -35,6 +35,10 @@ CONFIG = Config().replace(
 )
 
 
+without_muon = pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this PyTorch has no Muon")
+MUON = pytest.param("muon", marks=without_muon)
+
+
 def make_updater(**flags):
     torch.manual_seed(0)
     return Updater(CONFIG.replace(**flags), OBS_SPACE, ACTION, bfloat16=False, device=torch.device("cpu"))
@@ -68,9 +72,10 @@ def same(a, b):
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
 
+@pytest.mark.parametrize("optimizer", ["adam", MUON])
 @pytest.mark.parametrize("lr_schedule", ["constant", "cosine", "kl_adaptive"])
-def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(lr_schedule):
-    flags = {"lr_schedule": lr_schedule, "train_for_seconds": 1000}
+def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(lr_schedule, optimizer):
+    flags = {"lr_schedule": lr_schedule, "optimizer": optimizer, "train_for_seconds": 1000}
     one = make_updater(**flags)
     for seed in range(3):
         one.train_iteration(make_batch(seed, one.version), seed / 4, lambda: None)
@@ -85,6 +90,20 @@ def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(lr_schedule):
         torch.set_rng_state(rng)
         updater.train_iteration(make_batch(9, updater.version), 0.75, lambda: None)
     assert one.learning_rate == other.learning_rate
+    assert same(one.tensors(), other.tensors())
+
+
+@pytest.mark.parametrize("optimizer", ["adam", MUON])
+def test_a_policy_that_copies_another_goes_on_as_that_one_would(optimizer):
+    one, other = (make_updater(optimizer=optimizer, learning_rate=rate) for rate in (0.01, 0.002))
+    for seed, updater in enumerate((one, other, one, other)):
+        updater.train_iteration(make_batch(seed, updater.version), 0, lambda: None)
+    other.copy({name: tensor.detach().clone() for name, tensor in one.tensors().items()})
+    other.set_hyperparameters({"learning_rate": 0.01})  # of the other policy, or a mutation of them
+    rng = torch.get_rng_state()
+    for updater in (one, other):
+        torch.set_rng_state(rng)
+        updater.train_iteration(make_batch(9, updater.version), 0, lambda: None)
     assert same(one.tensors(), other.tensors())
 
 

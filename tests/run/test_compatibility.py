@@ -1,5 +1,7 @@
 """What a run goes on with, or begins with, means there what it meant where it was trained."""
 
+import dataclasses
+
 import pytest
 import torch
 from runs import FAST
@@ -139,3 +141,21 @@ def test_a_run_does_not_go_on_with_another_activation(tmp_path):
 def test_a_run_does_not_go_on_with_a_checkpoint_that_lacks_a_part(tmp_path, state):
     with pytest.raises(ValueError, match=r"checkpoint_000001_000000001234\.safetensors (lacks|does not say)"):
         saved_env_steps(plan_of(), saved_run(tmp_path, **state), print)
+
+
+def test_a_run_keeps_its_optimiser(tmp_path):
+    run_dir, plan = saved_run(tmp_path), plan_of()
+    other = dataclasses.replace(plan, config=plan.config.replace(optimizer="muon"))
+    with pytest.raises(ValueError, match=r"^optimizer is muon, but .* was trained by adam, .*: keep adam, or begin"):
+        saved_env_steps(other, run_dir, print)
+
+
+def test_a_checkpoint_that_names_no_optimiser_is_of_adam(tmp_path):
+    config = {name: value for name, value in untrained("toy_identity").state["config"].items() if name != "optimizer"}
+    assert saved_env_steps(plan_of(), saved_run(tmp_path, config=config), print) == [1234]
+
+
+def test_an_optimiser_that_this_pytorch_does_not_have_is_refused_before_anything_starts(monkeypatch):
+    monkeypatch.delattr(torch.optim, "Muon", raising=False)
+    with pytest.raises(ValueError, match=r"^optimizer is muon, which PyTorch has since version 2\.9, and this one is "):
+        plan_of(optimizer="muon")

@@ -129,6 +129,10 @@ WAYS = {
 }
 
 
+if hasattr(torch.optim, "Muon"):
+    WAYS["Muon"] = {"core": "gru", "optimizer": "muon"}
+
+
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("flags", WAYS.values(), ids=WAYS)
 def test_training_with_workers_is_the_same_within_rounding(flags, count, closing):

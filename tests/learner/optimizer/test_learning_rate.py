@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from sf.learner.learning_rate import cosine, kl_adaptive, linear
+from sf.learner.optimizer.learning_rate import cosine, kl_adaptive, linear
 
 
 def test_a_linear_rate_reaches_0_at_the_end():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-import torch
+from sf.learner.optimizer.optimizer import Optimizer
 
 KL_ADAPTIVE_FACTOR = 1.5
 
@@ -46,13 +46,13 @@ def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximu
 class LearningRate:
     """The rate of an optimiser. It never exceeds `ceiling`, whatever a schedule asks for."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
         self.ceiling = math.inf
         self._optimizer = optimizer
 
     @property
     def value(self) -> float:
-        return self._optimizer.param_groups[0]["lr"]
+        return self._optimizer.learning_rate
 
     def set(self, rate: float) -> None:
-        self._optimizer.param_groups[0]["lr"] = min(rate, self.ceiling)
+        self._optimizer.learning_rate = min(rate, self.ceiling)
