@@ -26,6 +26,15 @@ class LearnerConfig:
     most PPO implementations do. false: of whole trajectories, with targets recomputed at each optimiser step.
     Recurrent networks always use whole trajectories."""
 
+    trajectory_priority: float = 0.0
+    """Draw the trajectories of each minibatch with replacement, in proportion to their mean absolute advantage before
+    the first step of the iteration, to this power (prioritized experience replay, Schaul et al. 2016, equation 1).
+    0: each trajectory once an epoch. It needs several minibatches of whole trajectories."""
+
+    trajectory_priority_beta: float = 1.0
+    """trajectory_priority: how far weights in the loss make up for trajectories that are drawn more often than others
+    (beta of Schaul et al. 2016, section 3.4, here the same all the time). 1: fully; 0: not at all."""
+
     gamma: float = 0.99
     """Discount factor per step."""
 
@@ -129,7 +138,7 @@ class LearnerConfig:
             f"num_batches_per_epoch is {self.num_batches_per_epoch}: at least 1",
         )
         require(self.num_epochs >= 1, f"num_epochs is {self.num_epochs}: at least 1")
-        for name in ("gamma", "gae_lambda"):
+        for name in ("gamma", "gae_lambda", "trajectory_priority", "trajectory_priority_beta"):
             require(0.0 <= getattr(self, name) <= 1.0, f"{name} is {getattr(self, name)}: from 0 to 1")
         for name in ("adam_beta1", "adam_beta2"):
             require(0.0 <= getattr(self, name) < 1.0, f"{name} is {getattr(self, name)}: from 0 to below 1")
@@ -150,6 +159,16 @@ class LearnerConfig:
         require(
             self.vtrace_rho >= self.vtrace_c,
             f"vtrace_rho is {self.vtrace_rho}, vtrace_c {self.vtrace_c}: V-trace needs rho >= c",
+        )
+        require(
+            not (self.trajectory_priority and self.shuffle_steps),
+            f"trajectory_priority is {self.trajectory_priority}: with shuffle_steps minibatches are of single steps, "
+            "so set shuffle_steps to false, or trajectory_priority to 0",
+        )
+        require(
+            not self.trajectory_priority or self.num_batches_per_epoch > 1,
+            f"trajectory_priority is {self.trajectory_priority}: a single minibatch has all trajectories, so raise "
+            "num_batches_per_epoch, or set trajectory_priority to 0",
         )
         require(
             self.lr_adaptive_min <= self.lr_adaptive_max,

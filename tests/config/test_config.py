@@ -31,6 +31,12 @@ from sf.storage.run_dir import RunDir
         ({"lr_schedule": "cosine"}, "lr_schedule is cosine: it needs train_for_env_steps"),
         ({"lr_schedule": "kl_adaptive", "async_rl": False}, "sees no KL divergence"),
         ({"value_scale": "symlog", "normalize_returns": True}, "set normalize_returns to false"),
+        (
+            {"trajectory_priority": 0.5, "shuffle_steps": True},
+            "set shuffle_steps to false, or trajectory_priority to 0",
+        ),
+        ({"trajectory_priority": 0.5}, "so raise num_batches_per_epoch, or set trajectory_priority to 0"),
+        ({"trajectory_priority_beta": 1.5}, "trajectory_priority_beta is 1.5: from 0 to 1"),
         ({"layer_norm": True, "encoder_mlp_layers": (8, 1)}, "every width must be at least 2"),
         ({"vtrace_c": 2.0}, "V-trace needs rho >= c"),
         ({"env_kwargs": "[1]"}, "it must be a JSON object"),

@@ -10,6 +10,7 @@ import torch
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
+from sf.learner.batches.priorities import priorities
 from sf.learner.loss import minibatch_loss
 from sf.learner.loss.ppo import ppo_loss
 from sf.learner.loss.targets import make_targets
@@ -73,9 +74,18 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("optimizer", ["adam", MUON])
-@pytest.mark.parametrize("lr_schedule", ["constant", "cosine", "kl_adaptive"])
-def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(lr_schedule, optimizer):
-    flags = {"lr_schedule": lr_schedule, "optimizer": optimizer, "train_for_seconds": 1000}
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {},
+        {"lr_schedule": "cosine"},
+        {"lr_schedule": "kl_adaptive"},
+        {"trajectory_priority": 0.8, "normalize_advantages_over": "iteration"},
+        {"layer_norm": True, "value_scale": "symlog", "normalize_returns": False},
+    ],
+)
+def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(flags, optimizer):
+    flags = {"optimizer": optimizer, "train_for_seconds": 1000, **flags}
     one = make_updater(**flags)
     for seed in range(3):
         one.train_iteration(make_batch(seed, one.version), seed / 4, lambda: None)
@@ -415,3 +425,34 @@ def test_a_critic_in_logarithms_is_trained_towards_those_of_its_targets():
     ]
     updater.train_iteration(batch, 0, lambda: None)
     assert updater.pop_metrics()["value_loss"] == pytest.approx(np.mean(errors), rel=1e-4)
+
+
+def test_trajectories_are_drawn_by_their_advantages_before_the_first_step(monkeypatch):
+    seen = []
+
+    def spying_loss(*args, **kwargs):
+        seen.append((args[2], kwargs["sample_weight"]))
+        return ppo_loss(*args, **kwargs)
+
+    monkeypatch.setattr(minibatch_loss, "ppo_loss", spying_loss)
+    updater = make_updater(trajectory_priority=0.6, trajectory_priority_beta=0.4, max_policy_lag=4)
+    updater.version, batch = 5, make_batch(0, version=1)
+    batch.policy_version[:, 2] = 0  # all of it is too old
+    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
+    mask = batch.valid.clone()
+    mask[:, 2] = False
+    whole = updater._prepare(batch, mask, lambda: True)
+    targets = make_targets(updater._config, batch, log_prob, value)
+    expected = priorities(targets.advantage, mask, alpha=0.6, beta=0.4)
+    assert all(torch.equal(a, b) for a, b in zip(whole.priorities, expected, strict=True))
+    for seed in range(5):
+        torch.manual_seed(seed)
+        updater.train_iteration(batch, 0, lambda: None)
+        updater.version = 5
+    columns = {tuple(column.tolist()): b for b, column in enumerate(batch.log_prob.T)}
+    drawn = [columns[tuple(column.tolist())] for log_probs, _ in seen for column in log_probs.T]
+    assert len(drawn) == 5 * 2 * B
+    assert 2 not in drawn
+    assert len(set(drawn[:B])) < B  # again and again, in one epoch
+    assert all(weight.shape == (T, B // 2) and (weight == weight[0]).all() for _, weight in seen)
+    assert len({weight[0, 0].item() for _, weight in seen}) > 1

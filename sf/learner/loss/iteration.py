@@ -8,6 +8,7 @@ from torch import Tensor
 
 from sf.config import LearnerConfig
 from sf.learner.batches.minibatches import Minibatch, Moments, Targets
+from sf.learner.batches.priorities import priorities
 from sf.learner.loss.advantages import corrected, moments
 from sf.learner.loss.masked_mean import MaskedMean
 from sf.learner.loss.minibatch_loss import ppo_settings
@@ -24,31 +25,38 @@ class Evaluation(NamedTuple):
 
 def needs_evaluation(config: LearnerConfig, has_memory: bool) -> bool:
     """Whether steps depend on how the network was before the first. has_memory: of the network."""
-    return _is_decoupled(config) or _is_of_steps(config, has_memory) or _is_normalized_at_once(config)
+    return _is_decoupled(config) or _needs_targets(config, has_memory)
 
 
 def prepare(config: LearnerConfig, whole: Minibatch, before: Evaluation, has_memory: bool) -> Minibatch:
     """The iteration `whole` with all that its steps share.
 
     With `decoupled_clip` that is the proximal policy, with `shuffle_steps` the targets, with
-    `normalize_advantages_over iteration` the mean and standard deviation of the advantages. A network with memory needs
-    whole trajectories, whose steps make newer targets of their own.
+    `normalize_advantages_over iteration` the mean and standard deviation of the advantages, with `trajectory_priority`
+    the priorities. A network with memory needs whole trajectories, whose steps make newer targets of their own.
     """
     if _is_decoupled(config):
         whole = whole._replace(proximal_log_prob=before.log_prob)
-    with_steps, at_once = _is_of_steps(config, has_memory), _is_normalized_at_once(config)
-    if not (with_steps or at_once):
+    if not _needs_targets(config, has_memory):
         return whole
     targets = make_targets(config, whole.batch, before.log_prob, before.value)
-    if with_steps:
+    if _is_of_steps(config, has_memory):
         whole = whole._replace(targets=targets)
-    if at_once:
+    if _is_normalized_at_once(config):
         whole = whole._replace(advantage_moments=_moments(config, whole, before, targets))
+    if config.trajectory_priority:
+        alpha, beta = config.trajectory_priority, config.trajectory_priority_beta
+        whole = whole._replace(priorities=priorities(targets.advantage, whole.mask, alpha=alpha, beta=beta))
     return whole
 
 
 def _is_decoupled(config: LearnerConfig) -> bool:
     return config.decoupled_clip and config.with_ppo_clip
+
+
+def _needs_targets(config: LearnerConfig, has_memory: bool) -> bool:
+    is_prioritized = config.trajectory_priority > 0
+    return _is_of_steps(config, has_memory) or _is_normalized_at_once(config) or is_prioritized
 
 
 def _is_of_steps(config: LearnerConfig, has_memory: bool) -> bool:

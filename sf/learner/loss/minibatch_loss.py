@@ -31,6 +31,7 @@ def minibatch_loss(
     targets = minibatch.targets
     if targets is None:
         targets = make_targets(config, batch, log_prob.detach(), value_norm.denormalize(value.detach()))
+    priorities = minibatch.priorities
     loss = ppo_loss(
         log_prob,
         minibatch.proximal_log_prob,
@@ -44,6 +45,7 @@ def minibatch_loss(
         policy.has_choice() if ACTION_MASK in batch.obs else None,
         zero_return=value_norm.normalize(torch.zeros((), device=value.device)),
         advantage_moments=minibatch.advantage_moments,
+        sample_weight=None if priorities is None else priorities.weight.expand_as(minibatch.mask),
         settings=ppo_settings(config),
     )
     return loss, targets.value

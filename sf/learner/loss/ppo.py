@@ -73,6 +73,7 @@ def ppo_loss(
     *,
     zero_return: Tensor | float = 0.0,
     advantage_moments: Moments | None = None,
+    sample_weight: Tensor | None = None,
     settings: PPOSettings,
 ) -> PPOLoss:
     """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be even NaN.
@@ -102,6 +103,10 @@ def ppo_loss(
         has_choice: [T, B] bool, where more than one action was possible; None: everywhere.
         zero_return: where a return of 0 lies in the scale of the values.
         advantage_moments: to normalise advantages by; None: those of these samples.
+        sample_weight: [T, B], above 0, the weight of each sample in all means, also those of the metrics. The loss is
+            multiplied by the mean of the weights in the mask divided by their maximum. So its gradient is that of
+            weights which are divided by their maximum, and only make updates smaller (Schaul et al. 2016, section 3.4).
+            None: all samples count alike.
     """
     assert log_prob.ndim == 2, log_prob.shape
     others = (proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target)
@@ -115,7 +120,7 @@ def ppo_loss(
     ratio = log_ratio.exp()
     weight = _log_ratio(proximal_log_prob, behaviour_log_prob).exp().clamp(max=max(1.0, settings.rho_bar))
     chosen = mask if has_choice is None else mask & has_choice
-    mean, mean_of_chosen = MaskedMean(mask, log_prob.dtype), MaskedMean(chosen, log_prob.dtype)
+    mean, mean_of_chosen = (MaskedMean(some, log_prob.dtype, sample_weight) for some in (mask, chosen))
 
     advantage = advantage.detach()
     if settings.corrects_advantages:
@@ -139,6 +144,8 @@ def ppo_loss(
 
     entropy_mean = mean_of_chosen(entropy)
     loss = policy_loss + settings.value_loss_coeff * value_loss - settings.entropy_coeff * entropy_mean
+    if sample_weight is not None:
+        loss = loss * _mean_by_max(sample_weight, mask)
 
     with torch.no_grad():
         residual = value_target - value
@@ -165,6 +172,12 @@ def ppo_loss(
             num_samples=mean.num_samples,
         )
     return PPOLoss(loss, PPOMetrics(*(metric.detach() for metric in metrics)))
+
+
+def _mean_by_max(weight: Tensor, mask: Tensor) -> Tensor:
+    """Of the weights [T, B] in the mask."""
+    weight = torch.where(mask, weight, 0.0)
+    return weight.sum() / (mask.sum() * weight.max()).clamp(min=1e-30)
 
 
 def _log_ratio(log_prob: Tensor, other: Tensor) -> Tensor:

@@ -125,9 +125,59 @@ def test_advantages_can_be_normalised_by_other_moments_than_those_of_the_samples
     assert named(plain[0]) == named(plain[1])
 
 
-def gradients(case: dict[str, torch.Tensor], **settings) -> dict[str, torch.Tensor]:
+def slow_weighted_loss(case: dict[str, np.ndarray], weight: np.ndarray, s: dict) -> dict[str, float]:
+    """Each sample as many times as its weight says, which is a whole number: then all are alike."""
+    indices = [i for i in np.ndindex(case["mask"].shape) if case["mask"][i] for _ in range(int(weight[i]))]
+    repeated = {name: np.array([case[name][i] for i in indices])[:, None] for name in (*NAMES, "mask")}
+    found = slow_loss(repeated, s)
+    of_mask = weight[case["mask"]]
+    found["loss"] *= of_mask.mean() / of_mask.max()
+    return {**found, "num_samples": case["mask"].sum()}
+
+
+@pytest.mark.parametrize("change", [{}, {"with_ppo_clip": False, "with_importance_weight": True}, {"clip_value": 0.0}])
+def test_a_sample_counts_in_policy_value_and_entropy_as_much_as_its_weight_says(change):
+    settings = SETTINGS | change
+    for seed in range(4):
+        case = random_case((6, 4), seed)
+        weight = np.broadcast_to(np.random.default_rng(seed).integers(1, 6, size=4), (6, 4))
+        for scale in (1.0, 0.01):  # only their ratios matter
+            sample_weight = scale * torch.from_numpy(weight.copy()).double()
+            found = named(ppo_loss(**case, sample_weight=sample_weight, settings=PPOSettings(**settings)))
+            expected = slow_weighted_loss({k: v.numpy() for k, v in case.items()}, weight, settings)
+            for name, value in expected.items():
+                assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
+
+
+def test_equal_weights_are_none():
+    case = random_case((6, 4))
+    found = named(ppo_loss(**case, sample_weight=torch.full((6, 4), 3.0).double(), settings=DEFAULT))
+    for name, value in named(ppo_loss(**case, settings=DEFAULT)).items():
+        assert found[name] == pytest.approx(value, rel=1e-12), name
+
+
+def test_weights_divided_by_their_maximum_have_the_gradients_of_each_term_without_normalisation():
+    """Schaul et al. 2016, section 3.4: the loss of each sample times w / max w."""
+    case, settings = random_case((6, 4)), {"normalize_advantages": False}
+    weight = torch.rand(6, 4, dtype=torch.float64) + 0.1
+    found = gradients(case, sample_weight=weight, **settings)
+    plain = gradients(case, **settings)
+    for name, gradient in found.items():
+        torch.testing.assert_close(gradient, plain[name] * weight / weight[case["mask"]].max())
+
+
+def test_an_empty_mask_gives_gradients_of_0_with_weights_as_well():
+    case = random_case((3, 2))
+    case["mask"] = torch.zeros(3, 2, dtype=torch.bool)
+    weight = torch.ones(3, 2, dtype=torch.float64)
+    assert ppo_loss(**case, sample_weight=weight, settings=DEFAULT).loss == 0
+    assert all((grad == 0).all() for grad in gradients(case, sample_weight=weight).values())
+
+
+def gradients(case: dict[str, torch.Tensor], sample_weight=None, **settings) -> dict[str, torch.Tensor]:
     leaves = {name: case[name].clone().requires_grad_() for name in ("log_prob", "entropy", "value")}
-    ppo_loss(**(case | leaves), settings=PPOSettings(**(SETTINGS | settings))).loss.backward()
+    settings = PPOSettings(**(SETTINGS | settings))
+    ppo_loss(**(case | leaves), sample_weight=sample_weight, settings=settings).loss.backward()
     return {name: leaf.grad for name, leaf in leaves.items()}
 
 
