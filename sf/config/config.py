@@ -53,14 +53,14 @@ class Config:
             "(num_batches_per_epoch x num_epochs), so all asynchronous data would be too old; raise it",
         )
         require(
-            self.learner.lr_schedule != "linear" or self.run.ends_by_steps or self.run.ends_by_seconds,
-            "lr_schedule is linear: it needs train_for_env_steps, train_for_env_frames or train_for_seconds to know "
-            "where the end is",
+            self.learner.lr_schedule not in ("linear", "cosine") or self.run.ends_by_steps or self.run.ends_by_seconds,
+            f"lr_schedule is {self.learner.lr_schedule}: it needs train_for_env_steps, train_for_env_frames or "
+            "train_for_seconds to know where the end is",
         )
         require(
             not (self.learner.lr_schedule == "kl_adaptive" and steps == 1 and not self.sampler.async_rl),
             "lr_schedule is kl_adaptive: the only step of a synchronous iteration sees no KL divergence, so raise "
-            "num_epochs or num_batches_per_epoch, or take constant or linear",
+            "num_epochs or num_batches_per_epoch, or take constant, linear or cosine",
         )
         require(
             self.population.num_policies == 1 or self.sampler.async_rl,
@@ -69,7 +69,7 @@ class Config:
         )
         require(
             not (self.population.with_pbt and self.learner.lr_schedule == "kl_adaptive"),
-            "lr_schedule is kl_adaptive: with_pbt changes the learning rate itself, so take constant or linear",
+            "lr_schedule is kl_adaptive: with_pbt changes the learning rate itself, so take constant, linear or cosine",
         )
 
     @property

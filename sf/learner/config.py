@@ -27,6 +27,15 @@ class LearnerConfig:
     most PPO implementations do. false: of whole trajectories, with targets recomputed at each optimiser step.
     Recurrent networks always use whole trajectories."""
 
+    trajectory_priority: float = 0.0
+    """Draw the trajectories of each minibatch with replacement, in proportion to their mean absolute advantage before
+    the first step of the iteration, to this power (prioritized experience replay, Schaul et al. 2016, equation 1).
+    0: each trajectory once an epoch. It needs several minibatches of whole trajectories."""
+
+    trajectory_priority_beta: float = 1.0
+    """trajectory_priority: how far weights in the loss make up for trajectories that are drawn more often than others
+    (beta of Schaul et al. 2016, section 3.4, here the same all the time). 1: fully; 0: not at all."""
+
     gamma: float = 0.99
     """Discount factor per step."""
 
@@ -63,7 +72,13 @@ class LearnerConfig:
     """Clip range of the value loss around the behaviour policy's value. 0: no clipping."""
 
     normalize_advantages: bool = True
-    """Normalise the advantages of each minibatch to mean 0 and standard deviation 1."""
+    """Normalise advantages to mean 0 and standard deviation 1."""
+
+    normalize_advantages_over: Literal["minibatch", "iteration"] = "minibatch"
+    """Whose mean and standard deviation normalize_advantages takes. minibatch: those of each minibatch (Huang et al.
+    2022, "The 37 implementation details of PPO", detail 7). iteration: those of all samples of the iteration before its
+    first step, which small minibatches estimate badly; this takes a pass of the network that decoupled_clip and
+    shuffle_steps make in any case. Samples that are not trained on never count."""
 
     value_loss_coeff: float = 0.5
     """Weight of the value loss."""
@@ -77,13 +92,19 @@ class LearnerConfig:
     reward_clip: float = 1000.0
     """Scaled rewards are clipped to [-x, x]."""
 
-    learning_rate: float = 1e-4
-    """Adam's initial learning rate."""
+    optimizer: Literal["adam", "muon"] = "adam"
+    """adam: for all weights. muon (PyTorch 2.9 or newer): Muon (Jordan et al. 2024), with a momentum of 0.95 and steps
+    of the size of Adam's, for the matrices of linear layers and recurrent cores, and Adam for the rest: heads,
+    convolutions, embeddings, biases and norms. It takes more time a step. A run keeps its optimiser."""
 
-    lr_schedule: Literal["constant", "linear", "kl_adaptive"] = "constant"
+    learning_rate: float = 1e-4
+    """Initial learning rate."""
+
+    lr_schedule: Literal["constant", "linear", "cosine", "kl_adaptive"] = "constant"
     """linear: decay to 0 at the end of the run, by the env steps of all policies if these are limited, else by
-    train_for_seconds. kl_adaptive: after each iteration, change the rate to keep the KL divergence between the
-    policies before and after it near lr_schedule_kl_threshold."""
+    train_for_seconds. cosine: the same as half a cosine, which is higher in the first half and lower in the second
+    (Loshchilov and Hutter 2017, equation 5, without restarts). kl_adaptive: after each iteration, change the rate to
+    keep the KL divergence between the policies before and after it near lr_schedule_kl_threshold."""
 
     lr_schedule_kl_threshold: float = 0.008
     """kl_adaptive: target KL divergence, in nats."""
@@ -125,7 +146,7 @@ class LearnerConfig:
             f"num_batches_per_epoch is {self.num_batches_per_epoch}: at least 1",
         )
         require(self.num_epochs >= 1, f"num_epochs is {self.num_epochs}: at least 1")
-        for name in ("gamma", "gae_lambda"):
+        for name in ("gamma", "gae_lambda", "trajectory_priority", "trajectory_priority_beta"):
             require(0.0 <= getattr(self, name) <= 1.0, f"{name} is {getattr(self, name)}: from 0 to 1")
         for name in ("adam_beta1", "adam_beta2"):
             require(0.0 <= getattr(self, name) < 1.0, f"{name} is {getattr(self, name)}: from 0 to below 1")
@@ -146,6 +167,16 @@ class LearnerConfig:
         require(
             self.vtrace_rho >= self.vtrace_c,
             f"vtrace_rho is {self.vtrace_rho}, vtrace_c {self.vtrace_c}: V-trace needs rho >= c",
+        )
+        require(
+            not (self.trajectory_priority and self.shuffle_steps),
+            f"trajectory_priority is {self.trajectory_priority}: with shuffle_steps minibatches are of single steps, "
+            "so set shuffle_steps to false, or trajectory_priority to 0",
+        )
+        require(
+            not self.trajectory_priority or self.num_batches_per_epoch > 1,
+            f"trajectory_priority is {self.trajectory_priority}: a single minibatch has all trajectories, so raise "
+            "num_batches_per_epoch, or set trajectory_priority to 0",
         )
         require(
             self.lr_adaptive_min <= self.lr_adaptive_max,

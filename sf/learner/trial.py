@@ -62,8 +62,9 @@ def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     config, device = args.config, args.weights.device
     num_trajectories = config.slots_per_iteration
     width = max(1, num_trajectories // config.learner.num_batches_per_epoch // _PARTS)
-    # With one step an iteration a synchronous run may not have the adaptive schedule, which the trial does not need.
-    updater = new_updater(args, config.replace(num_epochs=1, num_batches_per_epoch=1, lr_schedule="constant"))
+    # What may not be with one step an iteration, the trial does not need.
+    of_one_step = config.replace(num_epochs=1, num_batches_per_epoch=1, lr_schedule="constant", trajectory_priority=0.0)
+    updater = new_updater(args, of_one_step)
     batch = Batch.empty(args.slots.arrays, width, state_size, device)
     for tensor in batch.tensors():
         tensor.zero_()

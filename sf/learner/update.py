@@ -1,4 +1,4 @@
-"""Training on a batch: forward pass, targets, loss, backward pass, Adam.
+"""Training on a batch: forward pass, targets, loss, backward pass, optimiser step.
 
 Nothing here waits for the device, except for the KL-adaptive schedule, which needs a number after each iteration.
 Publishing the weights follows each step and waits for the publication before, so the host is at most one step ahead of
@@ -20,17 +20,19 @@ from torch import Tensor
 
 from sf.config import Config
 from sf.envs import ActionSpec
-from sf.learner import learning_rate
+from sf.envs.spaces.actions import ACTION_MASK
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Minibatch, cut
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, tensors_of
 from sf.learner.divergence import SkippedUpdates
 from sf.learner.gradients.memory import Inputs
 from sf.learner.gradients.workers import GradientWorkers
-from sf.learner.learning_rate import LearningRate
+from sf.learner.loss.iteration import Evaluation, needs_evaluation, prepare
 from sf.learner.loss.minibatch_loss import minibatch_loss
 from sf.learner.loss.ppo import PPOLoss
-from sf.learner.loss.targets import make_targets
+from sf.learner.optimizer import learning_rate
+from sf.learner.optimizer.learning_rate import LearningRate
+from sf.learner.optimizer.optimizer import Optimizer
 from sf.learner.training_metrics import TrainingMetrics
 from sf.model.actor_critic import UnrollOutput
 from sf.model.distributions import ActionDistribution
@@ -63,13 +65,7 @@ class Updater:
         self._gradient_workers = gradient_workers
         self.model = build_model(config.model, obs_space, action_spec).to(device)
         self._parameters = list(self.model.parameters())
-        self._optimizer = torch.optim.Adam(
-            self._parameters,
-            lr=self._config.learning_rate,
-            betas=(self._config.adam_beta1, self._config.adam_beta2),
-            eps=self._config.adam_eps,
-            fused=True,
-        )
+        self._optimizer = Optimizer(self._config, self.model)
         self.version = 1
         self._oldest_version = 0  # that is trained on
         self.skipped = SkippedUpdates(device)
@@ -99,8 +95,9 @@ class Updater:
         mask = batch.valid & (lag <= self._max_policy_lag) & (batch.policy_version >= self._oldest_version)
         # Without the last row, which begins the next trajectory, and without what an absent agent does not see.
         self.model.update_normalizers({key: obs[:-1] for key, obs in batch.obs.items()}, batch.valid)
-        if self._config.lr_schedule == "linear":
-            self._learning_rate.set(learning_rate.linear(self._config.learning_rate, share_done))
+        schedule = learning_rate.TO_THE_END.get(self._config.lr_schedule)
+        if schedule is not None:
+            self._learning_rate.set(schedule(self._config.learning_rate, share_done))
         version_before = self.version
         for minibatch in self._minibatches(batch, mask, goes_on):
             if not goes_on():
@@ -202,33 +199,17 @@ class Updater:
             yield from cut(whole, self._config.num_batches_per_epoch)
 
     def _prepare(self, batch: Batch, mask: Tensor, goes_on: Callable[[], bool]) -> Minibatch | None:
-        """The iteration with all that is computed once for its steps; None where `goes_on` says no meanwhile.
-
-        With `decoupled_clip` that is the proximal policy, with `shuffle_steps` the targets. A network with memory needs
-        whole trajectories, whose steps make newer targets of their own.
-        """
-        config, whole = self._config, Minibatch(batch, mask, proximal_log_prob=batch.log_prob)
-        is_decoupled = config.decoupled_clip and config.with_ppo_clip
-        with_steps = config.shuffle_steps and not self.model.state_size
-        if not (is_decoupled or with_steps):
+        """The iteration with all that is computed once for its steps; None where `goes_on` says no meanwhile."""
+        whole, has_memory = Minibatch(batch, mask, proximal_log_prob=batch.log_prob), bool(self.model.state_size)
+        if not needs_evaluation(self._config, has_memory):
             return whole
         before = self._evaluate_before(batch, goes_on)
-        if before is None:
-            return None
-        log_prob, value = before
-        if is_decoupled:
-            whole = whole._replace(proximal_log_prob=log_prob)
-        if with_steps:
-            whole = whole._replace(targets=make_targets(config, batch, log_prob, value))
-        return whole
+        return None if before is None else prepare(self._config, whole, before, has_memory)
 
-    def _evaluate_before(self, batch: Batch, goes_on: Callable[[], bool]) -> tuple[Tensor, Tensor] | None:
-        """Log-probabilities [T, B] and values [T+1, B] in the scale of returns, before the first step of an iteration.
-
-        In parts as large as a step's; None where `goes_on` says no before one of them.
-        """
+    def _evaluate_before(self, batch: Batch, goes_on: Callable[[], bool]) -> Evaluation | None:
+        """Of all trajectories, in parts as large as a step's; None where `goes_on` says no before one of them."""
         columns = torch.arange(batch.num_trajectories, device=self._device)
-        log_probs, values = [], []
+        log_probs, values, choices = [], [], []
         with torch.no_grad():
             for some in columns.chunk(self._config.num_batches_per_epoch):
                 if not goes_on():
@@ -237,7 +218,10 @@ class Updater:
                 policy, value = self._evaluate(part)
                 log_probs.append(policy.log_prob(part.discrete, part.continuous))
                 values.append(self.model.value_norm.denormalize(value))
-        return torch.cat(log_probs, dim=1), torch.cat(values, dim=1)
+                if ACTION_MASK in batch.obs:
+                    choices.append(policy.has_choice())
+        has_choice = torch.cat(choices, dim=1) if choices else None
+        return Evaluation(torch.cat(log_probs, dim=1), torch.cat(values, dim=1), has_choice)
 
     def _evaluate(self, batch: Batch) -> tuple[ActionDistribution, Tensor]:
         """The policy of [T, B] and the values [T+1, B] in the critic's scale, float32."""
@@ -258,9 +242,7 @@ class Updater:
         loss = result.loss.detach()
         is_finite = loss.isfinite() & grad_norm.isfinite()
         is_skipped = (~is_finite).float()
-        # The fused kernel reads it on the device, and does nothing where it is 1: torch.amp.GradScaler's protocol.
-        self._optimizer.found_inf = is_skipped  # type: ignore[attr-defined]
-        self._optimizer.step()
+        self._optimizer.step(is_skipped)
         self.skipped.count(is_skipped)
         self.model.update_value_norm(target, minibatch.mask & is_finite)
         self.metrics.add_step({**result.metrics._asdict(), "loss": loss, "grad_norm": grad_norm})

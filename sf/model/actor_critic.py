@@ -22,7 +22,7 @@ from sf.model.action_mask import ACTION_MASK, ActionMask
 from sf.model.critic_clock import CriticClock
 from sf.model.encoder_choice import encoder_names
 from sf.model.layers import compute_dtype, orthogonal
-from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer
+from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer, SymlogReturns, ValueNorm
 from sf.model.recurrent.gru import GRU
 from sf.model.recurrent.lstm import LSTM
 from sf.model.registry import build_encoder, register_model
@@ -68,7 +68,7 @@ class ActorCritic(nn.Module):
         has_clock = config.critic_clock is True
         self.critic_clock = CriticClock(self.trunk.out_size, config.nonlinearity) if has_clock else None
         self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), 1.0)
-        self.value_norm = ReturnNormalizer() if config.normalize_returns else NoReturnNormalizer()
+        self.value_norm = _value_norm(config)
 
     def step(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> StepOutput:
         """One step of N actors.
@@ -121,6 +121,12 @@ class ActorCritic(nn.Module):
             if self.critic_clock is not None:
                 critic = self.critic_clock(critic, obs)
             return params, self.value_head(critic).squeeze(-1)
+
+
+def _value_norm(config: ModelConfig) -> ValueNorm:
+    if config.value_scale == "symlog":
+        return SymlogReturns()
+    return ReturnNormalizer() if config.normalize_returns else NoReturnNormalizer()
 
 
 class _Trunk(nn.Module):

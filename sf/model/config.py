@@ -35,6 +35,12 @@ class ModelConfig:
     nonlinearity: Literal["elu", "relu", "tanh"] = "elu"
     """Activation function of the encoders."""
 
+    layer_norm: bool = False
+    """Normalise what goes into each activation of the built-in encoders' linear layers over its features (layer
+    normalisation, Ba et al. 2016, equation 3). Lyle et al. 2023 ("Understanding plasticity in neural networks") find
+    that it keeps networks able to learn while their targets change. Convolutions and recurrent cores stay as they are.
+    """
+
     share_critic: bool = True
     """Actor and critic share encoder and core. false: separate networks."""
 
@@ -50,6 +56,12 @@ class ModelConfig:
     normalize_returns: bool = False
     """Train the critic on value targets normalised by running statistics. Use it if returns are far from a scale of
     1 to 100."""
+
+    value_scale: Literal["linear", "symlog"] = "linear"
+    """What the critic predicts. linear: returns, or normalised ones with normalize_returns. symlog: their symmetric
+    logarithm sign(x) ln(1 + abs(x)) (DreamerV3, Hafner et al. 2023), in the place of normalize_returns, for returns of
+    many magnitudes. Where returns are noisy, it predicts less than their mean, as a mean of logarithms does.
+    ppo_clip_value is in this scale."""
 
     initial_stddev: float = 1.0
     """Initial standard deviation of continuous actions, in units of half the action range."""
@@ -68,5 +80,14 @@ class ModelConfig:
         for name in ("encoder_mlp_layers", "encoder_conv_mlp_layers"):
             widths = getattr(self, name)
             require(all(w >= 1 for w in widths), f"{name} is {widths}: every width must be at least 1")
+            require(
+                not self.layer_norm or all(w >= 2 for w in widths),
+                f"layer_norm is true, {name} {widths}: every width must be at least 2, as a single number is 0 once it "
+                "is normalised",
+            )
+        require(
+            not (self.value_scale == "symlog" and self.normalize_returns),
+            "value_scale is symlog, which takes the place of normalize_returns: set normalize_returns to false",
+        )
         require(self.rnn_size >= 1, f"rnn_size is {self.rnn_size}: at least 1")
         require(self.initial_stddev > 0, f"initial_stddev is {self.initial_stddev}: it must be above 0")

@@ -54,7 +54,8 @@ class ConvEncoder(nn.Module):
             layers += [activation(config.nonlinearity)]
             channels = out_channels
         self.convolutions = channels_last(nn.Sequential(*layers))
-        self.linear, self.out_size = mlp(channels * height * width, config.encoder_conv_mlp_layers, config.nonlinearity)
+        size, widths = channels * height * width, config.encoder_conv_mlp_layers
+        self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
 
     def forward(self, pixels: Tensor) -> Tensor:
         return self.linear(_flat(self.convolutions(pixels)))
@@ -80,7 +81,8 @@ class ResnetEncoder(nn.Module):
             channels, height, width = out_channels, (height + 1) // 2, (width + 1) // 2
         layers.append(activation(config.nonlinearity))
         self.convolutions = channels_last(nn.Sequential(*layers))
-        self.linear, self.out_size = mlp(channels * height * width, config.encoder_conv_mlp_layers, config.nonlinearity)
+        size, widths = channels * height * width, config.encoder_conv_mlp_layers
+        self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
 
     def forward(self, pixels: Tensor) -> Tensor:
         return self.linear(_flat(self.convolutions(pixels)))
@@ -106,7 +108,8 @@ class MlpEncoder(nn.Module):
 
     def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
         super().__init__()
-        self.linear, self.out_size = mlp(int(np.prod(space.shape)), config.encoder_mlp_layers, config.nonlinearity)
+        size, widths = int(np.prod(space.shape)), config.encoder_mlp_layers
+        self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
 
     def forward(self, obs: Tensor) -> Tensor:
         x = obs.flatten(1)

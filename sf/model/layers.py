@@ -76,11 +76,20 @@ class _ELU(torch.autograd.Function):
         return torch.ops.aten.elu_backward(grads[0], 1.0, 1.0, 1.0, True, result)
 
 
-def mlp(in_size: int, widths: tuple[int, ...], nonlinearity: str) -> tuple[nn.Sequential, int]:
-    """Linear layers with an activation after each, and the size of what they give."""
+def mlp(
+    in_size: int, widths: tuple[int, ...], nonlinearity: str, *, layer_norm: bool = False
+) -> tuple[nn.Sequential, int]:
+    """Linear layers with an activation after each, and the size of what they give.
+
+    layer_norm: normalise what goes into each activation over its features (Ba et al. 2016, equation 3), with a learned
+    gain and bias.
+    """
     layers: list[nn.Module] = []
     for width in widths:
-        layers += [orthogonal(nn.Linear(in_size, width)), activation(nonlinearity)]
+        layers.append(orthogonal(nn.Linear(in_size, width)))
+        if layer_norm:
+            layers.append(nn.LayerNorm(width))
+        layers.append(activation(nonlinearity))
         in_size = width
     return nn.Sequential(*layers), in_size
 

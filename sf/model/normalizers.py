@@ -165,6 +165,25 @@ class ReturnNormalizer(nn.Module):
         head.bias.copy_(head.bias * ratio + (mean - self.moments.mean) / self.moments.stddev)
 
 
+class SymlogReturns(nn.Module):
+    """The critic predicts the symmetric logarithm of returns (Hafner et al. 2023, DreamerV3):
+
+        symlog(x) = sign(x) ln(|x| + 1),   symexp(x) = sign(x) (exp(|x|) - 1)
+
+    Close to 0 it is as good as linear, and far from it large returns are as easy to predict as small ones, without
+    statistics that have to be learned first.
+    """
+
+    def normalize(self, value: Tensor) -> Tensor:
+        return value.sign() * value.abs().log1p()
+
+    def denormalize(self, value: Tensor) -> Tensor:
+        return value.sign() * value.abs().expm1()
+
+    def update(self, returns: Tensor, mask: Tensor, head: nn.Linear) -> None:
+        """There are no statistics."""
+
+
 class NoReturnNormalizer(nn.Module):
     """The critic is trained in the scale of returns."""
 
@@ -176,3 +195,6 @@ class NoReturnNormalizer(nn.Module):
 
     def update(self, returns: Tensor, mask: Tensor, head: nn.Linear) -> None:
         """There are no statistics."""
+
+
+ValueNorm = ReturnNormalizer | SymlogReturns | NoReturnNormalizer

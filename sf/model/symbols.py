@@ -58,7 +58,8 @@ class SymbolsEncoder(nn.Module):
             channels = _CONV_CHANNELS
             height, width = -(-height // stride[0]), -(-width // stride[1])
         self.convolutions = channels_last(nn.Sequential(*layers))
-        self.linear, self.out_size = mlp(channels * height * width, config.encoder_conv_mlp_layers, config.nonlinearity)
+        size, widths = channels * height * width, config.encoder_conv_mlp_layers
+        self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
 
     def forward(self, symbols: Tensor) -> Tensor:
         if not self.grid.has_channels:

@@ -56,7 +56,7 @@ def group(runs: Sequence[Run], by: Sequence[str] = ()) -> list[Group]:
 
 def _key(run: Run, name: str, is_named: bool) -> str:
     counts = is_named or name not in NOT_THE_EXPERIMENT
-    if name == "train_for_env_steps" and run.flags.get("lr_schedule") == "linear":
+    if name == "train_for_env_steps" and run.flags.get("lr_schedule") in ("linear", "cosine"):
         counts = True
     value = run.flags.get(name)
     if type(value) is int and abs(value) < 2**53:

@@ -54,6 +54,7 @@ def saved_env_steps(plan: Plan, run_dir: RunDir, say: Say) -> list[int | None]:
         saved = checkpoint.load(file)
         _require_all_parts(saved, file)
         require_fits(saved, file, plan, "leave the flags as they were, or name another --experiment")
+        _require_same_optimizer(saved, file, plan)
         env_steps.append(checkpoint_names.env_steps(file))
         seconds = max(seconds, saved.state["seconds"])
     _require_time_left(plan, run_dir, sum(steps or 0 for steps in env_steps), seconds)
@@ -102,6 +103,16 @@ def _require_all_parts(saved: Checkpoint, file: Path) -> None:
         raise ValueError(
             f"{file} lacks a part of what a learner goes on with: remove it, so that the one before is taken, or begin "
             "a new run with its weights (--init_from)"
+        )
+
+
+def _require_same_optimizer(saved: Checkpoint, file: Path, plan: Plan) -> None:
+    """Raises ValueError where the moments in the checkpoint are those of another optimiser."""
+    theirs, own = saved.state["config"].get("optimizer", "adam"), plan.config.learner.optimizer
+    if own != theirs:
+        raise ValueError(
+            f"optimizer is {own}, but {file} was trained by {theirs}, whose moments it cannot go on with: keep "
+            f"{theirs}, or begin a run under another --experiment with these weights (--init_from)"
         )
 
 

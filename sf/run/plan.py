@@ -19,6 +19,7 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.envs.clock import with_clock
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
+from sf.learner.optimizer.optimizer import require_available
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.machine.pinned_cores import PinnedCores
 from sf.metrics.first_update import steps_before_update
@@ -138,6 +139,7 @@ def make_plan(config: Config) -> Plan:
         spec = with_clock(spec, config.run.env)
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
+    require_available(config.learner)
     if config.learner.gradient_workers and device != "cpu":
         raise UsageError(
             f"gradient_workers is {config.learner.gradient_workers}, and the learner has a GPU: leave it out, or "

@@ -11,9 +11,7 @@ from sf.envs.spaces.actions import ActionSpec
 
 
 def rows_of(group):
-    return {
-        key: list(np.zeros((group.num_actors, *box.shape), box.dtype)) for key, box in group.spec.obs_space.items()
-    }
+    return {key: list(np.zeros((group.num_actors, *box.shape), box.dtype)) for key, box in group.spec.obs_space.items()}
 
 
 @pytest.mark.parametrize("env", ["toy_counting", "toy_match_counting", "CartPole-v1"])

@@ -102,6 +102,8 @@ CASES = {
     "policy.onnx": ("CartPole-v1", {}),
     "recurrent.onnx": ("CartPole-v1", {"core": "gru"}),
     "everything.onnx": ("several_inputs", {"core": "lstm", "normalize_returns": True}),
+    "normalised.onnx": ("CartPole-v1", {"layer_norm": True, "share_critic": False, "encoder_mlp_layers": (16, 16)}),
+    "symlog.onnx": ("CartPole-v1", {"value_scale": "symlog", "normalize_returns": False}),
     "image.onnx": ("image_first", {"encoder": "atari", "normalize_input": False, "initial_stddev": 0.05}),
     "symbols.onnx": ("symbols_and_numbers", {"core": "gru", "rnn_size": 16}),
     "symbols.pt2": ("symbols_and_numbers", {}),

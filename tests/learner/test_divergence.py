@@ -34,6 +34,10 @@ CONFIG = Config().replace(
 )
 
 
+without_muon = pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this PyTorch has no Muon")
+MUON = pytest.param("muon", marks=without_muon)
+
+
 def make_updater(**flags):
     torch.manual_seed(0)
     return Updater(CONFIG.replace(**flags), OBS_SPACE, ActionSpec((3,), 1), bfloat16=False, device=CPU)
@@ -105,9 +109,10 @@ def spoil(request):
     return request.param
 
 
+@pytest.mark.parametrize("optimizer", ["adam", MUON])
 @pytest.mark.parametrize("num_before", [0, 2])
-def test_a_step_that_is_not_finite_changes_nothing(spoil, num_before):
-    updater, bad = make_updater(normalize_input=False), make_batch(9)
+def test_a_step_that_is_not_finite_changes_nothing(spoil, num_before, optimizer):
+    updater, bad = make_updater(normalize_input=False, optimizer=optimizer), make_batch(9)
     for seed in range(num_before):
         train(updater, make_batch(seed))
     before = snapshot(updater)
@@ -115,14 +120,15 @@ def test_a_step_that_is_not_finite_changes_nothing(spoil, num_before):
     train(updater, bad)
     after = snapshot(updater)
     moments = {name: value for name, value in after.items() if name.startswith("optimizer/") and name not in before}
-    assert bool(moments) == (num_before == 0)  # Adam makes them in its first step
+    assert bool(moments) == (num_before == 0)  # they are made in the first step
     assert not any(value.any() for value in moments.values())
     assert same(before, {name: value for name, value in after.items() if name not in moments})
     assert updater.skipped.total == updater.skipped.in_row == 1
 
 
-def test_training_goes_on_as_if_the_bad_batch_had_never_been(spoil):
-    one, other = make_updater(normalize_input=False), make_updater(normalize_input=False)
+@pytest.mark.parametrize("optimizer", ["adam", MUON])
+def test_training_goes_on_as_if_the_bad_batch_had_never_been(spoil, optimizer):
+    one, other = (make_updater(normalize_input=False, optimizer=optimizer) for _ in range(2))
     for updater in (one, other):
         train(updater, make_batch(0))
     bad = make_batch(9)
@@ -162,8 +168,9 @@ class _RecordsReads(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_skipping_reads_nothing_from_the_device():
-    updater, bad = make_updater(), make_batch(0)
+@pytest.mark.parametrize("optimizer", ["adam", MUON])
+def test_skipping_reads_nothing_from_the_device(optimizer):
+    updater, bad = make_updater(optimizer=optimizer), make_batch(0)
     bad.reward.fill_(math.nan)
     with _RecordsReads() as mode:
         for batch in (bad, make_batch(1), bad):
@@ -245,9 +252,11 @@ def roll_back(diverged, saved, factor, **flags):
     return updater
 
 
-@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "kl_adaptive"])
-def test_each_rollback_lowers_the_learning_rate_and_versions_and_counts_grow(lr_schedule):
-    flags = {"lr_schedule": lr_schedule, "lr_schedule_kl_threshold": 100.0}  # nothing reaches it: the rate would grow
+@pytest.mark.parametrize("optimizer", ["adam", MUON])
+@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "cosine", "kl_adaptive"])
+def test_each_rollback_lowers_the_learning_rate_and_versions_and_counts_grow(lr_schedule, optimizer):
+    flags = {"lr_schedule": lr_schedule, "optimizer": optimizer}
+    flags |= {"lr_schedule_kl_threshold": 100.0}  # nothing reaches it: the rate would grow
     updater, bad = make_updater(**flags), make_batch(9)
     train(updater, make_batch(0), share_done=0.1)
     saved, weights = (snapshot(updater) | {"rng": torch.get_rng_state()}, updater.state()), snapshot(updater)
@@ -268,7 +277,7 @@ def test_each_rollback_lowers_the_learning_rate_and_versions_and_counts_grow(lr_
     assert updater.learning_rate == pytest.approx(rate_of_checkpoint / 8)
 
 
-@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "kl_adaptive"])
+@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "cosine", "kl_adaptive"])
 def test_a_lowered_learning_rate_survives_a_checkpoint(lr_schedule):
     flags = {"lr_schedule": lr_schedule, "lr_schedule_kl_threshold": 100.0}
     updater = make_updater(**flags)

@@ -6,7 +6,7 @@ import pytest
 from allocated import allocate, learner_args
 
 from sf.config import Config
-from sf.learner.learning_rate import linear
+from sf.learner.optimizer.learning_rate import linear
 from sf.learner.state import LearnerState
 
 

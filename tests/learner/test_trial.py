@@ -75,8 +75,9 @@ def test_a_trial_is_of_a_network_of_its_own_and_leaves_every_generator_as_it_was
 
 
 @pytest.mark.parametrize("async_rl", [True, False])
-@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "kl_adaptive"])
-def test_a_trial_can_be_made_with_every_schedule_and_draws_no_random_number(tmp_path, async_rl, lr_schedule):
+@pytest.mark.parametrize("flags", [{}, {"trajectory_priority": 0.5, "num_batches_per_epoch": 2}])
+@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "cosine", "kl_adaptive"])
+def test_a_trial_can_be_made_with_every_schedule_and_draws_no_random_number(tmp_path, async_rl, lr_schedule, flags):
     config = Config().replace(
         env="toy_identity",
         num_workers=1,
@@ -86,6 +87,7 @@ def test_a_trial_can_be_made_with_every_schedule_and_draws_no_random_number(tmp_
         lr_schedule=lr_schedule,
         num_epochs=2,
         train_for_env_steps=1000,
+        **flags,
     )
     args = learner_args(allocate(config, tmp_path))
     before = torch.get_rng_state()

@@ -1,5 +1,7 @@
 """Training steps: what is saved is enough to go on to the bit, and what is masked teaches nothing."""
 
+import dataclasses
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import torch
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
+from sf.learner.batches.priorities import priorities
 from sf.learner.loss import minibatch_loss
 from sf.learner.loss.ppo import ppo_loss
 from sf.learner.loss.targets import make_targets
@@ -31,6 +34,10 @@ CONFIG = Config().replace(
     normalize_returns=True,
     learning_rate=0.01,
 )
+
+
+without_muon = pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this PyTorch has no Muon")
+MUON = pytest.param("muon", marks=without_muon)
 
 
 def make_updater(**flags):
@@ -66,21 +73,47 @@ def same(a, b):
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
 
-@pytest.mark.parametrize("lr_schedule", ["constant", "kl_adaptive"])
-def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(lr_schedule):
-    one = make_updater(lr_schedule=lr_schedule)
+@pytest.mark.parametrize("optimizer", ["adam", MUON])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {},
+        {"lr_schedule": "cosine"},
+        {"lr_schedule": "kl_adaptive"},
+        {"trajectory_priority": 0.8, "normalize_advantages_over": "iteration"},
+        {"layer_norm": True, "value_scale": "symlog", "normalize_returns": False},
+    ],
+)
+def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(flags, optimizer):
+    flags = {"optimizer": optimizer, "train_for_seconds": 1000, **flags}
+    one = make_updater(**flags)
     for seed in range(3):
-        one.train_iteration(make_batch(seed, one.version), 0, lambda: None)
+        one.train_iteration(make_batch(seed, one.version), seed / 4, lambda: None)
     # A file holds contiguous tensors, whatever the memory format was.
     tensors = {name: tensor.detach().clone().contiguous() for name, tensor in one.tensors().items()}
-    other = make_updater(lr_schedule=lr_schedule)
+    other = make_updater(**flags)
     other.load(tensors, one.state())
     assert other.version == one.version == 13
+    assert other.learning_rate == one.learning_rate
+    rng = torch.get_rng_state()
+    for updater in (one, other):
+        torch.set_rng_state(rng)
+        updater.train_iteration(make_batch(9, updater.version), 0.75, lambda: None)
+    assert one.learning_rate == other.learning_rate
+    assert same(one.tensors(), other.tensors())
+
+
+@pytest.mark.parametrize("optimizer", ["adam", MUON])
+def test_a_policy_that_copies_another_goes_on_as_that_one_would(optimizer):
+    one, other = (make_updater(optimizer=optimizer, learning_rate=rate) for rate in (0.01, 0.002))
+    for seed, updater in enumerate((one, other, one, other)):
+        updater.train_iteration(make_batch(seed, updater.version), 0, lambda: None)
+    other.copy({name: tensor.detach().clone() for name, tensor in one.tensors().items()})
+    other.set_hyperparameters({"learning_rate": 0.01})  # of the other policy, or a mutation of them
     rng = torch.get_rng_state()
     for updater in (one, other):
         torch.set_rng_state(rng)
         updater.train_iteration(make_batch(9, updater.version), 0, lambda: None)
-    assert one.learning_rate == other.learning_rate
     assert same(one.tensors(), other.tensors())
 
 
@@ -179,10 +212,14 @@ def test_rewards_are_scaled_before_they_are_clipped():
     assert losses[0] == losses[1]
 
 
-def test_the_linear_schedule_follows_the_share_of_the_run_that_is_done():
-    updater = make_updater(lr_schedule="linear", train_for_env_steps=1000, learning_rate=0.1)
+@pytest.mark.parametrize(("lr_schedule", "expected"), [("linear", 0.075), ("cosine", 0.05 * (1 + 0.5**0.5))])
+def test_a_schedule_to_the_end_follows_the_share_of_the_run_that_is_done(lr_schedule, expected):
+    updater = make_updater(lr_schedule=lr_schedule, train_for_env_steps=1000, learning_rate=0.1)
     updater.train_iteration(make_batch(0), 0.25, lambda: None)
-    assert updater.learning_rate == pytest.approx(0.075)
+    assert updater.learning_rate == pytest.approx(expected)
+    updater.set_hyperparameters({"learning_rate": 0.2})  # as a mutation of a population does
+    updater.train_iteration(make_batch(1, updater.version), 0.25, lambda: None)
+    assert updater.learning_rate == pytest.approx(2 * expected)
 
 
 def metrics_of_the_first_step(updater, batch):
@@ -252,7 +289,7 @@ def test_shuffled_steps_have_targets_of_the_beginning_of_their_iteration(core, w
     flags = {"normalize_returns": False, "normalize_input": False, "decoupled_clip": with_decoupled_clip}
     updater = make_updater(core=core, shuffle_steps=True, **flags)
     batch = make_batch(0)
-    log_prob, value = updater._evaluate_before(batch, lambda: True)
+    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
     expected = make_targets(updater._config, batch, log_prob, value).value.flatten().sort()[0]
     updater.train_iteration(batch, 0, lambda: None)
     assert len(seen) == 4
@@ -275,9 +312,147 @@ def test_the_plain_gradient_is_weighted_by_the_truncated_ratio_where_there_is_on
     policy, _ = updater._evaluate(batch)
     log_prob = policy.log_prob(batch.discrete, batch.continuous).detach()
     batch.log_prob.copy_(log_prob + torch.randn(T, B))
-    advantage = make_targets(updater._config, batch, *updater._evaluate_before(batch, lambda: True)).advantage
+    advantage = make_targets(updater._config, batch, *updater._evaluate_before(batch, lambda: True)[:2]).advantage
     weight = (log_prob - batch.log_prob).exp().clamp(max=1.0) if with_vtrace else 1.0
     assert not with_vtrace or weight.min() < 0.5 < weight.max() == 1.0
     expected = -(log_prob * weight * advantage)[batch.valid].mean()
     updater.train_iteration(batch, 0, lambda: None)
     assert updater.pop_metrics()["policy_loss"] == pytest.approx(expected.item(), rel=1e-4)
+
+
+MOMENTS_OF_ITERATION = {
+    "whole trajectories": {"core": "gru"},
+    "whole trajectories, not decoupled": {"core": "gru", "decoupled_clip": False},
+    "single steps": {"core": "none", "shuffle_steps": True},
+    "the plain gradient": {"core": "gru", "with_ppo_clip": False},
+    "GAE": {"core": "gru", "with_vtrace": False},
+}
+
+
+@pytest.mark.parametrize("flags", MOMENTS_OF_ITERATION.values(), ids=MOMENTS_OF_ITERATION)
+def test_advantages_may_be_normalised_by_the_moments_of_all_samples_before_the_first_step(flags, monkeypatch):
+    seen = []
+
+    def spying_loss(*args, **kwargs):
+        seen.append(kwargs["advantage_moments"])
+        return ppo_loss(*args, **kwargs)
+
+    monkeypatch.setattr(minibatch_loss, "ppo_loss", spying_loss)
+    flags = {"normalize_advantages_over": "iteration", "normalize_input": False, "max_policy_lag": 4, **flags}
+    updater, batch = make_updater(**flags), make_batch(0, version=1)
+    updater.version = 5
+    batch.policy_version[0] = 0  # too old
+    batch.reward[0, 0] = 1e6
+    trained = batch.valid.clone()
+    trained[0] = False
+    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
+    advantages = make_targets(updater._config, batch, log_prob, value).advantage
+    if flags.get("with_ppo_clip") is False:
+        advantages = advantages * (log_prob - batch.log_prob).exp().clamp(max=1.0)
+    kept = [advantages[t, b].item() for t in range(T) for b in range(B) if trained[t, b]]
+    updater.train_iteration(batch, 0, lambda: None)
+    assert len(seen) == 4
+    for found in seen:
+        assert found.mean.item() == pytest.approx(np.mean(kept), rel=1e-4)
+        assert found.stddev.item() == pytest.approx(np.std(kept), rel=1e-4)
+
+
+def test_an_iteration_of_one_step_has_the_same_moments_either_way():
+    results = []
+    for over in ("minibatch", "iteration"):
+        flags = {"num_epochs": 1, "num_batches_per_epoch": 1, "batch_size": T * B}
+        updater = make_updater(normalize_advantages_over=over, **flags)
+        for seed in range(2):
+            updater.train_iteration(make_batch(seed, updater.version), 0, lambda: None)
+        results.append(updater.tensors())
+    assert same(*results)
+
+
+def test_the_moments_of_one_large_minibatch_are_those_of_its_iteration():
+    """Before the first step, that is: later ones see newer advantages."""
+    first_steps = []
+    for over in ("minibatch", "iteration"):
+        updater = make_updater(normalize_advantages_over=over, num_batches_per_epoch=1, batch_size=T * B)
+        weights = []
+        updater.train_iteration(make_batch(0), 0, lambda w=weights, u=updater: w.append(u.flat_weights().clone()))
+        first_steps.append(weights)
+    torch.testing.assert_close(first_steps[0][0], first_steps[1][0])
+    assert not torch.equal(first_steps[0][1], first_steps[1][1])
+
+
+def test_samples_without_a_choice_do_not_count_in_the_moments_of_an_iteration():
+    space = gym.spaces.Dict(
+        {"vector": gym.spaces.Box(-1, 1, (5,), np.float32), "action_mask": gym.spaces.Box(0, 1, (3,), np.int8)}
+    )
+    config = CONFIG.replace(
+        core="none", shuffle_steps=True, normalize_advantages_over="iteration", decoupled_clip=False
+    )
+    torch.manual_seed(0)
+    updater = Updater(config, space, ActionSpec((3,), 0), bfloat16=False, device=torch.device("cpu"))
+    batch = make_batch(0)
+    mask = torch.ones(T + 1, B, 3, dtype=torch.int8)
+    forced = torch.rand(T, B) < 0.5
+    mask[:-1][forced] = torch.tensor([1, 0, 0], dtype=torch.int8)
+    discrete = torch.where(forced[..., None], 0, batch.discrete[..., :1])
+    obs = {"vector": batch.obs["vector"], "action_mask": mask}
+    nothing = batch.continuous[..., :0]
+    batch = dataclasses.replace(batch, obs=obs, discrete=discrete, continuous=nothing, state=torch.zeros(B, 0))
+    before = updater._evaluate_before(batch, lambda: True)
+    assert torch.equal(before.has_choice, ~forced)
+    whole = updater._prepare(batch, batch.valid, lambda: True)
+    kept = whole.targets.advantage[batch.valid & ~forced]
+    assert whole.advantage_moments.mean.item() == pytest.approx(kept.mean().item(), rel=1e-5)
+    assert whole.advantage_moments.stddev.item() == pytest.approx(kept.std(correction=0).item(), rel=1e-5)
+
+
+def test_a_critic_in_logarithms_is_trained_towards_those_of_its_targets():
+    flags = {"num_batches_per_epoch": 1, "num_epochs": 1, "batch_size": T * B, "ppo_clip_value": 0.0}
+    flags |= {"normalize_input": False, "normalize_returns": False, "value_scale": "symlog"}
+    updater, batch = make_updater(**flags), make_batch(0)
+    batch.reward.mul_(1000.0)
+    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
+    target = make_targets(updater._config, batch, log_prob, value).value
+    assert target.max() > 100.0
+
+    def symlog(x):
+        return np.sign(x) * np.log(np.abs(x) + 1.0)
+
+    errors = [
+        (symlog(value[t, b].item()) - symlog(target[t, b].item())) ** 2
+        for t in range(T)
+        for b in range(B)
+        if batch.valid[t, b]
+    ]
+    updater.train_iteration(batch, 0, lambda: None)
+    assert updater.pop_metrics()["value_loss"] == pytest.approx(np.mean(errors), rel=1e-4)
+
+
+def test_trajectories_are_drawn_by_their_advantages_before_the_first_step(monkeypatch):
+    seen = []
+
+    def spying_loss(*args, **kwargs):
+        seen.append((args[2], kwargs["sample_weight"]))
+        return ppo_loss(*args, **kwargs)
+
+    monkeypatch.setattr(minibatch_loss, "ppo_loss", spying_loss)
+    updater = make_updater(trajectory_priority=0.6, trajectory_priority_beta=0.4, max_policy_lag=4)
+    updater.version, batch = 5, make_batch(0, version=1)
+    batch.policy_version[:, 2] = 0  # all of it is too old
+    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
+    mask = batch.valid.clone()
+    mask[:, 2] = False
+    whole = updater._prepare(batch, mask, lambda: True)
+    targets = make_targets(updater._config, batch, log_prob, value)
+    expected = priorities(targets.advantage, mask, alpha=0.6, beta=0.4)
+    assert all(torch.equal(a, b) for a, b in zip(whole.priorities, expected, strict=True))
+    for seed in range(5):
+        torch.manual_seed(seed)
+        updater.train_iteration(batch, 0, lambda: None)
+        updater.version = 5
+    columns = {tuple(column.tolist()): b for b, column in enumerate(batch.log_prob.T)}
+    drawn = [columns[tuple(column.tolist())] for log_probs, _ in seen for column in log_probs.T]
+    assert len(drawn) == 5 * 2 * B
+    assert 2 not in drawn
+    assert len(set(drawn[:B])) < B  # again and again, in one epoch
+    assert all(weight.shape == (T, B // 2) and (weight == weight[0]).all() for _, weight in seen)
+    assert len({weight[0, 0].item() for _, weight in seen}) > 1

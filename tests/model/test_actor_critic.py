@@ -42,11 +42,18 @@ def randomized(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [{}, {"layer_norm": True}, {"value_scale": "symlog", "normalize_returns": False}],
+    ids=["plain", "layer_norm", "symlog"],
+)
 @pytest.mark.parametrize("share_critic", [True, False])
 @pytest.mark.parametrize("core", ["none", "gru", "lstm"])
-def test_steps_one_by_one_give_what_an_unroll_gives(core, share_critic):
+def test_steps_one_by_one_give_what_an_unroll_gives(core, share_critic, flags):
     torch.manual_seed(0)
-    config = small(core=core, share_critic=share_critic, normalize_input=True, normalize_returns=True)
+    config = small(
+        **{"core": core, "share_critic": share_critic, "normalize_input": True, "normalize_returns": True, **flags}
+    )
     model = randomized(build_model(config, SPACE, SPEC))
     obs, state, first = rollout(model)
     model.update_normalizers(obs, torch.ones(T + 1, B, dtype=torch.bool))

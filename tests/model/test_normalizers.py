@@ -11,6 +11,7 @@ from sf.model.normalizers import (
     ObsNormalizer,
     ReturnNormalizer,
     RunningMoments,
+    SymlogReturns,
 )
 
 
@@ -107,6 +108,21 @@ def test_without_normalisation_values_stay_as_they_are():
     norm.update(returns, torch.ones(4, 2, dtype=torch.bool), torch.nn.Linear(2, 1))
     assert norm.normalize(returns) is returns
     assert norm.denormalize(returns) is returns
+    assert list(norm.buffers()) == []
+
+
+def test_symlog_is_a_logarithm_on_both_sides_of_0_and_comes_back():
+    norm, returns = SymlogReturns(), torch.tensor([[-1e6, -20.0, -1e-4, 0.0], [1e-4, 0.5, np.e - 1, 1e6]])
+    found = norm.normalize(returns)
+    expected = [[(1 if x > 0 else -1) * np.log(abs(x) + 1) for x in row] for row in returns.tolist()]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert found[1, 2].item() == pytest.approx(1.0)
+    torch.testing.assert_close(norm.denormalize(found), returns)
+    assert found.dtype == norm.denormalize(found).dtype == torch.float32
+    head = torch.nn.Linear(2, 1)
+    before = [parameter.clone() for parameter in head.parameters()]
+    norm.update(returns, torch.ones(2, 4, dtype=torch.bool), head)
+    assert all(torch.equal(a, b) for a, b in zip(before, head.parameters(), strict=True))
     assert list(norm.buffers()) == []
 
 

@@ -38,6 +38,11 @@ NETWORKS = {
         MIXED,
         {"core": "lstm", "rnn_size": 8, "share_critic": False, "normalize_returns": True},
     ),
+    "layer norms, and a critic of its own that predicts logarithms": (
+        VECTOR,
+        MIXED,
+        {"encoder_mlp_layers": (16, 16), "layer_norm": True, "share_critic": False, "value_scale": "symlog"},
+    ),
 }
 
 
@@ -101,6 +106,12 @@ def assert_same(found, expected, spec, tolerance):
         pytest.param("images, a recurrent core and mixed actions", "bfloat16", marks=pytest.mark.long),
         pytest.param("images, a recurrent core and mixed actions", "float32", marks=pytest.mark.long),
         pytest.param("an LSTM, and a critic of its own", "float32", marks=pytest.mark.long),
+        pytest.param(
+            "layer norms, and a critic of its own that predicts logarithms", "float32", marks=pytest.mark.long
+        ),
+        pytest.param(
+            "layer norms, and a critic of its own that predicts logarithms", "bfloat16", marks=pytest.mark.long
+        ),
     ],
 )
 @torch.inference_mode()

@@ -40,8 +40,9 @@ def test_whole_numbers_in_a_preset_are_the_same_settings():
     assert labels([run("a", reward_scale=1), run("b", reward_scale=1.0)]) == {"": ["a", "b"]}
 
 
-def test_the_number_of_steps_counts_where_the_learning_rate_falls_towards_their_end():
-    runs = [run(str(steps), lr_schedule="linear", train_for_env_steps=steps) for steps in (1000, 2000)]
+@pytest.mark.parametrize("lr_schedule", ["linear", "cosine"])
+def test_the_number_of_steps_counts_where_the_learning_rate_falls_towards_their_end(lr_schedule):
+    runs = [run(str(steps), lr_schedule=lr_schedule, train_for_env_steps=steps) for steps in (1000, 2000)]
     assert list(labels(runs)) == ["train_for_env_steps 1000", "train_for_env_steps 2000"]
 
 

@@ -1,5 +1,7 @@
 """What a run goes on with, or begins with, means there what it meant where it was trained."""
 
+import dataclasses
+
 import pytest
 import torch
 from runs import FAST
@@ -51,6 +53,8 @@ def test_the_same_network_fits_however_it_is_described(before, now):
         ({}, {"normalize_returns": True}, "normalize_returns"),
         ({}, {"normalize_input": False}, "normalize_input"),
         ({}, {"share_critic": False}, "share_critic"),
+        ({}, {"layer_norm": True}, "layer_norm"),
+        ({}, {"value_scale": "symlog"}, "value_scale"),
         ({"core": "gru"}, {"core": "lstm"}, "core"),
         ({}, {"encoder_mlp_layers": (16, 16)}, r"policy_head|trunk"),
     ],
@@ -58,6 +62,16 @@ def test_the_same_network_fits_however_it_is_described(before, now):
 def test_another_network_is_named_by_what_differs(before, now, named):
     with pytest.raises(ValueError, match=rf"FILE holds another network .*differ in .*{named}.*: REMEDY"):
         fits(plan_of(**now), **before)
+
+
+@pytest.mark.parametrize("flags", [{"layer_norm": True}, {"value_scale": "symlog"}])
+def test_a_checkpoint_from_before_a_flag_is_of_what_there_was_then(flags):
+    saved, (name, *_) = untrained("toy_identity"), flags
+    config = {flag: value for flag, value in saved.state["config"].items() if flag != name}
+    older = Checkpoint(saved.tensors, {**saved.state, "config": config})
+    require_fits(older, "FILE", plan_of(), "REMEDY")
+    with pytest.raises(ValueError, match=f"differ in {name}"):
+        require_fits(older, "FILE", plan_of(**flags), "REMEDY")
 
 
 @pytest.mark.parametrize("own", ["mine:Net", "mine"])
@@ -127,3 +141,21 @@ def test_a_run_does_not_go_on_with_another_activation(tmp_path):
 def test_a_run_does_not_go_on_with_a_checkpoint_that_lacks_a_part(tmp_path, state):
     with pytest.raises(ValueError, match=r"checkpoint_000001_000000001234\.safetensors (lacks|does not say)"):
         saved_env_steps(plan_of(), saved_run(tmp_path, **state), print)
+
+
+def test_a_run_keeps_its_optimiser(tmp_path):
+    run_dir, plan = saved_run(tmp_path), plan_of()
+    other = dataclasses.replace(plan, config=plan.config.replace(optimizer="muon"))
+    with pytest.raises(ValueError, match=r"^optimizer is muon, but .* was trained by adam, .*: keep adam, or begin"):
+        saved_env_steps(other, run_dir, print)
+
+
+def test_a_checkpoint_that_names_no_optimiser_is_of_adam(tmp_path):
+    config = {name: value for name, value in untrained("toy_identity").state["config"].items() if name != "optimizer"}
+    assert saved_env_steps(plan_of(), saved_run(tmp_path, config=config), print) == [1234]
+
+
+def test_an_optimiser_that_this_pytorch_does_not_have_is_refused_before_anything_starts(monkeypatch):
+    monkeypatch.delattr(torch.optim, "Muon", raising=False)
+    with pytest.raises(ValueError, match=r"^optimizer is muon, which PyTorch has since version 2\.9, and this one is "):
+        plan_of(optimizer="muon")

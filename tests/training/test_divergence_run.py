@@ -206,7 +206,7 @@ def test_what_is_not_finite_is_neither_saved_nor_kept_for_a_successor(learner_st
     state, reports = learner_state
     for parameter in state.updater.model.parameters():
         parameter.grad = torch.ones_like(parameter)
-    state.updater._optimizer.step()
+    state.updater._optimizer.step(torch.zeros(()))
     state.updater.version += 1
     spoiled = [
         value for name, value in state.updater.tensors().items() if name.startswith(prefix) and value.numel() > 1

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from sf.learner.batches.batch import Batch
+from sf.learner.batches.priorities import Priorities, draw
 
 
 class Targets(NamedTuple):
@@ -18,21 +19,35 @@ class Targets(NamedTuple):
     advantage: Tensor
 
 
+class Moments(NamedTuple):
+    """Of advantages; each 0-dim."""
+
+    mean: Tensor
+    stddev: Tensor
+
+
 class Minibatch(NamedTuple):
     """T steps of B trajectories.
 
     mask: [T, B] bool, the samples to train on. proximal_log_prob: [T, B], of the policy that the loss is to stay close
-    to, see `decoupled_clip`. targets: None where each step makes them from its own forward pass.
+    to, see `decoupled_clip`. targets: None where each step makes them from its own forward pass. advantage_moments: to
+    normalise advantages by; None where each step takes those of its own samples. priorities: of the trajectories; None
+    where all are alike.
     """
 
     batch: Batch
     mask: Tensor
     proximal_log_prob: Tensor
     targets: Targets | None = None
+    advantage_moments: Moments | None = None
+    priorities: Priorities | None = None
 
 
 def cut(whole: Minibatch, count: int) -> Iterator[Minibatch]:
-    """The minibatches of one epoch: single steps where their targets are made, else whole trajectories."""
+    """The minibatches of one epoch: single steps where their targets are made, else whole trajectories.
+
+    With priorities, trajectories are drawn with replacement, as many as there are.
+    """
     if whole.targets is None:
         return _cut_into_trajectories(whole, count)
     return _cut_into_steps(whole, whole.targets, count)
@@ -42,17 +57,28 @@ def _cut_into_trajectories(whole: Minibatch, count: int) -> Iterator[Minibatch]:
     if count == 1:
         yield whole
         return
-    order = torch.randperm(whole.batch.num_trajectories).to(whole.mask.device)
-    for columns in order.chunk(count):
+    for columns in _order(whole).chunk(count):
         mask, proximal_log_prob = (x.index_select(1, columns) for x in (whole.mask, whole.proximal_log_prob))
-        yield Minibatch(whole.batch.columns(columns), mask, proximal_log_prob)
+        part = whole._replace(batch=whole.batch.columns(columns), mask=mask, proximal_log_prob=proximal_log_prob)
+        if whole.priorities is not None:
+            part = part._replace(priorities=Priorities(*(x.index_select(0, columns) for x in whole.priorities)))
+        yield part
 
 
-def _cut_into_steps(whole: Minibatch, targets: Targets, count: int) -> Iterator[Minibatch]:
+def _order(whole: Minibatch) -> Tensor:
+    """Of the trajectories of an epoch, [B]. The random numbers are the host's, whose state checkpoints keep."""
+    num_trajectories, device = whole.batch.num_trajectories, whole.mask.device
+    if whole.priorities is None:
+        return torch.randperm(num_trajectories).to(device)
+    return draw(whole.priorities.probability, torch.rand(num_trajectories, dtype=torch.float64).to(device))
+
+
+def _cut_into_steps(whole: Minibatch, of_whole: Targets, count: int) -> Iterator[Minibatch]:
     """For a network without memory: `Batch.steps` says what T and B mean then."""
     order = torch.randperm(whole.batch.num_samples).to(whole.mask.device)
     for steps in order.chunk(count):
         mask, proximal_log_prob, value, advantage = (
-            x.flatten().index_select(0, steps)[:, None] for x in (whole.mask, whole.proximal_log_prob, *targets)
+            x.flatten().index_select(0, steps)[:, None] for x in (whole.mask, whole.proximal_log_prob, *of_whole)
         )
-        yield Minibatch(whole.batch.steps(steps), mask, proximal_log_prob, Targets(value, advantage))
+        targets = Targets(value, advantage)
+        yield Minibatch(whole.batch.steps(steps), mask, proximal_log_prob, targets, whole.advantage_moments)

@@ -7,17 +7,18 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from sf.learner.optimizer.optimizer import Optimizer
 from sf.storage.checkpoint import MODEL
 
 _OPTIMIZER = "optimizer/"  # prefix of its tensors
 RNG = "rng"
 
 
-def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def tensors_of(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     """The content of a checkpoint: the tensors themselves, and a copy of the state of the random numbers."""
     out: dict[str, Tensor] = {MODEL + name: value for name, value in model.state_dict().items()}
     for name, parameter in model.named_parameters():
-        out |= {f"{_OPTIMIZER}{name}/{key}": value for key, value in optimizer.state[parameter].items()}
+        out |= {f"{_OPTIMIZER}{name}/{key}": value for key, value in optimizer.moments(parameter).items()}
     return {**out, RNG: torch.get_rng_state()}
 
 
@@ -28,11 +29,11 @@ def are_finite(tensors: Mapping[str, Tensor]) -> bool:
     return bool(torch.stack([extreme.double().isfinite() for extreme in extremes]).all())
 
 
-def load_tensors(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+def load_tensors(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
     """Go on with what `tensors_of` gave for the same network."""
     model.load_state_dict({name[len(MODEL) :]: value for name, value in tensors.items() if name.startswith(MODEL)})
     for name, parameter in model.named_parameters():
-        prefix, moments = f"{_OPTIMIZER}{name}/", optimizer.state[parameter]
+        prefix, moments = f"{_OPTIMIZER}{name}/", optimizer.moments(parameter)
         for key, value in tensors.items():
             if key.startswith(prefix):
                 # The fused kernel walks raw memory: moments need the memory format of their parameter.

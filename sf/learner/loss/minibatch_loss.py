@@ -11,7 +11,7 @@ from sf.learner.batches.minibatches import Minibatch
 from sf.learner.loss.ppo import PPOLoss, PPOSettings, ppo_loss
 from sf.learner.loss.targets import make_targets
 from sf.model.distributions import ActionDistribution
-from sf.model.normalizers import NoReturnNormalizer, ReturnNormalizer
+from sf.model.normalizers import ValueNorm
 
 
 def minibatch_loss(
@@ -19,7 +19,7 @@ def minibatch_loss(
     minibatch: Minibatch,
     policy: ActionDistribution,
     value: Tensor,
-    value_norm: ReturnNormalizer | NoReturnNormalizer,
+    value_norm: ValueNorm,
 ) -> tuple[PPOLoss, Tensor]:
     """The loss, and the value targets [T, B] in the scale of returns.
 
@@ -31,6 +31,7 @@ def minibatch_loss(
     targets = minibatch.targets
     if targets is None:
         targets = make_targets(config, batch, log_prob.detach(), value_norm.denormalize(value.detach()))
+    priorities = minibatch.priorities
     loss = ppo_loss(
         log_prob,
         minibatch.proximal_log_prob,
@@ -43,6 +44,8 @@ def minibatch_loss(
         minibatch.mask,
         policy.has_choice() if ACTION_MASK in batch.obs else None,
         zero_return=value_norm.normalize(torch.zeros((), device=value.device)),
+        advantage_moments=minibatch.advantage_moments,
+        sample_weight=None if priorities is None else priorities.weight.expand_as(minibatch.mask),
         settings=ppo_settings(config),
     )
     return loss, targets.value

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from sf.learner.batches.minibatches import Moments
+from sf.learner.loss.advantages import corrected, moments, normalized
 from sf.learner.loss.masked_mean import MaskedMean
 
 # exp(20) is 5e8: far beyond any ratio that still teaches something, and far from overflow.
@@ -25,6 +27,11 @@ class PPOSettings(NamedTuple):
     value_loss_coeff: float
     entropy_coeff: float
     normalize_advantages: bool
+
+    @property
+    def corrects_advantages(self) -> bool:
+        """PPO's surrogate has the ratio of the policies in it, the plain gradient has not."""
+        return self.with_importance_weight and not self.with_ppo_clip
 
 
 class PPOMetrics(NamedTuple):
@@ -65,6 +72,8 @@ def ppo_loss(
     has_choice: Tensor | None = None,
     *,
     zero_return: Tensor | float = 0.0,
+    advantage_moments: Moments | None = None,
+    sample_weight: Tensor | None = None,
     settings: PPOSettings,
 ) -> PPOLoss:
     """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be even NaN.
@@ -93,6 +102,11 @@ def ppo_loss(
         mask: [T, B] bool: valid, and not too old.
         has_choice: [T, B] bool, where more than one action was possible; None: everywhere.
         zero_return: where a return of 0 lies in the scale of the values.
+        advantage_moments: to normalise advantages by; None: those of these samples.
+        sample_weight: [T, B], above 0, the weight of each sample in all means, also those of the metrics. The loss is
+            multiplied by the mean of the weights in the mask divided by their maximum. So its gradient is that of
+            weights which are divided by their maximum, and only make updates smaller (Schaul et al. 2016, section 3.4).
+            None: all samples count alike.
     """
     assert log_prob.ndim == 2, log_prob.shape
     others = (proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target)
@@ -106,15 +120,14 @@ def ppo_loss(
     ratio = log_ratio.exp()
     weight = _log_ratio(proximal_log_prob, behaviour_log_prob).exp().clamp(max=max(1.0, settings.rho_bar))
     chosen = mask if has_choice is None else mask & has_choice
-    mean, mean_of_chosen = MaskedMean(mask, log_prob.dtype), MaskedMean(chosen, log_prob.dtype)
+    mean, mean_of_chosen = (MaskedMean(some, log_prob.dtype, sample_weight) for some in (mask, chosen))
 
     advantage = advantage.detach()
-    if settings.with_importance_weight and not settings.with_ppo_clip:
-        advantage = advantage * (log_prob.detach() - behaviour_log_prob).exp().clamp(max=settings.rho_bar)
-    advantage_mean = mean_of_chosen(advantage)
-    advantage_stddev = mean_of_chosen((advantage - advantage_mean).square()).sqrt()
+    if settings.corrects_advantages:
+        advantage = corrected(advantage, log_prob, behaviour_log_prob, settings.rho_bar)
+    own_moments = moments(advantage, mean_of_chosen)
     if settings.normalize_advantages:
-        advantage = (advantage - advantage_mean) / (advantage_stddev + 1e-5)
+        advantage = normalized(advantage, own_moments if advantage_moments is None else advantage_moments)
 
     low, high = 1 / (1 + settings.clip_ratio), 1 + settings.clip_ratio
     if settings.with_ppo_clip:
@@ -131,6 +144,8 @@ def ppo_loss(
 
     entropy_mean = mean_of_chosen(entropy)
     loss = policy_loss + settings.value_loss_coeff * value_loss - settings.entropy_coeff * entropy_mean
+    if sample_weight is not None:
+        loss = loss * _mean_by_max(sample_weight, mask)
 
     with torch.no_grad():
         residual = value_target - value
@@ -152,11 +167,17 @@ def ppo_loss(
                 1 - residual_variance / target_variance.clamp(min=1e-30),
                 torch.nan,
             ),
-            advantage_mean=advantage_mean,
-            advantage_stddev=advantage_stddev,
+            advantage_mean=own_moments.mean,
+            advantage_stddev=own_moments.stddev,
             num_samples=mean.num_samples,
         )
     return PPOLoss(loss, PPOMetrics(*(metric.detach() for metric in metrics)))
+
+
+def _mean_by_max(weight: Tensor, mask: Tensor) -> Tensor:
+    """Of the weights [T, B] in the mask."""
+    weight = torch.where(mask, weight, 0.0)
+    return weight.sum() / (mask.sum() * weight.max()).clamp(min=1e-30)
 
 
 def _log_ratio(log_prob: Tensor, other: Tensor) -> Tensor:

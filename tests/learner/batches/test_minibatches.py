@@ -8,6 +8,7 @@ import torch
 from sf.learner.batches import minibatches
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Minibatch, Targets
+from sf.learner.batches.priorities import Priorities
 
 T, B = 6, 4
 
@@ -82,3 +83,20 @@ def test_steps_of_all_trajectories_are_as_one():
         assert (numbers.diff(dim=0) != B).any()
         assert part.batch.first.shape == (T * B // 2 + 1, 1)
         assert part.batch.state.shape == (1, 1)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_with_priorities_whole_trajectories_are_drawn_again_and_again_and_bring_their_weights(count):
+    torch.manual_seed(0)
+    probability, weight = torch.tensor([0.0, 0.7, 0.2, 0.1]), torch.arange(1.0, B + 1)
+    whole = numbered()._replace(targets=None, priorities=Priorities(probability, weight))
+    drawn = []
+    for part in (part for _ in range(200) for part in minibatches.cut(whole, count)):
+        numbers = numbers_of(part)
+        assert numbers.shape == (T, B // count)
+        assert (numbers.diff(dim=0) == B).all()
+        assert torch.equal(part.priorities.weight, numbers[0])
+        drawn += numbers[0].tolist()
+    assert len(drawn) == 200 * B
+    shares = torch.tensor(drawn).long().bincount(minlength=B + 1)[1:] / len(drawn)
+    torch.testing.assert_close(shares, probability, atol=0.06, rtol=0)

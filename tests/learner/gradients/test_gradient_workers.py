@@ -120,7 +120,23 @@ WAYS = {
     "several minibatches": {"core": "gru", "num_batches_per_epoch": 2, "batch_size": T * B // 2},
     "single steps": {"core": "none", "shuffle_steps": True, "num_batches_per_epoch": 2, "batch_size": T * B // 2},
     "decoupled": {"core": "gru", "decoupled_clip": True},
+    "trajectories drawn by their advantages": {
+        "core": "gru",
+        "trajectory_priority": 0.8,
+        "num_batches_per_epoch": 2,
+        "batch_size": T * B // 2,
+    },
+    "advantages normalised over the iteration": {
+        "core": "gru",
+        "normalize_advantages_over": "iteration",
+        "num_batches_per_epoch": 2,
+        "batch_size": T * B // 2,
+    },
 }
+
+
+if hasattr(torch.optim, "Muon"):
+    WAYS["Muon"] = {"core": "gru", "optimizer": "muon"}
 
 
 @pytest.mark.parametrize("count", [1, 3])

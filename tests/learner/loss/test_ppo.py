@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from sf.learner.batches.minibatches import Moments
 from sf.learner.loss.ppo import PPOLoss, PPOSettings, ppo_loss
 
 SETTINGS = {
@@ -35,16 +36,18 @@ def random_case(shape: tuple[int, int], seed: int = 0) -> dict[str, torch.Tensor
     return case
 
 
-def slow_loss(case: dict[str, np.ndarray], s: dict) -> dict[str, float]:
+def slow_loss(case: dict[str, np.ndarray], s: dict, moments: tuple[float, float] | None = None) -> dict[str, float]:
+    """moments: mean and standard deviation to normalise advantages by; None for those of the samples."""
     rows = [{name: case[name][i] for name in NAMES} for i in np.ndindex(case["mask"].shape) if case["mask"][i]]
     if s["with_importance_weight"] and not s["with_ppo_clip"]:
         for row in rows:
             row["advantage"] *= min(s["rho_bar"], np.exp(row["log_prob"] - row["behaviour_log_prob"]))
     mean = np.mean([row["advantage"] for row in rows])
     stddev = np.std([row["advantage"] for row in rows])
+    norm_mean, norm_stddev = moments or (mean, stddev)
     policy, value, entropy, kl, clipped, behaviour_ratios = [], [], [], [], [], []
     for row in rows:
-        a = (row["advantage"] - mean) / (stddev + 1e-5) if s["normalize_advantages"] else row["advantage"]
+        a = (row["advantage"] - norm_mean) / (norm_stddev + 1e-5) if s["normalize_advantages"] else row["advantage"]
         ratio = np.exp(row["log_prob"] - row["proximal_log_prob"])
         if s["with_ppo_clip"]:
             weight = min(s["rho_bar"], np.exp(row["proximal_log_prob"] - row["behaviour_log_prob"]))
@@ -109,9 +112,72 @@ def test_the_loss_and_its_metrics_are_those_of_a_loop_over_samples(shape, change
             assert result[name] == pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True), name
 
 
-def gradients(case: dict[str, torch.Tensor], **settings) -> dict[str, torch.Tensor]:
+@pytest.mark.parametrize("change", [{}, {"with_ppo_clip": False, "with_importance_weight": True}])
+def test_advantages_can_be_normalised_by_other_moments_than_those_of_the_samples(change):
+    settings = SETTINGS | change
+    case = random_case((6, 4))
+    of_others = Moments(*torch.tensor([0.7, 2.5], dtype=torch.float64))
+    found = named(ppo_loss(**case, advantage_moments=of_others, settings=PPOSettings(**settings)))
+    for name, expected in slow_loss({k: v.numpy() for k, v in case.items()}, settings, (0.7, 2.5)).items():
+        assert found[name] == pytest.approx(expected, rel=1e-9), name
+    settings = settings | {"normalize_advantages": False}
+    plain = [ppo_loss(**case, advantage_moments=m, settings=PPOSettings(**settings)) for m in (of_others, None)]
+    assert named(plain[0]) == named(plain[1])
+
+
+def slow_weighted_loss(case: dict[str, np.ndarray], weight: np.ndarray, s: dict) -> dict[str, float]:
+    """Each sample as many times as its weight says, which is a whole number: then all are alike."""
+    indices = [i for i in np.ndindex(case["mask"].shape) if case["mask"][i] for _ in range(int(weight[i]))]
+    repeated = {name: np.array([case[name][i] for i in indices])[:, None] for name in (*NAMES, "mask")}
+    found = slow_loss(repeated, s)
+    of_mask = weight[case["mask"]]
+    found["loss"] *= of_mask.mean() / of_mask.max()
+    return {**found, "num_samples": case["mask"].sum()}
+
+
+@pytest.mark.parametrize("change", [{}, {"with_ppo_clip": False, "with_importance_weight": True}, {"clip_value": 0.0}])
+def test_a_sample_counts_in_policy_value_and_entropy_as_much_as_its_weight_says(change):
+    settings = SETTINGS | change
+    for seed in range(4):
+        case = random_case((6, 4), seed)
+        weight = np.broadcast_to(np.random.default_rng(seed).integers(1, 6, size=4), (6, 4))
+        for scale in (1.0, 0.01):  # only their ratios matter
+            sample_weight = scale * torch.from_numpy(weight.copy()).double()
+            found = named(ppo_loss(**case, sample_weight=sample_weight, settings=PPOSettings(**settings)))
+            expected = slow_weighted_loss({k: v.numpy() for k, v in case.items()}, weight, settings)
+            for name, value in expected.items():
+                assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
+
+
+def test_equal_weights_are_none():
+    case = random_case((6, 4))
+    found = named(ppo_loss(**case, sample_weight=torch.full((6, 4), 3.0).double(), settings=DEFAULT))
+    for name, value in named(ppo_loss(**case, settings=DEFAULT)).items():
+        assert found[name] == pytest.approx(value, rel=1e-12), name
+
+
+def test_weights_divided_by_their_maximum_have_the_gradients_of_each_term_without_normalisation():
+    """Schaul et al. 2016, section 3.4: the loss of each sample times w / max w."""
+    case, settings = random_case((6, 4)), {"normalize_advantages": False}
+    weight = torch.rand(6, 4, dtype=torch.float64) + 0.1
+    found = gradients(case, sample_weight=weight, **settings)
+    plain = gradients(case, **settings)
+    for name, gradient in found.items():
+        torch.testing.assert_close(gradient, plain[name] * weight / weight[case["mask"]].max())
+
+
+def test_an_empty_mask_gives_gradients_of_0_with_weights_as_well():
+    case = random_case((3, 2))
+    case["mask"] = torch.zeros(3, 2, dtype=torch.bool)
+    weight = torch.ones(3, 2, dtype=torch.float64)
+    assert ppo_loss(**case, sample_weight=weight, settings=DEFAULT).loss == 0
+    assert all((grad == 0).all() for grad in gradients(case, sample_weight=weight).values())
+
+
+def gradients(case: dict[str, torch.Tensor], sample_weight=None, **settings) -> dict[str, torch.Tensor]:
     leaves = {name: case[name].clone().requires_grad_() for name in ("log_prob", "entropy", "value")}
-    ppo_loss(**(case | leaves), settings=PPOSettings(**(SETTINGS | settings))).loss.backward()
+    settings = PPOSettings(**(SETTINGS | settings))
+    ppo_loss(**(case | leaves), sample_weight=sample_weight, settings=settings).loss.backward()
     return {name: leaf.grad for name, leaf in leaves.items()}
 
 

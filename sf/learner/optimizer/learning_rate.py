@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-import torch
+from sf.learner.optimizer.optimizer import Optimizer
 
 KL_ADAPTIVE_FACTOR = 1.5
 
@@ -15,6 +15,18 @@ KL_ADAPTIVE_FACTOR = 1.5
 def linear(initial: float, share_done: float) -> float:
     """From `initial` at the start of the run down to 0 at its end. share_done: of the run, from 0 to 1."""
     return initial * (1.0 - share_done)
+
+
+def cosine(initial: float, share_done: float) -> float:
+    """Half a cosine from `initial` down to 0: Loshchilov and Hutter 2017 (SGDR), equation 5 with one period and a
+    minimum of 0.
+
+    It is above the linear schedule in the first half of the run, and below it in the second.
+    """
+    return initial * 0.5 * (1.0 + math.cos(math.pi * share_done))
+
+
+TO_THE_END = {"linear": linear, "cosine": cosine}  # schedules that reach 0 where the run ends
 
 
 def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximum: float) -> float:
@@ -34,13 +46,13 @@ def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximu
 class LearningRate:
     """The rate of an optimiser. It never exceeds `ceiling`, whatever a schedule asks for."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
         self.ceiling = math.inf
         self._optimizer = optimizer
 
     @property
     def value(self) -> float:
-        return self._optimizer.param_groups[0]["lr"]
+        return self._optimizer.learning_rate
 
     def set(self, rate: float) -> None:
-        self._optimizer.param_groups[0]["lr"] = min(rate, self.ceiling)
+        self._optimizer.learning_rate = min(rate, self.ceiling)

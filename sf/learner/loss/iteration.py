@@ -1,0 +1,76 @@
+"""What is computed once for all optimiser steps of an iteration, from one pass of the network before the first."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from sf.config import LearnerConfig
+from sf.learner.batches.minibatches import Minibatch, Moments, Targets
+from sf.learner.batches.priorities import priorities
+from sf.learner.loss.advantages import corrected, moments
+from sf.learner.loss.masked_mean import MaskedMean
+from sf.learner.loss.minibatch_loss import ppo_settings
+from sf.learner.loss.targets import make_targets
+
+
+class Evaluation(NamedTuple):
+    """What the network gives for an iteration before its first step."""
+
+    log_prob: Tensor  # [T, B]
+    value: Tensor  # [T+1, B], in the scale of returns
+    has_choice: Tensor | None  # [T, B] bool, where more than one action is possible; None: everywhere
+
+
+def needs_evaluation(config: LearnerConfig, has_memory: bool) -> bool:
+    """Whether steps depend on how the network was before the first. has_memory: of the network."""
+    return _is_decoupled(config) or _needs_targets(config, has_memory)
+
+
+def prepare(config: LearnerConfig, whole: Minibatch, before: Evaluation, has_memory: bool) -> Minibatch:
+    """The iteration `whole` with all that its steps share.
+
+    With `decoupled_clip` that is the proximal policy, with `shuffle_steps` the targets, with
+    `normalize_advantages_over iteration` the mean and standard deviation of the advantages, with `trajectory_priority`
+    the priorities. A network with memory needs whole trajectories, whose steps make newer targets of their own.
+    """
+    if _is_decoupled(config):
+        whole = whole._replace(proximal_log_prob=before.log_prob)
+    if not _needs_targets(config, has_memory):
+        return whole
+    targets = make_targets(config, whole.batch, before.log_prob, before.value)
+    if _is_of_steps(config, has_memory):
+        whole = whole._replace(targets=targets)
+    if _is_normalized_at_once(config):
+        whole = whole._replace(advantage_moments=_moments(config, whole, before, targets))
+    if config.trajectory_priority:
+        alpha, beta = config.trajectory_priority, config.trajectory_priority_beta
+        whole = whole._replace(priorities=priorities(targets.advantage, whole.mask, alpha=alpha, beta=beta))
+    return whole
+
+
+def _is_decoupled(config: LearnerConfig) -> bool:
+    return config.decoupled_clip and config.with_ppo_clip
+
+
+def _needs_targets(config: LearnerConfig, has_memory: bool) -> bool:
+    is_prioritized = config.trajectory_priority > 0
+    return _is_of_steps(config, has_memory) or _is_normalized_at_once(config) or is_prioritized
+
+
+def _is_of_steps(config: LearnerConfig, has_memory: bool) -> bool:
+    return config.shuffle_steps and not has_memory
+
+
+def _is_normalized_at_once(config: LearnerConfig) -> bool:
+    return config.normalize_advantages and config.normalize_advantages_over == "iteration"
+
+
+def _moments(config: LearnerConfig, whole: Minibatch, before: Evaluation, targets: Targets) -> Moments:
+    """Of the advantages as the loss of a minibatch would take them now, over the samples that it would count."""
+    settings, advantage = ppo_settings(config), targets.advantage
+    if settings.corrects_advantages:
+        advantage = corrected(advantage, before.log_prob, whole.batch.log_prob, settings.rho_bar)
+    chosen = whole.mask if before.has_choice is None else whole.mask & before.has_choice
+    return moments(advantage, MaskedMean(chosen, advantage.dtype))

@@ -1,0 +1,105 @@
+"""The optimiser of a learner: Adam for all weights, or Muon for the matrices of hidden layers and Adam for the rest.
+
+A step may be skipped by a number on the device, so that the host need not wait for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sf.config import LearnerConfig
+from sf.envs.errors import UsageError
+
+_DECAY = 0.95  # of Muon's momentum, by Jordan et al. 2024
+_MOMENTUM = "momentum_buffer"  # its name in the state of torch.optim.Muon
+
+
+def require_available(config: LearnerConfig) -> None:
+    """Raises ValueError where this PyTorch does not have the optimiser of the flags."""
+    if config.optimizer == "muon" and not hasattr(torch.optim, "Muon"):
+        raise UsageError(
+            f"optimizer is muon, which PyTorch has since version 2.9, and this one is {torch.__version__}: install a "
+            "newer one, or take adam"
+        )
+
+
+def hidden_matrices(model: Any) -> list[nn.Parameter]:
+    """The weights that Muon trains: all parameters with two axes in the trunk, except for tables of embeddings, whose
+    rows are looked up."""
+    tables = [part for part in model.trunk.modules() if isinstance(part, nn.Embedding | nn.EmbeddingBag)]
+    left_out = {id(table.weight) for table in tables}
+    return [weight for weight in model.trunk.parameters() if weight.ndim == 2 and id(weight) not in left_out]
+
+
+class Optimizer:
+    """Adam (Kingma and Ba 2015, algorithm 1), and Muon (Jordan et al. 2024), both without weight decay.
+
+    The root mean square of Muon's update is about 0.2 times the learning rate, like Adam's (Liu et al. 2025, "Muon is
+    scalable for LLM training", equation 4). So one learning rate serves both.
+    """
+
+    def __init__(self, config: LearnerConfig, model: Any) -> None:
+        matrices = hidden_matrices(model) if config.optimizer == "muon" else []
+        of_muon = {id(weight) for weight in matrices}
+        self._adam = torch.optim.Adam(
+            [weight for weight in model.parameters() if id(weight) not in of_muon],
+            lr=config.learning_rate,
+            betas=(config.adam_beta1, config.adam_beta2),
+            eps=config.adam_eps,
+            fused=True,
+        )
+        self._muon: torch.optim.Optimizer | None = None
+        if matrices:
+            self._muon = torch.optim.Muon(
+                matrices,
+                lr=config.learning_rate,
+                weight_decay=0.0,
+                momentum=_DECAY,
+                adjust_lr_fn="match_rms_adamw",
+            )
+        self._of_muon = of_muon
+
+    @property
+    def learning_rate(self) -> float:
+        return self._adam.param_groups[0]["lr"]
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        for part in self._parts():
+            part.param_groups[0]["lr"] = rate
+
+    def moments(self, weight: nn.Parameter) -> dict[str, Tensor]:
+        """What is kept of the gradients of a weight, by name; nothing before its first step. It may be written to."""
+        return (self._muon if self._muon and id(weight) in self._of_muon else self._adam).state[weight]
+
+    def zero_grad(self) -> None:
+        for part in self._parts():
+            part.zero_grad()
+
+    def step(self, is_skipped: Tensor) -> None:
+        """is_skipped: 0-dim. Where it is 1 and not 0, weights and moments stay as they are, whatever the gradients."""
+        # The fused kernel reads it on the device, and does nothing where it is 1: torch.amp.GradScaler's protocol.
+        self._adam.found_inf = is_skipped  # type: ignore[attr-defined]
+        self._adam.step()
+        if self._muon is not None:
+            _step_unless(is_skipped, self._muon)
+
+    def _parts(self) -> list[torch.optim.Optimizer]:
+        return [self._adam] if self._muon is None else [self._adam, self._muon]
+
+
+@torch.no_grad()
+def _step_unless(is_skipped: Tensor, muon: torch.optim.Optimizer) -> None:
+    """Muon knows no such protocol: what a skipped step has written is put back, on the device."""
+    weights = [weight for weight in muon.param_groups[0]["params"] if weight.grad is not None]
+    for weight in weights:
+        if _MOMENTUM not in muon.state[weight]:
+            muon.state[weight][_MOMENTUM] = torch.zeros_like(weight)
+    written = [*weights, *(muon.state[weight][_MOMENTUM] for weight in weights)]
+    before = [tensor.clone() for tensor in written]
+    muon.step()
+    for tensor, old in zip(written, before, strict=True):
+        tensor.copy_(torch.where(is_skipped > 0, old, tensor))
