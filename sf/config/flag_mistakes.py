@@ -65,6 +65,8 @@ def _about(name: str, hint: Any, words: Sequence[str]) -> str | None:
         return f"{name} has no value: it must be {allowed(hint)}"
     else:
         given = words[0]
+    if bool in _leaves(hint) and hint is not bool and str(given).lower() in _BOOLS:
+        return None  # a bool or a text
     try:
         if hint is bool:
             parse_bool(given)

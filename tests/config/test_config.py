@@ -170,6 +170,8 @@ def test_every_preset_is_a_valid_configuration(name):
         ),
         ("--gamma", "gamma has no value: it must be a finite number"),
         ("--gamma high", "gamma is 'high': it must be a finite number"),
+        ("--compile false --gamma 2", "gamma is 2.0: from 0 to 1"),
+        ("--compile maybe", "compile is 'maybe': it must be true or false or auto"),
         ("--gamma 0.9 0.8", "unrecognized options: 0.8"),
         ("--core rnn", "core is 'rnn': it must be none, gru or lstm"),
         ("--num_workers all", "num_workers is 'all': it must be a whole number or auto"),
