@@ -1,0 +1,29 @@
+"""The walk of docs/getting_started.md, which is cut after ten steps that it does not see."""
+
+import pytest
+from pages import ROOT, blocks
+
+from sf.run.starting_flags import make_config
+from sf.run.trainer import train
+
+BEST = 5.5
+
+
+@pytest.fixture
+def walk(tmp_path, monkeypatch):
+    """The page's environment, from a folder of somebody who follows it."""
+    (page,) = [block for block in blocks(ROOT / "docs/getting_started.md", "python") if "class Walk" in block]
+    (tmp_path / "walk.py").write_text(page)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "walk:Walk"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_example_of_getting_started_reaches_the_best_return(walk, seed, tmp_path, capsys):
+    config = make_config(
+        env=walk, num_workers=1, train_for_env_steps=60_000, seed=seed, train_dir=str(tmp_path / "runs"), device="cpu"
+    )
+    assert train(config)["mean_return"] > BEST - 0.3
+    assert "walk:Walk truncates episodes itself: they count as ended" in capsys.readouterr().out
