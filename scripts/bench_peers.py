@@ -67,7 +67,10 @@ def main() -> None:
     names = [*options.peers, "own"]
     if refusals := [why for name in reversed(names) if (why := TRAINERS[name].refusal(options.env))]:
         raise SystemExit(refusals[0])
-    pythons = {name: TRAINERS[name].install(options) for name in names}
+    try:
+        pythons = {name: TRAINERS[name].install(options.kind, options.peers_dir) for name in names}
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
     machine = describe_machine(options)
     rounds: list[Round] = []
     with tempfile.TemporaryDirectory(prefix="bench_peers_") as folder:
