@@ -94,13 +94,18 @@ def install(kind: Kind, peers_dir: Path) -> Path:
         packages += [PACKAGE.replace("==", "[mujoco]=="), "mujoco<2.5"]
     elif kind == "box2d":
         packages.append("box2d")
-    folder = peers_dir / PACKAGE.replace("==", "-")
+    folder = virtual_envs.folder_of(PACKAGE, peers_dir)
     python = virtual_envs.install(folder, packages)
     if kind == "atari":
         # Importing ale_py registers the games. Sample Factory never does; a .pth line runs in every process.
         site_packages = next(folder.glob("lib/python*/site-packages"))
         (site_packages / "register_atari.pth").write_text("import ale_py\n")
     return python
+
+
+def python_in(peers_dir: Path) -> Path:
+    """Once it is installed."""
+    return virtual_envs.python_in(virtual_envs.folder_of(PACKAGE, peers_dir))
 
 
 def program(python: Path, verb: Literal["train", "enjoy"], kind: Kind) -> list[str]:

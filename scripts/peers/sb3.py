@@ -41,7 +41,12 @@ def install(kind: Kind, peers_dir: Path) -> Path:
         packages.append(f"mujoco=={version('mujoco')}")
     elif kind == "box2d":
         packages.append("box2d")
-    return virtual_envs.install(peers_dir / PACKAGE.replace("==", "-"), packages)
+    return virtual_envs.install(virtual_envs.folder_of(PACKAGE, peers_dir), packages)
+
+
+def python_in(peers_dir: Path) -> Path:
+    """Once it is installed."""
+    return virtual_envs.python_in(virtual_envs.folder_of(PACKAGE, peers_dir))
 
 
 def run(options: Options, python: Path, train_dir: Path, experiment: str) -> Result:

@@ -18,7 +18,7 @@ def install(folder: Path, packages: Sequence[str]) -> Path:
 
     pip is called where one of them is missing. Raises ValueError where it fails.
     """
-    python = folder / "bin" / "python"
+    python = python_in(folder)
     if not python.exists():
         venv.create(folder, with_pip=True)
         (folder.parent / ".gitignore").write_text("*\n")
@@ -30,6 +30,14 @@ def install(folder: Path, packages: Sequence[str]) -> Path:
     if subprocess.run(command, check=False).returncode != 0:
         raise ValueError(f"{', '.join(packages)} could not be installed into {folder}: see what pip says above")
     return python
+
+
+def folder_of(package: str, peers_dir: Path) -> Path:
+    return peers_dir.absolute() / package.replace("==", "-")
+
+
+def python_in(folder: Path) -> Path:
+    return folder / "bin" / "python"
 
 
 def has(python: Path, packages: Iterable[str]) -> bool:

@@ -1,0 +1,112 @@
+"""What the comparison of learning knows of a trainer, and what one run of it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from learning.tasks import Task
+from peers.trainer import ReturnReport
+from process_session import Ran, run_bounded
+
+EVALUATION_SEED = 1_000_000
+"""Added to the seed of a run for the environments that it is evaluated in, so that training has seen none of them."""
+
+EPISODES_OF_A_MEAN = 100  # of the latest in training
+LOOK_EVERY_S = 1  # at the returns in training
+MOST_S = 48 * 3600.0  # that a program may take
+
+
+class RunError(Exception):
+    """A run failed. The message is the last line of its log."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """A run to make."""
+
+    task: Task
+    frames: int
+    seed: int
+    episodes: int  # of each evaluation
+    device: Literal["cpu", "cuda"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to. Seconds are wall time since its process was launched, start-up included."""
+
+    frames: int
+    """That were trained on."""
+
+    seconds: float
+    """Of the training."""
+
+    left_behind: int
+    """Processes that the trainer did not end."""
+
+    training: float | None
+    """Mean return of the last 100 episodes of training; None if there were fewer."""
+
+    stochastic: float | None
+    """Mean return in environments of its own, with sampled actions."""
+
+    deterministic: float | None
+    """The same, with the most probable actions."""
+
+    frames_to_score: int | None
+    """Until the mean return of the last 100 episodes of training was the score to reach; None if it never was."""
+
+    seconds_to_score: float | None
+
+
+class Trainer(Protocol):
+    """One of those that are compared."""
+
+    @property
+    def name(self) -> str:
+        """In the file of results; with the commit, where there are several."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def commit(self) -> str | None: ...
+
+    def refusal(self, task: Task) -> str | None:
+        """Why it cannot train on a task; None if it can."""
+
+    def prepare(self, task: Task) -> None:
+        """Installs what is missing. Raises ValueError where that fails."""
+
+    def settings(self, order: Order) -> dict[str, Any]:
+        """What decides on the result, beside task, frames and seed."""
+
+    def versions(self) -> dict[str, str]: ...
+
+    def run(self, order: Order, folder: Path) -> Outcome:
+        """Trains and evaluates, and writes all to an empty folder. Raises RunError."""
+
+
+def run_to_end(command: Sequence[str], log_file: Path, variables: dict[str, str] | None = None) -> Ran:
+    """Raises RunError where a program fails or takes longer than it may."""
+    ran = run_bounded(list(command), log_file, MOST_S, variables=variables)
+    if ran.status is None:
+        raise RunError(f"it did not end within {MOST_S / 3600:g} hours")
+    if ran.status != 0:
+        lines = log_file.read_text(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing")
+        raise RunError(f"status {ran.status}: {last} ({log_file.name})")
+    return ran
+
+
+def require_frames(frames: int, order: Order) -> None:
+    if frames < order.frames:
+        raise RunError(f"it ended after {frames:,} of {order.frames:,} frames")
+
+
+def first_at_least(returns: Sequence[ReturnReport], score: float | None) -> ReturnReport | None:
+    """returns: in the order of time."""
+    return None if score is None else next((each for each in returns if each.mean_return >= score), None)
