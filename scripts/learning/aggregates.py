@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -40,14 +39,8 @@ def estimate(scores: np.ndarray) -> Estimate:
     interval_estimates, iqm_of = _rliable()
     if len(scores) == 1:
         return Estimate(float(iqm_of(scores)), None, None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of arch, about the kind of generator that rliable hands to it
-        points, intervals = interval_estimates(
-            {"scores": scores},
-            lambda drawn: np.array([iqm_of(drawn)]),
-            reps=REPS,
-            random_state=np.random.RandomState(_SEED),
-        )
+    np.random.seed(_SEED)  # rliable draws from the global generator, whatever it is given
+    points, intervals = interval_estimates({"scores": scores}, lambda drawn: np.array([iqm_of(drawn)]), reps=REPS)
     ((low,), (high,)) = intervals["scores"]
     return Estimate(float(points["scores"][0]), float(low), float(high))
 

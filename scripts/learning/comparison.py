@@ -124,8 +124,8 @@ def _overall(rows: Sequence[Row], tasks: Mapping[str, Task]) -> list[Overall]:
     """Of all trainers, and of this project with each peer, since not every peer has every task."""
     names = list(dict.fromkeys(cell.trainer for row in rows for cell in row.cells))
     own = [name for name in names if name.startswith("own@")]
-    groups = [tuple(names), *((*own, name) for name in names if name not in own), tuple(own)]
-    found: list[Overall] = []
+    groups = [(*names,), *((*own, name) for name in names if name not in own), (*own,)]
+    found: dict[tuple[str, ...], Overall] = {}
     for group in dict.fromkeys(group for group in groups if group):
         shared = _shared(rows, group, tasks)
         # Seeds are drawn within each task, so all tasks need as many: those with fewer are left out.
@@ -136,8 +136,8 @@ def _overall(rows: Sequence[Row], tasks: Mapping[str, Task]) -> list[Overall]:
                 title: estimate(np.array([of[title][:num_seeds] for of in full.values()]).T)  # [S, K]
                 for title in next(iter(full.values()))
             }
-            found.append(Overall(tuple(full), num_seeds, estimates))
-    return found
+            found.setdefault(tuple(full), Overall(tuple(full), num_seeds, estimates))  # the largest group comes first
+    return list(found.values())
 
 
 def _shared(

@@ -71,4 +71,4 @@ def sentence(record: Record) -> str:
         "in training": outcome.training,
     }
     said = ", ".join(f"{name} {score:,.1f}" for name, score in scores.items() if score is not None)
-    return f"{said or 'no score'} after {outcome.frames:,} frames in {outcome.seconds:.0f} s"
+    return f"{said or 'no score'} after {outcome.trained_frames:,} frames in {outcome.seconds:.0f} s"

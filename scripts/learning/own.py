@@ -1,6 +1,7 @@
 """This project, at one of its commits: `sf-train` with the defaults for the environment, then `sf-eval`, twice.
 
-Frames and returns in training are those of the records in metrics.jsonl, which a run writes each LOOK_EVERY_S here.
+Frames and returns in training are those of the records in metrics.jsonl, which a run writes each LOOK_EVERY_S here, and
+of summary.json at its end.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from learning.trees import Tree
 from peers import own, virtual_envs
 from peers.machine import PACKAGES
 from peers.trainer import ReturnReport
-from process_session import Ran
 
 from sf.commands import cli
 from sf.report.records import read_records
@@ -68,13 +68,12 @@ class Own:
 
     def run(self, order: Order, folder: Path) -> Outcome:
         self.tree.require_unchanged()
-        variables = {"PYTHONPATH": str(self.tree.folder)}
         train = [sys.executable, "-m", "sf", f"--env={order.task.env}", f"--seed={order.seed}"]
         train += [f"--device={order.device}", f"--train_for_env_frames={order.frames}"]
         train += [f"--summaries_every_sec={LOOK_EVERY_S}", f"--stats_avg={EPISODES_OF_A_MEAN}"]
         train += [f"--train_dir={folder}", "--experiment=run", *cli.arguments(order.task.flags)]
-        ran = run_to_end(train, folder / "train.log", variables)
-        frames, returns = _returns(folder / "run" / "metrics.jsonl", ran)
+        ran = run_to_end(train, folder / "train.log", self.tree.folder)
+        frames, returns = _returns(folder / "run")
         require_frames(frames, order)
         scores = {}
         for kind in ("stochastic", "deterministic"):
@@ -82,11 +81,11 @@ class Own:
             play = [sys.executable, "-c", SF_EVAL, str(folder / "run"), f"--episodes={order.episodes}"]
             play += [f"--deterministic={str(kind == 'deterministic').lower()}", f"--num_workers={PLAYERS}"]
             play += [f"--seed={EVALUATION_SEED + order.seed}", f"--json={played}"]
-            run_to_end(play, folder / f"{kind}.log", variables)
+            run_to_end(play, folder / f"{kind}.log", self.tree.folder)
             scores[kind] = json.loads(played.read_text())["policies"][0]["statistics"]["return"]["mean"]
         reached = first_at_least(returns, order.task.at_least)
         return Outcome(
-            frames=frames,
+            trained_frames=frames,
             seconds=ran.stopped - ran.started,
             left_behind=ran.left_behind,
             training=returns[-1].mean_return if returns else None,
@@ -97,16 +96,18 @@ class Own:
         )
 
 
-def _returns(path: Path, ran: Ran) -> tuple[int, list[ReturnReport]]:
+def _returns(folder: Path) -> tuple[int, list[ReturnReport]]:
     """The frames that were trained on, and the means over enough episodes."""
+    path = folder / "metrics.jsonl"
     records, _ = read_records(path)
     if not records:
         raise RunError("it wrote no record")
     # A record has the seconds of the run, which begin after the launch. The file was last written with its last record.
     started = path.stat().st_mtime - records[-1]["seconds"]
+    summary = json.loads((folder / "summary.json").read_text())
     returns = [
         ReturnReport(started + record["seconds"], int(record["env_frames"]), record["mean_return"])
-        for record in records
-        if record.get("episodes_in_mean", 0) >= EPISODES_OF_A_MEAN and "mean_return" in record
+        for record in [*records, summary]
+        if record.get("episodes_in_mean", 0) >= EPISODES_OF_A_MEAN and record.get("mean_return") is not None
     ]
-    return int(records[-1]["env_frames"]), returns
+    return summary["env_frames"], returns

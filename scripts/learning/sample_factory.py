@@ -8,8 +8,10 @@ score is that of training: the mean of the last 100 whole games, for which no de
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +30,12 @@ from learning.trainer import (
 from peers import sample_factory, virtual_envs
 from peers.kinds import kind_of
 from peers.machine import PACKAGES
-from peers.sample_factory import RETURNS, Returns, device_there, program, without_colours
+from peers.sample_factory import RETURNS, Returns, device_there, program, reports_of, without_colours
 
 PLAYED = re.compile(r"Avg episode reward: (-?[\d.]+(?:e[+-]?\d+)?), avg true_objective")
 """Of all episodes until then."""
+
+_TAIL = 20_000  # bytes of a log, with several reports
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,8 @@ class SampleFactory:
         train = [*program(self._python, "train", kind), *shared, f"--seed={order.seed}"]
         train += [f"--train_for_env_steps={order.frames}", f"--stats_avg={EPISODES_OF_A_MEAN}"]
         train += [f"--experiment_summaries_interval={LOOK_EVERY_S}", f"--flush_summaries_interval={LOOK_EVERY_S}"]
-        ran = run_to_end(train, folder / "train.log")
+        # Where one of its processes fails, the others wait for ever.
+        ran = run_to_end(train, folder / "train.log", progress=partial(_frames_so_far, folder / "train.log"))
         frames = _frames(folder / "train.log")
         require_frames(frames, order)
         raw = Returns(folder / "run" / ".summary" / "0", *RETURNS[kind]).read()
@@ -84,7 +89,7 @@ class SampleFactory:
             scores[score] = _played(folder / f"{score}.log") / peer.return_scale
         reached = first_at_least(returns, order.task.at_least)
         return Outcome(
-            frames=frames,
+            trained_frames=frames,
             seconds=ran.stopped - ran.started,
             left_behind=ran.left_behind,
             training=returns[-1].mean_return if returns else None,
@@ -93,6 +98,13 @@ class SampleFactory:
             frames_to_score=reached and reached.frames,
             seconds_to_score=reached and reached.at - ran.started,
         )
+
+
+def _frames_so_far(log_file: Path) -> int:
+    with log_file.open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL))
+        reports = reports_of(without_colours(log.read().decode(errors="replace")))
+    return reports[-1].frames if reports else 0
 
 
 def _frames(log_file: Path) -> int:

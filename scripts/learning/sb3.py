@@ -79,7 +79,7 @@ class StableBaselines3:
         means = next(json.loads(line)["mean_returns"] for line in reversed(lines) if line.startswith('{"mean_returns"'))
         reached = first_at_least(returns, order.task.at_least)
         return Outcome(
-            frames=frames,
+            trained_frames=frames,
             seconds=ran.stopped - ran.started,
             left_behind=ran.left_behind,
             training=returns[-1].mean_return if returns else None,

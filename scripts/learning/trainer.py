@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -17,6 +18,7 @@ EVALUATION_SEED = 1_000_000
 EPISODES_OF_A_MEAN = 100  # of the latest in training
 LOOK_EVERY_S = 1  # at the returns in training
 MOST_S = 48 * 3600.0  # that a program may take
+STALL_S = 600.0  # without progress, after which it is stopped
 
 
 class RunError(Exception):
@@ -38,8 +40,8 @@ class Order:
 class Outcome:
     """What a run came to. Seconds are wall time since its process was launched, start-up included."""
 
-    frames: int
-    """That were trained on."""
+    trained_frames: int
+    """A few more than were asked for: trainers count in batches."""
 
     seconds: float
     """Of the training."""
@@ -90,9 +92,22 @@ class Trainer(Protocol):
         """Trains and evaluates, and writes all to an empty folder. Raises RunError."""
 
 
-def run_to_end(command: Sequence[str], log_file: Path, variables: dict[str, str] | None = None) -> Ran:
-    """Raises RunError where a program fails or takes longer than it may."""
-    ran = run_bounded(list(command), log_file, MOST_S, variables=variables)
+def run_to_end(
+    command: Sequence[str],
+    log_file: Path,
+    tree: Path | None = None,
+    progress: Callable[[], int] | None = None,
+) -> Ran:
+    """tree: what Python looks for modules in first. progress: a count that rises as long as the program works.
+
+    Raises RunError where a program fails, takes longer than it may, or makes no progress for STALL_S.
+    """
+    # Without the paths of this process: a peer with other versions of its packages fails, or hangs.
+    variables = {"PYTHONPATH": "" if tree is None else str(tree)}
+    stall = None if progress is None else Stall(progress)
+    ran = run_bounded(list(command), log_file, MOST_S, stall, variables)
+    if ran.status is None and ran.stopped - ran.started < MOST_S:
+        raise RunError(f"it made no progress for {STALL_S / 60:g} minutes ({log_file.name})")
     if ran.status is None:
         raise RunError(f"it did not end within {MOST_S / 3600:g} hours")
     if ran.status != 0:
@@ -100,6 +115,20 @@ def run_to_end(command: Sequence[str], log_file: Path, variables: dict[str, str]
         last = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing")
         raise RunError(f"status {ran.status}: {last} ({log_file.name})")
     return ran
+
+
+class Stall:
+    """Whether a count has stood still for STALL_S, called now and then."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self._count = count
+        self._last, self._since = -1, time.monotonic()
+
+    def __call__(self) -> bool:
+        now, count = time.monotonic(), self._count()
+        if count != self._last:
+            self._last, self._since = count, now
+        return now - self._since > STALL_S
 
 
 def require_frames(frames: int, order: Order) -> None:
