@@ -19,7 +19,7 @@ class Tree:
     """Where it is, or will be."""
 
     commit: str
-    """With a digest of its changes, where there are any."""
+    """The last that changed what trains, with a digest of the changes since then, where there are any."""
 
     is_working_tree: bool
 
@@ -43,17 +43,25 @@ def tree_of(name: str, cache: Path) -> Tree:
     if name == "tree":
         return Tree(REPOSITORY, state_of_working_tree(), is_working_tree=True)
     try:
-        commit = _git("rev-parse", "--verify", "--quiet", "--short=7", "--end-of-options", f"{name}^{{commit}}")
+        commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     except ValueError:
         raise ValueError(
             f"own has {name}: there is no such commit here; name one, or tree for the files as they are"
         ) from None
+    commit = _last_that_trains_otherwise(commit)
     return Tree(cache.resolve() / commit, commit, is_working_tree=False)
 
 
+def _last_that_trains_otherwise(commit: str) -> str:
+    """The last commit up to this one that changed what trains: results of both are the same."""
+    if not (found := _git("log", "-1", "--format=%h", "--abbrev=7", commit, "--", *TRAINS)):
+        raise ValueError(f"own has {commit}: there is none of {', '.join(TRAINS)} at this commit")
+    return found
+
+
 def state_of_working_tree() -> str:
-    """Its commit, with a digest of what is different in the folders that train."""
-    commit = _git("rev-parse", "--short=7", "HEAD")
+    """The last commit that changed the folders that train, with a digest of what is different there."""
+    commit = _last_that_trains_otherwise("HEAD")
     changes = hashlib.sha256(_git("diff", "HEAD", "--binary", "--", *TRAINS).encode())
     for name in _git("ls-files", "--others", "--exclude-standard", "-z", "--", *TRAINS).split("\0"):
         if name:

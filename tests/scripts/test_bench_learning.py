@@ -273,6 +273,8 @@ def test_a_commit_is_checked_out_beside_the_working_tree(tmp_path, monkeypatch):
         assert (earlier.folder / "sf" / "module.py").read_text() == "first"
     tree.require_unchanged()
     (tmp_path / "clone" / "README").write_text("beside what trains")
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--message", "third"], check=True)
     tree.require_unchanged()
     (tmp_path / "clone" / "sf" / "new.py").write_text("new")
     with_new = trees.state_of_working_tree()
