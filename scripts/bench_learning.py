@@ -82,7 +82,7 @@ def _bench(options: Options, tasks: Mapping[str, Task], chosen: Sequence[Task], 
         say(f"{len(turns) - len(missing)} of {len(turns)} runs are there already, {len(possible)} are to be made")
         making.make(possible, results, options.results / "runs", say)
     except KeyboardInterrupt as stop:
-        left = len(plan.missing(turns, results.latest(), retry=False))
+        left = len(plan.missing(turns, results.latest(), options.retry))
         say(f"stopped with {left} of {len(turns)} runs left; to go on: {shlex.join(['python', *sys.argv])}")
         raise SystemExit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
     try:

@@ -24,6 +24,7 @@ from learning.trainer import (
     Outcome,
     RunError,
     first_at_least,
+    last_line,
     require_frames,
     run_to_end,
 )
@@ -32,8 +33,8 @@ from peers.kinds import kind_of
 from peers.machine import PACKAGES
 from peers.sample_factory import RETURNS, Returns, device_there, program, reports_of, without_colours
 
-PLAYED = re.compile(r"Avg episode reward: (-?[\d.]+(?:e[+-]?\d+)?), avg true_objective")
-"""Of all episodes until then."""
+PLAYED = re.compile(r"\(0, (-?[\d.]+(?:e[+-]?\d+)?)\)")
+"""The last line of an evaluation: 0 for success, and the mean return. Python ends with status 1 after it."""
 
 _TAIL = 20_000  # bytes of a log, with several reports
 
@@ -85,7 +86,7 @@ class SampleFactory:
                 f"--max_num_episodes={order.episodes}",
             ]
             play += [f"--eval_deterministic={score == 'deterministic'}", f"--seed={EVALUATION_SEED + order.seed}"]
-            run_to_end(play, folder / f"{score}.log")
+            run_to_end(play, folder / f"{score}.log", good=(0, 1))
             scores[score] = _played(folder / f"{score}.log") / peer.return_scale
         reached = first_at_least(returns, order.task.at_least)
         return Outcome(
@@ -116,7 +117,8 @@ def _frames(log_file: Path) -> int:
 
 
 def _played(log_file: Path) -> float:
-    found = PLAYED.findall(without_colours(log_file.read_text()))
-    if not found:
-        raise RunError(f"it played no episode ({log_file.name})")
-    return float(found[-1])
+    last = without_colours(last_line(log_file))
+    played = PLAYED.fullmatch(last)
+    if not played:
+        raise RunError(f"{last} ({log_file.name})")
+    return float(played[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -97,8 +97,10 @@ def run_to_end(
     log_file: Path,
     tree: Path | None = None,
     progress: Callable[[], int] | None = None,
+    good: Collection[int] = (0,),
 ) -> Ran:
-    """tree: what Python looks for modules in first. progress: a count that rises as long as the program works.
+    """tree: what Python looks for modules in first. progress: a count that rises as long as the program works. good:
+    statuses of a program that has done its work.
 
     Raises RunError where a program fails, takes longer than it may, or makes no progress for STALL_S.
     """
@@ -110,11 +112,14 @@ def run_to_end(
         raise RunError(f"it made no progress for {STALL_S / 60:g} minutes ({log_file.name})")
     if ran.status is None:
         raise RunError(f"it did not end within {MOST_S / 3600:g} hours")
-    if ran.status != 0:
-        lines = log_file.read_text(errors="replace").split("\n")
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing")
-        raise RunError(f"status {ran.status}: {last} ({log_file.name})")
+    if ran.status not in good:
+        raise RunError(f"status {ran.status}: {last_line(log_file)} ({log_file.name})")
     return ran
+
+
+def last_line(log_file: Path) -> str:
+    lines = log_file.read_text(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing")
 
 
 class Stall:

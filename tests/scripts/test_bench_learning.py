@@ -302,10 +302,11 @@ def test_the_progress_of_sample_factory_is_in_the_end_of_its_log(tmp_path):
     assert sample_factory._frames_so_far(log) == 1024
     log.write_text("\x1b[37mmain_loop: 20.3391\x1b[0m\n\x1b[37mCollected {0: 6144, 1: 10}, FPS: 302.1\x1b[0m\n")
     assert sample_factory._frames(log) == 6154
-    log.write_text(
-        "Avg episode reward: 5.5, avg true_objective: 1.0\nAvg episode reward: -0.500, avg true_objective: 1\n"
-    )
-    assert sample_factory._played(log) == -0.5
+    log.write_text("\x1b[37mAvg episode reward: -0.514\x1b[0m\n(0, -0.51399)\n")
+    assert sample_factory._played(log) == -0.51399
+    log.write_text("Traceback\nAssertionError: no checkpoint\n")
+    with pytest.raises(trainer.RunError, match=r"AssertionError: no checkpoint \(log\)"):
+        sample_factory._played(log)
 
 
 @pytest.mark.long
