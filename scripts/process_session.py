@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SHUTDOWN_S = 30.0  # a program that needs longer to stop is killed
+TIDY_S = 10.0  # the same, when this process is to end
 ASK_EVERY_S = 1.0  # whether it is done
 SETTLE_S = 2.0  # its last children may end this much after it
 
@@ -72,6 +73,11 @@ def run_bounded(
         with suppress(subprocess.TimeoutExpired):
             program.wait(SHUTDOWN_S)
         time.sleep(SETTLE_S)
+    except BaseException:  # this process is to end: the program may tidy up, too
+        program.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            program.wait(TIDY_S)
+        raise
     finally:
         left_behind = descendants()
         shared |= mapped_files(left_behind)

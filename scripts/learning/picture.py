@@ -10,10 +10,12 @@ from learning.aggregates import Estimate
 from learning.comparison import Comparison, Row
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from sf.report.style import INK, PALETTE, house_style, save
 
 _COLUMNS = 3
+_COUNT = EngFormatter(sep="")
 _WIDTH, _HEIGHT, _OF_A_TRAINER = 4.2, 0.9, 0.25  # of a panel, in inches
 
 
@@ -47,7 +49,7 @@ def _draw_task(panel: Axes, row: Row, colors: Mapping[str, str]) -> None:
     _draw(panel, estimates, {cell.title: cell.scores for cell in row.cells}, colors)
     if row.at_least is not None:
         panel.axvline(row.at_least, color=INK, linestyle="--", linewidth=0.8)
-    panel.set(title=f"{row.task}, {row.frames:,} frames", xlabel="return")
+    panel.set(title=row.task, xlabel=f"return after {_COUNT(row.frames)} frames")
 
 
 def _draw(
