@@ -46,7 +46,7 @@ def main() -> None:
         tasks = task_table.read(options.table)
         chosen = task_table.chosen(tasks, options.tasks)
         if options.report:
-            _report(Results(options.results / NAME), tasks, chosen, options)
+            _report(_results(options), tasks, chosen, options)
             return
         trainers = _trainers(options)
         with machine_lock.held(options.lock):
@@ -72,9 +72,16 @@ def _trainers(options: Options) -> list[Trainer]:
     return [trainer for name in options.trainers for trainer in found[name]]
 
 
+def _results(options: Options) -> Results:
+    results = Results(options.results / NAME)
+    if results.has_unfinished_line:
+        say(f"{results.path}: the last line was not finished, and does not count")
+    return results
+
+
 def _bench(options: Options, tasks: Mapping[str, Task], chosen: Sequence[Task], trainers: Sequence[Trainer]) -> int:
     """Returns how many runs have failed."""
-    results = Results(options.results / NAME)
+    results = _results(options)
     turns = plan.all_turns(options, chosen, trainers, say)
     missing = plan.missing(turns, results.latest(), options.retry)
     try:
@@ -98,8 +105,6 @@ def _bench(options: Options, tasks: Mapping[str, Task], chosen: Sequence[Task], 
 
 def _report(results: Results, tasks: Mapping[str, Task], chosen: Sequence[Task], options: Options) -> None:
     """Of the tasks that were chosen. Without --tasks: of all that there are results of."""
-    if results.has_unfinished_line:
-        say(f"{results.path}: the last line was not finished, and does not count")
     names = {task.name for task in chosen}
     records: list[Record] = [
         record for record in results.latest().values() if not options.tasks or record["task"] in names

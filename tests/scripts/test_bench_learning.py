@@ -14,7 +14,7 @@ import bench_learning
 import pytest
 import stand_in_trainer
 import yaml
-from learning import machine_lock, plan, sample_factory, tasks, trainer, trees
+from learning import machine_lock, plan, sample_factory, sb3, tasks, trainer, trees
 from learning.options import Options
 from learning.own import Own
 from learning.results import Results
@@ -22,8 +22,14 @@ from learning.sample_factory import SampleFactory
 from learning.sb3 import StableBaselines3
 from learning.trainer import Order, first_at_least
 from pages import ROOT
+from peers.kinds import kind_of
+from peers.sample_factory import RETURNS
 from peers.trainer import ReturnReport
+from process_session import Ran
 from stand_in_trainer import StandIn
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from sf import envs
 
@@ -307,6 +313,71 @@ def test_the_progress_of_sample_factory_is_in_the_end_of_its_log(tmp_path):
     log.write_text("Traceback\nAssertionError: no checkpoint\n")
     with pytest.raises(trainer.RunError, match=r"AssertionError: no checkpoint \(log\)"):
         sample_factory._played(log)
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Instead of programs: their commands, and what each writes to its log."""
+    asked, logs = [], {}
+
+    def run(command, log_file, **_):
+        asked.append([str(word) for word in command])
+        log_file.write_text(logs[log_file.name])
+        return Ran(100.0, 130.0, 0, 0)
+
+    for module in (sb3, sample_factory):
+        monkeypatch.setattr(module, "run_to_end", run)
+    return asked, logs
+
+
+def test_stable_baselines3_trains_for_the_frames_and_plays_with_other_seeds(programs, tmp_path):
+    asked, logs = programs
+    said = [(110.0, 256, True, None), (112.0, 700, False, 20.0), (120.0, 1024, True, 20.5)]
+    names = ("at", "steps", "are_trained_on", "mean_return")
+    logs["train.log"] = "\n".join(json.dumps(dict(zip(names, values, strict=True))) for values in said)
+    logs["play.log"] = 'a warning\n{"mean_returns": {"stochastic": 18.0, "deterministic": 21.0}}\n'
+    trainer_there = StableBaselines3(tmp_path / "peers")
+    outcome = trainer_there.run(Order(TABLE["atari_pong"], 4_001, 3, 10, "cpu"), tmp_path)
+    assert outcome == trainer.Outcome(4_096, 30.0, 0, 20.5, 18.0, 21.0, 2_800, 12.0)
+    task, played = json.loads(asked[0][2]), json.loads(asked[1][3])
+    assert (task["n_timesteps"], task["seed"], task["to_return"], task["save_to"]) == (1_001, 3, 19, str(tmp_path))
+    assert json.loads(asked[1][2]) == task
+    assert played == {"episodes": 10, "seed": 1_000_003}
+    with pytest.raises(trainer.RunError, match="it ended after 4,096 of 5,000 frames"):
+        trainer_there.run(Order(TABLE["atari_pong"], 5_000, 3, 10, "cpu"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "expected", "num_played"),
+    [
+        ("doom_basic", "sf_examples.vizdoom.train_vizdoom", (80.0, -51.4, -51.4), 2),
+        ("atari_pong", "sf_examples.atari.train_atari", (20.0, None, None), 0),
+    ],
+)
+def test_sample_factory_is_evaluated_where_it_can_be(name, program, expected, num_played, programs, tmp_path):
+    asked, logs = programs
+    logs |= {
+        "train.log": "Collected {0: 4096}, FPS: 9\n",
+        "stochastic.log": "(0, -0.514)",
+        "deterministic.log": "(0, -0.514)",
+    }
+    task = TABLE[name]
+    peer = task.peers["sample_factory"]
+    writer = EventFileWriter(str(tmp_path / "run" / ".summary" / "0"))
+    for at, value in ((110.0, -1.0), (120.0, expected[0] * peer.return_scale)):
+        tag, length = RETURNS[kind_of(task.env)]
+        values = [Summary.Value(tag=tag, simple_value=value), Summary.Value(tag=length, simple_value=10.0)]
+        writer.add_event(Event(wall_time=at, step=int(20 * at), summary=Summary(value=values)))
+    writer.close()
+    outcome = SampleFactory(tmp_path / "peers").run(Order(task, 4_000, 3, 10, "cpu"), tmp_path)
+    assert (outcome.training, outcome.stochastic, outcome.deterministic) == pytest.approx(expected)
+    assert (outcome.trained_frames, outcome.frames_to_score, outcome.seconds_to_score) == (4_096, 2_400, 20.0)
+    assert program in asked[0]
+    assert {f"--env={peer.env}", "--seed=3", "--train_for_env_steps=4000"} <= set(asked[0])
+    assert [
+        f"--eval_deterministic={value}" in words for value, words in zip((False, True), asked[1:], strict=False)
+    ] == [True] * num_played
+    assert all("--max_num_episodes=10" in words for words in asked[1:])
 
 
 @pytest.mark.long
