@@ -7,6 +7,7 @@ of summary.json at its end.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,9 @@ from peers.trainer import ReturnReport
 from sf.commands import cli
 from sf.report.records import read_records
 
-SF_EVAL = "from sf.commands.entry_points import sf_eval; sf_eval()"
+SF_EVAL = re.compile(r'^sf-eval = "([\w.]+):(\w+)"$', re.MULTILINE)
+"""In pyproject.toml: the module and function of the command, which are others in older commits."""
+
 PLAYERS = 2  # processes of an evaluation: another number would play other episodes
 
 
@@ -78,7 +81,7 @@ class Own:
         scores = {}
         for kind in ("stochastic", "deterministic"):
             played = folder / f"{kind}.json"
-            play = [sys.executable, "-c", SF_EVAL, str(folder / "run"), f"--episodes={order.episodes}"]
+            play = [sys.executable, "-c", self._sf_eval(), str(folder / "run"), f"--episodes={order.episodes}"]
             play += [f"--deterministic={str(kind == 'deterministic').lower()}", f"--num_workers={PLAYERS}"]
             play += [f"--seed={EVALUATION_SEED + order.seed}", f"--json={played}"]
             run_to_end(play, folder / f"{kind}.log", self.tree.folder)
@@ -94,6 +97,12 @@ class Own:
             frames_to_score=reached and reached.frames,
             seconds_to_score=reached and reached.at - ran.started,
         )
+
+    def _sf_eval(self) -> str:
+        found = SF_EVAL.search((self.tree.folder / "pyproject.toml").read_text())
+        if not found:
+            raise RunError(f"{self.tree.commit} has no sf-eval")
+        return f"from {found[1]} import {found[2]}; {found[2]}()"
 
 
 def _returns(folder: Path) -> tuple[int, list[ReturnReport]]:

@@ -40,7 +40,7 @@ def install(kind: Kind, peers_dir: Path) -> Path:
     elif kind == "mujoco":
         packages.append(f"mujoco=={version('mujoco')}")
     elif kind == "box2d":
-        packages.append("box2d")
+        packages += ["box2d", "pygame-ce"]
     return virtual_envs.install(virtual_envs.folder_of(PACKAGE, peers_dir), packages)
 
 
