@@ -9,6 +9,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 TRAINS = ("sf", "envs", "configs")  # what decides how a run learns
+PROGRAM = "sf/__main__.py"
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,15 @@ def tree_of(name: str, cache: Path) -> Tree:
         raise ValueError(
             f"own has {name}: there is no such commit here; name one, or tree for the files as they are"
         ) from None
+    if not _git("ls-tree", "--name-only", commit, "--", PROGRAM):
+        raise ValueError(f"own has {name}: it is from before {PROGRAM}, with which a run starts; name a later commit")
     commit = _last_that_trains_otherwise(commit)
     return Tree(cache.resolve() / commit, commit, is_working_tree=False)
 
 
 def _last_that_trains_otherwise(commit: str) -> str:
     """The last commit up to this one that changed what trains: results of both are the same."""
-    if not (found := _git("log", "-1", "--format=%h", "--abbrev=7", commit, "--", *TRAINS)):
-        raise ValueError(f"own has {commit}: there is none of {', '.join(TRAINS)} at this commit")
-    return found
+    return _git("log", "-1", "--format=%h", "--abbrev=7", commit, "--", *TRAINS)
 
 
 def state_of_working_tree() -> str:

@@ -265,18 +265,21 @@ def test_a_wrong_row_is_answered_with_a_sentence(row, sentence, tmp_path):
 def test_a_commit_is_checked_out_beside_the_working_tree(tmp_path, monkeypatch):
     git = ["git", "-C", str(tmp_path / "clone"), "-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run(["git", "init", "--quiet", str(tmp_path / "clone")], check=True)
-    module = tmp_path / "clone" / "sf" / "module.py"
+    module = tmp_path / "clone" / "sf" / "__main__.py"
     module.parent.mkdir()
+    subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message", "nothing yet"], check=True)
     for text in ("first", "second"):
         module.write_text(text)
         subprocess.run([*git, "add", "."], check=True)
         subprocess.run([*git, "commit", "--quiet", "--message", text], check=True)
     monkeypatch.setattr(trees, "REPOSITORY", tmp_path / "clone")
+    with pytest.raises(ValueError, match=r"own has HEAD~2: it is from before sf/__main__.py"):
+        trees.tree_of("HEAD~2", tmp_path / "trees")
     tree, earlier = (trees.tree_of(name, tmp_path / "trees") for name in ("tree", "HEAD~1"))
     assert tree.commit == trees.tree_of("HEAD", tmp_path).commit != earlier.commit
     for _ in range(2):  # the second time it is there
         earlier.make()
-        assert (earlier.folder / "sf" / "module.py").read_text() == "first"
+        assert (earlier.folder / "sf" / "__main__.py").read_text() == "first"
     tree.require_unchanged()
     (tmp_path / "clone" / "README").write_text("beside what trains")
     subprocess.run([*git, "add", "."], check=True)
