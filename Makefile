@@ -1,7 +1,8 @@
 # make train: from a fresh clone to a trained Doom agent. make test: every check but the long ones. make test-long: what
 # learns, and the commands of the pages. make docs: the documentation as a site. make release: wheel and source
 # distribution in dist/, checked. All set up .venv where it is missing.
-# Variables: PYTHON, which makes .venv; TRAIN_FLAGS, more flags of sf-train for make train.
+# make bench-learning: what this project and its peers learn, task by task.
+# Variables: PYTHON, which makes .venv; TRAIN_FLAGS, more flags of sf-train for make train; TASKS, of make bench-learning.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -19,7 +20,7 @@ ON_FASTER_FIFO := $(ON_LATE_GPU) tests/training/test_matches.py tests/training/t
 LATE_GPU := PYTHONPATH=tests/late_gpu SF_TEST_DEVICE=cuda
 IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: train test test-long lint bench completion docs release clean
+.PHONY: train test test-long lint bench bench-learning completion docs release clean
 
 train: $(INSTALLED)
 	$(BIN)/sf-train --env doom_basic --restart_behavior restart $(TRAIN_FLAGS)
@@ -41,6 +42,9 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/sf-bench --env doom_battle
 
+bench-learning: $(VENV)/.bench-learning
+	$(BIN)/python scripts/bench_learning.py $(if $(TASKS),--tasks $(TASKS))
+
 completion: $(INSTALLED)
 	$(BIN)/python -m sf.commands.completion --shell bash
 
@@ -55,6 +59,10 @@ release: $(VENV)/.release
 
 $(VENV)/.release: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile --editable '.[release]'
+	touch $@
+
+$(VENV)/.bench-learning: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[bench-learning]'
 	touch $@
 
 $(VENV)/.docs: $(INSTALLED)

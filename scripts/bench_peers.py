@@ -26,34 +26,26 @@ each 5 s, Stable-Baselines3 after each episode. The modules in scripts/peers say
 from __future__ import annotations
 
 import json
-import os
-import platform
-import re
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import tyro
+from peers import machine as machine_of
 from peers import virtual_envs
-from peers.options import REPOSITORY, Options
+from peers.machine import PACKAGES
+from peers.options import Options
 from peers.own import OWN
 from peers.sample_factory import SAMPLE_FACTORY
 from peers.sb3 import SB3
 from peers.trainer import Result, Trainer
 
-from sf import gpu
-
 TRAINERS: dict[str, Trainer] = {"sample_factory": SAMPLE_FACTORY, "stable_baselines3": SB3, "own": OWN}
-
-PACKAGES = ("sample-factory", "stable-baselines3", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "mujoco")
-"""Whose versions are recorded."""
 
 Round = Mapping[str, Result]
 """By the name of the trainer. This project is the last."""
@@ -67,8 +59,11 @@ def main() -> None:
     names = [*options.peers, "own"]
     if refusals := [why for name in reversed(names) if (why := TRAINERS[name].refusal(options.env))]:
         raise SystemExit(refusals[0])
-    pythons = {name: TRAINERS[name].install(options) for name in names}
-    machine = describe_machine(options)
+    try:
+        pythons = {name: TRAINERS[name].install(options.kind, options.peers_dir) for name in names}
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
+    machine = machine_of.describe(options.device)
     rounds: list[Round] = []
     with tempfile.TemporaryDirectory(prefix="bench_peers_") as folder:
         train_dir = Path(folder)
@@ -92,21 +87,6 @@ def main() -> None:
             "median_ratios": {peer: median_of(values) for peer, values in ratios.items()},
         }
         options.json.write_text(json.dumps(record, indent=2) + "\n")
-
-
-def describe_machine(options: Options) -> dict[str, Any]:
-    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    git = ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty", "--exclude=*"]
-    return {
-        "cpu": cpu[1] if cpu else platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
-        "gpus": gpu.names() if options.device == "cuda" else [],
-        "load_average_before": os.getloadavg(),
-        "python": platform.python_version(),
-        "torch": version("torch"),
-        "vizdoom": version("vizdoom"),
-        "commit": subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip(),
-    }
 
 
 def ratios_of(rounds: Sequence[Round], is_to_return: bool) -> dict[str, list[float | None]]:

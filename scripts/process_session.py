@@ -12,12 +12,13 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 SHUTDOWN_S = 30.0  # a program that needs longer to stop is killed
+TIDY_S = 10.0  # the same, when this process is to end
 ASK_EVERY_S = 1.0  # whether it is done
 SETTLE_S = 2.0  # its last children may end this much after it
 
@@ -37,17 +38,29 @@ class Ran(NamedTuple):
     status: int | None = None  # with which it ended by itself; None if it was told to
 
 
-def run_bounded(command: list[str], log_file: Path, seconds: float, is_done: Callable[[], bool] | None = None) -> Ran:
+def run_bounded(
+    command: list[str],
+    log_file: Path,
+    seconds: float,
+    is_done: Callable[[], bool] | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Ran:
     """Runs `command` for at most `seconds`, or until `is_done`, which is asked each second. Then interrupts it.
 
-    Its processes that outlive it or SHUTDOWN_S are killed, also on an interrupt.
+    variables: of its environment, beside those of this process. Its processes that outlive it or SHUTDOWN_S are killed,
+    also on an interrupt.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     shared: set[Path] = set()
     started = time.time()
     with log_file.open("w") as log:
         program = subprocess.Popen(
-            command, cwd=log_file.parent, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            cwd=log_file.parent,
+            env={**os.environ, **(variables or {})},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
     try:
         deadline = time.monotonic() + seconds
@@ -60,6 +73,11 @@ def run_bounded(command: list[str], log_file: Path, seconds: float, is_done: Cal
         with suppress(subprocess.TimeoutExpired):
             program.wait(SHUTDOWN_S)
         time.sleep(SETTLE_S)
+    except BaseException:  # this process is to end: the program may tidy up, too
+        program.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            program.wait(TIDY_S)
+        raise
     finally:
         left_behind = descendants()
         shared |= mapped_files(left_behind)

@@ -1,24 +1,17 @@
-"""The flags of scripts/bench_peers.py, and the kinds of environments that it compares trainers on."""
+"""The flags of scripts/bench_peers.py."""
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from peers.kinds import Kind, kind_of
+
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
 PeerName = Literal["sample_factory", "stable_baselines3"]
-Kind = Literal["doom", "atari", "mujoco"]
-
-_KINDS: dict[Kind, str] = {
-    "doom": r"doom_\w+",
-    "atari": r"atari_\w+",
-    "mujoco": r"(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|InvertedPendulum|Pusher|Reacher"
-    r"|Swimmer|Walker2d)-v[45]",
-}
 
 
 @dataclass(frozen=True)
@@ -70,7 +63,7 @@ class Options:
     """More flags for this project, as one string: "--precision float32"."""
 
     def __post_init__(self) -> None:
-        if not any(re.fullmatch(pattern, self.env) for pattern in _KINDS.values()):
+        if self.kind not in ("doom", "atari", "mujoco"):
             raise ValueError(f"env is {self.env}: name one of doom_*, atari_* or MuJoCo's, such as Hopper-v5")
         if not self.peers or len(set(self.peers)) < len(self.peers):
             raise ValueError(f"peers is {' '.join(self.peers) or 'empty'}: name at least one, and each once")
@@ -85,7 +78,7 @@ class Options:
 
     @property
     def kind(self) -> Kind:
-        return next(kind for kind, pattern in _KINDS.items() if re.fullmatch(pattern, self.env))
+        return kind_of(self.env)
 
     @property
     def frameskip(self) -> int:

@@ -73,7 +73,7 @@ def settings(folder: Path) -> dict[str, Any]:
 OWN = Trainer(
     title="this project",
     refusal=refusal,
-    install=lambda options: Path(sys.executable),
+    install=lambda kind, peers_dir: Path(sys.executable),
     run=run,
     settings=settings,
 )

@@ -19,9 +19,10 @@ from datetime import datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from peers import virtual_envs
+from peers.kinds import Kind
 from peers.options import Options
 from peers.trainer import Report, Result, ReturnReport, Trainer, result_of
 from process_session import run_bounded
@@ -39,9 +40,12 @@ UNKNOWN = re.compile(r"Env name (\S+) is not registered")
 
 EPISODES = 100
 
-RETURNS = {
+RETURNS: dict[Kind, tuple[str, str]] = {
     "atari": ("policy_stats/avg_RecordEpisodeStatistics_reward", "policy_stats/avg_RecordEpisodeStatistics_len"),
     "mujoco": ("reward/reward", "len/len"),
+    "doom": ("reward/reward", "len/len"),
+    "box2d": ("reward/reward", "len/len"),
+    "gymnasium": ("reward/reward", "len/len"),
 }
 """In its TensorBoard file: the mean return of the latest episodes, and their mean length in frames."""
 
@@ -82,26 +86,43 @@ def refusal(env: str) -> str | None:
     return None if name_there(env) else f"Sample Factory has no {env}: its tasks of MuJoCo are {', '.join(_TASKS)}"
 
 
-def install(options: Options) -> Path:
+def install(kind: Kind, peers_dir: Path) -> Path:
     packages = [PACKAGE, f"vizdoom=={version('vizdoom')}", "numpy<2"]
-    if options.kind == "atari":
+    if kind == "atari":
         packages.append(ALE)
-    elif options.kind == "mujoco":
-        packages[0] = PACKAGE.replace("==", "[mujoco]==")
-    folder = options.peers_dir / PACKAGE.replace("==", "-")
+    elif kind == "mujoco":
+        packages += [PACKAGE.replace("==", "[mujoco]=="), "mujoco<2.5"]
+    elif kind == "box2d":
+        packages.append("box2d")
+    folder = virtual_envs.folder_of(PACKAGE, peers_dir)
     python = virtual_envs.install(folder, packages)
-    if options.kind == "atari":
+    if kind == "atari":
         # Importing ale_py registers the games. Sample Factory never does; a .pth line runs in every process.
         site_packages = next(folder.glob("lib/python*/site-packages"))
         (site_packages / "register_atari.pth").write_text("import ale_py\n")
     return python
 
 
+def python_in(peers_dir: Path) -> Path:
+    """Once it is installed."""
+    return virtual_envs.python_in(virtual_envs.folder_of(PACKAGE, peers_dir))
+
+
+def program(python: Path, verb: Literal["train", "enjoy"], kind: Kind) -> list[str]:
+    """The start of a command line: its program for this kind of environment."""
+    examples: dict[Kind, str] = {"doom": "vizdoom", "atari": "atari", "mujoco": "mujoco"}
+    example = examples.get(kind)
+    return [str(python), "-m", f"sf_examples.{example}.{verb}_{example}" if example else f"sf_examples.{verb}_gym_env"]
+
+
+def device_there(device: Literal["cpu", "cuda"]) -> str:
+    return {"cpu": "cpu", "cuda": "gpu"}[device]
+
+
 def run(options: Options, python: Path, train_dir: Path, experiment: str) -> Result:
-    example = {"doom": "vizdoom", "atari": "atari", "mujoco": "mujoco"}[options.kind]
-    device = {"cpu": "cpu", "cuda": "gpu"}[options.device]
-    command = [str(python), "-m", f"sf_examples.{example}.train_{example}", f"--env={name_there(options.env)}"]
-    command += [f"--device={device}", f"--train_dir={train_dir}", f"--experiment={experiment}", *options.shared_flags]
+    command = [*program(python, "train", options.kind), f"--env={name_there(options.env)}"]
+    command += [f"--device={device_there(options.device)}"]
+    command += [f"--train_dir={train_dir}", f"--experiment={experiment}", *options.shared_flags]
     command += ["--train_for_env_steps=10000000000"]  # some environments have a limit of their own
     returns: Returns | None = None
     is_done: Callable[[], bool] | None = None
@@ -113,10 +134,14 @@ def run(options: Options, python: Path, train_dir: Path, experiment: str) -> Res
     # No --train_for_seconds: 2.1.1 never advances the clock that the flag is compared with. It gets a SIGINT.
     log_file = train_dir / f"{experiment}.log"
     ran = run_bounded(command, log_file, options.seconds, is_done)
-    log = re.sub(r"\x1b\[[0-9;]*m", "", log_file.read_text())  # without colours
+    log = without_colours(log_file.read_text())
     if unknown := UNKNOWN.search(log):
         raise SystemExit(f"Sample Factory has no environment {unknown[1]}: name another --env")
     return result_of(TITLE, log, reports_of(log), returns.read() if returns else [], options.to_return, ran)
+
+
+def without_colours(log: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", log)
 
 
 def reports_of(log: str) -> list[Report]:

@@ -14,10 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import ale_py
-import gymnasium as gym
 from peers import virtual_envs
+from peers.kinds import Kind
 from peers.options import Options
+from peers.sb3_settings import MUJOCO_PPO, OTHERS, settings_for
 from peers.trainer import Report, Result, ReturnReport, Trainer, result_of
 from process_session import run_bounded
 
@@ -25,81 +25,28 @@ PACKAGE = "stable-baselines3==2.9.2"
 TITLE = "Stable-Baselines3 2.9.2"
 PROGRAM = Path(__file__).with_name("train_with_sb3.py")
 
-_RELU_256 = {
-    "log_std_init": -2,
-    "ortho_init": False,
-    "activation_fn": "ReLU",
-    "net_arch": {"pi": [256, 256], "vf": [256, 256]},
-}
-
-ATARI: dict[str, Any] = {
-    "n_envs": 8,
-    "n_timesteps": 10_000_000,
-    "policy": "CnnPolicy",
-    "frame_stack": 4,
-    "torch_threads": None,  # as many as there are cores
-    "ppo": {
-        "n_steps": 128, "n_epochs": 4, "batch_size": 256, "learning_rate": "lin_2.5e-4", "clip_range": "lin_0.1",
-        "vf_coef": 0.5, "ent_coef": 0.01,
-    },
-}  # fmt: skip
-
-MUJOCO: dict[str, Any] = {
-    "n_envs": 1,
-    "n_timesteps": 1_000_000,
-    "policy": "MlpPolicy",
-    "normalize": True,
-    "torch_threads": 1,  # not of the zoo: such small networks are slower with more
-}
-
-MUJOCO_PPO: dict[str, dict[str, Any]] = {
-    "Ant": {},
-    "HalfCheetah": {
-        "batch_size": 64, "n_steps": 512, "gamma": 0.98, "learning_rate": 2.0633e-05, "ent_coef": 0.000401762,
-        "clip_range": 0.1, "n_epochs": 20, "gae_lambda": 0.92, "max_grad_norm": 0.8, "vf_coef": 0.58096,
-        "policy_kwargs": _RELU_256,
-    },
-    "Hopper": {
-        "batch_size": 32, "n_steps": 512, "gamma": 0.999, "learning_rate": 9.80828e-05, "ent_coef": 0.00229519,
-        "clip_range": 0.2, "n_epochs": 5, "gae_lambda": 0.99, "max_grad_norm": 0.7, "vf_coef": 0.835671,
-        "policy_kwargs": _RELU_256,
-    },
-    "Walker2d": {
-        "batch_size": 32, "n_steps": 512, "gamma": 0.99, "learning_rate": 5.05041e-05, "ent_coef": 0.000585045,
-        "clip_range": 0.1, "n_epochs": 20, "gae_lambda": 0.95, "max_grad_norm": 1, "vf_coef": 0.871923,
-    },
-}  # fmt: skip
-"""By the task, published for v4."""
-
-
-def settings_for(env: str) -> dict[str, Any] | None:
-    """None for an environment that it is not run on here."""
-    task = env.partition("-")[0]
-    if env.startswith("atari_"):
-        game = "".join(part.capitalize() for part in env.split("_")[1:])
-        env_id = f"{game}NoFrameskip-v4"
-        gym.register_envs(ale_py)
-        return {"env_id": env_id, "kind": "atari", **ATARI} if env_id in gym.registry else None
-    if task not in MUJOCO_PPO:
-        return None
-    return {"env_id": env, "kind": "mujoco", **MUJOCO, "ppo": MUJOCO_PPO[task]}
-
 
 def refusal(env: str) -> str | None:
     if settings_for(env) is not None:
         return None
-    return (
-        f"Stable-Baselines3 is run on atari_* and {', '.join(MUJOCO_PPO)}, for which its zoo has settings, not on {env}"
-    )
+    tasks = ", ".join([*MUJOCO_PPO, *OTHERS])
+    return f"Stable-Baselines3 is run on atari_* and {tasks}, for which its zoo has settings, not on {env}"
 
 
-def install(options: Options) -> Path:
+def install(kind: Kind, peers_dir: Path) -> Path:
     packages = [PACKAGE, f"gymnasium=={version('gymnasium')}"]
-    if options.kind == "atari":
+    if kind == "atari":
         packages += [f"ale-py=={version('ale-py')}", "opencv-python-headless"]
-    else:
+    elif kind == "mujoco":
         packages.append(f"mujoco=={version('mujoco')}")
-    return virtual_envs.install(options.peers_dir / PACKAGE.replace("==", "-"), packages)
+    elif kind == "box2d":
+        packages += ["box2d", "pygame-ce"]
+    return virtual_envs.install(virtual_envs.folder_of(PACKAGE, peers_dir), packages)
+
+
+def python_in(peers_dir: Path) -> Path:
+    """Once it is installed."""
+    return virtual_envs.python_in(virtual_envs.folder_of(PACKAGE, peers_dir))
 
 
 def run(options: Options, python: Path, train_dir: Path, experiment: str) -> Result:

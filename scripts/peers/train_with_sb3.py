@@ -2,6 +2,9 @@
 
 `sb3.py` runs it in the virtual environment of the peer, with one argument: the settings, as JSON. It imports nothing of
 this project. A learning rate or clip range "lin_X" falls from X to 0 over n_timesteps, as in the zoo.
+
+With "save_to", a folder, it goes on after the return, to n_timesteps, and saves the model and the statistics that
+observations are normalised with.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,33 +30,42 @@ with suppress(ImportError):  # it is installed for Atari only
     import ale_py  # noqa: F401  it registers the games, here and in the processes of SubprocVecEnv
 
 EPISODES = 100
+MODEL, STATISTICS = "model.zip", "statistics.pkl"  # where it saves them
 
 
 def main() -> None:
     task = json.loads(sys.argv[1])
-    reports = Reports(task["to_return"])
+    save_to = task.get("save_to")
+    reports = Reports(task["to_return"], ends_at_return=save_to is None)
     signal.signal(signal.SIGINT, lambda *_: reports.interrupt())
     if task["torch_threads"] is not None:
         torch.set_num_threads(task["torch_threads"])
-    env = make_env(task)
-    model = PPO(task["policy"], env, device=task["device"], **ppo_arguments(task["ppo"]))
+    seed = task.get("seed")
+    env = make_env(task, seed or 0)
+    if task.get("normalize", False):
+        env = VecNormalize(env, gamma=task["ppo"].get("gamma", 0.99))
+    model = PPO(task["policy"], env, device=task["device"], seed=seed, **ppo_arguments(task["ppo"]))
     model.learn(task["n_timesteps"], callback=reports)
+    if save_to is not None:
+        model.save(Path(save_to) / MODEL)
+        if isinstance(env, VecNormalize):
+            env.save(str(Path(save_to) / STATISTICS))
     env.close()
 
 
-def make_env(task: dict[str, Any]) -> VecEnv:
+def make_env(task: dict[str, Any], seed: int) -> VecEnv:
+    """Environment i has the seed `seed` + i."""
     if task["kind"] == "atari":
         # In processes, since all games in one would use a single core.
-        env = make_atari_env(task["env_id"], n_envs=task["n_envs"], seed=0, vec_env_cls=SubprocVecEnv)
+        env = make_atari_env(task["env_id"], n_envs=task["n_envs"], seed=seed, vec_env_cls=SubprocVecEnv)
         return VecFrameStack(env, n_stack=task["frame_stack"])
-    env = make_vec_env(task["env_id"], n_envs=task["n_envs"], seed=0)
-    return VecNormalize(env, gamma=task["ppo"].get("gamma", 0.99))
+    return make_vec_env(task["env_id"], n_envs=task["n_envs"], seed=seed)
 
 
 def ppo_arguments(published: dict[str, Any]) -> dict[str, Any]:
     arguments = {name: schedule(value) for name, value in published.items()}
-    if "policy_kwargs" in arguments:
-        policy = arguments["policy_kwargs"]
+    policy = arguments.get("policy_kwargs", {})
+    if "activation_fn" in policy:
         arguments["policy_kwargs"] = {**policy, "activation_fn": getattr(nn, policy["activation_fn"])}
     return arguments
 
@@ -69,9 +82,10 @@ def schedule(value: Any) -> Any:
 class Reports(BaseCallback):
     """Prints the lines, and ends the training."""
 
-    def __init__(self, to_return: float | None) -> None:
+    def __init__(self, to_return: float | None, ends_at_return: bool) -> None:
         super().__init__()
         self._to_return = to_return
+        self._ends_at_return = ends_at_return
         self._returns: deque[float] = deque(maxlen=EPISODES)
         self._is_interrupted = False
 
@@ -89,8 +103,14 @@ class Reports(BaseCallback):
         mean = self._mean_return()
         if episodes and self._to_return is not None and mean is not None and mean >= self._to_return:
             self._report(are_trained_on=False)
-            return False
+            if self._ends_at_return:
+                return False
+            self._to_return = None  # it is said once
         return not self._is_interrupted
+
+    def _on_training_end(self) -> None:
+        if not self._ends_at_return:
+            self._report(are_trained_on=True)
 
     def _mean_return(self) -> float | None:
         """None before there are EPISODES episodes."""

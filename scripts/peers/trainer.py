@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import linear_regression
 from typing import Any, NamedTuple
 
+from peers.kinds import Kind
 from peers.options import Options
 from process_session import Ran
 
@@ -49,8 +50,11 @@ class Trainer:
     refusal: Callable[[str], str | None]
     """Why it cannot train on an environment, by its name here; None if it can."""
 
-    install: Callable[[Options], Path]
-    """Returns the interpreter that has it."""
+    install: Callable[[Kind, Path], Path]
+    """Returns the interpreter that has it and what this kind of environment needs, in a folder for all peers.
+
+    Raises ValueError where it cannot be installed.
+    """
 
     run: Callable[[Options, Path, Path, str], Result]
     """One run, by that interpreter, in the folder train_dir, with the name of the experiment."""

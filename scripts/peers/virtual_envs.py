@@ -9,18 +9,47 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import distributions, version
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 
 def install(folder: Path, packages: Sequence[str]) -> Path:
-    """The interpreter of a virtual environment with these packages from PyPI, and with the torch of this one."""
-    python = folder / "bin" / "python"
+    """The interpreter of a virtual environment with these packages from PyPI, and with the torch of this one.
+
+    pip is called where one of them is missing. Raises ValueError where it fails.
+    """
+    python = python_in(folder)
     if not python.exists():
         venv.create(folder, with_pip=True)
         (folder.parent / ".gitignore").write_text("*\n")
     torch = version("torch").split("+")[0]  # without the name of the build: pip finds it on any index
-    command = [str(python), "-m", "pip", "install", "--quiet", *packages, f"torch=={torch}"]
+    packages = [*packages, f"torch=={torch}"]
+    if has(python, packages):
+        return python
+    command = [str(python), "-m", "pip", "install", "--quiet", *packages]
     if subprocess.run(command, check=False).returncode != 0:
-        raise SystemExit(f"{packages[0]} could not be installed into {folder}: see what pip says above")
+        raise ValueError(f"{', '.join(packages)} could not be installed into {folder}: see what pip says above")
     return python
+
+
+def folder_of(package: str, peers_dir: Path) -> Path:
+    return peers_dir.absolute() / package.replace("==", "-")
+
+
+def python_in(folder: Path) -> Path:
+    return folder / "bin" / "python"
+
+
+def has(python: Path, packages: Iterable[str]) -> bool:
+    """Whether an interpreter has versions of all these packages that are asked for. Extras are not looked at."""
+    wanted = [Requirement(package) for package in packages]
+    found = versions(python, [canonicalize_name(each.name) for each in wanted])
+    return all(
+        each.specifier.contains(there, prereleases=True)
+        if (there := found.get(canonicalize_name(each.name)))
+        else False
+        for each in wanted
+    )
 
 
 def versions(python: Path, packages: Iterable[str]) -> dict[str, str]:

@@ -5,12 +5,14 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import bench_peers
 import pytest
 import stand_in_peer
 from pages import PAGES, ROOT, commands
-from peers import own, sample_factory, sb3
+from peers import own, sample_factory, sb3, virtual_envs
 from peers.options import Options
 from peers.trainer import Report, Result, ReturnReport, result_of
 from process_session import Ran
@@ -149,12 +151,21 @@ def test_stable_baselines3_gets_the_game_and_the_settings_of_its_zoo():
     assert json.loads(json.dumps(sb3.settings_for("HalfCheetah-v5"))) == sb3.settings_for("HalfCheetah-v5")
 
 
-def test_the_program_of_stable_baselines3_needs_nothing_of_this_project():
-    source = sb3.PROGRAM.read_text()
-    compile(source, sb3.PROGRAM, "exec")
+@pytest.mark.parametrize("program", [sb3.PROGRAM, sb3.PROGRAM.with_name("evaluate_with_sb3.py")])
+def test_the_programs_of_stable_baselines3_need_nothing_of_this_project(program):
+    source = program.read_text()
+    compile(source, program, "exec")
     assert not any(
         line.startswith(("from peers", "import peers", "from sf", "import sf")) for line in source.splitlines()
     )
+
+
+def test_pip_is_called_where_a_package_is_missing_or_another_version():
+    python = Path(sys.executable)
+    there = version("torch").split("+")[0]
+    assert virtual_envs.has(python, [f"torch=={there}", "PyYAML", "numpy<9", "gymnasium[box2d]"])
+    for wrong in ("torch==1.0", "no-such-package", "numpy<1"):
+        assert not virtual_envs.has(python, ["PyYAML", wrong])
 
 
 def test_of_sample_factory_reports_count_from_the_first_batch_on():

@@ -2,8 +2,8 @@
 
 Of those that train, evaluate or measure, as many are run as it takes to have each environment and each flag among them.
 Those of pip and make are run by `test_installation`, the comparison with Sample Factory, with a stand-in for it, by
-`test_bench_peers`, that of queues by `test_bench_queues`, the fault campaign by `test_fault_campaign`. `test_docs` sees
-to it that all of them parse.
+`test_bench_peers`, that of what they learn by `test_bench_learning`, that of queues by `test_bench_queues`, the fault
+campaign by `test_fault_campaign`. `test_docs` sees to it that all of them parse.
 """
 
 import importlib
@@ -250,7 +250,15 @@ def test_no_command_is_one_that_no_test_runs():
     programs = {Path(command[0]).name for command in COMMANDS.values()}
     assert programs - PROGRAMS.keys() == {"make", "pip", "python", "python3"}
     targets = {command[1] for command in COMMANDS.values() if command[0] == "make"}
-    assert targets == {"train"}
+    assert targets == {"train", "bench-learning"}
     scripts = {command[1] for command in COMMANDS.values() if command[0] == "python" and command[1].endswith(".py")}
-    names = ("bench_peers", "bench_queues", "compare_searches", "fault_campaign", "gpu_campaign", "soak")
+    names = (
+        "bench_learning",
+        "bench_peers",
+        "bench_queues",
+        "compare_searches",
+        "fault_campaign",
+        "gpu_campaign",
+        "soak",
+    )
     assert scripts == {f"scripts/{name}.py" for name in names}

@@ -1,0 +1,119 @@
+"""What trainers learn, task by task, in the same number of frames: this project, Stable-Baselines3, Sample Factory.
+
+    python scripts/bench_learning.py --tasks CartPole-v1 Acrobot-v1 --seeds 1 2 3
+    python scripts/bench_learning.py --own HEAD v0.1.0 --trainers own
+    python scripts/bench_learning.py --report
+
+Each trainer has its own settings for each task. A run takes the whole machine: one at a time, the trainers in turn for
+each seed of a task. After training, 100 episodes with sampled actions and 100 deterministic ones are played in
+environments that training has not seen. The tasks are rows of scripts/learning/tasks.yaml.
+
+Every run that ended is a line of results.jsonl in --results. The same command goes on where it was stopped. At the end,
+and with --report, it writes report.md, report.json and report.png there.
+"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NoReturn
+
+from learning import machine_lock, making, plan, report
+from learning import tasks as task_table
+from learning.options import Options
+from learning.own import Own
+from learning.results import NAME, Record, Results
+from learning.sample_factory import SampleFactory
+from learning.sb3 import StableBaselines3
+from learning.tasks import Task
+from learning.trainer import Trainer
+from learning.trees import tree_of
+
+from sf.commands import cli
+
+say = partial(print, flush=True)
+
+
+def main() -> None:
+    """Ends with 0, 1 if runs failed, 2 after a user's mistake, 130 after Ctrl-C."""
+    options = cli.parse_flags(Options, "bench_learning.py", "Compare what trainers learn, task by task.")
+    signal.signal(signal.SIGINT, _stop)
+    signal.signal(signal.SIGTERM, _stop)
+    with cli.exit_status():
+        tasks = task_table.read(options.table)
+        chosen = task_table.chosen(tasks, options.tasks)
+        if options.report:
+            _report(_results(options), tasks, chosen, options)
+            return
+        trainers = _trainers(options)
+        with machine_lock.held(options.lock):
+            num_failed = _bench(options, tasks, chosen, trainers)
+    sys.exit(1 if num_failed else 0)
+
+
+def _stop(number: int, _: object) -> NoReturn:
+    """Once: what has been started is ended in peace."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt(number)
+
+
+def _trainers(options: Options) -> list[Trainer]:
+    """Raises ValueError where a commit is unknown."""
+    states = {tree.commit: Own(tree) for tree in (tree_of(name, options.results / "trees") for name in options.own)}
+    found: dict[str, Sequence[Trainer]] = {
+        "own": list(states.values()),
+        "stable_baselines3": [StableBaselines3(options.peers_dir)],
+        "sample_factory": [SampleFactory(options.peers_dir)],
+    }
+    return [trainer for name in options.trainers for trainer in found[name]]
+
+
+def _results(options: Options) -> Results:
+    results = Results(options.results / NAME)
+    if results.has_unfinished_line:
+        say(f"{results.path}: the last line was not finished, and does not count")
+    return results
+
+
+def _bench(options: Options, tasks: Mapping[str, Task], chosen: Sequence[Task], trainers: Sequence[Trainer]) -> int:
+    """Returns how many runs have failed."""
+    results = _results(options)
+    turns = plan.all_turns(options, chosen, trainers, say)
+    missing = plan.missing(turns, results.latest(), options.retry)
+    try:
+        possible = making.prepared(missing, say)
+        say(f"{len(turns) - len(missing)} of {len(turns)} runs are there already, {len(possible)} are to be made")
+        making.make(possible, results, options.results / "runs", say)
+    except KeyboardInterrupt as stop:
+        left = len(plan.missing(turns, results.latest(), options.retry))
+        say(f"stopped with {left} of {len(turns)} runs left; to go on: {shlex.join(['python', *sys.argv])}")
+        raise SystemExit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
+    try:
+        _report(results, tasks, chosen, options)
+    except ValueError as error:  # the runs are there, and --report makes it later
+        say(f"{error}; then the same command with --report")
+    keys = {turn.key for turn in turns}
+    failed = [record for key, record in results.latest().items() if key in keys and record["state"] == "failed"]
+    if failed:
+        say(f"{len(failed)} of {len(turns)} runs failed: --retry makes them again")
+    return len(failed)
+
+
+def _report(results: Results, tasks: Mapping[str, Task], chosen: Sequence[Task], options: Options) -> None:
+    """Of the tasks that were chosen. Without --tasks: of all that there are results of."""
+    names = {task.name for task in chosen}
+    records: list[Record] = [
+        record for record in results.latest().values() if not options.tasks or record["task"] in names
+    ]
+    if not records:
+        raise ValueError(f"{results.path} has no result of these tasks: start without --report first")
+    say(report.make(records, tasks, options.results))
+    say(f"report: {options.results / 'report.md'}, {options.results / 'report.png'}")
+
+
+if __name__ == "__main__":
+    main()

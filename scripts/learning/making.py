@@ -1,0 +1,74 @@
+"""Makes the runs of a plan, one after the other, and writes the result of each."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from pathlib import Path
+
+from learning.plan import Turn
+from learning.results import FAILED, FINISHED, Record, Results
+from learning.trainer import Outcome, RunError
+from peers import machine
+
+
+def prepared(turns: Sequence[Turn], say: Callable[[str], None]) -> list[Turn]:
+    """Those whose trainers have all that they need."""
+    refusals: dict[tuple[str, str], str | None] = {}
+    for turn in turns:
+        pair = turn.order.task.name, turn.trainer.name
+        if pair not in refusals:
+            refusals[pair] = _refusal(turn)
+            if refusals[pair]:
+                say(f"{turn.order.task.name}: without {turn.trainer.title} ({refusals[pair]})")
+    return [turn for turn in turns if refusals[turn.order.task.name, turn.trainer.name] is None]
+
+
+def _refusal(turn: Turn) -> str | None:
+    try:
+        turn.trainer.prepare(turn.order.task)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def make(turns: Sequence[Turn], results: Results, runs: Path, say: Callable[[str], None]) -> None:
+    """runs: the folder in which each has one of its own. What an earlier, unfinished one left there is removed."""
+    for number, turn in enumerate(turns, start=1):
+        say(f"{number} of {len(turns)}: {turn}")
+        record = _make(turn, runs)
+        results.append(record)
+        say(f"    {sentence(record)}")
+
+
+def _make(turn: Turn, runs: Path) -> Record:
+    order = turn.order
+    folder = (runs / turn.trainer.name / f"{order.task.name}_{order.frames}_seed_{order.seed}").absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    where = {"machine": machine.describe(order.device), "versions": turn.trainer.versions()}
+    at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    started = time.monotonic()
+    try:
+        came_to = {"state": FINISHED, **asdict(turn.trainer.run(order, folder))}
+    except RunError as error:
+        came_to = {"state": FAILED, "why": str(error)}
+    total = {"seconds_with_evaluation": time.monotonic() - started}
+    return {**turn.described(), **came_to, **total, "at": at, **where}
+
+
+def sentence(record: Record) -> str:
+    """What a run came to."""
+    if record["state"] == FAILED:
+        return f"failed: {record['why']}"
+    outcome = Outcome(**{name: record[name] for name in Outcome.__dataclass_fields__})
+    scores = {
+        "sampled": outcome.stochastic,
+        "deterministic": outcome.deterministic,
+        "in training": outcome.training,
+    }
+    said = ", ".join(f"{name} {score:,.1f}" for name, score in scores.items() if score is not None)
+    return f"{said or 'no score'} after {outcome.trained_frames:,} frames in {outcome.seconds:.0f} s"

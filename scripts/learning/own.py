@@ -1,0 +1,122 @@
+"""This project, at one of its commits: `sf-train` with the defaults for the environment, then `sf-eval`, twice.
+
+Frames and returns in training are those of the records in metrics.jsonl, which a run writes each LOOK_EVERY_S here, and
+of summary.json at its end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from learning.tasks import Task
+from learning.trainer import (
+    EPISODES_OF_A_MEAN,
+    EVALUATION_SEED,
+    LOOK_EVERY_S,
+    Order,
+    Outcome,
+    RunError,
+    first_at_least,
+    require_frames,
+    run_to_end,
+)
+from learning.trees import Tree
+from peers import own, virtual_envs
+from peers.machine import PACKAGES
+from peers.trainer import ReturnReport
+
+from sf.commands import cli
+from sf.report.records import read_records
+
+SF_EVAL = re.compile(r'^sf-eval = "([\w.]+):(\w+)"$', re.MULTILINE)
+"""In pyproject.toml: the module and function of the command, which are others in older commits."""
+
+PLAYERS = 2  # processes of an evaluation: another number would play other episodes
+
+
+@dataclass(frozen=True)
+class Own:
+    """A state of this project."""
+
+    tree: Tree
+
+    @property
+    def name(self) -> str:
+        return f"own@{self.tree.commit}"
+
+    @property
+    def title(self) -> str:
+        return f"this project {self.tree.commit}"
+
+    @property
+    def commit(self) -> str | None:
+        return self.tree.commit
+
+    def refusal(self, task: Task) -> str | None:
+        return own.refusal(task.env)
+
+    def prepare(self, task: Task) -> None:
+        self.tree.make()
+
+    def settings(self, order: Order) -> dict[str, Any]:
+        return {"env": order.task.env, "device": order.device, "episodes": order.episodes, "flags": order.task.flags}
+
+    def versions(self) -> dict[str, str]:
+        return virtual_envs.versions(Path(sys.executable), PACKAGES)
+
+    def run(self, order: Order, folder: Path) -> Outcome:
+        self.tree.require_unchanged()
+        train = [sys.executable, "-m", "sf", f"--env={order.task.env}", f"--seed={order.seed}"]
+        train += [f"--device={order.device}", f"--train_for_env_frames={order.frames}"]
+        train += [f"--summaries_every_sec={LOOK_EVERY_S}", f"--stats_avg={EPISODES_OF_A_MEAN}"]
+        train += [f"--train_dir={folder}", "--experiment=run", *cli.arguments(order.task.flags)]
+        ran = run_to_end(train, folder / "train.log", self.tree.folder)
+        frames, returns = _returns(folder / "run")
+        require_frames(frames, order)
+        scores = {}
+        for kind in ("stochastic", "deterministic"):
+            played = folder / f"{kind}.json"
+            play = [sys.executable, "-c", self._sf_eval(), str(folder / "run"), f"--episodes={order.episodes}"]
+            play += [f"--deterministic={str(kind == 'deterministic').lower()}", f"--num_workers={PLAYERS}"]
+            play += [f"--seed={EVALUATION_SEED + order.seed}", f"--json={played}"]
+            run_to_end(play, folder / f"{kind}.log", self.tree.folder)
+            scores[kind] = json.loads(played.read_text())["policies"][0]["statistics"]["return"]["mean"]
+        reached = first_at_least(returns, order.task.at_least)
+        return Outcome(
+            trained_frames=frames,
+            seconds=ran.stopped - ran.started,
+            left_behind=ran.left_behind,
+            training=returns[-1].mean_return if returns else None,
+            stochastic=scores["stochastic"],
+            deterministic=scores["deterministic"],
+            frames_to_score=reached and reached.frames,
+            seconds_to_score=reached and reached.at - ran.started,
+        )
+
+    def _sf_eval(self) -> str:
+        found = SF_EVAL.search((self.tree.folder / "pyproject.toml").read_text())
+        if not found:
+            raise RunError(f"{self.tree.commit} has no sf-eval")
+        return f"from {found[1]} import {found[2]}; {found[2]}()"
+
+
+def _returns(folder: Path) -> tuple[int, list[ReturnReport]]:
+    """The frames that were trained on, and the means over enough episodes."""
+    path = folder / "metrics.jsonl"
+    records, _ = read_records(path)
+    if not records:
+        raise RunError("it wrote no record")
+    # A record has the seconds of the run, which begin after the launch. The file was last written with its last record.
+    started = path.stat().st_mtime - records[-1]["seconds"]
+    summary = json.loads((folder / "summary.json").read_text())
+    returns = [
+        ReturnReport(started + record["seconds"], int(record["env_frames"]), record["mean_return"])
+        for record in [*records, summary]
+        if record.get("episodes_in_mean", 0) >= EPISODES_OF_A_MEAN and record.get("mean_return") is not None
+    ]
+    return summary["env_frames"], returns

@@ -1,0 +1,29 @@
+"""Makes the report of the results: report.md, report.json and report.png beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from learning import aggregates, table
+from learning.comparison import compare
+from learning.results import Record
+from learning.tasks import Task
+
+from sf.machine import extras
+from sf.storage import finite_json, output_file
+
+
+def make(records: Sequence[Record], tasks: Mapping[str, Task], folder: Path) -> str:
+    """Returns the text. Raises ValueError where a package is missing, or a file cannot be written."""
+    aggregates.require()
+    extras.require("plot", "matplotlib", purpose="the picture of the report")
+    from learning import picture  # noqa: PLC0415  matplotlib is an extra
+
+    comparison = compare(records, tasks)
+    text = table.as_markdown(comparison)
+    output_file.write("results", folder / "report.md", text.encode())
+    data = finite_json.dumps(table.as_data(comparison), indent=2) + "\n"
+    output_file.write("results", folder / "report.json", data.encode())
+    picture.draw(comparison, folder / "report.png")
+    return text

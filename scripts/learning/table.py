@@ -1,0 +1,94 @@
+"""The report as text, in Markdown, and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from learning.aggregates import shown
+from learning.comparison import Cell, Comparison, Overall, Row
+
+HEADER = (
+    "task", "frames", "at least", "trainer", "seeds", "sampled actions", "deterministic", "in training at the score",
+    "reached",
+)  # fmt: skip
+
+NOTES = """\
+Scores are mean raw returns of episodes that training has not seen: the interquartile mean over seeds, with its 95 %
+interval by a stratified bootstrap. With fewer than four seeds this is the mean. "Reached" is about the score with
+sampled actions. "In training at the score" is when the mean return of the last 100 episodes of training first was the
+score: the median of the seeds that came to it. A star marks the score of a trainer that was not evaluated: the last 100
+episodes of training."""
+
+
+def as_markdown(comparison: Comparison) -> str:
+    lines = [_line(HEADER), "|---" * len(HEADER) + "|"]
+    for row in comparison.rows:
+        lines += [_line(_cells(row, cell, is_first=cell is row.cells[0])) for cell in row.cells]
+    lines += ["", NOTES]
+    if comparison.num_other_settings:
+        lines += ["", f"{comparison.num_other_settings} results with other settings are left out."]
+    for overall in comparison.overall:
+        lines += ["", *_overall(overall)]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(row: Row, cell: Cell, is_first: bool) -> list[str]:
+    at_least = "-" if row.at_least is None else f"{row.at_least:g}"
+    seeds = f"{len(cell.scores)}" + (f" ({cell.num_failed} failed)" if cell.num_failed else "")
+    return [
+        *((row.task, f"{row.frames:,}", at_least) if is_first else ("", "", "")),
+        cell.title,
+        seeds,
+        "-" if cell.stochastic is None else f"{cell.stochastic}{'*' if cell.is_of_training else ''}",
+        "-" if cell.deterministic is None else shown(cell.deterministic.iqm),
+        _to_score(cell),
+        {None: "-", True: "yes", False: "no"}[cell.has_reached],
+    ]
+
+
+def _to_score(cell: Cell) -> str:
+    if cell.frames_to_score is None or cell.seconds_to_score is None:
+        return "-"
+    some = f" ({cell.num_to_score} of {len(cell.scores)})" if cell.num_to_score < len(cell.scores) else ""
+    return f"{cell.frames_to_score:,.0f} frames, {cell.seconds_to_score:,.0f} s{some}"
+
+
+def _overall(overall: Overall) -> list[str]:
+    header = ["trainer", "normalised score"]
+    return [
+        f"Over {len(overall.tasks)} tasks, {overall.num_seeds} seeds each, 0 is random and 1 is good: "
+        f"{', '.join(overall.tasks)}.",
+        "",
+        _line(header),
+        "|---|---|",
+        *(_line([title, str(estimate)]) for title, estimate in overall.estimates.items()),
+    ]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def as_data(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "rows": [_data(row) for row in comparison.rows],
+        "overall": [
+            {
+                "tasks": each.tasks,
+                "num_seeds": each.num_seeds,
+                "normalised": {title: estimate._asdict() for title, estimate in each.estimates.items()},
+            }
+            for each in comparison.overall
+        ],
+        "num_other_settings": comparison.num_other_settings,
+    }
+
+
+def _data(row: Row) -> dict[str, Any]:
+    cells = []
+    for cell in row.cells:
+        estimates = {"stochastic": cell.stochastic, "deterministic": cell.deterministic}
+        cells.append({**asdict(cell), **{name: of and of._asdict() for name, of in estimates.items()}})
+    return {"task": row.task, "frames": row.frames, "at_least": row.at_least, "trainers": cells}

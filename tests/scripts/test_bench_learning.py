@@ -1,0 +1,403 @@
+"""The bench of what trainers learn: its table, its queue and its file of results, with stand-ins for the trainers."""
+
+import fcntl
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import bench_learning
+import pytest
+import stand_in_trainer
+import yaml
+from learning import machine_lock, plan, sample_factory, sb3, tasks, trainer, trees
+from learning.options import Options
+from learning.own import Own
+from learning.results import Results
+from learning.sample_factory import SampleFactory
+from learning.sb3 import StableBaselines3
+from learning.trainer import Order, first_at_least
+from pages import ROOT
+from peers.kinds import kind_of
+from peers.sample_factory import RETURNS
+from peers.trainer import ReturnReport
+from process_session import Ran
+from stand_in_trainer import StandIn
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+from sf import envs
+
+TABLE = tasks.read(tasks.TABLE)
+SCRIPT = ROOT / "scripts" / "bench_learning.py"
+
+
+def bench(monkeypatch, capsys, tmp_path, trainers, *words):
+    """Status and output of the command, with these trainers."""
+    told = ["bench_learning.py", "--results", str(tmp_path / "results"), "--lock", str(tmp_path / "lock"), *words]
+    monkeypatch.setattr(sys, "argv", told)
+    monkeypatch.setattr(bench_learning, "_trainers", lambda options: trainers)
+    monkeypatch.setattr(bench_learning, "_report", lambda *args: None)
+    monkeypatch.setattr(signal, "signal", lambda *args: None)
+    with pytest.raises(SystemExit) as end:
+        bench_learning.main()
+    return end.value.code or 0, capsys.readouterr().out
+
+
+def records(tmp_path):
+    return [json.loads(line) for line in (tmp_path / "results" / "results.jsonl").read_text().splitlines()]
+
+
+def test_trainers_take_turns_for_each_seed(monkeypatch, capsys, tmp_path):
+    first, second = StandIn("first"), StandIn("second", refuses=("Acrobot-v1",))
+    words = ["--tasks", "CartPole-v1", "Acrobot-v1", "--seeds", "1", "2"]
+    status, said = bench(monkeypatch, capsys, tmp_path, [first, second], *words)
+    assert status == 0
+    order = [(each["task"], each["seed"], each["trainer"]) for each in records(tmp_path)]
+    cartpole = [("CartPole-v1", seed, name) for seed in (1, 2) for name in ("first", "second")]
+    assert order == [*cartpole, ("Acrobot-v1", 1, "first"), ("Acrobot-v1", 2, "first")]
+    assert "Acrobot-v1: without second (second has no Acrobot-v1)" in said
+    record = records(tmp_path)[0]
+    assert (record["frames"], record["trained_frames"], record["at_least"]) == (150_000, 150_012, 490)
+    assert record["stochastic"] == 101.0
+    assert record.keys() >= {"machine", "versions", "commit", "settings", "deterministic", "seconds", "at"}
+
+
+def test_only_what_is_missing_is_made(monkeypatch, capsys, tmp_path):
+    trainer = StandIn("first")
+    words = ["--tasks", "CartPole-v1", "--seeds"]
+    bench(monkeypatch, capsys, tmp_path, [trainer], *words, "1", "2")
+    _, said = bench(monkeypatch, capsys, tmp_path, [trainer], *words, "1", "2", "3")
+    assert "2 of 3 runs are there already, 1 are to be made" in said
+    assert [seed for _, seed in trainer.made] == [1, 2, 3]
+    bench(monkeypatch, capsys, tmp_path, [trainer], *words, "1", "--frames", "5000")
+    bench(monkeypatch, capsys, tmp_path, [trainer], *words, "1", "--episodes", "7")
+    assert [seed for _, seed in trainer.made] == [1, 2, 3, 1, 1]
+    bench(monkeypatch, capsys, tmp_path, [StandIn("first", commit="abc")], *words, "1")
+    assert len(records(tmp_path)) == 5
+
+
+def test_a_run_that_fails_is_recorded_and_made_again_only_when_asked(monkeypatch, capsys, tmp_path):
+    words = ["--tasks", "CartPole-v1", "--seeds", "1"]
+    failing, other = StandIn("failing", fails=True), StandIn("other")
+    status, said = bench(monkeypatch, capsys, tmp_path, [failing, other], *words)
+    assert status == 1
+    assert "failed: no memory left" in said
+    assert [each["state"] for each in records(tmp_path)] == ["failed", "finished"]
+    assert records(tmp_path)[0]["why"] == "no memory left"
+    status, _ = bench(monkeypatch, capsys, tmp_path, [failing, other], *words)
+    assert (status, len(failing.made)) == (1, 1)
+    mended = StandIn("failing")
+    status, _ = bench(monkeypatch, capsys, tmp_path, [mended, other], *words, "--retry")
+    assert (status, len(mended.made), len(other.made)) == (0, 1, 1)
+
+
+def test_a_trainer_that_cannot_be_installed_is_left_out(monkeypatch, capsys, tmp_path):
+    trainers = [StandIn("absent", cannot_be_installed=True), StandIn("there")]
+    status, said = bench(monkeypatch, capsys, tmp_path, trainers, "--tasks", "CartPole-v1", "--seeds", "1")
+    assert (status, said.count("CartPole-v1: without absent (pip failed)")) == (0, 1)
+    assert [each["trainer"] for each in records(tmp_path)] == ["there"]
+
+
+def test_a_task_may_have_fewer_seeds():
+    turns = plan.all_turns(Options(), [TABLE["atari_breakout"]], [StandIn("first")], print)
+    assert [turn.order.seed for turn in turns] == [1]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--tasks", "CartPole"], "tasks has CartPole: did you mean CartPole-v1?"),
+        (["--tasks", "x"], "tasks has x: name one of CartPole-v1, Acrobot-v1"),
+        (["--trainers", "stable_baseline3"], "trainers has stable_baseline3: did you mean stable_baselines3?"),
+        (["--own", "no_such_branch"], "own has no_such_branch: there is no such commit here"),
+        (["--own", "--exec=x"], "own"),
+        (["--seeds", "1", "1"], "seeds is 1 1: name at least one, and each once"),
+        (["--seeds", "-1"], "seeds is -1: each from 0"),
+        (["--frames", "0"], "frames is 0: at least 1"),
+        (["--task", "CartPole-v1"], "did you mean --tasks"),
+        (["--table", "/nowhere/tasks.yaml"], "/nowhere/tasks.yaml cannot be read"),
+        (["--report"], "results.jsonl has no result of these tasks: start without --report first"),
+    ],
+)
+def test_a_mistake_is_answered_with_a_sentence_and_status_2(words, sentence, monkeypatch, capsys, tmp_path):
+    told = ["bench_learning.py", "--results", str(tmp_path), "--lock", str(tmp_path / "lock"), *words]
+    monkeypatch.setattr(sys, "argv", told)
+    monkeypatch.setattr(signal, "signal", lambda *args: None)
+    with pytest.raises(SystemExit) as end:
+        bench_learning.main()
+    error = capsys.readouterr().err
+    assert end.value.code == 2
+    assert sentence in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_a_second_bench_is_told_who_has_the_machine(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["bench_learning.py", "--tasks", "doom_basic"])
+    path = tmp_path / "lock"
+    with machine_lock.held(path), pytest.raises(ValueError, match=rf"process {os.getpid()} \(.*doom_basic.*wait"):
+        machine_lock.held(path).__enter__()
+    with machine_lock.held(path), path.open() as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with machine_lock.held(path):  # it is free again
+        told = ["--results", str(tmp_path / "r"), "--lock", str(path), "--tasks", "CartPole-v1", "--seeds", "1"]
+        monkeypatch.setattr(sys, "argv", ["bench_learning.py", *told])
+        monkeypatch.setattr(bench_learning, "_trainers", lambda options: [StandIn("first")])
+        monkeypatch.setattr(signal, "signal", lambda *args: None)
+        with pytest.raises(SystemExit) as end:
+            bench_learning.main()
+    assert end.value.code == 2
+    assert "has the machine" in capsys.readouterr().err
+
+
+def test_the_last_line_may_be_unfinished(tmp_path):
+    path = tmp_path / "results.jsonl"
+    results = Results(path)
+    turn = plan.all_turns(Options(seeds=(1, 2, 3)), [TABLE["CartPole-v1"]], [StandIn("first")], print)[0]
+    record = {**turn.described(), "state": "failed", "why": "a test"}
+    for seed in (1, 2):
+        results.append({**record, "seed": seed, "why": float("nan")})
+    assert not Results(path).has_unfinished_line
+    whole = path.read_bytes()
+    for tail in (b'{"trainer": "fir', b"\0\0\0\n", b"{}", b'{"trainer": "x"}\n\n'):
+        path.write_bytes(whole + tail)
+        results = Results(path)
+        assert (len(results.records), results.has_unfinished_line) == (2, True)
+        results.append({**record, "seed": 3})
+        again = Results(path)
+        assert ([each["seed"] for each in again.records], again.has_unfinished_line) == ([1, 2, 3], False)
+    path.write_bytes(whole.rstrip(b"\n"))  # a whole line without its end
+    results = Results(path)
+    assert (len(results.records), results.has_unfinished_line) == (2, False)
+    results.append({**record, "seed": 3})
+    assert len(Results(path).latest()) == 3
+    path.write_bytes(b"no json\n" + whole)
+    with pytest.raises(ValueError, match=r"line 1 is no result"):
+        Results(path)
+
+
+def test_a_bench_that_is_interrupted_leaves_no_process_and_goes_on(tmp_path):
+    words = [sys.executable, stand_in_trainer.__file__, "--results", str(tmp_path), "--lock", str(tmp_path / "lock")]
+    words += ["--tasks", "CartPole-v1", "--seeds", "1"]
+    path = os.pathsep.join([str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests" / "support")])
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    ) as program:
+        started = tmp_path / "runs" / "wait" / "CartPole-v1_150000_seed_1" / "started"
+        while not started.exists():
+            assert program.poll() is None, program.stderr.read()
+            time.sleep(0.1)  # it is another program, which cannot say it
+        family = descendants(program.pid)
+        program.send_signal(signal.SIGINT)
+        said, error = program.communicate(timeout=60)
+    assert program.returncode == 130, error
+    assert "stopped with 1 of 3 runs left; to go on: python " in said
+    assert error == ""
+    assert len(family) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in family)
+    results = Results(tmp_path / "results.jsonl")
+    steady, failed = results.records
+    assert (steady["trainer"], steady["state"]) == ("steady", "finished")
+    assert (failed["trainer"], failed["why"]) == ("failing", "status 1: no memory left (train.log)")
+
+
+def descendants(pid):
+    children = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [each for child in children for each in (child, *descendants(child))]
+
+
+def test_the_first_report_at_the_score_counts():
+    returns = [ReturnReport(1.0, 100, 5.0), ReturnReport(2.0, 200, 9.0), ReturnReport(3.0, 300, 8.0)]
+    assert first_at_least(returns, 8.0).frames == 200
+    assert first_at_least(returns, 9.5) is None
+    assert first_at_least(returns, None) is None
+
+
+@pytest.mark.parametrize("task", TABLE.values(), ids=list(TABLE))
+def test_every_row_names_environments_that_the_trainers_know(task, tmp_path):
+    peers = {"stable_baselines3": StableBaselines3(tmp_path), "sample_factory": SampleFactory(tmp_path)}
+    for name, peer in peers.items():
+        assert (peer.refusal(task) is None) == (name in task.peers)
+        if name in task.peers:
+            settings = peer.settings(Order(task, 4_000, 1, 10, "cpu"))
+            assert json.loads(json.dumps(settings)) == settings
+    why = Own(trees.tree_of("tree", tmp_path)).refusal(task)
+    assert why is None or "install" in why or "cannot be imported" in why
+    assert task.at_least is None or task.normalised(task.at_least) == 1.0
+    assert task.random is None or task.normalised(task.random) == 0.0
+
+
+def test_one_row_is_enough_for_a_new_task(tmp_path):
+    path = tmp_path / "tasks.yaml"
+    row = {"frames": 100, "at_least": 0.9, "random": 0.5, "flags": {"core": "gru"}}
+    path.write_text(yaml.safe_dump({"toy_memory": row}))
+    (task,) = tasks.chosen(tasks.read(path), ["toy_memory"])
+    assert (task.env, task.flags, task.peers) == ("toy_memory", {"core": "gru"}, {})
+    assert envs.describe(task.env, envs.EnvOptions()).num_agents == 1
+    assert task.normalised(0.7) == pytest.approx(0.5)
+    assert tasks.Task("x", "x", 10).normalised(3.0) is None
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ({"frames": 100, "steps": 3}, "task new: there is no column steps"),
+        ({"at_least": 3}, "task new: frames is missing"),
+        ({"frames": -1}, "task new: frames is -1"),
+        ({"frames": 10, "at_least": "many"}, "task new: at_least is many"),
+        ({"frames": 10, "random": float("nan")}, "task new: random is nan"),
+        ({"frames": 10, "sample_factory": {"name": "x"}}, "task new: "),
+        (3, "is no table of tasks"),
+    ],
+)
+def test_a_wrong_row_is_answered_with_a_sentence(row, sentence, tmp_path):
+    path = tmp_path / "tasks.yaml"
+    path.write_text(yaml.safe_dump({"new": row}))
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        tasks.read(path)
+
+
+def test_a_commit_is_checked_out_beside_the_working_tree(tmp_path, monkeypatch):
+    git = ["git", "-C", str(tmp_path / "clone"), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "init", "--quiet", str(tmp_path / "clone")], check=True)
+    module = tmp_path / "clone" / "sf" / "__main__.py"
+    module.parent.mkdir()
+    subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message", "nothing yet"], check=True)
+    for text in ("first", "second"):
+        module.write_text(text)
+        subprocess.run([*git, "add", "."], check=True)
+        subprocess.run([*git, "commit", "--quiet", "--message", text], check=True)
+    monkeypatch.setattr(trees, "REPOSITORY", tmp_path / "clone")
+    with pytest.raises(ValueError, match=r"own has HEAD~2: it is from before sf/__main__.py"):
+        trees.tree_of("HEAD~2", tmp_path / "trees")
+    tree, earlier = (trees.tree_of(name, tmp_path / "trees") for name in ("tree", "HEAD~1"))
+    assert tree.commit == trees.tree_of("HEAD", tmp_path).commit != earlier.commit
+    for _ in range(2):  # the second time it is there
+        earlier.make()
+        assert (earlier.folder / "sf" / "__main__.py").read_text() == "first"
+    tree.require_unchanged()
+    (tmp_path / "clone" / "README").write_text("beside what trains")
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--message", "third"], check=True)
+    tree.require_unchanged()
+    (tmp_path / "clone" / "sf" / "new.py").write_text("new")
+    with_new = trees.state_of_working_tree()
+    with pytest.raises(ValueError, match=re.escape(f"the working tree was {tree.commit} and is {with_new}")):
+        tree.require_unchanged()
+    module.write_text("third")
+    assert len({tree.commit, with_new, trees.state_of_working_tree()}) == 3
+
+
+def test_a_program_that_makes_no_progress_is_stopped(monkeypatch):
+    now, frames = [0.0], [0]
+    monkeypatch.setattr(trainer.time, "monotonic", lambda: now[0])
+    stall = trainer.Stall(lambda: frames[0])
+    for at, count, is_stalled in ((0, 0, False), (600, 0, False), (601, 0, True), (602, 8, False), (1203, 8, True)):
+        now[0], frames[0] = at, count
+        assert stall() == is_stalled
+
+
+def test_the_progress_of_sample_factory_is_in_the_end_of_its_log(tmp_path):
+    log = tmp_path / "log"
+    line = "\x1b[36m[2026-01-01 00:00:00,500][7] Fps is (10 sec: 9.9). Total num frames: {}. Throughput: 0: 9.9.\x1b[0m"
+    log.write_text("[2026-01-01 00:00:00,500][7] Starting\n")
+    assert sample_factory._frames_so_far(log) == 0
+    log.write_text("\n".join([line.format(512), "x" * 30_000, line.format(1024), ""]))
+    assert sample_factory._frames_so_far(log) == 1024
+    log.write_text("\x1b[37mmain_loop: 20.3391\x1b[0m\n\x1b[37mCollected {0: 6144, 1: 10}, FPS: 302.1\x1b[0m\n")
+    assert sample_factory._frames(log) == 6154
+    log.write_text("\x1b[37mAvg episode reward: -0.514\x1b[0m\n(0, -0.51399)\n")
+    assert sample_factory._played(log) == -0.51399
+    log.write_text("Traceback\nAssertionError: no checkpoint\n")
+    with pytest.raises(trainer.RunError, match=r"AssertionError: no checkpoint \(log\)"):
+        sample_factory._played(log)
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Instead of programs: their commands, and what each writes to its log."""
+    asked, logs = [], {}
+
+    def run(command, log_file, **_):
+        asked.append([str(word) for word in command])
+        log_file.write_text(logs[log_file.name])
+        return Ran(100.0, 130.0, 0, 0)
+
+    for module in (sb3, sample_factory):
+        monkeypatch.setattr(module, "run_to_end", run)
+    return asked, logs
+
+
+def test_stable_baselines3_trains_for_the_frames_and_plays_with_other_seeds(programs, tmp_path):
+    asked, logs = programs
+    said = [(110.0, 256, True, None), (112.0, 700, False, 20.0), (120.0, 1024, True, 20.5)]
+    names = ("at", "steps", "are_trained_on", "mean_return")
+    logs["train.log"] = "\n".join(json.dumps(dict(zip(names, values, strict=True))) for values in said)
+    logs["play.log"] = 'a warning\n{"mean_returns": {"stochastic": 18.0, "deterministic": 21.0}}\n'
+    trainer_there = StableBaselines3(tmp_path / "peers")
+    outcome = trainer_there.run(Order(TABLE["atari_pong"], 4_001, 3, 10, "cpu"), tmp_path)
+    assert outcome == trainer.Outcome(4_096, 30.0, 0, 20.5, 18.0, 21.0, 2_800, 12.0)
+    task, played = json.loads(asked[0][2]), json.loads(asked[1][3])
+    assert (task["n_timesteps"], task["seed"], task["to_return"], task["save_to"]) == (1_001, 3, 19, str(tmp_path))
+    assert json.loads(asked[1][2]) == task
+    assert played == {"episodes": 10, "seed": 1_000_003}
+    with pytest.raises(trainer.RunError, match="it ended after 4,096 of 5,000 frames"):
+        trainer_there.run(Order(TABLE["atari_pong"], 5_000, 3, 10, "cpu"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "expected", "num_played"),
+    [
+        ("doom_basic", "sf_examples.vizdoom.train_vizdoom", (80.0, -51.4, -51.4), 2),
+        ("atari_pong", "sf_examples.atari.train_atari", (20.0, None, None), 0),
+    ],
+)
+def test_sample_factory_is_evaluated_where_it_can_be(name, program, expected, num_played, programs, tmp_path):
+    asked, logs = programs
+    logs |= {
+        "train.log": "Collected {0: 4096}, FPS: 9\n",
+        "stochastic.log": "(0, -0.514)",
+        "deterministic.log": "(0, -0.514)",
+    }
+    task = TABLE[name]
+    peer = task.peers["sample_factory"]
+    writer = EventFileWriter(str(tmp_path / "run" / ".summary" / "0"))
+    for at, value in ((110.0, -1.0), (120.0, expected[0] * peer.return_scale)):
+        tag, length = RETURNS[kind_of(task.env)]
+        values = [Summary.Value(tag=tag, simple_value=value), Summary.Value(tag=length, simple_value=10.0)]
+        writer.add_event(Event(wall_time=at, step=int(20 * at), summary=Summary(value=values)))
+    writer.close()
+    outcome = SampleFactory(tmp_path / "peers").run(Order(task, 4_000, 3, 10, "cpu"), tmp_path)
+    assert (outcome.training, outcome.stochastic, outcome.deterministic) == pytest.approx(expected)
+    assert (outcome.trained_frames, outcome.frames_to_score, outcome.seconds_to_score) == (4_096, 2_400, 20.0)
+    assert program in asked[0]
+    assert {f"--env={peer.env}", "--seed=3", "--train_for_env_steps=4000"} <= set(asked[0])
+    assert [
+        f"--eval_deterministic={value}" in words for value, words in zip((False, True), asked[1:], strict=False)
+    ] == [True] * num_played
+    assert all("--max_num_episodes=10" in words for words in asked[1:])
+
+
+@pytest.mark.long
+def test_this_project_trains_and_is_evaluated(tmp_path):
+    words = ["--results", str(tmp_path), "--lock", str(tmp_path / "lock"), "--trainers", "own", "--seeds", "1"]
+    words += ["--tasks", "CartPole-v1", "--frames", "6000", "--episodes", "4", "--table", str(tmp_path / "tasks.yaml")]
+    row = {"frames": 150_000, "at_least": 10.0, "random": 0.0}
+    (tmp_path / "tasks.yaml").write_text(yaml.safe_dump({"CartPole-v1": row}))
+    # In a process of its own: all descendants of the one that runs a program are ended.
+    done = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = Results(tmp_path / "results.jsonl").records
+    assert record["state"] == "finished", record
+    assert record["frames"] == 6_000 <= record["trained_frames"]
+    assert 9 <= record["stochastic"] <= 500
+    assert 9 <= record["deterministic"] <= 500
+    assert 0 < record["frames_to_score"] <= record["trained_frames"]
+    assert record["seconds_to_score"] <= record["seconds"] <= record["seconds_with_evaluation"]
+    assert record["left_behind"] == 0
+    assert record["trainer"] == f"own@{record['commit']}"

@@ -1,0 +1,155 @@
+"""The report of what trainers learn: from the records of runs to a table, data and a picture."""
+
+import json
+
+import numpy as np
+import pytest
+from learning import aggregates, comparison, report, table
+from learning.tasks import Task
+from matplotlib import pyplot as plt
+
+TASKS = {
+    "easy": Task("easy", "Easy-v0", 1_000, at_least=100.0, random=0.0),
+    "hard": Task("hard", "Hard-v0", 2_000, at_least=10.0, random=-10.0),
+    "noted": Task("noted", "Noted-v0", 2_000),
+}
+
+
+def record(task, trainer, seed, score, **others):
+    """A finished run. Its deterministic score is 1 higher, that of its training 1 lower."""
+    return {
+        "trainer": trainer,
+        "title": trainer.partition("@")[0],
+        "task": task,
+        "frames": TASKS[task].frames,
+        "seed": seed,
+        "settings": {"episodes": 100},
+        "at_least": TASKS[task].at_least,
+        "state": "finished",
+        "stochastic": score,
+        "deterministic": score + 1,
+        "training": score - 1,
+        "frames_to_score": None,
+        "seconds_to_score": None,
+        **others,
+    }
+
+
+@pytest.fixture
+def plain_statistics(monkeypatch):
+    """In place of rliable's: the trimmed mean by hand, and the range instead of an interval."""
+
+    def trimmed_mean(scores):
+        ordered = sorted(scores.flatten())
+        cut = len(ordered) // 4
+        return float(np.mean(ordered[cut : len(ordered) - cut]))
+
+    def extremes(scores, func, reps):
+        points = {name: func(of) for name, of in scores.items()}
+        return points, {name: np.array([[of.min()], [of.max()]]) for name, of in scores.items()}
+
+    monkeypatch.setattr(aggregates, "_rliable", lambda: (extremes, trimmed_mean))
+    monkeypatch.setattr(aggregates, "require", lambda: None)
+
+
+def rows_of(text):
+    """Of the first table: the cells of each line by its trainer."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    return {line[3]: line for line in lines[2:] if len(line) == len(table.HEADER)}
+
+
+def test_a_line_has_the_scores_of_all_seeds(plain_statistics):
+    records = [record("easy", "own@abc", seed, score) for seed, score in ((1, 90.0), (2, 100.0), (3, 125.0))]
+    records[0] |= {"frames_to_score": 400, "seconds_to_score": 4.0}
+    records[2] |= {"frames_to_score": 800, "seconds_to_score": 10.0}
+    compared = comparison.compare(records, TASKS)
+    line = rows_of(table.as_markdown(compared))["own"]
+    assert line[:3] == ["easy", "1,000", "100"]
+    assert line[4:] == ["3", "105.0 [90.0, 125.0]", "106.0", "600 frames, 7 s (2 of 3)", "yes"]
+    (row,) = compared.rows
+    (cell,) = row.cells
+    assert (cell.stochastic.iqm, cell.scores) == (105.0, (90.0, 100.0, 125.0))
+
+
+def test_failures_and_missing_scores_are_shown(plain_statistics):
+    failed = {**record("easy", "own@abc", 2, 0.0), "state": "failed", "why": "no memory"}
+    of_training = {"stochastic": None, "deterministic": None}
+    records = [
+        record("easy", "own@abc", 1, 99.0),
+        failed,
+        record("easy", "sample_factory", 1, 120.0, **of_training),
+        {**failed, "trainer": "stable_baselines3", "title": "stable_baselines3"},
+    ]
+    lines = rows_of(table.as_markdown(comparison.compare(records, TASKS)))
+    assert lines["own"][4:] == ["1 (1 failed)", "99.0", "100.0", "-", "no"]
+    assert lines["sample_factory"][4:] == ["1", "119.0*", "-", "-", "yes"]
+    assert lines["stable_baselines3"][4:] == ["0 (1 failed)", "-", "-", "-", "-"]
+
+
+def test_a_task_without_a_score_to_reach_is_written_down(plain_statistics):
+    compared = comparison.compare([record("noted", "own@abc", 1, 3.0)], TASKS)
+    assert rows_of(table.as_markdown(compared))["own"][2:] == ["-", "own", "1", "3.00", "4.00", "-", "-"]
+    assert compared.overall == ()
+
+
+def test_a_time_to_another_score_does_not_count(plain_statistics):
+    old = record("easy", "own@abc", 1, 99.0, at_least=50.0, frames_to_score=10, seconds_to_score=1.0)
+    (row,) = comparison.compare([old], TASKS).rows
+    assert (row.at_least, row.cells[0].num_to_score, row.cells[0].frames_to_score) == (100.0, 0, None)
+
+
+def test_of_several_settings_the_last_count(plain_statistics):
+    earlier = [record("easy", "own@abc", seed, 10.0, settings={"episodes": 5}) for seed in (1, 2, 3)]
+    compared = comparison.compare([*earlier, record("easy", "own@abc", 1, 99.0)], TASKS)
+    assert compared.rows[0].cells[0].scores == (99.0,)
+    assert "3 results with other settings are left out" in table.as_markdown(compared)
+
+
+def test_all_tasks_together_are_those_that_trainers_share(plain_statistics):
+    records = [record("easy", name, seed, 50.0 * seed) for name in ("own@abc", "sb3", "sf") for seed in (1, 2)]
+    records += [record("hard", name, seed, 0.0) for name in ("own@abc", "sb3") for seed in (1, 2)]
+    records += [record("noted", name, seed, 9.0) for name in ("own@abc", "sb3") for seed in (1, 2)]
+    (overall,) = comparison.compare(records, TASKS).overall  # with sf there is but one task
+    assert overall.tasks == ("easy (1,000)", "hard (2,000)")
+    assert overall.num_seeds == 2
+    # 0.5 and 1 of the one task, 0.5 and 0.5 of the other: without the outer quarters 0.5 and 0.5
+    assert {title: each.iqm for title, each in overall.estimates.items()} == {"own": 0.5, "sb3": 0.5}
+    fewer = [each for each in records if each["task"] != "hard" or each["seed"] == 1]
+    assert comparison.compare(fewer, TASKS).overall == ()
+
+
+def test_the_report_is_a_table_data_and_a_picture(plain_statistics, tmp_path):
+    trainers = [f"own@{commit}" for commit in "ab"] + ["sb3"]
+    records = [record(task, name, seed, 9.0 * seed) for task in TASKS for name in trainers for seed in (1, 2, 3)]
+    said = report.make(records, TASKS, tmp_path)
+    assert said == (tmp_path / "report.md").read_text()
+    data = json.loads((tmp_path / "report.json").read_text())
+    assert [row["task"] for row in data["rows"]] == list(TASKS)
+    assert data["rows"][0]["trainers"][0]["stochastic"] == {"iqm": 18.0, "low": 9.0, "high": 27.0}
+    picture = plt.imread(tmp_path / "report.png")
+    assert picture.shape[0] > 300
+    assert picture.std() > 0.01, "it is blank"
+
+
+def test_without_rliable_a_sentence_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setattr(aggregates.extras, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"the report needs rliable: pip install '\.\[bench-learning\]'"):
+        report.make([record("easy", "own@abc", 1, 1.0)], TASKS, tmp_path)
+    assert not any(tmp_path.iterdir())
+
+
+def test_rliable_gives_the_interquartile_mean_with_an_interval():
+    pytest.importorskip("rliable")
+    scores = np.arange(12.0).reshape(4, 3)
+    found = aggregates.estimate(scores)
+    assert found.iqm == pytest.approx(np.mean(range(3, 9)))
+    assert 0 < found.low < found.iqm < found.high < 11
+    assert aggregates.estimate(scores) == found
+    assert aggregates.estimate(scores[:1]) == aggregates.Estimate(1.0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("score", "text"), [(2500.4, "2,500"), (-165.22, "-165.2"), (0.934, "0.93"), (-9.5, "-9.50"), (0.0, "0.00")]
+)
+def test_a_score_has_the_digits_that_it_needs(score, text):
+    assert aggregates.shown(score) == text
