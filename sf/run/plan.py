@@ -40,6 +40,7 @@ class Plan:
     """The derived numbers of a run."""
 
     config: Config  # with numbers for what is auto in the flags, see `sf.config.auto_sizes`
+    has_auto_sizes: bool  # such numbers are among them
     spec: EnvSpec
     device: str  # "cpu" or "cuda"
     bfloat16: bool
@@ -151,6 +152,7 @@ def make_plan(config: Config) -> Plan:
     extra_slots = sampler.extra_slots if sampler.async_rl else 0
     num_actors = num_workers * sampler.worker_num_splits * actors_per_group
     plan = Plan(
+        has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_sizes(config, -(-num_actors // config.population.num_policies), has_memory=model.state_size > 0),
         spec=spec,
         device=device,

@@ -147,6 +147,12 @@ class Run:
         with Display(title, target, log=log.write) as display, caught_signals() as signals:
             if run.config and not self._is_resumed:
                 display.say(f"starts from the preset {run.config} (--config NAME selects another)")
+            if self._plan.has_auto_sizes and not self._is_resumed:
+                config = self._plan.config
+                display.say(
+                    f"{self._plan.num_actors:,} actors: trajectories of {config.rollout} steps (--rollout), minibatches "
+                    f"of {config.learner.batch_size:,} (--batch_size)"
+                )
             if self._plan.why_no_loops is not None:
                 display.say(
                     f"{self._plan.why_no_loops}, so the networks run without compiled loops, which is slower; "

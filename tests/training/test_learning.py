@@ -126,7 +126,9 @@ def test_pendulum_is_learned_by_the_preset_of_its_kind(learn, capsys):
     enough = -600  # at random about -1200, at best about -150
     flags = {**presets.load("continuous"), "config": "continuous", "stats_avg": 50}
     assert learn("Pendulum-v1", 400_000, enough, **flags) > enough
-    assert "starts from the preset continuous" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "starts from the preset continuous" in said
+    assert "actors: trajectories of 64 steps (--rollout), minibatches of 256 (--batch_size)" in said
 
 
 @pytest.mark.long
