@@ -35,4 +35,4 @@ def measured(**kwargs):
 
 
 if __name__ == "__main__":
-    main(env="measured", config="CartPole-v1", train_for_env_steps=100_000)
+    main(env="measured", config="fast", train_for_env_steps=100_000)

@@ -1,7 +1,7 @@
 """Shaped rewards whose weights have names: the score stays that of the environment, and a population tunes the weights.
 
 python own_reward_shaping.py
-python own_reward_shaping.py --num_policies 4 --with_pbt true
+python own_reward_shaping.py --num_policies 4 --with_pbt true --lr_schedule constant
 """
 
 import gymnasium as gym

@@ -119,7 +119,7 @@ class Blank(gym.ObservationWrapper):
         ([], "vector"),
         (["--env_kwargs", '{"is_continuous": true}'], "continuous"),
         (['--env_kwargs={"num_pixels": 36}'], "image"),
-        (["--env_kwargs", '{"is_continuous": true}', "--config", "CartPole-v1"], "CartPole-v1"),
+        (["--env_kwargs", '{"is_continuous": true}', "--config", "fast"], "fast"),
         (["--env_wrappers", f"{__name__}:Blank"], "image"),
         (["--env_wrappers", json.dumps({f"{__name__}:Blank": {"num_pixels": 36}})], "image"),
         ([f"--env_wrappers={__name__}:Blank"], "image"),
@@ -163,7 +163,7 @@ def test_every_preset_is_a_valid_configuration(name):
         ("--learning-rat=3", "unknown flag --learning_rat: did you mean --learning_rate?"),
         ("--qqqqqq", "unknown flag --qqqqqq: see sf-train --help"),
         ("--async_rl maybe", "async_rl is 'maybe', which is neither true nor false"),
-        ("--batch_size 1000", "batch_size is 1000: it must be a multiple of rollout (32), for example 992"),
+        ("--rollout 32 --batch_size 1000", "batch_size is 1000: it must be a multiple of rollout (32), for example 992"),
         (
             "--config dom_basic",
             "config is 'dom_basic': there is no such preset and no such file; did you mean 'doom_b",
@@ -255,9 +255,9 @@ def test_a_run_is_not_resumed_on_another_environment(tmp_path, capsys):
 
 def test_a_preset_for_a_run_that_is_there_is_refused_unless_it_is_the_one_it_has(tmp_path, capsys):
     here = ["--env", "toy_identity", "--train_dir", str(tmp_path)]
-    RunDir.at(str(tmp_path), "toy_identity").prepare(parse([*here, "--config", "CartPole-v1"]))
-    assert parse([*here, "--config", "CartPole-v1"]).run.config == "CartPole-v1"
-    assert parse(here).run.config == "CartPole-v1"
+    RunDir.at(str(tmp_path), "toy_identity").prepare(parse([*here, "--config", "fast"]))
+    assert parse([*here, "--config", "fast"]).run.config == "fast"
+    assert parse(here).run.config == "fast"
     with pytest.raises(SystemExit):
         parse([*here, "--config", "doom"])
     assert "keeps the settings that it was started with: name another --experiment" in capsys.readouterr().err
