@@ -2,6 +2,7 @@
 
     python scripts/bench_learning.py --tasks CartPole-v1 Acrobot-v1 --seeds 1 2 3
     python scripts/bench_learning.py --own HEAD v0.1.0 --trainers own
+    python scripts/bench_learning.py --own_flags '' '--optimizer muon' --trainers own
     python scripts/bench_learning.py --report
 
 Each trainer has its own settings for each task. A run takes the whole machine: one at a time, the trainers in turn for
@@ -63,7 +64,8 @@ def _stop(number: int, _: object) -> NoReturn:
 
 def _trainers(options: Options) -> list[Trainer]:
     """Raises ValueError where a commit is unknown."""
-    states = {tree.commit: Own(tree) for tree in (tree_of(name, options.results / "trees") for name in options.own)}
+    trees = (tree_of(name, options.results / "trees") for name in options.own)
+    states = {own.name: own for tree in trees for own in (Own(tree, flags) for flags in options.own_flags)}
     found: dict[str, Sequence[Trainer]] = {
         "own": list(states.values()),
         "stable_baselines3": [StableBaselines3(options.peers_dir)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -46,7 +47,8 @@ def make(turns: Sequence[Turn], results: Results, runs: Path, say: Callable[[str
 
 def _make(turn: Turn, runs: Path) -> Record:
     order = turn.order
-    folder = (runs / turn.trainer.name / f"{order.task.name}_{order.frames}_seed_{order.seed}").absolute()
+    name = re.sub(r"[^\w@.=-]+", "_", turn.trainer.name)  # which may have flags with paths
+    folder = (runs / name / f"{order.task.name}_{order.frames}_seed_{order.seed}").absolute()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     where = {"machine": machine.describe(order.device), "versions": turn.trainer.versions()}

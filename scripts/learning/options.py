@@ -28,6 +28,9 @@ class Options:
     own: tuple[str, ...] = ("tree",)
     """States of this project: commits, or tree, the files as they are. Each is a trainer."""
 
+    own_flags: tuple[str, ...] = ("",)
+    """More flags of sf-train: '' 'optimizer=muon layer_norm=true' are two trainers of each state."""
+
     seeds: tuple[int, ...] = (1, 2, 3)
     """A run of each task and trainer for each of them."""
 
@@ -59,7 +62,7 @@ class Options:
     """The lock of the machine. Benches with the same one never run at the same time."""
 
     def __post_init__(self) -> None:
-        for name in ("trainers", "own", "seeds"):
+        for name in ("trainers", "own", "own_flags", "seeds"):
             values = getattr(self, name)
             if not values or len(set(values)) < len(values):
                 said = " ".join(map(str, values)) or "empty"

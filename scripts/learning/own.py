@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,14 +45,16 @@ class Own:
     """A state of this project."""
 
     tree: Tree
+    flags: str = ""
+    """Of sf-train, in every task."""
 
     @property
     def name(self) -> str:
-        return f"own@{self.tree.commit}"
+        return f"own@{self.tree.commit} {self.flags}".strip()
 
     @property
     def title(self) -> str:
-        return f"this project {self.tree.commit}"
+        return f"this project {self.tree.commit} {self.flags}".strip()
 
     @property
     def commit(self) -> str | None:
@@ -64,7 +67,12 @@ class Own:
         self.tree.make()
 
     def settings(self, order: Order) -> dict[str, Any]:
-        return {"env": order.task.env, "device": order.device, "episodes": order.episodes, "flags": order.task.flags}
+        return {
+            "env": order.task.env,
+            "device": order.device,
+            "episodes": order.episodes,
+            "flags": order.task.flags,
+        } | ({"more_flags": self.flags} if self.flags else {})
 
     def versions(self) -> dict[str, str]:
         return virtual_envs.versions(Path(sys.executable), PACKAGES)
@@ -74,7 +82,12 @@ class Own:
         train = [sys.executable, "-m", "sf", f"--env={order.task.env}", f"--seed={order.seed}"]
         train += [f"--device={order.device}", f"--train_for_env_frames={order.frames}"]
         train += [f"--summaries_every_sec={LOOK_EVERY_S}", f"--stats_avg={EPISODES_OF_A_MEAN}"]
-        train += [f"--train_dir={folder}", "--experiment=run", *cli.arguments(order.task.flags)]
+        train += [
+            f"--train_dir={folder}",
+            "--experiment=run",
+            *cli.arguments(order.task.flags),
+            *shlex.split(self.flags),
+        ]
         ran = run_to_end(train, folder / "train.log", self.tree.folder)
         frames, returns = _returns(folder / "run")
         require_frames(frames, order)

@@ -148,10 +148,10 @@ class Run:
             if run.config and not self._is_resumed:
                 display.say(f"starts from the preset {run.config} (--config NAME selects another)")
             if self._plan.has_auto_sizes and not self._is_resumed:
-                config = self._plan.config
+                rollout, batch_size = self._plan.config.rollout, self._plan.config.learner.batch_size
                 display.say(
-                    f"{self._plan.num_actors:,} actors: trajectories of {config.rollout} steps (--rollout), minibatches "
-                    f"of {config.learner.batch_size:,} (--batch_size)"
+                    f"{self._plan.num_actors:,} actors: trajectories of {rollout} steps (--rollout), minibatches of "
+                    f"{batch_size:,} (--batch_size)"
                 )
             if self._plan.why_no_loops is not None:
                 display.say(

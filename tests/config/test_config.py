@@ -163,7 +163,10 @@ def test_every_preset_is_a_valid_configuration(name):
         ("--learning-rat=3", "unknown flag --learning_rat: did you mean --learning_rate?"),
         ("--qqqqqq", "unknown flag --qqqqqq: see sf-train --help"),
         ("--async_rl maybe", "async_rl is 'maybe', which is neither true nor false"),
-        ("--rollout 32 --batch_size 1000", "batch_size is 1000: it must be a multiple of rollout (32), for example 992"),
+        (
+            "--rollout 32 --batch_size 1000",
+            "batch_size is 1000: it must be a multiple of rollout (32), for example 992",
+        ),
         (
             "--config dom_basic",
             "config is 'dom_basic': there is no such preset and no such file; did you mean 'doom_b",
