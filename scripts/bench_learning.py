@@ -2,7 +2,7 @@
 
     python scripts/bench_learning.py --tasks CartPole-v1 Acrobot-v1 --seeds 1 2 3
     python scripts/bench_learning.py --own HEAD v0.1.0 --trainers own
-    python scripts/bench_learning.py --own_flags '' '--optimizer muon' --trainers own
+    python scripts/bench_learning.py --own_flags '' optimizer=muon --trainers own
     python scripts/bench_learning.py --report
 
 Each trainer has its own settings for each task. A run takes the whole machine: one at a time, the trainers in turn for

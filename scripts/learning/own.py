@@ -46,7 +46,7 @@ class Own:
 
     tree: Tree
     flags: str = ""
-    """Of sf-train, in every task."""
+    """Of sf-train, in every task, as NAME=VALUE."""
 
     @property
     def name(self) -> str:
@@ -86,7 +86,7 @@ class Own:
             f"--train_dir={folder}",
             "--experiment=run",
             *cli.arguments(order.task.flags),
-            *shlex.split(self.flags),
+            *(f"--{flag}" for flag in shlex.split(self.flags)),
         ]
         ran = run_to_end(train, folder / "train.log", self.tree.folder)
         frames, returns = _returns(folder / "run")
