@@ -1,7 +1,8 @@
 """Presets: YAML files of flag names and values. `configs/NAME.yaml` is taken where an environment is called NAME.
 
-Where no preset is called so, the kind of the environment has one: `image` where an observation is a picture, else
-`symbols` where one is a grid of codes, else `continuous` where an action has real numbers, else `vector`.
+Where no preset is called so, the kind of the environment has one: `image` where an observation is a picture, or
+`image_continuous` where an action has real numbers, too; else `symbols` where one is a grid of codes, else `continuous`
+where an action has real numbers, else `vector`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sf.envs.spaces.observations import is_image
 from sf.envs.spaces.symbol_grids import is_symbols
 
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
-_KINDS = ("image", "symbols", "continuous", "vector")  # no environment gets these for its name
+_KINDS = ("image", "image_continuous", "symbols", "continuous", "vector")  # no environment gets these for its name
 
 
 def preset_names() -> list[str]:
@@ -42,11 +43,12 @@ def name_for_env(env: str) -> str | None:
 def name_for_spec(spec: EnvSpec) -> str:
     """The preset of the kind of environment that has such spaces."""
     seen = [space for key, space in spec.obs_space.items() if key != ACTION_MASK]
+    has_real_numbers = ActionSpec.of(spec.action_space).num_continuous > 0
     if any(is_image(space) and not is_symbols(space) for space in seen):
-        return "image"
+        return "image_continuous" if has_real_numbers else "image"
     if any(is_symbols(space) for space in seen):
         return "symbols"
-    return "continuous" if ActionSpec.of(spec.action_space).num_continuous else "vector"
+    return "continuous" if has_real_numbers else "vector"
 
 
 def load(name_or_path: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
