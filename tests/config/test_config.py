@@ -85,7 +85,8 @@ CHOICE = gym.spaces.Discrete(2)
         ({"obs": VECTOR}, gym.spaces.MultiDiscrete([3, 2]), "vector"),
         ({"obs": VECTOR}, VECTOR, "continuous"),
         ({"obs": VECTOR}, gym.spaces.Tuple((CHOICE, VECTOR)), "continuous"),
-        ({"place": VECTOR, "camera": IMAGE}, VECTOR, "image"),
+        ({"place": VECTOR, "camera": IMAGE}, VECTOR, "image_continuous"),
+        ({"place": VECTOR, "camera": IMAGE}, CHOICE, "image"),
         ({"obs": IMAGE}, CHOICE, "image"),
         ({"grid": SYMBOLS, "place": VECTOR}, CHOICE, "symbols"),
         ({"grid": SYMBOLS}, VECTOR, "symbols"),
@@ -238,6 +239,19 @@ def test_the_help_of_a_flag_is_one_paragraph(capsys, monkeypatch):
 
 def test_a_number_with_an_exponent_is_a_whole_number_where_it_is_one():
     assert parse(["--env", "toy_bandit", "--train_for_env_steps", "1e6"]).run.train_for_env_steps == 1_000_000
+
+
+def test_a_run_from_before_truncated_episodes_could_end_goes_on_as_it_was(tmp_path):
+    args = ["--env", "toy_bandit", "--train_dir", str(tmp_path)]
+    run_dir = RunDir.at(str(tmp_path), "toy_bandit")
+    run_dir.prepare(parse(args))
+    saved = yaml.safe_load(run_dir.config.read_text())
+    del saved["bootstrap_truncated"], saved["critic_clock"]
+    run_dir.config.write_text(yaml.safe_dump(saved))
+    resumed = parse(args)
+    assert (resumed.learner.bootstrap_truncated, resumed.model.critic_clock) == (True, False)
+    new = parse([*args, "--experiment", "new"])
+    assert (new.learner.bootstrap_truncated, new.model.critic_clock) == ("auto", "auto")
 
 
 def test_a_resumed_run_reads_the_configuration_it_was_started_with(tmp_path):
