@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from learning.tasks import Task
+from learning.tasks import ENVIRONMENTS, Task
 from learning.trainer import (
     EPISODES_OF_A_MEAN,
     EVALUATION_SEED,
@@ -61,6 +61,8 @@ class Own:
         return self.tree.commit
 
     def refusal(self, task: Task) -> str | None:
+        if str(ENVIRONMENTS) not in sys.path:
+            sys.path.append(str(ENVIRONMENTS))  # the environment is made here, to ask for what it shows
         return own.refusal(task.env)
 
     def prepare(self, task: Task) -> None:

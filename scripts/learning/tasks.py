@@ -12,6 +12,9 @@ from typing import Any
 import yaml
 
 TABLE = Path(__file__).with_name("tasks.yaml")
+ENVIRONMENTS = Path(__file__).with_name("environments")
+"""Where modules of tasks are that no package has."""
+
 PEERS = ("stable_baselines3", "sample_factory")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from learning.tasks import Task
+from learning.tasks import ENVIRONMENTS, Task
 from peers.trainer import ReturnReport
 from process_session import Ran, run_bounded
 
@@ -105,7 +106,7 @@ def run_to_end(
     Raises RunError where a program fails, takes longer than it may, or makes no progress for STALL_S.
     """
     # Without the paths of this process: a peer with other versions of its packages fails, or hangs.
-    variables = {"PYTHONPATH": "" if tree is None else str(tree)}
+    variables = {"PYTHONPATH": "" if tree is None else os.pathsep.join(map(str, (tree, ENVIRONMENTS)))}
     stall = None if progress is None else Stall(progress)
     ran = run_bounded(list(command), log_file, MOST_S, stall, variables)
     if ran.status is None and ran.stopped - ran.started < MOST_S:
