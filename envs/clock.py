@@ -12,17 +12,15 @@ from typing import cast
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.errors import UsageError
 from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, ShapedGroup, StepResult
 
 CLOCK = "critic_clock"
 """The name of the observation: [1] float32, 0 in the first step of an episode."""
 
 
-def with_clock(spec: EnvSpec, env: str) -> EnvSpec:
-    """Raises UsageError where the environment has an observation of that name."""
-    if CLOCK in spec.obs_space.spaces:
-        raise UsageError(f"{env} has an observation called {CLOCK!r}: rename it, or --critic_clock false")
+def with_clock(spec: EnvSpec) -> EnvSpec:
+    """With the clock among the observations, where the environment has none of that name."""
+    assert CLOCK not in spec.obs_space.spaces
     space = gym.spaces.Box(0.0, np.inf, (1,), np.float32)
     spaces = {**spec.obs_space.spaces, CLOCK: space}
     return replace(spec, obs_space=gym.spaces.Dict(spaces), env_obs_space=spec.native_obs_space)
@@ -31,9 +29,10 @@ def with_clock(spec: EnvSpec, env: str) -> EnvSpec:
 class ClockedGroup:
     """A group of environments whose actors' steps are counted."""
 
-    def __init__(self, group: EnvGroup, env: str) -> None:
+    def __init__(self, group: EnvGroup) -> None:
         self._group = group
-        self.spec = with_clock(group.spec, env)
+        self._steps_of_late_first = getattr(group, "steps_of_late_first", 0)
+        self.spec = with_clock(group.spec)
         self.num_actors = group.num_actors
         self._steps = np.zeros(group.num_actors, np.float32)  # [N]
 
@@ -46,6 +45,7 @@ class ClockedGroup:
         episodes = self._group.step(discrete, continuous, obs, result)
         self._steps += result.valid
         self._steps[result.first] = 0.0
+        self._steps[result.first & ~result.valid] = self._steps_of_late_first
         self._write(obs)
         return episodes
 

@@ -12,7 +12,11 @@ _AROUND = "TimeLimit"  # Gymnasium's wrapper, and gym's
 def has_own_time_limit(env: Any) -> bool:
     """Whether a truncation of `env` comes from its own code.
 
-    A limit lies around it where it is registered with `max_episode_steps`, or has a wrapper TimeLimit.
+    A limit lies around it where it is registered with `max_episode_steps`, or has a wrapper TimeLimit; that of a vector
+    of single environments lies where theirs does.
     """
+    single = getattr(getattr(env, "unwrapped", env), "envs", None)
+    if isinstance(single, list | tuple) and single:
+        return has_own_time_limit(single[0])
     limit = getattr(getattr(env, "spec", None), "max_episode_steps", None)
     return limit is None and _AROUND not in layers(env)

@@ -22,6 +22,7 @@ from sf.envs.layers import layers
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import decoder, supported_action_space
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
+from sf.envs.time_limits import has_own_time_limit
 
 _ByAgent = Mapping[Any, Any]
 
@@ -93,7 +94,7 @@ class ParallelGroup:
             action_space,
             num_agents=len(self._agents),
             frameskip=frameskip,
-            has_own_time_limit=True,
+            has_own_time_limit=has_own_time_limit(self._envs[0]),
             env_obs_space=self._writer.env_space,
             layers=layers(self._envs[0]),
         )

@@ -63,6 +63,8 @@ class VectorGroup:
         self._env_id = env_id
         self._env = env
         self._mode = mode
+        self.steps_of_late_first = 0 if mode is AutoresetMode.NEXT_STEP else 1
+        """How many steps an episode has had whose first observation comes one row late."""
         self._seed = env_seed(seed, first_env_idx)
         obs_space = calls.space(env_id, env, "single_observation_space")
         self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
+from sf.envs.field_types import require
+
 if TYPE_CHECKING:
     from sf.config.config import Config
 
@@ -19,7 +21,8 @@ SMALLEST = 256  # samples of a minibatch
 def with_sizes(config: Config, num_actors: int, has_memory: bool) -> Config:
     """The configuration with numbers for both.
 
-    num_actors: those of one policy. has_memory: the network has a recurrent state.
+    num_actors: those of one policy. has_memory: the network has a recurrent state. Raises ValueError for a batch_size
+    that no trajectory divides.
     """
     rollout, batch_size = config.sampler.rollout, config.learner.batch_size
     num_batches = config.learner.num_batches_per_epoch
@@ -29,7 +32,7 @@ def with_sizes(config: Config, num_actors: int, has_memory: bool) -> Config:
     else:
         length = LONGEST if has_memory else _rollout(num_batches, batch_size, num_actors)
         if batch_size != "auto":
-            length = next(shorter for shorter in range(length, 0, -1) if batch_size % shorter == 0)
+            length = _divisor(batch_size, length)
     if batch_size == "auto":
         batch_size = length * _slots_per_batch(num_batches, length, num_actors, config.sampler.async_rl)
     return config.replace(rollout=length, batch_size=batch_size)
@@ -39,6 +42,19 @@ def _rollout(num_batches: int, batch_size: int | Literal["auto"], num_actors: in
     """The largest power of two between the bounds with which all actors fill an iteration at most."""
     samples = num_batches * (SMALLEST if batch_size == "auto" else batch_size)
     return min(LONGEST, max(SHORTEST, 1 << max(0, math.floor(math.log2(samples / num_actors)))))
+
+
+def _divisor(batch_size: int, wanted: int) -> int:
+    """The length that divides `batch_size`: the largest up to the wanted one, else the smallest above it."""
+    if batch_size < SHORTEST:
+        return batch_size
+    fitting = [length for length in range(SHORTEST, LONGEST + 1) if batch_size % length == 0]
+    require(
+        bool(fitting),
+        f"batch_size is {batch_size}: no length of a trajectory from {SHORTEST} to {LONGEST} divides it, so take for "
+        f"example {max(1, round(batch_size / SHORTEST)) * SHORTEST}, or name --rollout",
+    )
+    return max((length for length in fitting if length <= wanted), default=fitting[0])
 
 
 def _slots_per_batch(num_batches: int, rollout: int, num_actors: int, async_rl: bool) -> int:

@@ -22,7 +22,8 @@ from sf.envs.spaces.observations import is_image
 from sf.envs.spaces.symbol_grids import is_symbols
 
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
-_KINDS = ("image", "image_continuous", "symbols", "continuous", "vector")  # no environment gets these for its name
+_KINDS = ("image", "image_continuous", "symbols", "continuous", "vector")
+_NAMELESS = {*_KINDS, "fast"}  # no environment gets these for its name
 
 
 def preset_names() -> list[str]:
@@ -34,7 +35,7 @@ def name_for_env(env: str) -> str | None:
 
     The family is the name up to the first "_" or "/", and of a name with a colon what is before that.
     """
-    names = set(preset_names()) - {*_KINDS}
+    names = set(preset_names()) - _NAMELESS
     before_colon, colon, _ = env.partition(":")
     family = before_colon if colon else env.replace("/", "_").split("_")[0]
     return next((name for name in (env.replace("/", "_"), family) if name in names), None)

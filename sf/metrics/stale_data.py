@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sf.config import Config
+
 FEWEST = 0.7  # a share of the samples; runs that learned well had 0.9 and more
 _FOR_S = 60.0
+_OLD = 1.5  # iterations; one is as it should be
 
 
 class StaleData:
     """Watches the effective sample size of one learner: (sum w)^2 / sum w^2 of the importance weights w, as a share of
     the samples (Kong 1992)."""
 
-    def __init__(self, steps_per_iteration: int) -> None:
-        """steps_per_iteration: optimiser steps on the data that is taken at once."""
-        self._steps_per_iteration = steps_per_iteration
+    def __init__(self, config: Config, has_auto_sizes: bool) -> None:
+        """config: of the run. has_auto_sizes: `sf.config.auto_sizes` has chosen its rollout, or its batch_size."""
+        self._steps_per_iteration = config.learner.steps_per_iteration
+        self._of_sampler = ["fewer --num_envs_per_worker"]
+        if not has_auto_sizes:
+            self._of_sampler.insert(0, "--rollout auto --batch_size auto")
+        self._of_learner = ["a lower --learning_rate"]
+        if config.learner.num_epochs > 1:
+            self._of_learner.append("fewer --num_epochs")
+        if config.learner.lr_schedule != "kl_adaptive" and not config.population.with_pbt:
+            self._of_learner.append("--lr_schedule kl_adaptive")
         self._low_since: float | None = None
         self._was_said = False
 
@@ -30,11 +41,8 @@ class StaleData:
         if self._was_said or now - self._low_since < _FOR_S:
             return None
         self._was_said = True
-        iterations = metrics.get("lag_mean", 0.0) / self._steps_per_iteration
         what = f"the data has been worth {share:.0%} of its samples for a minute (effective sample size)"
-        if iterations > 1:
-            return (
-                f"{what}, and is {iterations:.1f} iterations old: --rollout auto --batch_size auto, or fewer "
-                "--num_envs_per_worker"
-            )
-        return f"{what}: lower --learning_rate or --num_epochs, or --lr_schedule kl_adaptive"
+        iterations = metrics.get("lag_mean", 0.0) / self._steps_per_iteration
+        if iterations > _OLD:
+            return f"{what}, and is {iterations:.1f} iterations old: try {' or '.join(self._of_sampler)}"
+        return f"{what}: try {' or '.join(self._of_learner)}"

@@ -54,7 +54,8 @@ class ActorCritic(nn.Module):
         boxes = cast("dict[str, gym.spaces.Box]", dict(obs_space.items()))
         self._action_mask = ActionMask(obs_space, action_spec)
         boxes.pop(ACTION_MASK, None)  # what is allowed is no input: the rest of the observation says why
-        boxes.pop(CLOCK, None)
+        if config.critic_clock is True:
+            boxes.pop(CLOCK, None)
         encoders = encoder_names(config.encoder, boxes)
         numbers = {key: box for key, box in boxes.items() if encoders[key] != "symbols"}  # codes have no mean
         self.obs_norm = ObsNormalizer(numbers if config.normalize_input else {})

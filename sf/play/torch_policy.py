@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces import space_json
 from sf.model.distributions import ActionDistribution
@@ -70,6 +71,7 @@ class Actors:
     def __init__(self, policy: TorchPolicy, num_actors: int, seed: int) -> None:
         self._policy = policy
         self._all = np.arange(num_actors)
+        self._steps = np.zeros(num_actors, np.float32)  # [N] that an episode has had, for a critic with a clock
         self._state = torch.zeros(num_actors, policy.network.state_size, device=policy.device)  # [N, S]
         self._generator = torch.Generator(policy.device).manual_seed(seed)
 
@@ -86,7 +88,11 @@ class Actors:
         [M] positions of the actors; None: all of them.
         """
         device = self._policy.device
-        idxs = torch.from_numpy(self._all if who is None else who).to(device)
+        who = self._all if who is None else who
+        idxs = torch.from_numpy(who).to(device)
+        self._steps[who] = np.where(first, 0.0, self._steps[who] + 1.0)
+        if self._policy.config.model.critic_clock is True:
+            obs = {**obs, CLOCK: self._steps[who, None]}
         with torch.inference_mode():
             out = self._policy.network.step(
                 {key: torch.from_numpy(rows).to(device) for key, rows in obs.items()},

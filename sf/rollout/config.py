@@ -29,7 +29,8 @@ class SamplerConfig:
 
     rollout: int | Literal["auto"] = 32
     """Trajectory length in steps (T). A recurrent core is trained over this many steps. auto: 64, and less where an
-    iteration would not hold a trajectory of every actor, but at least 16; always 64 with a recurrent core."""
+    iteration would not hold a trajectory of every actor, but at least 16; 64 with a recurrent core. A batch_size that
+    is named is divided by it, so it may differ."""
 
     async_rl: bool = True
     """Sample while the learner trains. false: sample and train in turn; on CPU, the same seed then gives the same

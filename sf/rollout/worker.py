@@ -239,7 +239,7 @@ def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGrou
         first_env_idx=group_idx * args.num_envs_per_group,
         core=args.core,
     )
-    return ClockedGroup(group, args.env) if args.with_clock else group
+    return ClockedGroup(group) if args.with_clock else group
 
 
 def _require_planned_spaces(args: RolloutWorkerArgs, group: EnvGroup) -> None:

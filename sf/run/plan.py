@@ -16,7 +16,7 @@ from sf.arrays import available_memory
 from sf.config import Config
 from sf.config.auto_sizes import with_sizes
 from sf.envs import ActionSpec, EnvSpec
-from sf.envs.clock import with_clock
+from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
 from sf.learner.optimizer.optimizer import require_available
@@ -137,7 +137,7 @@ def make_plan(config: Config) -> Plan:
             require_drawable(config)
     config = _with_clock_chosen(config, spec)
     if config.model.critic_clock:
-        spec = with_clock(spec, config.run.env)
+        spec = with_clock(spec)
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
     require_available(config.learner)
@@ -177,6 +177,8 @@ def make_plan(config: Config) -> Plan:
 
 def _with_clock_chosen(config: Config, spec: EnvSpec) -> Config:
     """`critic_clock` as true or false. Somebody's own network knows of no clock."""
+    if CLOCK in spec.obs_space.spaces:
+        raise UsageError(f"{config.run.env} has an observation called {CLOCK!r}, which is the critic's: rename it")
     bootstrap, clock = config.learner.bootstrap_truncated, config.model.critic_clock
     is_own = config.model.model != MODEL
     if clock is True and is_own:
@@ -200,10 +202,11 @@ def _check_rounds(plan: Plan) -> None:
     taken, collected = plan.config.slots_per_iteration, plan.num_actors
     if taken % collected != 0 and collected % taken != 0:
         rollout = plan.config.rollout
+        example = "auto" if plan.has_auto_sizes else collected * rollout
         raise UsageError(
             f"async_rl is false, the sampler collects {collected * rollout} samples a round (workers x envs x agents x "
             f"rollout) and the learner takes {taken * rollout} at once (batch_size x num_batches_per_epoch): one must "
-            f"be a multiple of the other, for example --batch_size {collected * rollout}"
+            f"be a multiple of the other, for example --batch_size {example}"
         )
 
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from sf.config import Config
 from sf.metrics.progress import Progress
 from sf.metrics.stale_data import StaleData
 from sf.population.controller import Population
@@ -32,7 +33,7 @@ class ReportHandler:
         evaluations: Evaluations,
         videos: Videos,
         population: Population | None = None,
-        steps_per_iteration: int = 1,
+        stale_data: Callable[[], StaleData] = lambda: StaleData(Config(), has_auto_sizes=False),
     ) -> None:
         self._progress = progress
         self._frameskip = frameskip
@@ -41,7 +42,7 @@ class ReportHandler:
         self._evaluations = evaluations
         self._videos = videos
         self._population = population
-        self._stale_data = defaultdict[int, StaleData](lambda: StaleData(steps_per_iteration))  # by policy
+        self._stale_data = defaultdict[int, StaleData](stale_data)  # by policy
         self._places_said: set[str] = set()  # of faults
         self._remarks_said: set[str] = set()  # what they were about
         self._are_env_deaths_said = False  # of workers whose environments fail again and again

@@ -72,7 +72,7 @@ def starting_flags(flags: Mapping[str, Any]) -> StartingFlags:
             return StartingFlags(flags, str(run_dir.config))
     name = flags.get("config") or presets.name_for_env(run.env) or _preset_of_kind(run.env, flags)
     preset = chosen or (presets.load(name) if name else {})
-    return StartingFlags({**preset, "env": run.env, "config": name}, str(name))
+    return StartingFlags({**preset, **_clock_of(flags.get("init_from")), "env": run.env, "config": name}, str(name))
 
 
 def _is_object(env: Any) -> bool:
@@ -95,6 +95,20 @@ def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
         return presets.name_for_spec(describe(env, EnvOptions(**options)))
     except (ValueError, EnvError):
         return None  # sf.run.plan describes it again, and says what is wrong
+
+
+def _clock_of(init_from: str | None) -> dict[str, bool]:
+    """`critic_clock` as in the policy that a run begins from; nothing where it cannot be read, which is said later."""
+    if init_from is None:
+        return {}
+    from sf.play.named_checkpoint import find_checkpoint  # noqa: PLC0415  torch is slow to import: not for --help
+    from sf.zoo.places import located  # noqa: PLC0415
+
+    try:
+        _, saved = find_checkpoint(located(init_from), policy_id=0, say=lambda sentence: None)
+    except (OSError, ValueError, FloatingPointError):
+        return {}
+    return {"critic_clock": saved.state["config"].get("critic_clock") is True}
 
 
 def _check_is_the_same(flags: Mapping[str, Any], saved: Mapping[str, Any], experiment: str) -> None:

@@ -23,6 +23,7 @@ from sf.metrics.readable import outcome
 from sf.metrics.sinks.tensorboard_events import TensorBoard
 from sf.metrics.sinks.wandb_sink import WandbSink, require_wandb
 from sf.metrics.sinks.writer import MetricsWriter, Sink
+from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import record_start
 from sf.population.controller import Population
 from sf.processes.stopping import Signals, caught_signals
@@ -171,7 +172,7 @@ class Run:
                 evaluations,
                 videos,
                 population,
-                steps_per_iteration=self._plan.config.learner.steps_per_iteration,
+                stale_data=lambda: StaleData(self._plan.config, self._plan.has_auto_sizes),
             )
             asked_by = None
             try:

@@ -41,9 +41,19 @@ def test_a_synchronous_iteration_holds_whole_rounds(num_actors):
     assert config.slots_per_iteration % num_actors == 0
 
 
-@pytest.mark.parametrize(("batch_size", "rollout"), [(256, 64), (1000, 50), (48, 48), (7, 7)])
-def test_a_trajectory_divides_a_minibatch_that_was_named(batch_size, rollout):
-    assert sizes(1, batch_size=batch_size) == (rollout, batch_size)
+@pytest.mark.parametrize(
+    ("batch_size", "num_actors", "rollout"),
+    [(256, 1, 64), (1000, 1, 50), (48, 1, 48), (7, 1, 7), (256, 32, 64), (100, 32, 20), (60, 32, 20), (1024, 1024, 16)],
+)
+def test_a_trajectory_divides_a_minibatch_that_was_named(batch_size, num_actors, rollout):
+    assert sizes(num_actors, batch_size=batch_size) == (rollout, batch_size)
+
+
+@pytest.mark.parametrize("batch_size", [1009, 1994])
+def test_a_minibatch_that_no_trajectory_divides_is_refused(batch_size):
+    nearest = round(batch_size / 16) * 16
+    with pytest.raises(ValueError, match=f"batch_size is {batch_size}: no length .* for example {nearest}, or name"):
+        sizes(32, batch_size=batch_size)
 
 
 def test_what_was_named_stays():

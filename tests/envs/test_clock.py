@@ -3,11 +3,15 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode
 
 from sf import envs
+from sf.config import Config
 from sf.envs import EnvOptions, StepResult
 from sf.envs.clock import CLOCK, ClockedGroup, with_clock
+from sf.envs.groups.vector import VectorGroup
 from sf.envs.spaces.actions import ActionSpec
+from sf.run.plan import make_plan
 
 
 def rows_of(group):
@@ -16,7 +20,7 @@ def rows_of(group):
 
 @pytest.mark.parametrize("env", ["toy_counting", "toy_match_counting", "CartPole-v1"])
 def test_it_is_0_in_the_first_step_of_an_episode_and_counts_those_that_were_acted(env):
-    group = ClockedGroup(envs.make_group(env, 3, EnvOptions(), seed=1, first_env_idx=0), env)
+    group = ClockedGroup(envs.make_group(env, 3, EnvOptions(), seed=1, first_env_idx=0))
     rng = np.random.default_rng(0)
     rows, result = rows_of(group), StepResult.empty(group.num_actors)
     spec = ActionSpec.of(group.spec.action_space)
@@ -40,13 +44,48 @@ def test_it_is_0_in_the_first_step_of_an_episode_and_counts_those_that_were_acte
 
 def test_the_policys_observations_stay_what_they_were():
     spec = envs.describe("CartPole-v1", EnvOptions())
-    clocked = with_clock(spec, "CartPole-v1")
+    clocked = with_clock(spec)
     assert clocked.obs_space["obs"] == spec.obs_space["obs"]
     assert clocked.native_obs_space == spec.native_obs_space  # what a checkpoint says, and what plays is asked for
 
 
+class Counting(gym.Env):
+    """Shows how many steps its episode has lasted; truncated after five, and by chance terminated after three."""
+
+    observation_space = gym.spaces.Box(0, 9, (1,))
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.num_steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.num_steps += 1
+        terminated = self.num_steps == 3 and self.np_random.random() < 0.5
+        return np.full(1, self.num_steps, np.float32), 0.0, bool(terminated), self.num_steps == 5, {}
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_it_tells_the_time_in_each_way_of_resetting(mode):
+    vector = gym.vector.SyncVectorEnv([Counting] * 4, autoreset_mode=mode)
+    group = ClockedGroup(VectorGroup("counting", vector, seed=0, first_env_idx=0))
+    rows, result = rows_of(group), StepResult.empty(4)
+    group.reset(rows)
+    num_late = 0
+    for _ in range(60):
+        group.step(np.zeros((4, 1), np.int32), np.zeros((4, 0), np.float32), rows, result)
+        assert np.array_equal(rows[CLOCK], rows["obs"])
+        num_late += int((result.first & ~result.valid).sum())
+    assert num_late > 5
+    group.close()
+
+
 def test_an_observation_of_that_name_is_refused():
-    box = gym.spaces.Box(0, 1, (1,))
-    spec = envs.EnvSpec(gym.spaces.Dict({CLOCK: box}), gym.spaces.Discrete(2))
-    with pytest.raises(ValueError, match="mine has an observation called 'critic_clock': rename it, or"):
-        with_clock(spec, "mine")
+    envs.register_env("has_a_clock", HasAClock)
+    with pytest.raises(ValueError, match="has_a_clock has an observation called 'critic_clock', which is the critic's"):
+        make_plan(Config().replace(env="has_a_clock", num_workers=1, device="cpu", critic_clock=False))
+
+
+class HasAClock(Counting):
+    observation_space = gym.spaces.Dict({CLOCK: Counting.observation_space})

@@ -2,14 +2,18 @@
 
 import pytest
 
+from sf.config import Config
 from sf.metrics.stale_data import FEWEST, StaleData
 
 LOW, HIGH = {"effective_sample_size": FEWEST - 0.2, "lag_mean": 240.0}, {"effective_sample_size": FEWEST}
 
 
-def sentences(*seen):
+FLAGS = {"num_batches_per_epoch": 8, "num_epochs": 10}
+
+
+def sentences(*seen, flags=None, has_auto_sizes=False):
     """What is said at each (seconds, metrics)."""
-    stale = StaleData(steps_per_iteration=80)
+    stale = StaleData(Config().replace(**(flags or FLAGS)), has_auto_sizes)
     return [stale.see(now, metrics) for now, metrics in seen]
 
 
@@ -29,8 +33,28 @@ def test_a_report_without_a_figure_changes_nothing_that_is_said():
     assert sentences((0, {}), (100, {})) == [None, None]
 
 
+KL = {**FLAGS, "lr_schedule": "kl_adaptive"}
+PBT = {**FLAGS, "with_pbt": True, "num_policies": 2}
+
+
 @pytest.mark.parametrize(
-    ("lag", "remedy"), [(240.0, "is 3.0 iterations old: --rollout auto"), (60.0, "--learning_rate")]
+    ("lag", "flags", "has_auto_sizes", "remedy"),
+    [
+        (
+            240,
+            FLAGS,
+            False,
+            ", and is 3.0 iterations old: try --rollout auto --batch_size auto or fewer --num_envs_per_wor",
+        ),
+        (240, FLAGS, True, ", and is 3.0 iterations old: try fewer --num_envs_per_worker"),
+        (80, FLAGS, True, ": try a lower --learning_rate or fewer --num_epochs or --lr_schedule kl_adaptive"),
+        (80, KL, True, ": try a lower --learning_rate or fewer --num_epochs"),
+        (80, PBT, True, ": try a lower --learning_rate or fewer --num_epochs"),
+        (1, {"batch_size": 64}, False, ": try a lower --learning_rate or --lr_schedule kl_adaptive"),
+    ],
 )
-def test_the_remedy_depends_on_whether_it_is_the_sampler_that_is_ahead(lag, remedy):
-    assert remedy in sentences((0, LOW), (60, LOW | {"lag_mean": lag}))[-1]
+def test_the_remedy_is_what_the_run_does_not_have_yet(lag, flags, has_auto_sizes, remedy):
+    low = LOW | {"lag_mean": float(lag)}
+    said = sentences((0, low), (60, low), flags=flags, has_auto_sizes=has_auto_sizes)[-1]
+    assert f"(effective sample size){remedy}" in said
+    assert remedy.endswith("wor") or said.endswith(remedy)

@@ -61,14 +61,35 @@ class TruncatesItself(gym.Env):
         return np.zeros(1, np.float32), 0.0, False, True, {}
 
 
+class TwoTruncate(TruncatesItself):
+    observation_space = gym.spaces.Tuple([TruncatesItself.observation_space] * 2)
+    action_space = gym.spaces.Tuple([TruncatesItself.action_space] * 2)
+
+    def reset(self, *, seed=None, options=None):
+        return (np.zeros(1, np.float32),) * 2, {}
+
+    def step(self, action):
+        return (np.zeros(1, np.float32),) * 2, [0.0, 0.0], False, True, {}
+
+
+def pendulums(num_envs):
+    return gym.vector.SyncVectorEnv([lambda: gym.make("Pendulum-v1")] * num_envs)
+
+
+LIMITED = ('{"gymnasium.wrappers:TimeLimit": {"max_episode_steps": 5}}',)
 envs.register_env("truncates_itself", TruncatesItself)
+envs.register_env("two_truncate", TwoTruncate)
+envs.register_vector_env("pendulums", pendulums)
 
 
 @pytest.mark.parametrize(
     ("name", "options", "is_own"),
     [
         ("truncates_itself", {}, True),
-        ("truncates_itself", {"env_wrappers": ('{"gymnasium.wrappers:TimeLimit": {"max_episode_steps": 5}}',)}, False),
+        ("truncates_itself", {"env_wrappers": LIMITED}, False),
+        ("two_truncate", {}, True),
+        ("two_truncate", {"env_wrappers": LIMITED}, False),
+        ("pendulums", {}, False),
         ("Pendulum-v1", {}, False),
         ("CartPole-v1", {}, False),  # its vectorised version, which has no wrapper
         ("pettingzoo:classic/rps_v2", {}, True),

@@ -14,6 +14,7 @@ from sf.commands import cli
 from sf.learner.state import LearnerState
 from sf.run import initial_weights
 from sf.run.plan import make_plan
+from sf.run.starting_flags import make_config
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
@@ -179,8 +180,20 @@ def test_a_run_that_is_resumed_goes_on_from_its_own_and_says_so_once(run):
     assert run.config["init_from"] == run.a
 
 
+@pytest.mark.parametrize("has_clock", [True, False])
+def test_the_critic_has_a_clock_if_that_of_the_policy_has_that_a_run_begins_from(has_clock, tmp_path):
+    pytest.importorskip("pettingzoo")
+    env = "pettingzoo:classic/rps_v2"  # truncates its episodes itself
+    source = untrained(env, 0, critic_clock=has_clock)
+    checkpoint.save(tmp_path, source, 1234, keep=2)
+    (file,) = tmp_path.glob("*.safetensors")
+    plan = make_plan(make_config(env=env, init_from=str(file), num_workers=1, device="cpu"))
+    assert plan.config.model.critic_clock is has_clock
+    assert make_plan(make_config(env=env, num_workers=1, device="cpu")).config.model.critic_clock
+
+
 def test_a_run_can_begin_with_a_policy_of_the_zoo():
-    flags = ("--init_from", "zoo/CartPole-v1", "--encoder_mlp_layers", "64", "64")
+    flags = ("--init_from", "zoo/CartPole-v1", "--config", "fast", "--encoder_mlp_layers", "64", "64")
     found, _ = begun(*flags, env="CartPole-v1")
     weights = checkpoint.load(places.located("zoo/CartPole-v1")).tensors
     assert all(torch.equal(found[0].tensors[name], value) for name, value in weights.items())
