@@ -37,8 +37,8 @@ def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximu
     within [minimum, maximum]; the band between keeps the rate from oscillating. Schulman et al. 2017, section
     4, adapt their penalty by the same rule. A kl that is NaN leaves the rate as it is.
 
-    Where the policy stands still, the rate goes back to `initial`: it is not too low, there is nothing to learn, because
-    the policy is as good as deterministic, or no reward was found. A high rate would then follow nothing but noise.
+    Where the policy stands still, the rate goes back to `initial`. It is not too low: there is nothing to learn, since
+    the policy is as good as deterministic, or no reward was found, and a high rate would follow nothing but noise.
     """
     if kl > 2.0 * threshold:
         return max(rate / KL_ADAPTIVE_FACTOR, minimum)
