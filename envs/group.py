@@ -43,7 +43,7 @@ class EnvSpec:
     num_agents: int = 1  # actors of one environment
     frameskip: int = 1  # frames of the simulator for one step (one decision)
     shaping: Mapping[str, float] = field(default_factory=dict)  # weights of shaped rewards, by name: see set_shaping
-    has_own_time_limit: bool = False  # an episode is truncated by the environment itself: see `sf.envs.time_limits`
+    has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.time_limits`
     env_obs_space: gym.Space | None = None  # what the environment itself returns; None: as obs_space
     layers: tuple[str, ...] = field(default=(), compare=False)  # see `sf.envs.layers`, where single ones are known
 

@@ -104,8 +104,7 @@ class LearnerConfig:
     """linear: decay to 0 at the end of the run, by the env steps of all policies if these are limited, else by
     train_for_seconds. cosine: the same as half a cosine, which is higher in the first half and lower in the second
     (Loshchilov and Hutter 2017, equation 5, without restarts). kl_adaptive: after each iteration, change the rate to
-    keep the KL divergence between the policies before and after it near lr_schedule_kl_threshold; where that is
-    almost 0, back towards learning_rate."""
+    keep the KL divergence between the policies before and after it near lr_schedule_kl_threshold."""
 
     lr_schedule_kl_threshold: float = 0.008
     """kl_adaptive: target KL divergence, in nats."""

@@ -184,8 +184,7 @@ class Updater:
         config = self._config
         kl = self.metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
         bounds = config.lr_adaptive_min, config.lr_adaptive_max
-        threshold, initial = config.lr_schedule_kl_threshold, config.learning_rate
-        rate = learning_rate.kl_adaptive(self.learning_rate, kl, threshold, *bounds, initial)
+        rate = learning_rate.kl_adaptive(self.learning_rate, kl, config.lr_schedule_kl_threshold, *bounds)
         self._learning_rate.set(rate)
 
     def _minibatches(self, batch: Batch, mask: Tensor, goes_on: Callable[[], bool]) -> Iterator[Minibatch]:

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from sf.bench import command, layers
-from sf.commands import cli
 from sf.run.children.supervisor import ChildError
 
 
@@ -43,7 +42,7 @@ def test_layers_are_measured_with_the_flags_of_a_run(measured, monkeypatch, tmp_
 
 @pytest.mark.parametrize("switch", [["--autotune"], ["--autotune", "true"]])
 def test_what_is_named_is_not_tuned(switch, measured, monkeypatch, capsys):
-    default = cli.parse([]).learner.batch_size
+    default = 512
     run_command(monkeypatch, "--env", "toy_bandit", *switch, "--batch_size", default, "--num_workers", 2)
     plans = [plan.config for plan, _ in measured]
     assert {config.learner.batch_size for config in plans} == {default}

@@ -13,8 +13,7 @@ ITERATION = 64  # samples
 
 @pytest.fixture
 def plan():
-    sampler = SimpleNamespace(rollout=8)
-    config = SimpleNamespace(sampler=sampler, slots_per_iteration=ITERATION // 8)
+    config = SimpleNamespace(rollout=8, slots_per_iteration=ITERATION // 8)
     return SimpleNamespace(config=config, num_actors=4, num_slots=4, num_policies=1)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import bench_learning
 from learning.trainer import Outcome, RunError, run_to_end
 
-FAILS = "print('a line'); raise SystemExit('no memory left')"
+FAILS = "print('a line', flush=True); raise SystemExit('no memory left')"
 WAITS = "import subprocess, sys; open('started', 'w'); subprocess.Popen(['sleep', '1000']).wait()"
 
 

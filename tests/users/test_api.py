@@ -70,7 +70,7 @@ def test_keyword_arguments_of_an_environment_may_be_a_dictionary():
     [
         ({"num_worker": 3}, "unknown setting num_worker: did you mean num_workers"),
         ({"config": "dom_basic"}, "did you mean 'doom_basic'"),
-        ({"batch_size": 1000}, "multiple of rollout"),
+        ({"batch_size": 1000, "rollout": 32}, "multiple of rollout"),
     ],
 )
 def test_a_wrong_flag_is_answered_with_what_to_change(flags, sentence):

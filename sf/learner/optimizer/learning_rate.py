@@ -10,7 +10,6 @@ import math
 from sf.learner.optimizer.optimizer import Optimizer
 
 KL_ADAPTIVE_FACTOR = 1.5
-KL_OF_A_STANDSTILL = 0.01  # of the threshold
 
 
 def linear(initial: float, share_done: float) -> float:
@@ -30,21 +29,15 @@ def cosine(initial: float, share_done: float) -> float:
 TO_THE_END = {"linear": linear, "cosine": cosine}  # schedules that reach 0 where the run ends
 
 
-def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximum: float, initial: float) -> float:
+def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximum: float) -> float:
     """The rate after an iteration that moved the policy by `kl` nats.
 
     Divided by 1.5 where that is above twice the threshold, multiplied by 1.5 where it is below half of it,
     within [minimum, maximum]; the band between keeps the rate from oscillating. Schulman et al. 2017, section
     4, adapt their penalty by the same rule. A kl that is NaN leaves the rate as it is.
-
-    Where the policy stands still, the rate goes back to `initial`. It is not too low: there is nothing to learn, since
-    the policy is as good as deterministic, or no reward was found, and a high rate would follow nothing but noise.
     """
     if kl > 2.0 * threshold:
         return max(rate / KL_ADAPTIVE_FACTOR, minimum)
-    if abs(kl) < KL_OF_A_STANDSTILL * threshold:
-        start = min(max(initial, minimum), maximum)
-        return max(rate / KL_ADAPTIVE_FACTOR, start) if rate > start else min(rate * KL_ADAPTIVE_FACTOR, start)
     if kl < 0.5 * threshold:
         return min(rate * KL_ADAPTIVE_FACTOR, maximum)
     return rate
