@@ -16,13 +16,14 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+import gymnasium as gym
 import numpy as np
 
 from sf import envs
 from sf.arrays import SharedArrays
 from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, UsageError
-from sf.envs.clock import ClockedGroup
+from sf.envs.clock import CLOCK, ClockedGroup
 from sf.envs.custom.given import GivenEnv
 from sf.envs.guard import EnvFaultError, Fault, GuardedGroup
 from sf.envs.remarks import handed_to
@@ -249,9 +250,10 @@ def _require_planned_spaces(args: RolloutWorkerArgs, group: EnvGroup) -> None:
     found = {key: (box.shape, box.dtype) for key, box in group.spec.obs_space.items()}
     action = ActionSpec.of(group.spec.action_space)
     layout = (len(action.discrete_sizes), action.num_continuous)
+    shown = gym.spaces.Dict({key: box for key, box in group.spec.obs_space.items() if key != CLOCK})
     if planned != found or layout != tuple(arrays[name].shape[-1] for name in ("discrete", "continuous")):
         raise UsageError(
-            f"{args.env}: its spaces are {group.spec.obs_space} and {group.spec.action_space} in a rollout worker, and "
+            f"{args.env}: its spaces are {shown} and {group.spec.action_space} in a rollout worker, and "
             "were others when the run was planned: give it the same ones each time that it is made"
         )
 
