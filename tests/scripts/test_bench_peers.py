@@ -23,7 +23,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 COMMAND = "scripts/bench_peers.py --env doom_battle"
 SMALL = ["--env", "doom_basic", "--rounds", "1", "--num_workers", "1", "--num_envs_per_worker", "2"]
 SMALL += ["--rollout", "8", "--batch_size", "16"]
-OWN_FLAGS = "--own_flags=--learner_threads 1 --train_for_env_steps 320"
+OWN_FLAGS = "--own_flags=--learner_threads 1 --train_for_env_steps 2400"
 
 
 @pytest.fixture
