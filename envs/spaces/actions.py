@@ -89,17 +89,23 @@ def decoder(space: gym.Space) -> Callable[[np.ndarray, np.ndarray], Any]:
         return lambda discrete, continuous: first + discrete.reshape(shape).astype(space.dtype)
     if isinstance(space, gym.spaces.Box):
         low, high, shape, dtype = space.low, space.high, space.shape, space.dtype
-        # Some environments write the largest number where they mean infinity.
-        with np.errstate(over="ignore"):
-            bounded = high.astype(np.float64) - low < np.finfo(np.float32).max
-        bottom, top = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
-        centre, half = ((top + bottom) / 2).astype(np.float32), ((top - bottom) / 2).astype(np.float32)
+        centre, half = centre_and_half(space)
 
         def decode_box(discrete: np.ndarray, continuous: np.ndarray) -> np.ndarray:
             return np.asarray(np.clip(centre + half * continuous.reshape(shape), low, high), dtype)
 
         return decode_box
     raise _unsupported(space)
+
+
+def centre_and_half(space: gym.spaces.Box) -> tuple[np.ndarray, np.ndarray]:
+    """Where 0 of a policy lies in a Box, and how far from it 1 does: both of its shape, float32."""
+    low, high = space.low, space.high
+    # Some environments write the largest number where they mean infinity.
+    with np.errstate(over="ignore"):
+        bounded = high.astype(np.float64) - low < np.finfo(np.float32).max
+    bottom, top = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+    return ((top + bottom) / 2).astype(np.float32), ((top - bottom) / 2).astype(np.float32)
 
 
 def random_actions(

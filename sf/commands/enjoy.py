@@ -19,7 +19,7 @@ from sf.screen.projector import Projector, Screen
 if TYPE_CHECKING:
     from sf.envs import RenderedGroup
     from sf.play.episodes import Played
-    from sf.play.torch_policy import TorchPolicy
+    from sf.play.player import Player
 
 MAX_PANELS = 9  # at once: of as many environments as they allow for
 _HOLD_S = 2.0  # the results stay on the screen
@@ -41,8 +41,9 @@ class EnjoyFlags:
     policy: int | None = None
     """Number of the policy to watch, in a run with several. Default: all of them, in turn."""
 
-    against: tuple[Path, ...] = ()
-    """Other runs or checkpoints that play: opponents in a match, otherwise for comparison."""
+    against: tuple[str, ...] = ()
+    """Others who play, opponents in a match, otherwise for comparison: runs or checkpoints, random (random moves), or
+    module:Name (a function of the observation that returns an action, or a class with a method act)."""
 
     episodes: int = 4
     """Total number of episodes, or of matches. Up to nine are played side by side."""
@@ -126,22 +127,29 @@ def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
     os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # it would swallow SIGTERM
     with closing(_screen(flags, interrupt)) as screen:  # what is wrong with it is said before torch is imported
         from sf import envs  # noqa: PLC0415
-        from sf.play.contestants import find_policies, overridden  # noqa: PLC0415
+        from sf.play.contestants import find_contestants, overridden  # noqa: PLC0415
+        from sf.play.named_checkpoint import config_of  # noqa: PLC0415
+        from sf.play.opponents import Opponent  # noqa: PLC0415
         from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
         from sf.processes.torch_runtime import configure  # noqa: PLC0415
 
         configure("cpu", num_threads=1, deterministic=True)
-        saved = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy, flags.trust)
-        policies = {name: TorchPolicy(each, name) for name, each in saved.items()}
-        config = next(iter(policies.values())).config
+        saved = find_contestants(flags.run, flags.against, flags.checkpoint, flags.policy, flags.trust)
+        players = {
+            name: each.player() if isinstance(each, Opponent) else TorchPolicy(each, name)
+            for name, each in saved.items()
+        }
+        name, first = next(iter(saved.items()))
+        assert not isinstance(first, Opponent)
+        config = config_of(first, name)
         env, options = config.run.env, overridden(config.environment, flags.override)
         num_agents = envs.describe(env, options).num_agents
         num_envs = min(flags.episodes, max(1, MAX_PANELS // num_agents))
         made = envs.make_rendered_group(env, num_envs, options, seed=flags.seed, first_env_idx=0)
         with closing(made) as group, interrupt:
-            played = _play(flags, env, policies, group, num_envs, screen, interrupt)
+            played = _play(flags, env, players, group, num_envs, screen, interrupt)
             has_file = screen.finish()
-    _say_summary(played, list(policies))
+    _say_summary(played, list(players))
     if has_file:
         is_cut = screen.is_full and len(played) < flags.episodes * num_agents
         print(f"video: {flags.video}{f', cut off by --max_seconds {flags.max_seconds:g}' if is_cut else ''}")
@@ -157,7 +165,7 @@ def _screen(flags: EnjoyFlags, interrupt: _Interrupt) -> Screen:
 def _play(
     flags: EnjoyFlags,
     env: str,
-    policies: Mapping[str, TorchPolicy],
+    players: Mapping[str, Player],
     group: RenderedGroup,
     num_envs: int,
     screen: Screen,
@@ -168,9 +176,9 @@ def _play(
     from sf.screen.stage import Stage  # noqa: PLC0415
 
     # Everybody meets the next one, and each is each agent in turn.
-    lineups = (np.arange(flags.episodes)[:, None] + np.arange(group.spec.num_agents)) % len(policies)  # [M, A]
-    play = Play(group, list(policies.values()), lineups, range(num_envs), num_envs, flags.seed, flags.deterministic)
-    stage = Stage(env, _short(list(policies)), lineups, num_envs, group.num_views)
+    lineups = (np.arange(flags.episodes)[:, None] + np.arange(group.spec.num_agents)) % len(players)  # [M, A]
+    play = Play(group, list(players.values()), lineups, range(num_envs), num_envs, flags.seed, flags.deterministic)
+    stage = Stage(env, _short(list(players)), lineups, num_envs, group.num_views)
     rate = group.pictures_per_s * flags.speed
     projector = Projector(
         screen,
@@ -178,7 +186,7 @@ def _play(
         fps=min(rate, screen.max_fps) if flags.fps is None else flags.fps,
         num_views=group.num_views,
         limit=screen.limit,
-        title=f"sf-enjoy {', '.join(_short(list(policies)))}",
+        title=f"sf-enjoy {', '.join(_short(list(players)))}",
         goes_on=lambda: not interrupt.number,
     )
     all_played = []
@@ -187,7 +195,7 @@ def _play(
         played = play.step()
         all_played += played
         for episode in played:
-            _say_episode(episode, list(policies), group.spec.num_agents)
+            _say_episode(episode, list(players), group.spec.num_agents)
         for panels in stage.step(group.pictures(), group.returns(), play.value, played, play.match_idx):
             goes_on = goes_on and projector.show(panels)
     if goes_on and not interrupt.number:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sf.evaluation.results import Evaluation
-    from sf.storage.checkpoint import Checkpoint
+    from sf.play.contestants import Contestant
 
 _COLUMNS = ("mean", "95 % interval", "median", "std", "min", "max")
 _WIDTH_OF_FILES = 120  # columns, where the output is no terminal
@@ -39,8 +39,9 @@ class EvalFlags:
     policy: int | None = None
     """Number of the policy to evaluate, in a run with several. Default: all of them."""
 
-    against: tuple[Path, ...] = ()
-    """Other runs or checkpoints that play: opponents in a match, otherwise for comparison."""
+    against: tuple[str, ...] = ()
+    """Others who play, opponents in a match, otherwise for comparison: runs or checkpoints, random (random moves), or
+    module:Name (a function of the observation that returns an action, or a class with a method act)."""
 
     episodes: int = 100
     """Episodes per policy. In a match, each agent plays one."""
@@ -95,20 +96,22 @@ def main() -> None:
 
 def _run(flags: EvalFlags) -> None:
     from sf.evaluation.task import EvaluationTask, evaluate  # noqa: PLC0415  torch is slow to import: not for --help
-    from sf.play.contestants import find_policies, overridden  # noqa: PLC0415
+    from sf.play.contestants import find_contestants, overridden  # noqa: PLC0415
     from sf.play.named_checkpoint import config_of  # noqa: PLC0415
+    from sf.play.opponents import Opponent  # noqa: PLC0415
     from sf.processes.torch_runtime import resolve_device  # noqa: PLC0415
 
     for flag, path in (("json", flags.json), ("csv", flags.csv)):
         if path is not None:
             output_file.require_writable(flag, path)
-    policies = find_policies(flags.run, flags.against, flags.checkpoint, flags.policy, flags.trust)
-    name, first = next(iter(policies.items()))
+    players = find_contestants(flags.run, flags.against, flags.checkpoint, flags.policy, flags.trust)
+    name, first = next(iter(players.items()))
+    assert not isinstance(first, Opponent)
     config = config_of(first, name)
     task = EvaluationTask(
         env=config.run.env,
         options=overridden(config.environment, flags.override),
-        policies=policies,
+        players=players,
         num_episodes=flags.episodes,
         objective=config.population.pbt_target_objective,
         seed=flags.seed,
@@ -118,13 +121,13 @@ def _run(flags: EvalFlags) -> None:
         num_envs_per_worker=flags.num_envs_per_worker,
     )
     evaluation = evaluate(task, cli.say_progress)
-    _print(evaluation, list(policies))
+    _print(evaluation, list(players))
     if flags.json is not None:
         settings = {name: _plain(value) for name, value in dataclasses.asdict(flags).items()}
-        text = finite_json.dumps({**settings, **_result(evaluation, policies)}, indent=2) + "\n"
+        text = finite_json.dumps({**settings, **_result(evaluation, players)}, indent=2) + "\n"
         output_file.write("json", flags.json, text.encode())
     if flags.csv is not None:
-        output_file.write("csv", flags.csv, _csv(evaluation, list(policies)).encode())
+        output_file.write("csv", flags.csv, _csv(evaluation, list(players)).encode())
 
 
 def _print(evaluation: Evaluation, names: list[str]) -> None:
@@ -160,30 +163,39 @@ def _print(evaluation: Evaluation, names: list[str]) -> None:
 
 def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, table: Table) -> None:
     """Who fared how against whom, where any two have met."""
+    from sf.evaluation.statistics import interval_text  # noqa: PLC0415
+
     policies = range(num_policies)
     scores = [[evaluation.score_against(i, j) for j in policies] for i in policies]
     if num_policies == 1 or not any(any(row) for row in scores):
         return
-    console.print("mean score of a row against a column (episodes)", highlight=False)
-    for heading in ("", *map(str, policies)):
+    console.print("mean score of a row against a column (episodes), and win rate against all others", highlight=False)
+    for heading in ("", *map(str, policies), "win rate", "95 % interval"):
         table.add_column(heading, justify="right")
     for i, row in enumerate(scores):
-        table.add_row(str(i), *("-" if s is None else f"{s.mean:,.2f} ({s.num})" for s in row))
+        won = evaluation.win_rate(i)
+        shown = ["-" if s is None else f"{s.mean:,.2f} ({s.num})" for s in row]
+        table.add_row(str(i), *shown, *(("-", "-") if won is None else (f"{won.mean:.1%}", interval_text(won))))
     console.print(table)
 
 
-def _result(evaluation: Evaluation, policies: dict[str, Checkpoint]) -> dict[str, Any]:
-    indices = range(len(policies))
+def _result(evaluation: Evaluation, players: dict[str, Contestant]) -> dict[str, Any]:
+    from sf.play.opponents import Opponent  # noqa: PLC0415
+
+    indices = range(len(players))
+    first = evaluation.win_rate(0)
     return {
         "env_faults": evaluation.num_env_faults,
+        "win_rate": first and first.mean,  # of the first policy against all others
         "policies": [
             {
                 "checkpoint": name,
-                "env_steps": saved.state["env_steps"],
+                "env_steps": None if isinstance(each, Opponent) else each.state["env_steps"],
                 "statistics": {key: value._asdict() for key, value in evaluation.statistics(i).items()},
                 "scores": [s._asdict() if (s := evaluation.score_against(i, j)) else None for j in indices],
+                "win_rates": [s._asdict() if (s := evaluation.win_rate(i, j)) else None for j in indices],
             }
-            for i, (name, saved) in enumerate(policies.items())
+            for i, (name, each) in enumerate(players.items())
         ],
         "episodes": [dataclasses.asdict(episode) for episode in evaluation.episodes],
     }

@@ -1,4 +1,4 @@
-"""The evaluation worker: plays its share of the matches, with a copy of every policy of its own.
+"""The evaluation worker: plays its share of the matches, with a copy of every player of its own.
 
 Consumes   nothing but its arguments.
 Produces   reports: ready, played, fault, remark, finished.
@@ -20,6 +20,8 @@ from sf.envs.guard import GuardedGroup
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
 from sf.play.episodes import Play
+from sf.play.opponents import Opponent
+from sf.play.player import Player
 from sf.play.torch_policy import TorchPolicy
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
@@ -33,7 +35,7 @@ class PlayerArgs:
     env: str
     given_env: GivenEnv | None  # where `env` is the name of one that was given as an object
     options: EnvOptions
-    policies: Mapping[str, SharedArrays]  # by name: `data`, the content of a checkpoint
+    players: Mapping[str, SharedArrays | Opponent]  # by name; of a policy `data`, the content of its checkpoint
     lineups: np.ndarray  # [M, A] of all matches, of all workers
     env_idxs: range  # its environments
     num_envs: int  # of all workers
@@ -46,20 +48,22 @@ class PlayerArgs:
 def player(reports: Reports, args: PlayerArgs) -> None:
     """Body of the process."""
     configure(args.device, num_threads=1, deterministic=True)
-    policies = [
-        TorchPolicy(checkpoint.decode(memory["data"].tobytes()), name, args.device)
-        for name, memory in args.policies.items()
+    players = [
+        each.player()
+        if isinstance(each, Opponent)
+        else TorchPolicy(checkpoint.decode(each["data"].tobytes()), name, args.device)
+        for name, each in args.players.items()
     ]
     seed_process(args.seed, args.env_idxs.start)
     with handed_to(lambda about, sentence: reports.send("remark", about=about, text=sentence)):
-        _play(reports, args, policies)
+        _play(reports, args, players)
     reports.send("finished")
 
 
-def _play(reports: Reports, args: PlayerArgs, policies: Sequence[TorchPolicy]) -> None:
+def _play(reports: Reports, args: PlayerArgs, players: Sequence[Player]) -> None:
     group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
     try:
-        play = Play(group, policies, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
+        play = Play(group, players, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
         reports.send("ready")
         while not play.is_done:
             played = play.step()

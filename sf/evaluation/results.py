@@ -53,6 +53,24 @@ class Evaluation:
         ]
         return _statistics(met, self._score) if met else None
 
+    def win_rate(self, policy_idx: int, opponent_idx: int | None = None) -> Statistics | None:
+        """Of the policy against one opponent, or against all others: 1 for a higher objective than that of an opponent
+        in the same match, 0.5 for the same, 0 for a lower one. None where they never met.
+        """
+        matches: dict[int, list[Played]] = {}
+        for episode in self.episodes:
+            matches.setdefault(episode.match_idx, []).append(episode)
+        results, match_idxs = [], []
+        for match_idx, episodes in matches.items():
+            for own in (each for each in episodes if each.policy_idx == policy_idx):
+                for other in episodes:
+                    is_met = other.policy_idx != policy_idx and opponent_idx in (None, other.policy_idx)
+                    if is_met and other.agent_idx != own.agent_idx:
+                        margin = self._score(own) - self._score(other)
+                        results.append(0.5 + 0.5 * ((margin > 0) - (margin < 0)))
+                        match_idxs.append(match_idx)
+        return statistics(results, match_idxs) if results else None
+
     def _score(self, episode: Played) -> float:
         return episode.stats.get(self.objective, episode.episode_return)
 

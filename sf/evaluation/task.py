@@ -1,4 +1,4 @@
-"""An evaluation: a fixed number of episodes of one or more policies, played by several processes.
+"""An evaluation: a fixed number of episodes of one or more players, played by several processes.
 
 Called by `sf-eval`. The same task gives the same matches, environments and random numbers, however fast each process
 is.
@@ -20,7 +20,9 @@ from sf.envs.custom.given import given_env
 from sf.evaluation.player import PlayerArgs, player
 from sf.evaluation.results import Evaluation
 from sf.machine.cores import num_usable_cores, usable_cores
+from sf.play.contestants import Contestant
 from sf.play.episodes import Played, make_lineups
+from sf.play.opponents import Opponent
 from sf.processes.child import Child, start_child
 from sf.processes.fork_servers import PLAYERS
 from sf.storage import checkpoint
@@ -29,11 +31,11 @@ from sf.storage.checkpoint import Checkpoint
 
 @dataclass(frozen=True)
 class EvaluationTask:
-    """What to play. policies: by name. num_episodes: at least this many of each policy."""
+    """What to play. players: by name. num_episodes: at least this many of each."""
 
     env: str
     options: EnvOptions
-    policies: Mapping[str, Checkpoint]
+    players: Mapping[str, Contestant]
     num_episodes: int
     objective: str = "true_objective"  # see Evaluation
     seed: int = 0
@@ -49,13 +51,13 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     Raises ValueError for what the user can fix, RuntimeError where a worker fails for another reason.
     """
     num_agents = envs.describe(task.env, task.options).num_agents
-    lineups = make_lineups(len(task.policies), num_agents, task.num_episodes, task.seed)
+    lineups = make_lineups(len(task.players), num_agents, task.num_episodes, task.seed)
     cores = usable_cores()
     num_workers = min(task.num_workers or num_usable_cores(), len(lineups))
     envs_per_worker = min(task.num_envs_per_worker, -(-len(lineups) // num_workers))
     num_envs = num_workers * envs_per_worker
     # In shared memory: the run may still go on, and remove a file before a worker has read it.
-    policies = {name: _shared(saved) for name, saved in task.policies.items()}
+    players = {name: each if isinstance(each, Opponent) else _shared(each) for name, each in task.players.items()}
     PLAYERS.ensure_running()
     children = []
     evaluation = Evaluation(task.objective)
@@ -65,7 +67,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
                 env=task.env,
                 given_env=given_env(task.env),
                 options=task.options,
-                policies=policies,
+                players=players,
                 lineups=lineups,
                 env_idxs=range(idx * envs_per_worker, (idx + 1) * envs_per_worker),
                 num_envs=num_envs,

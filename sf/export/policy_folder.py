@@ -60,7 +60,7 @@ class ScoredPolicy:
         task = EvaluationTask(
             env=config.run.env,
             options=config.environment,
-            policies={str(file): policy},
+            players={str(file): policy},
             num_episodes=num_episodes,
             objective=config.population.pbt_target_objective,
             deterministic=deterministic,

@@ -1,4 +1,4 @@
-"""The policies that play, and the options of their environment, as the flags of `sf-eval` and `sf-enjoy` name them."""
+"""Those who play, and the options of their environment, as the flags of `sf-eval` and `sf-enjoy` name them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,37 @@ from typing import Any
 import yaml
 
 from sf.envs import EnvOptions
+from sf.envs.spaces import space_json
+from sf.play import opponents
 from sf.play.named_checkpoint import find_trusted, num_policies
+from sf.play.opponents import Opponent
 from sf.storage.checkpoint import Checkpoint
 from sf.zoo.places import located
+
+Contestant = Checkpoint | Opponent
+
+
+def find_contestants(
+    run: Path, against: tuple[str, ...], which: str, policy_id: int | None, is_trusted: bool = False
+) -> dict[str, Contestant]:
+    """The policies of `run` by name, then those whom they play against: policies and other opponents.
+
+    Raises ValueError as `find_policies` does, and where an opponent cannot be made.
+    """
+    paths = tuple(Path(named) for named in against if not opponents.is_name(named))
+    found: dict[str, Contestant] = {**find_policies(run, paths, which, policy_id, is_trusted)}
+    name, first = next(iter(found.items()))
+    assert isinstance(first, Checkpoint)
+    for named in against:
+        if opponents.is_name(named):
+            obs_space, action_space = (
+                space_json.read(first.state.get(which), f"{name} has no {which} that can be read")
+                for which in ("obs_space", "action_space")
+            )
+            opponent = Opponent(named, obs_space, action_space)
+            opponent.player()  # what is wrong with it is said before anything starts
+            found[named] = opponent
+    return found
 
 
 def find_policies(

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sf.envs import EnvGroup, Episode, StepResult
+from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import obs_arrays
-from sf.play.torch_policy import Actors, TorchPolicy
+from sf.play.player import Player
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,16 @@ class Played:
 def make_lineups(num_policies: int, num_agents: int, num_episodes: int, seed: int) -> np.ndarray:
     """The policies of each match, [M, A] policy indices, such that each policy has at least `num_episodes` episodes.
 
-    In every num_policies successive matches, each policy plays each agent once. Which policies meet is random.
+    In every num_policies successive matches, each policy plays each agent once. A match has as many different policies
+    as it can, each about as often as the others; which policies meet is random.
     """
     rng = np.random.default_rng(seed)
     blocks = -(-num_episodes // num_agents)
-    order = np.broadcast_to(np.arange(num_policies), (blocks, num_agents, num_policies))
-    return rng.permuted(order, axis=2).transpose(0, 2, 1).reshape(-1, num_agents).astype(np.int32)
+    order = rng.permuted(np.tile(np.arange(num_policies), (blocks, 1)), axis=1)  # [blocks, P]
+    shifts = rng.permuted(np.tile(np.arange(num_agents), (blocks, 1)), axis=1)  # [blocks, A]
+    places = np.arange(num_policies)[:, None] + shifts[:, None, :]  # [blocks, P, A]: a Latin square of each block
+    lineups = np.take_along_axis(order[:, :, None], places % num_policies, axis=1)
+    return lineups.reshape(-1, num_agents).astype(np.int32)
 
 
 class Play:
@@ -52,7 +57,7 @@ class Play:
     def __init__(
         self,
         group: EnvGroup,
-        policies: Sequence[TorchPolicy],
+        players: Sequence[Player],
         lineups: np.ndarray,
         env_idxs: range,
         num_envs: int,
@@ -66,7 +71,7 @@ class Play:
         self._deterministic = deterministic
         num_agents = group.spec.num_agents
         n = group.num_actors
-        self._actors = [Actors(policy, n, _mixed(seed, env_idxs.start, p)) for p, policy in enumerate(policies)]
+        self._actors = [player.actors(n, _mixed(seed, env_idxs.start, p)) for p, player in enumerate(players)]
         self._agent_idx = np.tile(np.arange(num_agents), len(env_idxs))  # [N]
         self.match_idx = np.asarray(env_idxs)
         self._position = np.repeat(np.arange(len(env_idxs)), num_agents)  # [N] of the actor's environment in the group
@@ -77,8 +82,9 @@ class Play:
         self.value = np.zeros(n, np.float32)
         self.obs = obs_arrays(group.spec.obs_space, n)
         self._rows = {key: list(rows) for key, rows in self.obs.items()}
-        self._discrete = np.zeros((n, len(policies[0].action_spec.discrete_sizes)), np.int32)
-        self._continuous = np.zeros((n, policies[0].action_spec.num_continuous), np.float32)
+        action_spec = ActionSpec.of(group.spec.action_space)
+        self._discrete = np.zeros((n, len(action_spec.discrete_sizes)), np.int32)
+        self._continuous = np.zeros((n, action_spec.num_continuous), np.float32)
         self._assign(np.ones(n, bool))
         group.reset(self._rows)
 

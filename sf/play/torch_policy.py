@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,16 +13,9 @@ from sf.envs.spaces import space_json
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.play.named_checkpoint import config_of
+from sf.play.player import Actions
 from sf.play.policy import Policy
 from sf.storage.checkpoint import MODEL, Checkpoint
-
-
-class Actions(NamedTuple):
-    """The actions of M actors, laid out as in `sf.envs.spaces.actions.ActionSpec`, and the values."""
-
-    discrete: np.ndarray  # [M, D] int32
-    continuous: np.ndarray  # [M, C] float32
-    value: np.ndarray  # [M] float32, of the observations acted on
 
 
 class TorchPolicy(Policy):
@@ -56,7 +48,10 @@ class TorchPolicy(Policy):
             raise UsageError(
                 f"{name} does not hold the network that it describes: take another one ({reason})"
             ) from None
-        self._actors = Actors(self, 1, seed)
+        self._actors = self.actors(1, seed)
+
+    def actors(self, num_actors: int, seed: int) -> NetworkActors:
+        return NetworkActors(self, num_actors, seed)
 
     def _choose(
         self, obs: Mapping[str, np.ndarray], first: np.ndarray, deterministic: bool
@@ -65,7 +60,7 @@ class TorchPolicy(Policy):
         return actions.discrete[0], actions.continuous[0]
 
 
-class Actors:
+class NetworkActors:
     """N actors that one policy plays, each with a recurrent state of its own."""
 
     def __init__(self, policy: TorchPolicy, num_actors: int, seed: int) -> None:

@@ -91,7 +91,8 @@ class Stage:
         actors = self._actors_of[view]
         num_steps = max(self._num_steps[actors])
         text = f"return {_numbers([returns[n] for n in actors])}   step {num_steps}"
-        text += f"   value {_numbers([float(values[n]) for n in actors])}"
+        known = [float(values[n]) for n in actors if not np.isnan(values[n])]  # not of players that predict none
+        text += f"   value {_numbers(known)}" if known else ""
         latest = [self._latest[n].episode_return for n in actors if n in self._latest]
         return f"{text}   before {_numbers(latest)}" if latest else text
 

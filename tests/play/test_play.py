@@ -104,9 +104,12 @@ def test_every_policy_plays_as_often_as_every_other_one_in_every_place(num_polic
     assert num_episodes <= counts.sum(axis=0)[0] < num_episodes + num_agents
 
 
-def test_policies_meet_each_other_and_themselves():
-    lineups = make_lineups(2, 2, 100, seed=0)
-    assert {tuple(lineup) for lineup in lineups.tolist()} == {(0, 0), (0, 1), (1, 0), (1, 1)}
+def test_policies_meet_all_others_and_themselves_only_where_there_are_too_few():
+    pairs = {tuple(lineup) for lineup in make_lineups(3, 2, 100, seed=0).tolist()}
+    assert pairs == {(i, j) for i in range(3) for j in range(3) if i != j}
+    teams = {tuple(lineup) for lineup in make_lineups(2, 4, 200, seed=0).tolist()}
+    assert {sum(team) for team in teams} == {2}
+    assert len(teams) == 6  # all ways to split four agents
 
 
 def test_short_episodes_count_no_more_than_long_ones():
@@ -148,7 +151,7 @@ def test_an_episode_belongs_to_the_match_it_was_played_in_whoever_comes_goes_or_
 
 def task(env="lengths", **changes):
     settings = {"num_episodes": 12, "num_workers": 2, "num_envs_per_worker": 2, "options": EnvOptions()}
-    settings["policies"] = {"a": untrained(env)}
+    settings["players"] = {"a": untrained(env)}
     return EvaluationTask(env=env, **{**settings, **changes})
 
 
@@ -163,10 +166,10 @@ def test_an_evaluation_gives_the_same_episodes_again():
 
 def test_a_match_has_a_score_against_each_opponent():
     policies = {name: untrained("toy_match_rps", seed=i) for i, name in enumerate("ab")}
-    evaluation = evaluate(task("toy_match_rps", policies=policies, num_episodes=40))
+    evaluation = evaluate(task("toy_match_rps", players=policies, num_episodes=40))
     for i in range(2):
-        against = [evaluation.score_against(i, j) for j in range(2)]
-        assert sum(s.num for s in against) == evaluation.statistics(i)["return"].num
+        assert evaluation.score_against(i, i) is None
+        assert evaluation.score_against(i, 1 - i).num == evaluation.statistics(i)["return"].num == 40
     own = evaluation.statistics(0)
     assert own.keys() >= {"return", "num_steps", "num_frames", "true_objective"}
 

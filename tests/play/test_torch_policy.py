@@ -5,7 +5,7 @@ import torch
 from untrained import untrained
 
 from sf.play.load import load_policy
-from sf.play.torch_policy import Actors, TorchPolicy
+from sf.play.torch_policy import TorchPolicy
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 
@@ -52,7 +52,7 @@ def test_actors_carry_their_states_as_the_learner_unrolls_them(core):
     unrolled = policy.network.unroll(
         {key: torch.from_numpy(obs)}, torch.zeros(num_actors, policy.network.state_size), torch.from_numpy(first)
     )
-    actors = Actors(policy, num_actors, seed=0)
+    actors = policy.actors(num_actors, seed=0)
     for t in range(steps):
         for who in (np.array([2]), np.array([0, 1])):  # apart, as with several policies in one group
             actions = actors.act({key: obs[t, who]}, first[t, who], who)

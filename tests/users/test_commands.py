@@ -207,6 +207,13 @@ def test_the_commands_for_a_run_do_their_work(name, texts, here):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("text", [text for text in COMMANDS if text.startswith("sf-eval zoo/") and "--against" in text])
+def test_a_policy_of_the_zoo_meets_whom_the_pages_name(text, here):
+    words = [*COMMANDS[text][1:], *FLAGS["sf-eval"]]
+    assert "win rate" in run(sys.executable, "-m", "sf.commands.evaluate", *words)
+
+
+@pytest.mark.long
 def test_the_sweep_of_the_page_comes_to_its_end(here):
     (page,) = (b for b in blocks(ROOT / "docs" / "sweeps.md", "yaml") if "grid:" in b)
     sweep = yaml.safe_load(page)

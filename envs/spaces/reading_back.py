@@ -1,0 +1,85 @@
+"""The way back from flat rows: an observation as the environment gave it, and an action as the network would give it.
+
+For players that are written against the environment, such as a function, and not against the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from sf.envs.errors import UsageError
+from sf.envs.spaces.actions import centre_and_half
+from sf.envs.spaces.seen_spaces import children
+
+ReadObs = Callable[[Mapping[str, np.ndarray]], Any]
+EncodeAction = Callable[[Any], tuple[np.ndarray, np.ndarray]]
+
+
+def obs_reader(space: gym.Space) -> ReadObs:
+    """A function from the rows of one actor, {key: [...]}, to the observation that `ObsWriter` wrote there.
+
+    space: `env_space` of that writer. Floats of 64 bits come back with the precision of 32.
+    """
+    return _reader(space, ())
+
+
+def _reader(space: gym.Space, path: tuple[str, ...]) -> ReadObs:
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+        parts = {name: _reader(child, (*path, name)) for name, child in children(space)}
+        if isinstance(space, gym.spaces.Tuple):
+            return lambda rows: tuple(read(rows) for read in parts.values())
+        return lambda rows: {name: read(rows) for name, read in parts.items()}
+    key = "/".join(path) or "obs"
+    if isinstance(space, gym.spaces.Discrete):
+        first = int(space.start)
+        return lambda rows: first + int(rows[key].argmax())
+    if isinstance(space, gym.spaces.MultiDiscrete) and len(space.shape) == 1:
+        ends, starts = np.cumsum(space.nvec)[:-1], space.start
+        return lambda rows: np.array([part.argmax() for part in np.split(rows[key], ends)], space.dtype) + starts
+    shape, dtype = space.shape, space.dtype
+    return lambda rows: rows[key].reshape(shape).astype(dtype)
+
+
+def action_encoder(space: gym.Space) -> EncodeAction:
+    """A function from an action that `space` contains to its discrete [D] and continuous [C] numbers.
+
+    It is the inverse of `sf.envs.spaces.actions.decoder`. The function raises UsageError for what is no such action.
+    """
+    leaves = list(space.spaces) if isinstance(space, gym.spaces.Tuple) else [space]
+
+    def encode(action: Any) -> tuple[np.ndarray, np.ndarray]:
+        parts = action if isinstance(space, gym.spaces.Tuple) else (action,)
+        discrete: list[np.ndarray] = []
+        continuous: list[np.ndarray] = []
+        try:
+            for leaf, part in zip(leaves, parts, strict=True):
+                (continuous if isinstance(leaf, gym.spaces.Box) else discrete).append(_numbers(leaf, part))
+        except (TypeError, ValueError):
+            raise UsageError(f"{action!r} is no action of {space}: return one that the space contains") from None
+        return (
+            np.concatenate([np.zeros(0, np.int32), *discrete]).astype(np.int32),
+            np.concatenate([np.zeros(0, np.float32), *continuous]).astype(np.float32),
+        )
+
+    return encode
+
+
+def _numbers(space: gym.Space, action: Any) -> np.ndarray:
+    """Raises ValueError or TypeError for what is no action."""
+    values = np.asarray(action)
+    if isinstance(space, gym.spaces.Box):
+        centre, half = centre_and_half(space)
+        floats = values.astype(np.float32).reshape(space.shape)
+        if not np.isfinite(floats).all():
+            raise ValueError
+        return ((floats - centre) / np.where(half > 0, half, 1)).ravel()
+    start: Any = space.start  # type: ignore[attr-defined]  # of a Discrete or a MultiDiscrete
+    sizes: Any = space.n if isinstance(space, gym.spaces.Discrete) else space.nvec  # type: ignore[attr-defined]
+    chosen = values.reshape(space.shape) - start
+    if values.dtype.kind not in "iub" or ((chosen < 0) | (chosen >= sizes)).any():
+        raise ValueError
+    return chosen.ravel()

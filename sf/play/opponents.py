@@ -1,0 +1,41 @@
+"""Players that are no trained policy, by the name that a user gives them: `random`, or `module:Name`.
+
+A new kind of player is a module of this folder, and a line in `Opponent.player`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import gymnasium as gym
+
+from sf.envs.spaces.actions import ActionSpec
+from sf.play.player import Player
+from sf.play.random_player import RandomPlayer
+from sf.play.scripted_player import ScriptedPlayer
+from sf.zoo import hub
+
+RANDOM = "random"
+
+
+@dataclass(frozen=True)
+class Opponent:
+    """What a process needs to know to play it. obs_space, action_space: as the environment has them."""
+
+    name: str
+    obs_space: gym.Space
+    action_space: gym.Space
+
+    def player(self) -> Player:
+        """Raises UsageError where a module has no such player."""
+        if self.name == RANDOM:
+            return RandomPlayer(ActionSpec.of(self.action_space))
+        return ScriptedPlayer(self.name, self.obs_space, self.action_space)
+
+
+def is_name(named: str) -> bool:
+    """Whether this is the name of an opponent, and no run, checkpoint or policy of a zoo."""
+    if Path(named).exists() or hub.is_address(named):
+        return False
+    return named == RANDOM or ":" in named

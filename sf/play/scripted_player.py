@@ -1,0 +1,86 @@
+"""A player of the user's own: a function, or a class with a method `act`, by the name `module:Name`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from sf.envs.custom.named_objects import import_module, split
+from sf.envs.errors import UsageError, call_of
+from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
+from sf.envs.spaces.reading_back import action_encoder, obs_reader
+from sf.play.player import Actions
+
+
+class ScriptedPlayer:
+    """Plays what `module:Name` says, observation by observation, in the form of the environment itself.
+
+    A function gets an observation and returns an action. Of a class, each actor has an object, made without arguments:
+    its `act` gets the observations, and its `reset`, if it has one, is called as an episode begins. Neither is asked
+    where no action is allowed, since others move. `deterministic` does not reach them.
+    """
+
+    def __init__(self, reference: str, obs_space: gym.Space, action_space: gym.Space) -> None:
+        """obs_space, action_space: as the environment has them.
+
+        It imports the module: the user has named it. Raises UsageError where it has no such function or class.
+        """
+        module_name, name = split(reference, f"against {reference!r}")
+        found = getattr(import_module(module_name, f"against {reference!r}"), name, None)
+        if not callable(found) or (isinstance(found, type) and not callable(getattr(found, "act", None))):
+            raise UsageError(
+                f"against {reference!r}: {module_name} has no function {name}, nor a class of that name with a method "
+                "act(observation): write one"
+            )
+        self._reference = reference
+        self._named: Callable[..., Any] = found
+        self._read = obs_reader(obs_space)
+        self._encode = action_encoder(action_space)
+        spec = ActionSpec.of(action_space)
+        self._no_action = np.zeros(len(spec.discrete_sizes), np.int32), np.zeros(spec.num_continuous, np.float32)
+
+    def actors(self, num_actors: int, seed: int) -> _ScriptedActors:
+        players = [self._named() if isinstance(self._named, type) else None for _ in range(num_actors)]
+        return _ScriptedActors(self, players)
+
+    def act(self, player: Any, rows: Mapping[str, np.ndarray], first: bool) -> tuple[np.ndarray, np.ndarray]:
+        """What one actor does, discrete [D] and continuous [C]. player: its object; None: there is only a function.
+
+        Raises EnvError where their code does, and UsageError where it returns no action.
+        """
+        if first and hasattr(player, "reset"):
+            with call_of(self._reference, "reset"):
+                player.reset()
+        if ACTION_MASK in rows and not rows[ACTION_MASK].any():  # it is not its turn
+            return self._no_action
+        obs = self._read(rows)
+        with call_of(self._reference, "its move"):
+            action = self._named(obs) if player is None else player.act(obs)
+        try:
+            return self._encode(action)
+        except UsageError as error:
+            raise UsageError(f"against {self._reference!r}: {error}") from None
+
+
+class _ScriptedActors:
+    def __init__(self, player: ScriptedPlayer, players: list[Any]) -> None:
+        self._player = player
+        self._players = players
+
+    def act(
+        self,
+        obs: Mapping[str, np.ndarray],
+        first: np.ndarray,
+        who: np.ndarray | None = None,
+        deterministic: bool = False,
+    ) -> Actions:
+        positions = range(len(first)) if who is None else who.tolist()
+        acted = [
+            self._player.act(self._players[n], {key: rows[m] for key, rows in obs.items()}, bool(first[m]))
+            for m, n in enumerate(positions)
+        ]
+        discrete, continuous = (np.stack(part) for part in zip(*acted, strict=True))
+        return Actions(discrete, continuous, np.full(len(first), np.nan, np.float32))
