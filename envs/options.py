@@ -38,7 +38,7 @@ class SharedOptions:
 
     share_reward: bool = False
     """Pay each agent the sum of the rewards of all agents: for agents that play as one team. It applies to environments
-    of several agents with PettingZoo's API, or with Gymnasium's and a list of rewards."""
+    of several agents with PettingZoo's API, with Gymnasium's and a list of rewards, or of OpenSpiel."""
 
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""

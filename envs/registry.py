@@ -24,6 +24,7 @@ from sf.envs.libraries.envpool import ENVPOOL
 from sf.envs.libraries.gymnasium import GYMNASIUM
 from sf.envs.libraries.installed import users_of_gymnasium
 from sf.envs.libraries.pettingzoo import PETTINGZOO
+from sf.envs.openspiel.family import OPENSPIEL
 from sf.envs.options import EnvOptions
 from sf.envs.toys.family import TOY
 
@@ -33,6 +34,7 @@ FAMILIES: tuple[Family, ...] = (
     TOY,
     GYMNASIUM,
     PETTINGZOO,
+    OPENSPIEL,
     ENVPOOL,
     GIVEN,
     MODULE,

@@ -18,7 +18,7 @@ from sf.machine.cores import num_usable_cores
 from sf.storage import finite_json
 from sf.storage.run_dir import RunDir, write_atomically
 
-_PACKAGES = ("sf-appo", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "pettingzoo")
+_PACKAGES = ("sf-appo", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "pettingzoo", "open-spiel")
 _GIT_TIMEOUT_S = 5.0
 
 

@@ -16,7 +16,7 @@ class RunConfig:
 
     env: str = "CartPole-v1"
     """Environment to train on: doom_*, atari_*, toy_*, doom:my.cfg, a Gymnasium id, envpool:NAME,
-    pettingzoo:FAMILY/NAME, or module:Name for one of your own. sf-envs lists them."""
+    openspiel:NAME, pettingzoo:FAMILY/NAME, or module:Name for one of your own. sf-envs lists them."""
 
     config: str | None = None
     """Preset to start from: a name in configs/ or the path of a YAML file. Flags override it. Default: the preset

@@ -40,7 +40,7 @@ def test_importing_envs_imports_no_emulator_and_no_torch() -> None:
         "import sys; from sf import envs;"
         "envs.make_group('MountainCar-v0', 1, envs.EnvOptions(), seed=0, first_env_idx=0).close();"
         "envs.make_group('toy_match_rps', 1, envs.EnvOptions(), seed=0, first_env_idx=0).close();"
-        "print([name for name in ('torch', 'vizdoom', 'ale_py', 'pettingzoo') if name in sys.modules])"
+        "print([name for name in ('torch', 'vizdoom', 'ale_py', 'pettingzoo', 'pyspiel') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

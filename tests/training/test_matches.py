@@ -108,6 +108,20 @@ def test_a_board_game_of_pettingzoo_trains_by_its_id(tmp_path):
     assert (summary["min_return"], summary["max_return"], summary["mean_return"]) == (-1.0, 1.0, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("game", "kwargs", "num_steps", "best"), [("leduc_poker", "{}", 2, 13.0), ("goofspiel", '{"num_cards": 5}', 4, 1.0)]
+)
+def test_a_game_of_openspiel_trains_by_its_name(tmp_path, game, kwargs, num_steps, best):
+    """In turns, and all at once. A forbidden action would be a fault."""
+    pytest.importorskip("pyspiel")
+    summary = trained(tmp_path, f"openspiel:{game}", env_kwargs=kwargs, train_for_env_steps=6000)
+    assert summary["env_steps"] >= 6000
+    assert (summary["env_faults"], summary["restarts"]) == (0, 0)
+    assert summary["mean_episode_steps"] >= num_steps
+    assert summary["mean_return"] == 0.0
+    assert 0 < summary["max_return"] == -summary["min_return"] <= best
+
+
 @pytest.mark.parametrize("async_rl", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_what_a_mask_forbids_is_never_done_and_what_it_allows_is_learned(tmp_path, async_rl):
     flags = {"learning_rate": 3e-3, "batch_size": 128, "num_epochs": 4, "async_rl": async_rl}

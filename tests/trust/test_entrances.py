@@ -226,7 +226,7 @@ def test_names_without_a_module_that_lead_to_code_of_theirs_are_refused_as_well(
 
 
 @pytest.mark.parametrize(
-    "env", ["toy_identity", "CartPole-v1", "ALE/Pong-v5", "doom:basic.cfg", "pettingzoo:classic/rps_v2"]
+    "env", ["toy_identity", "CartPole-v1", "ALE/Pong-v5", "doom:basic.cfg", "pettingzoo:classic/rps_v2", "openspiel:go"]
 )
 def test_what_comes_with_packages_needs_no_trust(env):
     from sf.trust.named_code import named_code  # noqa: PLC0415

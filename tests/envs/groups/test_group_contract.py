@@ -50,6 +50,9 @@ GROUPS = {
     "match_frameskip": _named("toy_match_counting", env_frameskip=3),
     "pettingzoo_all_truncated": _named("pettingzoo:classic/rps_v2"),
     "pettingzoo_agents_die": _named("pettingzoo:butterfly/knights_archers_zombies_v11"),
+    "openspiel_turns": _named("openspiel:leduc_poker"),
+    "openspiel_at_once": _named("openspiel:goofspiel", env_kwargs='{"num_cards": 4}'),
+    "openspiel_alone": _named("openspiel:blackjack"),
     "doom_match": _named("doom_duel_bots", doom_match_s=1, doom_shaping=False),
 }
 NUM_STEPS = {"gymnasium_frameskip": 320, "atari_truncated": 40, "atari_terminated": 180, "pettingzoo_agents_die": 200}
@@ -57,6 +60,8 @@ NUM_STEPS = {"gymnasium_frameskip": 320, "atari_truncated": 40, "atari_terminate
 
 @pytest.fixture(scope="module", params=GROUPS)
 def name(request: pytest.FixtureRequest) -> str:
+    if request.param.startswith("openspiel"):
+        pytest.importorskip("pyspiel")
     return request.param
 
 

@@ -1,0 +1,105 @@
+"""A group of OpenSpiel's games.
+
+Every decision is a step of all players, as in `sf.envs.groups.turns`: a player that waits has an `action_mask` that
+allows nothing. Where all act at once, each has a mask of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import gymnasium as gym
+import numpy as np
+
+from sf.envs.entries import describer
+from sf.envs.errors import UsageError
+from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
+from sf.envs.openspiel.camera import PICTURES_PER_S, FilmedMatch
+from sf.envs.openspiel.games import load
+from sf.envs.openspiel.match import Match
+from sf.envs.openspiel.views import Views
+from sf.envs.options import EnvOptions
+from sf.envs.rendering.film import FilmedGroup
+from sf.envs.seeding import env_seed
+from sf.envs.spaces.actions import ACTION_MASK
+
+_OBSERVATION = "observation"
+
+AnyMatch = TypeVar("AnyMatch", bound=Match)
+
+
+def make_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
+) -> EnvGroup:
+    """`options.kwargs` are the game's parameters, see `sf.envs.openspiel.games`."""
+    group, _ = _make(Match, env_id, num_envs, options, seed, first_env_idx)
+    return group
+
+
+describe = describer(make_group)
+
+
+def make_rendered_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """Each picture is the text that OpenSpiel writes of a position."""
+    group, cameras = _make(FilmedMatch, env_id, num_envs, options, seed, first_env_idx)
+    return FilmedGroup(group, cameras, PICTURES_PER_S)
+
+
+def _make(
+    kind: Callable[..., AnyMatch], env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_idx: int
+) -> tuple[OpenSpielGroup, list[AnyMatch]]:
+    if options.env_frameskip not in (None, 1):
+        raise UsageError(f"{env_id}: env_frameskip is {options.env_frameskip}, but a move is made once: leave it out")
+    seeds = [env_seed(seed, first_env_idx + m) for m in range(num_envs)]
+    games = [load(env_id, options.kwargs, each) for each in seeds]  # one each: some draw chance themselves
+    views = Views(games[0].game.num_players(), games[0].num_numbers)
+    matches = [kind(env_id, game, views, each, options.share_reward) for game, each in zip(games, seeds, strict=True)]
+    return OpenSpielGroup(matches, views.size, games[0].game.num_distinct_actions()), matches
+
+
+class OpenSpielGroup:
+    """E matches of one game with P players each; actor n is player n % P of match n // P."""
+
+    def __init__(self, matches: Sequence[Match], num_numbers: int, num_actions: int) -> None:
+        """num_numbers: that a player sees."""
+        self._matches = matches
+        num_players = matches[0].num_players
+        obs_space = gym.spaces.Dict(
+            {
+                _OBSERVATION: gym.spaces.Box(-np.inf, np.inf, (num_numbers,), np.float32),
+                ACTION_MASK: gym.spaces.Box(0, 1, (num_actions,), np.int8),
+            }
+        )
+        self.spec = EnvSpec(obs_space, gym.spaces.Discrete(num_actions), num_agents=num_players)
+        self.num_actors = len(matches) * num_players
+        self._actors = [slice(n, n + num_players) for n in range(0, self.num_actors, num_players)]  # of each match
+
+    def reset(self, obs: ObsRows) -> None:
+        for match, actors in zip(self._matches, self._actors, strict=True):
+            match.start()
+            match.show(obs[_OBSERVATION][actors], obs[ACTION_MASK][actors])
+
+    def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
+        observations, masks, choices = obs[_OBSERVATION], obs[ACTION_MASK], discrete[:, 0].tolist()
+        episodes: list[Episode] = []
+        rewards: list[float] = []
+        result.terminated[:] = False
+        result.truncated[:] = False
+        result.valid[:] = True
+        for match, actors in zip(self._matches, self._actors, strict=True):
+            rewards += match.play(choices[actors])
+            if match.is_over:
+                result.terminated[actors] = True
+                steps = match.num_decisions
+                episodes += [Episode(n, won, steps, steps) for n, won in enumerate(match.returns(), actors.start)]
+                match.start()
+            match.show(observations[actors], masks[actors])
+        result.reward[:] = rewards
+        result.first[:] = result.terminated
+        return episodes
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,129 @@
+"""One game of OpenSpiel, from decision to decision: chance between them is drawn here."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from sf.envs.errors import UsageError
+from sf.envs.openspiel.games import TensorGame
+from sf.envs.openspiel.views import ALL_AT_ONCE, Views
+
+_CHANCE = int(pyspiel.PlayerId.CHANCE)
+_NOBODY = int(pyspiel.PlayerId.TERMINAL)  # the game is over
+_MOST_GAMES_WITHOUT_DECISION = 1000  # in a row; a hand of blackjack may be over when it is dealt
+
+
+class Match:
+    """P players, who play one game after another."""
+
+    def __init__(
+        self, env_id: str, tensor_game: TensorGame, views: Views, seed: int, share_reward: bool = False
+    ) -> None:
+        """seed: of chance. share_reward: each player is paid what all of them win."""
+        self._env_id = env_id
+        self._game = tensor_game.game
+        self._observer = tensor_game.make_observer()
+        self._views = views
+        self._rng = random.Random(seed)
+        self._share_reward = share_reward
+        self.num_players: int = self._game.num_players()
+        self._nothing = [0.0] * self.num_players
+        self._state: Any = None
+        self._mover = _NOBODY  # or a player, or ALL_AT_ONCE
+        self._legal: list[Sequence[int]] = []  # actions of each player
+        self._returns = self._nothing
+        self.num_decisions = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._mover == _NOBODY
+
+    def start(self) -> None:
+        """Begin the next game in which somebody has something to decide."""
+        for _ in range(_MOST_GAMES_WITHOUT_DECISION):
+            self._state = self._game.new_initial_state()
+            self._go_on()
+            if not self.is_over:
+                self._returns = self._nothing
+                self.num_decisions = 0
+                return
+        raise UsageError(f"{self._env_id}: its games end before anybody acts: change its parameters in env_kwargs")
+
+    def play(self, choices: Sequence[int]) -> list[float]:
+        """Carry out the choice [P] of the mover, or of all. Returns the reward [P] of each player for it.
+
+        Raises UsageError for an action that is not legal, of which OpenSpiel may crash.
+        """
+        if self._mover == ALL_AT_ONCE:
+            self._state.apply_actions([self._action(p, choices[p]) for p in range(self.num_players)])
+        else:
+            self._state.apply_action(self._action(self._mover, choices[self._mover]))
+        self._go_on()
+        self.num_decisions += 1
+        # Not `rewards`, which are those of the last action alone: chance may have followed.
+        before, self._returns = self._returns, self._state.returns()
+        if self._share_reward:
+            self._returns = [sum(self._returns)] * self.num_players
+        if self._returns == before:
+            return self._nothing
+        return [now - then for now, then in zip(self._returns, before, strict=True)]
+
+    def show(self, observations: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> None:
+        """Write what each player sees [P, n + 2P], and which actions it may choose [P, A]."""
+        state, legal = self._state, self._legal
+        set_from, seen = self._observer.set_from, self._observer.tensor
+        for player, whole, tensor in self._views.by_mover[self._mover]:
+            set_from(state, player)
+            tensor[...] = seen
+            observations[player][...] = whole
+            mask = masks[player]
+            mask.fill(0)
+            for action in legal[player]:
+                mask[action] = 1
+
+    def returns(self) -> list[float]:
+        """[P] What each player has won in this game so far."""
+        return self._returns
+
+    def __str__(self) -> str:
+        return str(self._state)
+
+    def _action(self, player: int, choice: int) -> int:
+        legal = self._legal[player]
+        if choice in legal:
+            return choice
+        if legal:
+            raise UsageError(
+                f"{self._env_id}: player {player} chose action {choice}, which is not legal there: a model of your own "
+                "has to apply the action_mask, as sf.model.action_mask does"
+            )
+        return 0  # what OpenSpiel expects of a player who has no action where all act at once
+
+    def _go_on(self) -> None:
+        """Draw chance until a player acts or the game is over."""
+        state = self._state
+        mover = state.current_player()
+        while mover == _CHANCE:
+            state.apply_action(self._drawn(state.chance_outcomes()))
+            mover = state.current_player()
+        self._mover = mover
+        if mover == ALL_AT_ONCE:
+            self._legal = [state.legal_actions(p) for p in range(self.num_players)]
+        else:
+            self._legal = [()] * self.num_players
+            if mover != _NOBODY:
+                self._legal[mover] = state.legal_actions()
+
+    def _drawn(self, outcomes: Sequence[tuple[int, float]]) -> int:
+        """One of these actions, each with its probability."""
+        left = self._rng.random()
+        for action, probability in outcomes:
+            left -= probability
+            if left < 0:
+                return action
+        return outcomes[-1][0]  # probabilities that were rounded add up to a little less than 1

@@ -1,0 +1,314 @@
+"""Games of OpenSpiel: each is played beside a bare game that gets the same actions and the same chance."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import json
+import random
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from group_driver import play
+
+from sf import envs
+from sf.commands.envs.names import find
+from sf.envs import EnvOptions, UsageError
+from sf.envs.seeding import env_seed
+
+SEED, FIRST_ENV_IDX, NUM_ENVS = 7, 3, 2
+
+PLAYED = [
+    ("tic_tac_toe", {}),
+    ("connect_four", {"rows": 5, "columns": 5, "x_in_row": 3}),
+    ("go", {"board_size": 5, "komi": 1}),
+    ("chess", {}),
+    ("dots_and_boxes", {}),  # who closes a box moves again
+    ("backgammon", {"max_player_turns": 20}),  # chance between moves
+    ("kuhn_poker", {"players": 3}),
+    ("leduc_poker", {}),
+    ("leduc_poker", {"tensor": "observation"}),
+    ("repeated_leduc_poker", {"num_hands": 2}),  # pays after each hand
+    ("liars_dice", {"numdice": 2}),
+    ("hanabi", {}),  # pays all of them alike, after most moves
+    ("bargaining", {}),  # general sum
+    ("skat", {}),
+    ("matrix_rps", {}),
+    ("matrix_pd", {}),
+    ("matching_pennies_3p", {}),
+    ("oshi_zumo", {"coins": 10}),
+    ("goofspiel", {"num_cards": 5}),  # chance, then all at once
+    ("goofspiel", {"num_cards": 4, "imp_info": True, "players": 3, "points_order": "descending"}),
+    ("laser_tag", {"horizon": 30}),  # chance decides who moves first, and pays
+    ("markov_soccer", {"horizon": 30}),
+    ("coop_box_pushing", {"horizon": 20}),  # rewards that chance follows
+    ("pathfinding", {"horizon": 20}),  # one player, who acts "at once"
+    ("turn_based_simultaneous_game", {"game": {"name": "goofspiel", "num_cards": 4}}),
+    ("catch", {}),
+    ("2048", {"max_tile": 16}),
+    ("cliff_walking", {}),
+    ("blackjack", {}),  # may be over when it is dealt
+]
+
+
+@pytest.fixture
+def pyspiel() -> Any:
+    return pytest.importorskip("pyspiel")
+
+
+def _make(name: str, num_envs: int = NUM_ENVS, seed: int = SEED, **options: Any) -> envs.EnvGroup:
+    kwargs = json.dumps(options.pop("env_kwargs", {}))
+    options = EnvOptions(env_kwargs=kwargs, **options)
+    return envs.make_group(f"openspiel:{name}", num_envs, options, seed=seed, first_env_idx=FIRST_ENV_IDX)
+
+
+class Bare:
+    """The game itself, stepped as OpenSpiel's own examples do. Chance is drawn from the seed of the environment."""
+
+    def __init__(self, name: str, kwargs: dict[str, Any], env_idx: int) -> None:
+        import pyspiel  # noqa: PLC0415  an extra
+
+        self.tensor = kwargs.pop("tensor", None)
+        self.game = pyspiel.load_game(name, {**kwargs, **({"komi": 1.0} if "komi" in kwargs else {})})
+        self.players = range(self.game.num_players())
+        self.rng = random.Random(env_seed(SEED, env_idx))
+        self.begin()
+
+    def begin(self) -> None:
+        self.state = self.game.new_initial_state()
+        self.pass_chance()
+        if self.state.is_terminal():
+            self.begin()
+
+    def pass_chance(self) -> None:
+        while self.state.is_chance_node():
+            actions, probabilities = zip(*self.state.chance_outcomes(), strict=True)
+            drawn = bisect.bisect(list(itertools.accumulate(probabilities)), self.rng.random())
+            self.state.apply_action(actions[drawn])
+
+    def step(self, choices: list[int]) -> None:
+        if self.state.is_simultaneous_node():
+            self.state.apply_actions_with_legality_checks(choices)
+        else:
+            self.state.apply_action_with_legality_check(choices[self.state.current_player()])
+        self.pass_chance()
+
+    def acts(self, player: int) -> bool:
+        return self.state.is_simultaneous_node() or self.state.current_player() == player
+
+    def seen(self, player: int) -> list[float]:
+        has_recall = self.game.get_type().provides_information_state_tensor and self.tensor != "observation"
+        state = self.state
+        tensor = state.information_state_tensor(player) if has_recall else state.observation_tensor(player)
+        if len(self.players) == 1:
+            return tensor
+        return [*tensor, *(float(p == player) for p in self.players), *(float(self.acts(p)) for p in self.players)]
+
+    def mask(self, player: int) -> list[int]:
+        if not self.acts(player):
+            return [0] * self.game.num_distinct_actions()
+        return self.state.legal_actions_mask(player)
+
+
+@pytest.mark.parametrize(("name", "kwargs"), PLAYED, ids=lambda value: value if isinstance(value, str) else None)
+def test_each_row_is_what_the_bare_game_says(name: str, kwargs: dict[str, Any], pyspiel: Any) -> None:
+    obs, steps = play(_make(name, env_kwargs=kwargs), 150)
+    bares = [Bare(name, dict(kwargs), FIRST_ENV_IDX + m) for m in range(NUM_ENVS)]
+    num_players = len(bares[0].players)
+    before, num_decisions = np.zeros((NUM_ENVS, num_players)), np.zeros(NUM_ENVS, int)
+    num_over = 0
+    for step in [None, *steps]:
+        if step is not None:
+            episodes = []
+            for m, bare in enumerate(bares):
+                actors = slice(m * num_players, (m + 1) * num_players)
+                bare.step(step.discrete[actors, 0].tolist())
+                num_decisions[m] += 1
+                over, returns = bare.state.is_terminal(), np.array(bare.state.returns())
+                np.testing.assert_allclose(step.result.reward[actors], returns - before[m], atol=1e-5)
+                assert step.result.terminated[actors].tolist() == [over] * num_players
+                assert step.result.first[actors].tolist() == [over] * num_players
+                before[m] = returns
+                if over:
+                    episodes += [(actors.start + p, returns[p], num_decisions[m]) for p in bare.players]
+                    before[m], num_decisions[m] = 0.0, 0
+                    bare.begin()
+                num_over += over
+            assert step.result.valid.all()
+            assert not step.result.truncated.any()
+            assert [(e.actor_idx, e.episode_return, e.num_steps) for e in step.episodes] == episodes
+            assert all(e.num_frames == e.num_steps for e in step.episodes)
+            obs = step.obs
+        seen = [bare.seen(p) for bare in bares for p in bare.players]
+        masks = [bare.mask(p) for bare in bares for p in bare.players]
+        np.testing.assert_array_equal(obs["observation"], np.array(seen, np.float32))
+        assert obs["action_mask"].tolist() == masks
+    assert num_over or name in ("chess", "2048")
+
+
+def _summary(steps: list[Any]) -> list[Any]:
+    return [(step.obs["observation"].tolist(), step.result.reward.tolist()) for step in steps]
+
+
+@pytest.mark.parametrize("name", ["leduc_poker", "2048", "negotiation", "stones_and_gems"])
+def test_chance_follows_from_the_seed_also_where_the_game_draws_it_itself(name: str, pyspiel: Any) -> None:
+    (first, one), (again, two), (other, _) = (play(_make(name, seed=seed), 40) for seed in (1, 1, 2))
+    assert (first["observation"] == again["observation"]).all()
+    assert _summary(one) == _summary(two)
+    per_env = np.split(np.array([step.obs["observation"] for step in one]), NUM_ENVS, axis=1)
+    assert not (per_env[0] == per_env[1]).all()
+    assert name == "stones_and_gems" or not (first["observation"] == other["observation"]).all()
+
+
+def test_the_user_s_own_rng_seed_is_kept(pyspiel: Any) -> None:
+    first, _ = play(_make("negotiation", env_kwargs={"rng_seed": 5}), 0)
+    per_env = np.split(first["observation"], NUM_ENVS)
+    assert (per_env[0] == per_env[1]).all()
+
+
+def test_a_team_is_paid_together(pyspiel: Any) -> None:
+    _, steps = play(_make("matrix_pd", share_reward=True), 30)
+    _, alone = play(_make("matrix_pd"), 30)
+    for step, unshared in zip(steps, alone, strict=True):
+        of_matches = unshared.result.reward.reshape(NUM_ENVS, 2).sum(axis=1)
+        assert step.result.reward.tolist() == np.repeat(of_matches, 2).tolist()
+        assert [episode.episode_return for episode in step.episodes] == step.result.reward.tolist()
+
+
+def test_an_action_that_is_not_legal_is_named_before_the_game_sees_it(pyspiel: Any) -> None:
+    group = _make("tic_tac_toe", num_envs=1)
+    rows = {key: list(np.zeros((2, *box.shape), box.dtype)) for key, box in group.spec.obs_space.items()}
+    result, nothing = envs.StepResult.empty(2), np.zeros((2, 0), np.float32)
+    group.reset(rows)
+    group.step(np.array([[4], [0]], np.int32), nothing, rows, result)
+    with pytest.raises(UsageError, match=r"player 1 chose action 4, which is not legal there: .* action_mask"):
+        group.step(np.array([[0], [4]], np.int32), nothing, rows, result)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("name", "kwargs", "sentence"),
+        [
+            ("leduc_pokr", {}, r"OpenSpiel has no 'leduc_pokr': did you mean openspiel:leduc_poker"),
+            ("go(board_size=9)", {}, "did you mean openspiel:go, with its parameters in env_kwargs?"),
+            ("ludo_by_night", {}, "OpenSpiel has no 'ludo_by_night': sf-envs openspiel lists its names"),
+            ("go", {"board_sise": 9}, "env_kwargs has 'board_sise', unknown to openspiel:go: did you mean board_size?"),
+            ("go", {"xyz": 9}, "it may have board_size, handicap, komi, max_game_length, tensor"),
+            ("go", {"board_size": "9"}, "env_kwargs has the board_size '9': openspiel:go takes an integer"),
+            ("go", {"board_size": True}, "env_kwargs has the board_size True: openspiel:go takes an integer"),
+            ("misere", {"game": "go"}, "env_kwargs has the game 'go': openspiel:misere takes a game as an object"),
+            (
+                "go",
+                {"tensor": "information_state"},
+                "has the tensor 'information_state': .* has observation",
+            ),
+            ("leduc_poker", {"tensor": "x"}, "openspiel:leduc_poker has information_state and observation"),
+            (
+                "leduc_poker",
+                {"players": 50},
+                "'openspiel:leduc_poker' with env_kwargs .*'players': 50.*: SpielError",
+            ),
+            ("misere", {}, "env 'openspiel:misere' needs parameters: name its game in env_kwargs"),
+            ("mfg_garnet", {}, "env 'openspiel:mfg_garnet' is a mean-field game"),
+            ("coin_game", {}, "env 'openspiel:coin_game' has no tensor for a policy to see"),
+            ("crossword", {}, "env 'openspiel:crossword' has no numbered actions"),
+            ("colored_trails", {}, "env 'openspiel:colored_trails' has 93,123 actions, and 1 to 30,000 are taken: "),
+            (
+                "catch",
+                {"rows": 1000, "columns": 1000},
+                "its tensor observation has 1,000,000 numbers, and 1 to 1",
+            ),
+        ],
+    )
+    def test_what_cannot_be_is_one_sentence(
+        self, name: str, kwargs: dict[str, Any], sentence: str, pyspiel: Any
+    ) -> None:
+        with pytest.raises(UsageError, match=sentence) as caught:
+            _make(name, env_kwargs=kwargs)
+        assert "\n" not in str(caught.value)
+
+    def test_options_of_other_environments_are_refused(self, pyspiel: Any) -> None:
+        with pytest.raises(UsageError, match="env_frameskip is 4, but a move is made once: leave it out"):
+            _make("go", env_frameskip=4)
+        with pytest.raises(UsageError, match=r"openspiel:go is no gymnasium.Env, and takes no wrappers: give a class"):
+            _make("go", env_wrappers=("gymnasium.wrappers:FlattenObservation",))
+
+    def test_where_it_is_missing_the_command_that_installs_it_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "pyspiel", None)
+        for name in [name for name in sys.modules if name.startswith("sf.envs.openspiel.") and "family" not in name]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.delattr("sf.envs.openspiel.group", raising=False)  # what an earlier import has left
+        monkeypatch.delattr("sf.envs.openspiel.games", raising=False)
+        with pytest.raises(UsageError, match=r"env 'openspiel:go': .*pyspiel.*: pip install 'open_spiel>=2,<3'"):
+            envs.describe("openspiel:go", EnvOptions())
+        with pytest.raises(ValueError, match=r"none of it is installed here; pip install 'open_spiel>=2,<3'"):
+            find(None, "openspiel")
+
+
+def test_names_that_need_no_parameters_are_listed(pyspiel: Any) -> None:
+    listed = find(None, "openspiel")
+    assert {"openspiel:leduc_poker", "openspiel:catch", "openspiel:goofspiel"} <= set(listed)
+    assert not {"openspiel:misere", "openspiel:mfg_garnet", "openspiel:coin_game"} & set(listed)
+
+
+def test_no_game_has_a_parameter_that_is_called_like_the_choice_of_tensor(pyspiel: Any) -> None:
+    assert not [each.short_name for each in pyspiel.registered_games() if "tensor" in each.parameter_specification]
+
+
+def test_a_match_is_filmed_as_text_in_pictures_of_one_size(pyspiel: Any) -> None:
+    pytest.importorskip("PIL")
+    options = EnvOptions(env_kwargs='{"rows": 4, "columns": 4, "x_in_row": 2}')
+    group = envs.make_rendered_group("openspiel:connect_four", 2, options, seed=0, first_env_idx=0)
+    assert group.num_views == 1
+    rng = np.random.default_rng(0)
+    rows = {key: list(np.zeros((4, *box.shape), box.dtype)) for key, box in group.spec.obs_space.items()}
+    result = envs.StepResult.empty(4)
+    group.reset(rows)
+    assert group.pictures() == [[], []]
+    begins = np.ones(2, bool)  # a match whose first picture is still to come
+    for _ in range(20):
+        choices = [rng.choice(np.flatnonzero(mask)) if mask.any() else 0 for mask in rows["action_mask"]]
+        episodes = group.step(np.array(choices, np.int32)[:, None], np.zeros((4, 0), np.float32), rows, result)
+        films = group.pictures()
+        assert {picture.shape for film in films for picture in film} == {(510, 640, 3)}
+        assert [len(film) for film in films] == (1 + begins).tolist()
+        assert all((film[-1] > 0).any() for film in films)
+        begins = result.first[::2].copy()
+        assert len(episodes) == 2 * begins.sum()
+        assert group.returns() == [0.0] * 4
+    group.close()
+
+
+def _names() -> list[str]:
+    try:
+        import pyspiel  # noqa: PLC0415  an extra
+    except ImportError:
+        return []
+    return [each.short_name for each in pyspiel.registered_games()]
+
+
+@pytest.mark.parametrize("name", _names())
+def test_every_game_of_openspiel_is_played_or_refused_with_a_sentence(name: str, pyspiel: Any) -> None:
+    (game_type,) = [each for each in pyspiel.registered_games() if each.short_name == name]
+    has_tensor = game_type.provides_information_state_tensor or game_type.provides_observation_tensor
+    is_mean_field = game_type.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD
+    is_plain = game_type.default_loadable and has_tensor and not is_mean_field
+    if not is_plain or name in ("crossword", "colored_trails"):
+        with pytest.raises(UsageError) as caught:
+            _make(name, num_envs=1)
+        assert "\n" not in str(caught.value)
+        return
+    group = _make(name, num_envs=1)
+    assert f"openspiel:{name}" in find(None, "openspiel")
+    num_players = group.spec.num_agents
+    first, steps = play(group, 2 if name == "bridge_uncontested_bidding" else 60)  # it solves what its players bid on
+    for obs in (first, *(step.obs for step in steps)):
+        assert np.isfinite(obs["observation"]).all()
+        num_acting = obs["action_mask"].any(axis=1).sum()
+        if game_type.dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL:
+            assert num_acting == 1
+        else:
+            assert num_acting in (1, num_players)
+    assert all(np.isfinite(step.result.reward).all() for step in steps)
