@@ -143,6 +143,8 @@ def test_a_training_command_trains(text, here):
     maps.skip_without(text)
     if "--with_wandb" in text:
         pytest.importorskip("wandb")
+    if "openspiel:" in text:
+        pytest.importorskip("pyspiel")
     for package in PACKAGES:
         if any(re.fullmatch(package.ids, word) for word in COMMANDS[text]):
             pytest.importorskip(package.module)
