@@ -2,8 +2,9 @@
 
 Of those that train, evaluate or measure, as many are run as it takes to have each environment and each flag among them.
 Those of pip and make are run by `test_installation`, the comparison with Sample Factory, with a stand-in for it, by
-`test_bench_peers`, that of what they learn by `test_bench_learning`, that of queues by `test_bench_queues`, the fault
-campaign by `test_fault_campaign`. `test_docs` sees to it that all of them parse.
+`test_bench_peers`, that of what they learn by `test_bench_learning`, that of queues by `test_bench_queues`, that of
+OpenSpiel's games by `test_bench_openspiel`, the fault campaign by `test_fault_campaign`. `test_docs` sees to it that
+all of them parse.
 """
 
 import importlib
@@ -263,6 +264,7 @@ def test_no_command_is_one_that_no_test_runs():
     scripts = {command[1] for command in COMMANDS.values() if command[0] == "python" and command[1].endswith(".py")}
     names = (
         "bench_learning",
+        "bench_openspiel",
         "bench_peers",
         "bench_queues",
         "compare_searches",

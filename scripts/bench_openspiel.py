@@ -1,0 +1,159 @@
+"""Groups of OpenSpiel's games beside bare loops of the same games, decisions a second on one core.
+
+    python scripts/bench_openspiel.py --json benchmarks/openspiel_1core.json
+
+Everything is measured in turn, round after round, and the table has medians. A decision is one action of one player.
+
+lists: a bare loop in Python over one game. At each decision it takes the tensor and the mask of legal actions as
+    OpenSpiel returns them, which is lists of numbers, and draws a legal action.
+buffers: the same, with the tensor in the buffer of `open_spiel.python.observation`.
+group: `step` of a group, which also writes what the waiting players see, and lays rows out as training needs them.
+group, drawing: the same with the time that it takes to draw random actions from its masks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import random
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tyro
+
+from sf.envs import ActionSpec, EnvOptions, StepResult, make_group
+from sf.envs.spaces.actions import ACTION_MASK, random_actions
+from sf.envs.spaces.observations import obs_arrays
+
+if TYPE_CHECKING:
+    from sf.envs.openspiel.games import TensorGame
+
+GAMES = {"leduc_poker": {}, "connect_four": {}, "go": {"board_size": 9}, "goofspiel": {}, "chess": {}, "2048": {}}
+COLUMNS = ("lists", "buffers", "group", "group, drawing")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to measure."""
+
+    games: tuple[str, ...] = tuple(GAMES)
+    """Names of OpenSpiel's games."""
+
+    rounds: int = 5
+    """How often each figure is taken."""
+
+    seconds: float = 1.0
+    """Of each measurement."""
+
+    num_envs: int = 16
+    """Games of a group."""
+
+    json: Path | None = None
+    """Also write everything to this file."""
+
+
+def main() -> None:
+    options = tyro.cli(Options)
+    from sf.envs.openspiel.games import load  # noqa: PLC0415  an extra
+
+    figures: dict[str, dict[str, list[float]]] = {name: {column: [] for column in COLUMNS} for name in options.games}
+    for _ in range(options.rounds):
+        for name, by_column in figures.items():
+            tensor_game = load(f"openspiel:{name}", GAMES.get(name, {}), seed=0)
+            measured = (
+                bare(tensor_game, options.seconds, with_buffers=False),
+                bare(tensor_game, options.seconds, with_buffers=True),
+                *grouped(name, options.num_envs, options.seconds),
+            )
+            for column, figure in zip(COLUMNS, measured, strict=True):
+                by_column[column].append(round(figure))
+            print(name, {column: values[-1] for column, values in by_column.items()}, file=sys.stderr, flush=True)
+    print(table(figures))
+    if options.json is not None:
+        machine = {"cores": len(os.sched_getaffinity(0)), "load": os.getloadavg(), "kernel": platform.release()}
+        versions = {"python": platform.python_version(), "open_spiel": version("open_spiel"), "numpy": np.__version__}
+        options.json.write_text(
+            json.dumps({"machine": machine, "versions": versions, "figures": figures}, indent=1) + "\n"
+        )
+
+
+def bare(tensor_game: TensorGame, seconds: float, with_buffers: bool) -> float:
+    """Decisions a second of random play."""
+    decisions = bare_decisions(tensor_game, with_buffers)
+    num_decisions, start = 0, time.perf_counter()
+    while (taken := time.perf_counter() - start) < seconds:
+        num_decisions += sum(next(decisions) for _ in range(100))
+    return num_decisions / taken
+
+
+def bare_decisions(tensor_game: TensorGame, with_buffers: bool) -> Iterator[int]:
+    """Plays for ever, and yields how many players have just acted."""
+    game, rng, observer = tensor_game.game, random.Random(0), tensor_game.make_observer()
+    has_recall = tensor_game.tensor == "information_state"
+    while True:
+        state = game.new_initial_state()
+        while not state.is_terminal():
+            if state.is_chance_node():
+                actions, probabilities = zip(*state.chance_outcomes(), strict=True)
+                state.apply_action(rng.choices(actions, probabilities)[0])
+                continue
+            is_at_once = state.is_simultaneous_node()
+            choices = []
+            for player in range(game.num_players()) if is_at_once else (state.current_player(),):
+                if with_buffers:
+                    observer.set_from(state, player)
+                elif has_recall:
+                    state.information_state_tensor(player)
+                else:
+                    state.observation_tensor(player)
+                state.legal_actions_mask(player)
+                choices.append(rng.choice(state.legal_actions(player)))
+            if is_at_once:
+                state.apply_actions(choices)
+            else:
+                state.apply_action(choices[0])
+            yield len(choices)
+
+
+def grouped(name: str, num_envs: int, seconds: float) -> tuple[float, float]:
+    """Decisions a second of a group's `step`, and with the drawing of actions."""
+    options = EnvOptions(env_kwargs=json.dumps(GAMES.get(name, {})))
+    group = make_group(f"openspiel:{name}", num_envs, options, seed=0, first_env_idx=0)
+    rng, action = np.random.default_rng(0), ActionSpec.of(group.spec.action_space)
+    arrays = obs_arrays(group.spec.obs_space, group.num_actors)
+    obs: dict[str, Any] = {key: list(rows) for key, rows in arrays.items()}
+    result, masks = StepResult.empty(group.num_actors), arrays[ACTION_MASK]
+    group.reset(obs)
+    num_decisions, in_step, start = 0, 0.0, time.perf_counter()
+    while (taken := time.perf_counter() - start) < seconds:
+        actions = random_actions(rng, action, group.num_actors, masks)
+        num_decisions += int(masks.any(axis=1).sum())
+        before = time.perf_counter()
+        group.step(*actions, obs, result)
+        in_step += time.perf_counter() - before
+    group.close()
+    return num_decisions / in_step, num_decisions / taken
+
+
+def table(figures: dict[str, dict[str, list[float]]]) -> str:
+    """Medians, and the median over the rounds of what the group reaches of each bare loop, with the range."""
+    rows = [["game", *COLUMNS, "group / lists", "group / buffers"], ["---"] * 7]
+    for name, by_column in figures.items():
+        ratios = []
+        for column in ("lists", "buffers"):
+            of_rounds = [ours / bare for ours, bare in zip(by_column["group"], by_column[column], strict=True)]
+            ratios.append(f"{median(of_rounds):.2f} ({min(of_rounds):.2f} to {max(of_rounds):.2f})")
+        rows.append([name, *(f"{median(by_column[column]):,.0f}" for column in COLUMNS), *ratios])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+if __name__ == "__main__":
+    main()
