@@ -105,7 +105,7 @@ def features(text):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """An empty folder with the modules that pages speak of, and the configuration of a run."""
+    """An empty folder with the modules that pages speak of."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setenv("WANDB_MODE", "offline")
@@ -113,7 +113,6 @@ def here(tmp_path, monkeypatch):
         (tmp_path / f"{name}.py").write_text(code)
     for name, code in SHOWN.items():
         (tmp_path / f"{name}.py").write_text(code)
-    RunDir.at("train_dir", "first").prepare(cli.parse(["--env", "CartPole-v1"]))
     return tmp_path
 
 
@@ -151,6 +150,8 @@ def test_a_training_command_trains(text, here):
             pytest.importorskip(package.module)
     if "masked_taxi" in text and "Taxi-v4" not in gym.registry:
         pytest.skip("an older Gymnasium has no Taxi-v4")
+    for other in re.findall(r"--config train_dir/(\w+)/config.yaml", text):
+        RunDir.at("train_dir", other).prepare(cli.parse(["--env", "CartPole-v1"]))
     if "--init_from train_dir/doom_basic" in text:
         train_small("doom_basic", here)
     words = small(COMMANDS[text][1:], here / "train_dir")
