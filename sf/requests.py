@@ -14,7 +14,7 @@ so with several policies each looks at the numbers once more before it writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,9 +28,11 @@ class Channels:
     """The plumbing of the sampler; what the parent holds. P policies, G groups of N actors.
 
     tables: `slots` [G, N] the slots that group g fills, `row` [G] the row that awaits actions, `policy` [G, N] who
-        plays each actor, `asked` and `answered` [P, G] the numbers of requests.
+        plays each actor, `asked` and `answered` [P, G] the numbers of requests. Who plays is a policy, or P + s for
+        the player in seat s (`sf.seats`). All seats are asked as one, like a policy with the number P: where there are
+        seats, `asked` and `answered` are [P + 1, G].
     requests: one queue a policy worker, group indices; W a policy, those of policy p from p x W on. Group g asks the
-        one at g modulo W of them.
+        one at g modulo W of them. Where there are seats, the last queue is that of the player worker.
     inboxes: one queue a rollout worker, indices of its groups: "look at this group". Its actions may be there, or a
         slot of it is free (`sf.slots`).
     """
@@ -41,6 +43,7 @@ class Channels:
     groups_per_worker: int
     actors_per_group: int
     num_policies: int
+    policy_workers_per_policy: int
 
     @classmethod
     def allocate(
@@ -52,30 +55,42 @@ class Channels:
         actors_per_group: int,
         policy_workers_per_policy: int,
         num_policies: int = 1,
+        has_seats: bool = False,
         queues: Queues = PIPES,
     ) -> Channels:
         num_groups = num_workers * groups_per_worker
+        num_asked = num_policies + has_seats
         tables = SharedArrays(
             [
                 Field("slots", (num_groups, actors_per_group), np.int32),
                 Field("row", (num_groups,), np.int32),
                 Field("policy", (num_groups, actors_per_group), np.int32),
-                Field("asked", (num_policies, num_groups), np.int64),
-                Field("answered", (num_policies, num_groups), np.int64),
+                Field("asked", (num_asked, num_groups), np.int64),
+                Field("answered", (num_asked, num_groups), np.int64),
             ]
         )
-        requests = tuple(queues.make(2 * num_groups) for _ in range(num_policies * policy_workers_per_policy))
+        num_askable = num_policies * policy_workers_per_policy + has_seats
+        requests = tuple(queues.make(2 * num_groups) for _ in range(num_askable))
         # Of each group an answer of each policy, and each of its slots given back alone; twice, where it is told again.
-        capacity = 2 * groups_per_worker * (num_policies + slots_per_group)
+        capacity = 2 * groups_per_worker * (num_asked + slots_per_group)
         inboxes = tuple(queues.make(capacity) for _ in range(num_workers))
-        return cls(tables, requests, inboxes, groups_per_worker, actors_per_group, num_policies)
+        return cls(
+            tables,
+            requests,
+            inboxes,
+            groups_per_worker,
+            actors_per_group,
+            num_policies,
+            policy_workers_per_policy,
+        )
 
     @property
-    def policy_workers_per_policy(self) -> int:
-        return len(self.requests) // self.num_policies
+    def player_worker_idx(self) -> int:
+        """Which number the player worker has among those that are asked, behind all policy workers."""
+        return self.num_policies * self.policy_workers_per_policy
 
     def policy_of(self, policy_worker_idx: int) -> int:
-        """The policy that a policy worker computes."""
+        """The policy that a policy worker computes; P for the player worker."""
         return policy_worker_idx // self.policy_workers_per_policy
 
     def of_worker(self, worker_idx: int) -> WorkerChannel:
@@ -99,7 +114,8 @@ class Channels:
             self.actors_per_group,
             num_groups=len(self._groups_of(policy_worker_idx)),
             policy_id=self.policy_of(policy_worker_idx),
-            is_only_policy=self.num_policies == 1,
+            num_policies=self.num_policies,
+            is_only_policy=len(self.tables["asked"]) == 1,
         )
 
     def reset(self) -> None:
@@ -128,7 +144,7 @@ class Channels:
                 self.inboxes[group_idx // self.groups_per_worker].put(group_idx)
 
     def _groups_of(self, policy_worker_idx: int) -> range:
-        step = self.policy_workers_per_policy
+        step = 1 if policy_worker_idx == self.player_worker_idx else self.policy_workers_per_policy
         return range(policy_worker_idx % step, len(self.tables["row"]), step)
 
     def _is_open(self, policy_id: int) -> np.ndarray:
@@ -152,10 +168,11 @@ class WorkerChannel:
         """Ask these policies for the actions of a row of the slots that stand in the table."""
         self.tables["row"][group_idx] = row
         self._waiting[group_idx] = list(policy_ids)
-        num_workers = self.policy_workers_per_policy
+        num_workers, last = self.policy_workers_per_policy, len(self.requests) - 1
         for policy_id in self._waiting[group_idx]:
             self.tables["asked"][policy_id, group_idx] += 1
-            self.requests[policy_id * num_workers + group_idx % num_workers].put(group_idx)
+            # Of the seats there is one worker alone, behind all the others.
+            self.requests[min(last, policy_id * num_workers + group_idx % num_workers)].put(group_idx)
 
     def wait(self) -> list[int]:
         """Wait for groups to look at: an answer may be there, or a free slot. Raises StopRequested."""
@@ -183,17 +200,22 @@ class PolicyChannel:
     groups_per_worker: int
     actors_per_group: int
     num_groups: int  # that ask this worker
-    policy_id: int
-    is_only_policy: bool
+    policy_id: int  # P in the player worker
+    num_policies: int  # P
+    is_only_policy: bool  # there are no seats either
 
     def take(self, at_least: int = 1) -> np.ndarray:
         """Groups [G] that want an answer, in ascending order; waits for `at_least` of them. Raises StopRequested."""
-        asked, answered = self.tables["asked"], self.tables["answered"]
-        p = self.policy_id
         taken: set[int] = set()
         while len(taken) < at_least:
-            taken |= {g for g in self.requests.get_many() if asked[p, g] != answered[p, g]}
+            taken |= self.look()
         return np.array(sorted(taken))
+
+    def look(self) -> set[int]:
+        """Wait for messages. Returns the groups that they are about and that want an answer, possibly none."""
+        asked, answered = self.tables["asked"], self.tables["answered"]
+        p = self.policy_id
+        return {g for g in self.requests.get_many() if asked[p, g] != answered[p, g]}
 
     def numbers(self, groups: np.ndarray) -> np.ndarray:
         """The numbers [G] of the latest requests of `groups` [G]."""
@@ -208,6 +230,18 @@ class PolicyChannel:
             return slots, rows, numbers
         own = self.tables["policy"][groups].reshape(-1) == self.policy_id
         return slots[own], rows[own], numbers[own]
+
+    def rows_by_seat(
+        self, groups: np.ndarray, numbers: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """In the player worker: each seat that plays in `groups` [G], with what `rows` gives, of its actors."""
+        who = self.tables["policy"][groups].reshape(-1)
+        slots = self.tables["slots"][groups].reshape(-1)
+        rows = np.repeat(self.tables["row"][groups], self.actors_per_group)
+        numbers = np.repeat(numbers, self.actors_per_group)
+        for played_by in np.unique(who[who >= self.num_policies]).tolist():
+            own = who == played_by
+            yield played_by - self.num_policies, slots[own], rows[own], numbers[own]
 
     def still_asked(self, actors: np.ndarray, numbers: np.ndarray) -> np.ndarray | slice:
         """Which of the requests `numbers` [N] of `actors` [N] are open: not those of a worker that died meanwhile."""

@@ -8,7 +8,8 @@ rollout worker alone takes it when it is FREE and makes it FULL; the learner alo
 FREE. `state` says which. A message only says "look at this slot", to a learner, or "look at this group", in the inbox
 of its rollout worker. So one too many does no harm, and one that is missing, because a process died before it sent or
 after it received it, can be sent again. FREE slots are the only throttle of the sampler. With several policies each has
-a learner, which takes the slots of its policy.
+a learner, which takes the slots of its policy. A slot of a player that does not learn (`sf.seats`) is never FULL: its
+rollout worker makes it FREE again.
 
 Learners number the slots that they take. So what was in the hands of one that died, in slots that it was copying or in
 batches that it had filled, is known: all that it had taken and not trained on.
@@ -77,6 +78,7 @@ class SlotPool:
     groups_per_worker: int
     slots_per_group: int
     actors_per_group: int
+    has_seats: bool = False  # for players that do not learn, see `sf.seats`
 
     @classmethod
     def allocate(
@@ -89,6 +91,7 @@ class SlotPool:
         slots_per_group: int,
         actors_per_group: int,
         num_policies: int = 1,
+        has_seats: bool = False,
         queues: Queues = PIPES,
     ) -> SlotPool:
         num_slots = len(inboxes) * groups_per_worker * slots_per_group
@@ -100,6 +103,7 @@ class SlotPool:
             groups_per_worker,
             slots_per_group,
             actors_per_group,
+            has_seats,
         )
         pool.reset()
         return pool
@@ -109,7 +113,7 @@ class SlotPool:
         return len(self.arrays["state"])
 
     def of_worker(self, worker_idx: int) -> WorkerSlots:
-        return WorkerSlots(self.arrays, self.full, self.slots_per_group)
+        return WorkerSlots(self.arrays, self.full, self.slots_per_group, self.has_seats)
 
     def of_learner(self, policy_id: int = 0) -> LearnerSlots:
         return LearnerSlots(
@@ -121,7 +125,7 @@ class SlotPool:
             self.slots_per_group,
             self.actors_per_group,
             policy_id,
-            is_only_policy=len(self.full) == 1,
+            fills_all_slots=len(self.full) == 1 and not self.has_seats,
         )
 
     def samples_taken(self, policy_id: int = 0) -> int:
@@ -179,6 +183,7 @@ class WorkerSlots:
     arrays: SharedArrays
     full: tuple[IndexQueue, ...]
     slots_per_group: int
+    has_seats: bool = False
 
     def take(self, group_idx: int, count: int) -> list[int]:
         """So many free slots of a group of this worker, in ascending order; none where there are fewer."""
@@ -191,9 +196,14 @@ class WorkerSlots:
         return free[:count]
 
     def hand_over(self, slots: list[int]) -> None:
-        """Give filled slots to the learners of their policies."""
-        self.arrays["state"][slots] = FULL
-        _put_by_policy(self.full, self.arrays["policy"], slots)
+        """Give filled slots to the learners of their policies. Those of players that do not learn are free again."""
+        state, policy = self.arrays["state"], self.arrays["policy"]
+        if self.has_seats:
+            is_learned_from = policy[slots] < len(self.full)
+            state[[slot for slot, learns in zip(slots, is_learned_from, strict=True) if not learns]] = FREE
+            slots = [slot for slot, learns in zip(slots, is_learned_from, strict=True) if learns]
+        state[slots] = FULL
+        _put_by_policy(self.full, policy, slots)
 
 
 @dataclass(frozen=True)
@@ -208,7 +218,7 @@ class LearnerSlots:
     slots_per_group: int
     actors_per_group: int
     policy_id: int
-    is_only_policy: bool
+    fills_all_slots: bool  # nobody else plays
 
     def take(self, at_most: int) -> list[int]:
         """Filled slots, oldest first; waits for the first. Raises StopRequested."""
@@ -227,7 +237,7 @@ class LearnerSlots:
 
     def supply_beside(self, held: Iterable[int]) -> int:
         """How many slots rollout workers can surely fill for this learner while `held` are not given back."""
-        if not self.is_only_policy:
+        if not self.fills_all_slots:
             return 0
         num_groups = len(self.arrays["state"]) // self.slots_per_group
         held_per_group = np.bincount([slot // self.slots_per_group for slot in held], minlength=num_groups)

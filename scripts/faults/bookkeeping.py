@@ -15,7 +15,7 @@ from sf.storage.run_dir import RunDir
 _NEVER_FALL = (
     "env_steps", "seconds", "episodes", "restarts", "lost_episodes", "lost_frames", "env_faults"
 )  # fmt: skip
-_JSON_LINES = ("metrics.jsonl", "evaluations.jsonl", "population.jsonl")
+_JSON_LINES = ("metrics.jsonl", "evaluations.jsonl", "population.jsonl", "league.jsonl")
 _BATCHES_OF_A_LEARNER = 3  # two in the loader, and the one that is trained on and not counted yet
 
 

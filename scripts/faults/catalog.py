@@ -54,7 +54,8 @@ from faults.of_sweeps import (
 
 _ONE_POLICY = ("toy", "toy_sync", "own", "atari", "doom")
 _POPULATIONS = ("pair", "population")
-_ALL = (*_ONE_POLICY, *_POPULATIONS)
+_LEAGUE = ("league",)
+_ALL = (*_ONE_POLICY, *_POPULATIONS, *_LEAGUE)
 _TOY = ("toy", "toy_sync")
 _EVALUATED = ("own", *_POPULATIONS)
 _SWEEP = ("sweep",)
@@ -73,6 +74,8 @@ class Fault:
 FAULTS = (
     Fault("rollout worker killed", signal_child("rollout", signal.SIGKILL), _ALL),
     Fault("policy worker killed", signal_child("policy", signal.SIGKILL), _ALL),
+    Fault("player worker killed", signal_child("player", signal.SIGKILL), _LEAGUE),
+    Fault("player worker stopped", signal_child("player", signal.SIGSTOP), _LEAGUE),
     Fault("learner killed", signal_child("learner", signal.SIGKILL), _ALL),
     Fault("rollout worker stopped", signal_child("rollout", signal.SIGSTOP), _ALL),
     Fault("policy worker stopped", signal_child("policy", signal.SIGSTOP), _ALL),
@@ -86,7 +89,7 @@ FAULTS = (
     Fault("fork server of the simulators killed", kill_fork_server("sf.rollout.worker", "rollout"), _ALL),
     Fault(
         "fork server of the networks killed",
-        kill_fork_server("sf.learner.worker", "learner", "policy", "evaluator"),
+        kill_fork_server("sf.learner.worker", "learner", "policy", "player", "evaluator"),
         _ALL,
     ),
     Fault("fork server stopped, and a rollout worker killed", stop_fork_server, _ALL),

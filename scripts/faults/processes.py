@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_CHILD = re.compile(r"(?:rollout|policy|learner|evaluator)-\d+")
+_CHILD = re.compile(r"(?:rollout|policy|player|learner|evaluator)-\d+")
 _SHARED = re.compile(r" (/dev/shm/\S+)", re.MULTILINE)
 
 

@@ -2,7 +2,7 @@
 
 `own` is an environment of the user's own, found since the run is started in its folder; it takes its time, as most do.
 `pair` is a population of two with an evaluator; `population` one of two to four that meets in matches and evolves, with
-an evaluator, too. `sweep` is sf-sweep, see `faults.sweeps`.
+an evaluator, too. `league` is two policies that meet their past selves. `sweep` is sf-sweep, see `faults.sweeps`.
 """
 
 from __future__ import annotations
@@ -53,6 +53,15 @@ TASKS = {
         "num_policies": 3,
         "num_envs_per_worker": 4,
         "pbt_replace_reward_gap_absolute": 0.0,
+    },
+    "league": {
+        "env": "toy_match_rps",
+        "encoder_mlp_layers": "16",
+        "normalize_input": "false",
+        "num_policies": 2,
+        "past_share": 0.3,
+        "snapshot_every_env_steps": 10_000,
+        "players": "random",
     },
     "atari": {"env": "atari_pong"},
     "doom": {"env": "doom_basic"},

@@ -15,6 +15,7 @@ from typing import Any
 from sf.envs.field_types import check_fields, checked, require
 from sf.envs.options import EnvOptions
 from sf.evaluation.config import EvaluationConfig
+from sf.league.config import LeagueConfig
 from sf.learner.config import LearnerConfig
 from sf.metrics.config import WatchConfig
 from sf.model.config import ModelConfig
@@ -33,6 +34,7 @@ class Config:
     model: ModelConfig = field(default_factory=ModelConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     population: PopulationConfig = field(default_factory=PopulationConfig)
+    league: LeagueConfig = field(default_factory=LeagueConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     supervision: SupervisionConfig = field(default_factory=SupervisionConfig)
     watch: WatchConfig = field(default_factory=WatchConfig)
@@ -66,6 +68,11 @@ class Config:
             self.population.num_policies == 1 or self.sampler.async_rl,
             f"num_policies is {self.population.num_policies}: synchronous training is of one policy, so leave async_rl "
             "true",
+        )
+        require(
+            not self.league.with_players or self.sampler.async_rl,
+            f"past_share is {self.league.past_share}: synchronous training is against the present alone, so leave "
+            "async_rl true",
         )
         require(
             not (self.population.with_pbt and self.learner.lr_schedule == "kl_adaptive"),

@@ -123,10 +123,11 @@ class Progress:
         return True
 
     def add_episodes(self, episodes: list[list]) -> None:
-        """episodes: return, steps, frames, stats, and the policy that played it."""
+        """episodes: return, steps, frames, stats, and who played it. Only those of policies that learn count."""
         for *episode, policy_id in episodes:
-            self.policies[policy_id].episodes.append(episode)
-        self.num_episodes += len(episodes)
+            if policy_id < self.num_policies:
+                self.policies[policy_id].episodes.append(episode)
+                self.num_episodes += 1
 
     def add_training(self, policy_id: int, env_steps: int, metrics: dict[str, float]) -> None:
         self.policies[policy_id].env_steps = env_steps

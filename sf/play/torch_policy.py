@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,11 +22,20 @@ from sf.storage.checkpoint import MODEL, Checkpoint
 class TorchPolicy(Policy):
     """The policy of a checkpoint, ready to act.
 
-    config: of its run. network: a model of `sf.model` with its weights, in float32 and for inference only.
+    config: of its run. network: a model of `sf.model` with its weights, for inference only.
     """
 
-    def __init__(self, saved: Checkpoint, name: str, device: str = "cpu", seed: int = 0) -> None:
-        """name: for messages. It imports the model and the encoder that the checkpoint names: see `sf.trust`.
+    def __init__(
+        self,
+        saved: Checkpoint,
+        name: str,
+        device: str = "cpu",
+        seed: int = 0,
+        precision: Literal["float32", "bfloat16"] = "float32",
+    ) -> None:
+        """name: for messages. precision: of the trunk.
+
+        It imports the model and the encoder that the checkpoint names: see `sf.trust`.
 
         Raises ValueError where the checkpoint is of another version, lacks a part, or its model is unknown.
         """
@@ -38,7 +48,7 @@ class TorchPolicy(Policy):
         )
         super().__init__(name, self.config.run.env, saved.state["env_steps"], obs_space, action_space)
         self.device = torch.device(device)
-        self.network = inference_model(self.config.model, self.flat_obs_space, self.action_spec, "float32", self.device)
+        self.network = inference_model(self.config.model, self.flat_obs_space, self.action_spec, precision, self.device)
         prefix = len(MODEL)
         weights = {k[prefix:]: v for k, v in saved.tensors.items() if k.startswith(MODEL)}
         try:

@@ -1,10 +1,13 @@
-"""Which policy plays which actor: drawn when an episode begins, and kept for the whole of it."""
+"""Which policy, or player, plays which actor: drawn when an episode begins, and kept for the whole of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+
+from sf.rollout.matches import Matches
+from sf.seats import Seats
 
 
 @dataclass(frozen=True)
@@ -13,35 +16,58 @@ class AssignmentRules:
 
     rollouts_per_draw: a policy stays for this many rollouts, over several episodes where they are shorter. When another
     one comes in the middle of a rollout, the rest of that rollout is of no use to either.
+    seats: of players that do not learn, where the run has any. past_share: of the matches are against one of them.
     """
 
     num_policies: int
     mixed: bool
     num_agents: int  # of one environment
     rollouts_per_draw: int
+    seats: Seats | None = None
+    past_share: float = 0.0
 
 
 class Assignment:
     """The policies of the N actors of a group.
 
-    policy: [N] int32, who plays each actor now. players: those who play at all.
+    policy: [N] int32, who plays each actor now, P + s for the player in seat s. players: those who have to be asked, P
+    for all seats. identity: [N] int64, as `policy`, but P + i for player i of the pool.
     """
 
-    def __init__(self, rules: AssignmentRules, num_actors: int, rollout: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, rules: AssignmentRules, num_actors: int, rollout: int, rng: np.random.Generator, group_idx: int = 0
+    ) -> None:
         self._rules = rules
         self._steps_at_least = rules.rollouts_per_draw * rollout
         self._rng = rng
+        self._group_idx = group_idx
+        num_envs = num_actors // rules.num_agents
         self._age = np.zeros(num_actors, np.int64)  # steps since the draw
+        self._seat = np.full(num_envs, -1)  # [E] where a player sits that plays in the environment
         self.policy = np.zeros(num_actors, np.int32)
+        self.identity = np.zeros(num_actors, np.int64)
         self.players: list[int] = []
-        self._draw(np.ones(num_actors, bool))
+        if rules.seats is None:
+            self._draw(np.ones(num_actors, bool))
+        else:
+            self._draw_matches(np.arange(num_envs))
 
-    def after_step(self, first: np.ndarray) -> None:
-        """first: [N] bool, whose next observation begins an episode. Some of these draw anew."""
-        if self._rules.num_policies == 1:
+    def after_step(self, first: np.ndarray, matches: Matches | None = None) -> None:
+        """first: [N] bool, whose next observation begins an episode. Some of these draw anew.
+
+        matches: of the group, where there are seats: then all agents of an environment draw together, when a match
+        begins.
+        """
+        if self._rules.num_policies == 1 and self._rules.seats is None:
             return
         self._age += 1
-        begins = first & (self._age >= self._steps_at_least)
+        is_old = self._age >= self._steps_at_least
+        if self._rules.seats is not None:
+            assert matches is not None
+            begins = matches.begins(first)
+            self._draw_matches(np.flatnonzero(begins & is_old[:: self._rules.num_agents]))
+            return
+        begins = first & is_old
         if not self._rules.mixed:
             # Those of one environment draw together, and so when they begin together.
             by_env = begins.reshape(-1, self._rules.num_agents)
@@ -49,11 +75,55 @@ class Assignment:
         if begins.any():
             self._draw(begins)
 
+    def close(self) -> None:
+        """No match goes on: seats may be given to other players."""
+        for env in range(len(self._seat)):
+            self._leave(env)
+
     def _draw(self, who: np.ndarray) -> None:
         num_policies, num_agents = self._rules.num_policies, self._rules.num_agents
         drawn = self._rng.integers(num_policies, size=len(who), dtype=np.int32)
         if not self._rules.mixed:
             drawn = np.repeat(drawn[::num_agents], num_agents)
-        self.policy[who] = drawn[who]
-        self.players = np.unique(self.policy).tolist()
-        self._age[who] = 0
+        self._play(who, drawn[who])
+
+    def _draw_matches(self, envs: np.ndarray) -> None:
+        """envs: [E'] in which a match begins."""
+        for env in envs.tolist():
+            self._leave(env)
+            actors = np.zeros(len(self.policy), bool)
+            first = env * self._rules.num_agents
+            actors[first : first + self._rules.num_agents] = True
+            if self._rng.random() >= self._rules.past_share or not self._meet_a_player(env, actors):
+                self._draw(actors)
+
+    def _meet_a_player(self, env: int, actors: np.ndarray) -> bool:
+        """A policy meets a player of one of its seats. False where none is open."""
+        seats, num_policies, num_agents = self._rules.seats, self._rules.num_policies, self._rules.num_agents
+        assert seats is not None
+        policy_id = int(self._rng.integers(num_policies))
+        is_open = seats.open_to(policy_id)
+        if not is_open:
+            return False
+        seat = int(self._rng.choice(is_open))
+        player_idx = seats.sit_down(self._group_idx, seat)
+        if player_idx is None:
+            return False
+        self._seat[env] = seat
+        plays = self._rng.permutation(num_agents) < num_agents // 2  # [A], the player has half of the agents
+        self._play(actors, np.where(plays, num_policies + seat, policy_id))
+        self.identity[actors] = np.where(plays, num_policies + player_idx, policy_id)
+        return True
+
+    def _leave(self, env: int) -> None:
+        if self._seat[env] >= 0:
+            assert self._rules.seats is not None
+            self._rules.seats.get_up(self._group_idx, int(self._seat[env]))
+            self._seat[env] = -1
+
+    def _play(self, actors: np.ndarray, policy: np.ndarray) -> None:
+        """actors: [N] bool. policy: those that play them now."""
+        self.policy[actors] = policy
+        self.identity[actors] = policy
+        self.players = np.unique(np.minimum(self.policy, self._rules.num_policies)).tolist()
+        self._age[actors] = 0

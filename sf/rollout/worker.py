@@ -32,6 +32,7 @@ from sf.processes.child import FinalError, Reports, SaidError
 from sf.queues import StopRequested
 from sf.requests import WorkerChannel
 from sf.rollout.assignment import Assignment, AssignmentRules
+from sf.rollout.matches import Match, Matches
 from sf.rollout.truncations import Truncations
 from sf.slots import OBS, WorkerSlots
 
@@ -54,6 +55,7 @@ class RolloutWorkerArgs:
     is_first_start: bool  # of this worker in the run: no other one has died before it
     core: int | None  # pin this process, and the simulators it starts, to that core
     assignment: AssignmentRules
+    objective: str  # the statistic of episodes that decides a match
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     slots: WorkerSlots
     channel: WorkerChannel
@@ -88,7 +90,7 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
                 group = groups[group_idx]
                 finished, num_cut = group.advance(), group.pop_num_cut()
                 counters.add(episodes=len(finished) + num_cut)  # what is not reported before this process dies is lost
-                episodes.add(finished, group.ended_with, num_cut)
+                episodes.add(finished, group.ended_with, num_cut, group.pop_matches())
             for group_idx in looked_at:
                 groups[group_idx].begin_if_it_can()
             now = time.perf_counter()
@@ -133,7 +135,11 @@ class _Group:
         num_actors = args.channel.actors_per_group
         _require_planned_spaces(args, self._envs)
         rng = np.random.default_rng((args.seed, *args.seed_key, group_idx))
-        self._assignment = Assignment(args.assignment, num_actors, args.rollout, rng)
+        self._assignment = Assignment(args.assignment, num_actors, args.rollout, rng, group_idx)
+        # Their results are of interest where players take part.
+        num_agents = args.assignment.num_agents
+        self._matches = Matches(num_actors, num_agents, args.objective) if args.assignment.seats else None
+        self._finished_matches: list[Match] = []
         self._shaping = args.shaping
         self.ended_with = self._assignment.policy.copy()  # [N] who played the step that was taken last
         self._slot_policy = self._assignment.policy.copy()  # [N] whose the slots are that are being filled
@@ -186,8 +192,14 @@ class _Group:
         num_cut, self._envs.num_cut = self._envs.num_cut, 0
         return num_cut
 
+    def pop_matches(self) -> list[Match]:
+        """Those that have ended since the last call."""
+        finished, self._finished_matches = self._finished_matches, []
+        return finished
+
     def close(self) -> None:
         self._envs.close()
+        self._assignment.close()
 
     def _ask(self) -> None:
         """Ask those who play for the actions of the present row."""
@@ -195,9 +207,9 @@ class _Group:
         self._channel.ask(self._group_idx, self._row, self._assignment.players)
 
     def _shape_rewards(self, who: np.ndarray) -> None:
-        """By the weights that their policies have now. who: [N] bool."""
+        """By the weights that their policies have now. who: [N] bool. Nobody looks at a player's rewards."""
         if self._shaping is not None:
-            for n in np.flatnonzero(who).tolist():
+            for n in np.flatnonzero(who & (self._assignment.policy < len(self._shaping["weights"]))).tolist():
                 self._envs.set_shaping(n, self._shaping["weights"][self._assignment.policy[n]])
 
     def _step(self) -> list[Episode]:
@@ -214,7 +226,9 @@ class _Group:
         rows["first"][slots, t + 1] = result.first
         self._row = t + 1
         self.ended_with[:] = self._assignment.policy
-        self._assignment.after_step(result.first)
+        if self._matches is not None:
+            self._finished_matches += self._matches.after_step(result, finished, self._assignment.identity)
+        self._assignment.after_step(result.first, self._matches)
         self._shape_rewards(result.first)
         return finished
 
@@ -264,12 +278,14 @@ class _EpisodeReports:
     def __init__(self, reports: Reports) -> None:
         self._reports = reports
         self._waiting: list[list] = []
+        self._matches: list[list] = []
         self._num_cut = 0
         self._sent_at = 0.0
 
-    def add(self, episodes: list[Episode], policy: np.ndarray, num_cut: int) -> None:
+    def add(self, episodes: list[Episode], policy: np.ndarray, num_cut: int, matches: list[Match]) -> None:
         """policy: [N], who played each actor. num_cut: episodes that a fault has ended."""
         self._num_cut += num_cut
+        self._matches += [[match.who, match.scores] for match in matches]
         for episode in episodes:
             stats = {name: float(value) for name, value in episode.stats.items()}
             played_by = int(policy[episode.actor_idx])
@@ -286,3 +302,6 @@ class _EpisodeReports:
         if self._waiting or self._num_cut:
             self._reports.send("episodes", episodes=self._waiting, lost_episodes=self._num_cut)
             self._waiting, self._num_cut = [], 0
+        if self._matches:
+            self._reports.send("matches", matches=self._matches)
+            self._matches = []

@@ -17,6 +17,7 @@ from sf.queues import IndexQueue, PipeQueue, Queues, make_queues
 from sf.recovery import RecoveryMemory
 from sf.requests import Channels
 from sf.run.plan import Plan
+from sf.seats import Seats
 from sf.slots import SlotPool
 from sf.storage.run_dir import RunDir
 from sf.weights import SharedWeightsSpec
@@ -39,6 +40,7 @@ class RunMemory:
     counter_rows: Mapping[str, Sequence[int]]  # rows of the counters by role, in the order of the children's numbers
     pinned: PinnedCores  # the rollout workers
     recoveries: tuple[RecoveryMemory, ...]  # one a policy
+    seats: Seats | None  # of players that do not learn, where the run has any
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     evaluations: IndexQueue | None  # orders to the evaluator, where there is one
     stop: StopFlag
@@ -61,6 +63,7 @@ class RunMemory:
             actors_per_group=plan.actors_per_group,
             policy_workers_per_policy=sampler.policy_workers_per_policy,
             num_policies=plan.num_policies,
+            has_seats=plan.num_seats > 0,
             queues=queues,
         )
         return cls(
@@ -75,6 +78,7 @@ class RunMemory:
                 slots_per_group=plan.slots_per_group,
                 actors_per_group=plan.actors_per_group,
                 num_policies=plan.num_policies,
+                has_seats=plan.num_seats > 0,
                 queues=queues,
             ),
             channels=channels,
@@ -91,6 +95,7 @@ class RunMemory:
                 RecoveryMemory(_BYTES_PER_WEIGHT_IN_CHECKPOINT * plan.num_weights + _REST_OF_CHECKPOINT)
                 for _ in policy_ids
             ),
+            seats=Seats.allocate(plan.num_seats, plan.num_groups, plan.num_policies) if plan.num_seats else None,
             shaping=shaping,
             evaluations=PipeQueue(1) if plan.num_evaluators else None,
             stop=StopFlag(),

@@ -19,6 +19,7 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
+from sf.league.entrants import Entrants, find_entrants
 from sf.learner.optimizer.optimizer import require_available
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.machine.pinned_cores import PinnedCores
@@ -52,6 +53,7 @@ class Plan:
     num_weights: int  # floats of all parameters and buffers
     state_size: int  # floats of the recurrent state of an actor
     weight_shapes: dict[str, tuple[int, ...]]  # by name
+    entrants: Entrants  # players that are in the league from the start
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
 
     @property
@@ -96,6 +98,12 @@ class Plan:
     @property
     def num_policy_workers(self) -> int:
         return self.num_policies * self.config.sampler.policy_workers_per_policy
+
+    @property
+    def num_seats(self) -> int:
+        """For players that do not learn: the same number for each policy."""
+        league = self.config.league
+        return league.seats * self.num_policies if league.with_players else 0
 
     @property
     def num_steps_before_update(self) -> int:
@@ -165,6 +173,7 @@ def make_plan(config: Config) -> Plan:
         num_weights=num_weights(model),
         state_size=model.state_size,
         weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},
+        entrants=_entrants(config, spec),
         why_no_loops=_why_no_loops(config.model.compile, device),
     )
     if not sampler.async_rl:
@@ -186,6 +195,17 @@ def _with_clock_chosen(config: Config, spec: EnvSpec) -> Config:
     if clock == "auto":
         clock = not is_own and (spec.has_own_time_limit if bootstrap == "auto" else not bootstrap)
     return config.replace(critic_clock=clock)
+
+
+def _entrants(config: Config, spec: EnvSpec) -> Entrants:
+    if not config.league.with_players:
+        return Entrants()
+    if spec.num_agents < 2:
+        raise UsageError(
+            f"past_share is {config.league.past_share}, but {config.run.env} has one agent, so there is nobody to play "
+            "against: leave it out"
+        )
+    return find_entrants(config.league.players, config.run.env, spec)
 
 
 def _why_no_loops(wanted: bool | Literal["auto"], device: str) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sf.config import Config
+from sf.league.league import League
 from sf.metrics.progress import Progress
 from sf.metrics.stale_data import StaleData
 from sf.population.controller import Population
@@ -33,6 +34,7 @@ class ReportHandler:
         evaluations: Evaluations,
         videos: Videos,
         population: Population | None = None,
+        league: League | None = None,
         stale_data: Callable[[], StaleData] = lambda: StaleData(Config(), has_auto_sizes=False),
     ) -> None:
         self._progress = progress
@@ -42,6 +44,7 @@ class ReportHandler:
         self._evaluations = evaluations
         self._videos = videos
         self._population = population
+        self._league = league
         self._stale_data = defaultdict[int, StaleData](stale_data)  # by policy
         self._places_said: set[str] = set()  # of faults
         self._remarks_said: set[str] = set()  # what they were about
@@ -80,6 +83,13 @@ class ReportHandler:
                 self._say(f"{name}: saved {report['path']}")
             case "given_up":
                 self._given_up(report)
+            # The league
+            case "matches":
+                assert self._league is not None
+                self._league.add_matches(report["matches"])
+            case "player_failed":
+                assert self._league is not None
+                self._league.player_failed(report["name"], report["text"])
             # Faults
             case "fault":
                 self._fault(child, report)

@@ -16,6 +16,7 @@ from typing import Any
 
 from sf.config import Config
 from sf.evaluation.evaluator import EVALUATE, FILM
+from sf.league.league import League
 from sf.metrics.display.live import Display
 from sf.metrics.display.panel import Target
 from sf.metrics.progress import Progress
@@ -115,11 +116,16 @@ class Run:
         self._memory = RunMemory.allocate(plan, run_dir, counts(plan))
         self._is_resumed = any(resumed_steps)
         self._supervisor = Supervisor(self._memory, roles)
+        self._league: League | None = None
         if resumed_steps:
             self._supervisor.starter.resumed_steps = resumed_steps
         self._progress = Progress(
             self._memory.counters,
-            {role.name: self._memory.counter_rows[role.name] for role in roles if not role.is_optional},
+            {
+                role.name: rows
+                for role in roles
+                if (rows := self._memory.counter_rows[role.name]) and not role.is_optional
+            },
             plan.spec.frameskip,
             plan.config.run.stats_avg,
             plan.num_policies,
@@ -161,6 +167,7 @@ class Run:
                 )
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
+            league = self._league = self._make_league(display)
             orders = self._make_orders(display)
             videos = Videos(orders, self._memory.videos, frameskip, writer, display.say)
             evaluations = Evaluations(orders, self._progress, writer, display.say)
@@ -172,12 +179,18 @@ class Run:
                 evaluations,
                 videos,
                 population,
+                league,
                 stale_data=lambda: StaleData(self._plan.config, self._plan.has_auto_sizes),
             )
+            regular = [orders.give_if_due]
+            if population is not None:
+                regular.append(population.evolve_if_due)
+            if league is not None:
+                regular.append(league.act_if_due)
             asked_by = None
             try:
                 self._supervisor.start(lambda: signals.first is not None)
-                asked_by = self._watch(signals, events, orders, population, writer, display)
+                asked_by = self._watch(signals, events, orders, regular, writer, display)
             finally:
                 if orders.is_filming and signals.first is None and self._supervisor.failure is None:
                     display.say(
@@ -186,6 +199,8 @@ class Run:
                 for child, report in self._supervisor.stop(signals, lambda: orders.is_filming):
                     events.handle(child, report)
                 orders.end()
+                if league is not None:
+                    league.write()
                 videos.remove_unfinished()
                 if self._progress.env_steps > 0:
                     self._on_under_way(display.say)
@@ -231,6 +246,23 @@ class Run:
         self._supervisor.starter.hyperparameters = population.hyperparameters_of_learner
         return population
 
+    def _make_league(self, display: Display) -> League | None:
+        memory, plan = self._memory, self._plan
+        if memory.seats is None:
+            return None
+        return League(
+            plan.config.league,
+            self._run_dir.path,
+            plan.num_policies,
+            {**dict.fromkeys(plan.entrants.opponents), **plan.entrants.checkpoints},
+            memory.seats,
+            memory.channels.requests[memory.channels.player_worker_idx],
+            memory.recoveries,
+            self._progress,
+            plan.config.run.seed,
+            display.say,
+        )
+
     def _order(self, policy_id: int, **order: Any) -> None:
         """Tell the learner of a policy, and whoever watches, what was decided."""
         self._progress.policies[policy_id].note_order(order["copies"])
@@ -241,12 +273,13 @@ class Run:
         signals: Signals,
         events: ReportHandler,
         orders: EvaluatorOrders,
-        population: Population | None,
+        regular: Sequence[Callable[[], None]],
         writer: MetricsWriter,
         display: Display,
     ) -> str | None:
         """Until all steps are done, a signal arrives, time is up, a hook asks for the end, or a child fails for good.
 
+        regular: called again and again, to do what is due.
         Returns the name of the hook that asked.
         """
         run = self._plan.config.run
@@ -261,9 +294,8 @@ class Run:
             signals.clear_wakeup()
             if self._supervisor.is_under_way:
                 self._on_under_way(display.say)
-            if population is not None:
-                population.evolve_if_due()
-            orders.give_if_due()
+            for act_if_due in regular:
+                act_if_due()
             if time.monotonic() >= record_at:
                 record_at = time.monotonic() + run.summaries_every_sec
                 self._record(writer, display)
@@ -288,6 +320,9 @@ class Run:
         return self._plan.num_policies > 1 and self._progress.env_steps >= self._plan.target_env_steps
 
     def _record(self, writer: MetricsWriter, display: Display) -> None:
+        if self._league is not None:
+            self._league.write()
+            self._progress.add_evaluation(self._league.metrics())
         record = self._progress.record()
         if self._progress.has_begun:
             writer.write(record)

@@ -90,6 +90,11 @@ def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Pa
     raise UsageError(f"{directory} holds no whole checkpoint: train first, for longer than --save_every_sec")
 
 
+def write(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint under a name of the caller's. Raises OSError where it cannot be written."""
+    write_atomically(path, encode(checkpoint))
+
+
 def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
     """Write the best checkpoint so far, then remove the one before. Only one process may call it.
 

@@ -36,6 +36,11 @@ def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
         file = file_of_module(module) if colon else None
         if file is not None:
             found.append(NamedCode(flag, flags[flag], None, file))
+    for player in flags.get("players", ()):
+        module, colon, _ = player.partition(":")
+        file = file_of_module(module) if colon else None
+        if file is not None:
+            found.append(NamedCode("players", player, None, file))
     return found
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sf.rollout.assignment import Assignment, AssignmentRules
+from sf.seats import Seats
 
 ROLLOUT = 4
 ROLLOUTS_PER_DRAW = 4
@@ -97,3 +98,88 @@ def test_every_policy_plays_equally_often():
         drawn += assignment.policy.tolist()
     shares = np.bincount(drawn, minlength=4) / len(drawn)
     assert shares == pytest.approx([0.25] * 4, abs=0.03)
+
+
+# Players that do not learn
+
+
+NUM_AGENTS, NUM_ENVS = 4, 50
+
+
+def with_seats(past_share, num_policies=2, num_open=4, per_draw=0, seed=0):
+    seats = Seats.allocate(num_seats=4, num_groups=3, num_policies=num_policies)
+    for seat in range(num_open):
+        seats.give(seat, 10 + seat, f"player {seat}")
+        seats.set_open(seat, True)
+    rules = AssignmentRules(num_policies, True, NUM_AGENTS, per_draw, seats, past_share)
+    rng = np.random.default_rng(seed)
+    return Assignment(rules, NUM_ENVS * NUM_AGENTS, ROLLOUT, rng, group_idx=1), seats
+
+
+class Begins:
+    """Stands in for `Matches`: a match begins in these environments."""
+
+    def __init__(self, envs):
+        self._envs = envs
+
+    def begins(self, first):
+        return np.isin(np.arange(NUM_ENVS), self._envs)
+
+
+FIRST = np.ones(NUM_ENVS * NUM_AGENTS, bool)
+
+
+def test_a_player_has_half_of_the_agents_of_a_match_and_one_policy_the_others():
+    assignment, _ = with_seats(past_share=1.0)
+    for policy, identity in zip(
+        assignment.policy.reshape(NUM_ENVS, NUM_AGENTS), assignment.identity.reshape(NUM_ENVS, NUM_AGENTS), strict=True
+    ):
+        (learning,) = set(policy[policy < 2].tolist())
+        (seated,) = set(policy[policy >= 2].tolist())
+        assert (policy >= 2).sum() == NUM_AGENTS // 2
+        assert (seated - 2) % 2 == learning  # in a seat of that policy
+        assert (identity[policy >= 2] == 2 + 10 + seated - 2).all()
+        assert (identity[policy < 2] == learning).all()
+    assert set(assignment.policy.tolist()) == {0, 1, 2, 3, 4, 5}
+    assert assignment.players == [0, 1, 2]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.7])
+def test_the_share_of_matches_against_players_is_the_one_asked_for(share):
+    assignment, _ = with_seats(share)
+    num_past, num_draws = 0, 60
+    for _ in range(num_draws):
+        assignment.after_step(FIRST, Begins(range(NUM_ENVS)))
+        num_past += int((assignment.policy.reshape(NUM_ENVS, NUM_AGENTS) >= 2).any(axis=1).sum())
+    spread = 4 * np.sqrt(max(share * (1 - share), 1e-9) / (num_draws * NUM_ENVS))
+    assert num_past / (num_draws * NUM_ENVS) == pytest.approx(share, abs=spread)
+
+
+def test_without_an_open_seat_policies_play_among_themselves():
+    assignment, _ = with_seats(past_share=1.0, num_open=0)
+    assert set(assignment.policy.tolist()) == {0, 1}
+    assert assignment.players == [0, 1]
+
+
+def test_seats_know_who_plays_and_all_are_left_in_the_end():
+    assignment, seats = with_seats(past_share=0.5)
+    for env in range(NUM_ENVS):
+        assignment.after_step(FIRST, Begins([env]))
+        playing = assignment.policy.reshape(NUM_ENVS, NUM_AGENTS).max(axis=1) - 2
+        counted = seats.tables["in_play"]
+        assert counted[1].tolist() == [int((playing == seat).sum()) for seat in range(4)]
+        assert not counted[[0, 2]].any()
+    assignment.close()
+    assert not seats.tables["in_play"].any()
+
+
+def test_only_environments_where_a_match_begins_draw_and_not_before_their_time():
+    assignment, _ = with_seats(past_share=0.5, per_draw=2)
+    before = assignment.policy.copy()
+    for _ in range(2 * ROLLOUT - 1):
+        assignment.after_step(FIRST, Begins(range(NUM_ENVS)))
+        assert (assignment.policy == before).all()
+    assignment.after_step(FIRST, Begins([3, 5, 8]))
+    changed = np.flatnonzero((assignment.policy != before).reshape(NUM_ENVS, NUM_AGENTS).any(axis=1))
+    assert len(changed) > 0
+    assert set(changed.tolist()) <= {3, 5, 8}

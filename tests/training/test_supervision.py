@@ -117,6 +117,22 @@ def test_processes_that_die_or_hang_are_replaced_and_training_goes_on(run, fault
     inflict(fault, run)
 
 
+@pytest.fixture(scope="module")
+def league(tmp_path_factory):
+    with runs(tmp_path_factory) as start:
+        yield start("league")
+
+
+@pytest.mark.parametrize(
+    "fault", ["player worker killed", "player worker stopped", "rollout worker killed", "policy worker killed"]
+)
+def test_a_run_that_meets_its_past_goes_on_after_each_death(league, fault):
+    inflict(fault, league)
+    record = league.run_dir.path / "league.jsonl"
+    before = record.read_bytes().count(b"match")
+    league.wait_until(lambda: record.read_bytes().count(b"match") > before + 100, "matches against the past go on")
+
+
 def test_a_new_learner_goes_on_with_weights_and_moments_and_says_what_is_lost(run):
     inflict("learner killed", run)
     run.wait_for_record()

@@ -34,7 +34,10 @@ def arguments(start: Start) -> RolloutWorkerArgs:
             mixed=config.population.pbt_mix_policies_in_one_env,
             num_agents=plan.spec.num_agents,
             rollouts_per_draw=config.population.pbt_rollouts_per_draw,
+            seats=memory.seats,
+            past_share=config.league.past_share,
         ),
+        objective=config.population.pbt_target_objective,
         shaping=memory.shaping,
     )
 
@@ -42,6 +45,8 @@ def arguments(start: Start) -> RolloutWorkerArgs:
 def _recover(memory: RunMemory, idx: int) -> None:
     memory.channels.recover_worker(idx)
     memory.pool.recover_worker(idx)
+    if memory.seats is not None:
+        memory.seats.recover_worker(memory.channels.of_worker(idx).groups)
 
 
 def _episodes_at_once(plan: Plan) -> int:

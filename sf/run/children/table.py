@@ -7,13 +7,14 @@ from collections.abc import Mapping
 
 from sf.run.children.evaluator import EVALUATOR
 from sf.run.children.learner import LEARNER
+from sf.run.children.player import PLAYER
 from sf.run.children.policy import POLICY
 from sf.run.children.role import Body, Role
 from sf.run.children.rollout import ROLLOUT
 from sf.run.plan import Plan
 
 # In the order in which they start: simulators take longest, policy workers attach to the memory of their learner.
-ROLES = (ROLLOUT, LEARNER, POLICY, EVALUATOR)
+ROLES = (ROLLOUT, LEARNER, POLICY, PLAYER, EVALUATOR)
 
 
 def counts(plan: Plan) -> dict[str, int]:

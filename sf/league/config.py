@@ -1,0 +1,63 @@
+"""Flags of the league: players that do not learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sf.envs.field_types import check_fields, require
+
+OpponentChoice = Literal["quality", "pfsp", "pfsp_even", "uniform"]
+
+
+@dataclass(frozen=True)
+class LeagueConfig:
+    """Matches against past selves and other players that do not learn: docs/league.md."""
+
+    past_share: float = 0.0
+    """Share of the matches that are against a player of the pool: an earlier self of a policy, or one of players. The
+    others are among the policies that learn. OpenAI Five: 0.2. 0: no pool."""
+
+    snapshot_every_env_steps: int = 500_000
+    """Env steps of a policy between two snapshots of it, which join the pool. The first is taken at the start."""
+
+    snapshot_at_win_rate: float | None = None
+    """Also take a snapshot when a policy has won this share of its latest 200 matches against the pool."""
+
+    opponent_choice: OpponentChoice = "quality"
+    """Which players of the pool to meet. quality: those that are not beaten yet, after OpenAI Five. pfsp, pfsp_even:
+    those that win more often, or about as often as they lose, after AlphaStar. uniform: all alike."""
+
+    players: tuple[str, ...] = ()
+    """Players that are in the pool from the start: runs, checkpoints, zoo/NAME, random, or module:Name as in sf-eval
+    --against."""
+
+    seats: int = 2
+    """Players of a policy that are in memory at a time. While one waits for its last matches to end and another takes
+    its seat, the others play. More seats mean more variety at a time, and smaller batches."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        require(0.0 <= self.past_share <= 1.0, f"past_share is {self.past_share}: a share from 0 to 1")
+        require(
+            self.snapshot_every_env_steps >= 1,
+            f"snapshot_every_env_steps is {self.snapshot_every_env_steps}: at least 1",
+        )
+        rate = self.snapshot_at_win_rate
+        require(
+            rate is None or 0.5 < rate <= 1.0,
+            f"snapshot_at_win_rate is {rate}: above 0.5, so that the policy is better than the pool, and at most 1",
+        )
+        require(self.seats >= 1, f"seats is {self.seats}: at least 1")
+        require(
+            self.past_share > 0 or not self.players,
+            f"players is {' '.join(self.players)}, but past_share is 0, so nobody meets them: set it, for example 0.2",
+        )
+        require(
+            self.past_share > 0 or rate is None,
+            f"snapshot_at_win_rate is {rate}, but past_share is 0, so there is no pool: set it, for example 0.2",
+        )
+
+    @property
+    def with_players(self) -> bool:
+        return self.past_share > 0

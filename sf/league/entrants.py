@@ -1,0 +1,73 @@
+"""The players that `--players` names: found, and tried, before anything starts."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import gymnasium as gym
+
+from sf.envs import EnvSpec
+from sf.envs.clock import CLOCK
+from sf.envs.errors import UsageError
+from sf.play import opponents
+from sf.play.named_checkpoint import find_trusted
+from sf.play.opponents import Opponent
+from sf.play.torch_policy import TorchPolicy
+from sf.storage.checkpoint import Checkpoint
+from sf.zoo.places import located
+
+
+@dataclass(frozen=True)
+class Entrants:
+    """By the name that each has in the league."""
+
+    checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
+    opponents: dict[str, Opponent] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.checkpoints, *self.opponents]
+
+
+def find_entrants(named: Sequence[str], env: str, spec: EnvSpec, is_trusted: bool = False) -> Entrants:
+    """Raises ValueError where a player cannot be found or loaded, or plays another environment."""
+    found = Entrants()
+    for player in named:
+        if opponents.is_name(player):
+            opponent = Opponent(player, spec.native_obs_space, spec.action_space)
+            opponent.player()  # what is wrong with it is said now
+            found.opponents[player] = opponent
+            continue
+        try:
+            file, saved = find_trusted(located(Path(player)), "latest", 0, _warn, is_trusted)
+            policy = TorchPolicy(saved, str(file))
+        except ValueError as error:
+            raise UsageError(f"players names {player!r}: {error}") from None
+        own = gym.spaces.Dict({key: box for key, box in spec.obs_space.spaces.items() if key != CLOCK})
+        for what, theirs, ours in (
+            ("observations", policy.flat_obs_space, own),
+            ("actions", policy.action_space, spec.action_space),
+        ):
+            if theirs != ours:
+                raise UsageError(
+                    f"players names {player!r}, whose {what} are {_short(theirs)}, and those of {env} are "
+                    f"{_short(ours)}: name a player of the same environment"
+                )
+        found.checkpoints[_file_name(player)] = saved
+    return found
+
+
+def _file_name(player: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", player).strip("._")
+
+
+def _short(space: gym.Space) -> str:
+    return " ".join(str(space).split())
+
+
+def _warn(text: str) -> None:
+    print(text, file=sys.stderr)

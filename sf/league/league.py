@@ -1,0 +1,262 @@
+"""The league of a run: the parent calls it between two reports of its children.
+
+It takes snapshots, gives seats to players, and records the results.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sf.league import record
+from sf.league.config import LeagueConfig
+from sf.league.record import Match, Player, Row
+from sf.league.standings import Standings, policy_name
+from sf.metrics.progress import Progress
+from sf.queues import IndexQueue
+from sf.recovery import RecoveryMemory
+from sf.seats import Seats
+from sf.storage import checkpoint
+from sf.storage.checkpoint import MODEL, Checkpoint
+
+DIRECTORY = "league"  # in that of the run
+
+_SEATED_AT_LEAST_S = 5.0
+_SEATED_MATCHES = 16  # that a player begins at least before another one takes its seat
+_MATCHES_OF_SNAPSHOT = 200  # that --snapshot_at_win_rate is about
+_MATCHES_OF_WORST = 10  # a player counts as the worst from so many matches on
+
+
+@dataclass
+class _Seat:
+    """What the parent remembers of a seat."""
+
+    seat: int
+    policy_id: int
+    player: str | None = None
+    probability: float = 1.0  # with which the player was chosen
+    is_open: bool = False
+    is_loading: bool = False
+    opened_at: float = 0.0
+    num_matches: int = 0  # that have ended since
+
+
+@dataclass
+class _OfPolicy:
+    """What the league remembers of a policy that learns."""
+
+    seats: list[_Seat]
+    last_snapshot: int | None = None  # env steps
+    results: deque[float] = field(default_factory=lambda: deque(maxlen=_MATCHES_OF_SNAPSHOT))  # since the last snapshot
+
+
+class League:
+    """All players of a run.
+
+    players: those that are in the pool from the start, by name; of a policy, its checkpoint. wake: the queue of the
+    player worker. say: tells the user.
+    """
+
+    def __init__(
+        self,
+        config: LeagueConfig,
+        run_dir: Path,
+        num_policies: int,
+        players: Mapping[str, Checkpoint | None],
+        seats: Seats,
+        wake: IndexQueue,
+        recoveries: Sequence[RecoveryMemory],
+        progress: Progress,
+        seed: int,
+        say: Callable[[str], None],
+    ) -> None:
+        """Begins the record in the run directory, or goes on with it.
+
+        Raises ValueError where it is damaged, OSError where a player cannot be kept.
+        """
+        self._config = config
+        self._run_dir = run_dir
+        self._num_policies = num_policies
+        self._seats = seats
+        self._wake = wake
+        self._recoveries = recoveries
+        self._progress = progress
+        self._say = say
+        self._path = run_dir / record.NAME
+        rows = record.read(self._path) if self._path.exists() else []
+        self._standings = Standings(num_policies, rows)
+        self._rng = np.random.default_rng((seed, len(rows)))
+        self._unwritten: list[Row] = []
+        self._is_failing = False
+        self._gone: set[str] = set()  # players that cannot be loaded
+        self._policies = [
+            _OfPolicy([_Seat(seat, policy_id) for seat in seats.of_policy(policy_id)])
+            for policy_id in range(num_policies)
+        ]
+        self._seat_of = {seat.seat: seat for policy in self._policies for seat in policy.seats}
+        for player in self._standings.players:
+            if player.policy is not None and player.policy < num_policies:
+                policy = self._policies[player.policy]
+                policy.last_snapshot = max(policy.last_snapshot or 0, player.env_steps or 0)
+        (run_dir / DIRECTORY).mkdir(exist_ok=True)
+        for name, saved in players.items():
+            if name not in self._standings.idx:
+                self._join(Player(name, path=None if saved is None else self._keep(name, saved)))
+
+    def act_if_due(self) -> None:
+        """Take snapshots, and see to the seats."""
+        if not self._progress.has_begun:
+            return
+        for policy_id, policy in enumerate(self._policies):
+            if self._is_snapshot_due(policy_id, policy):
+                self._take_snapshot(policy_id, policy)
+            for seat in policy.seats:
+                self._see_to(seat, policy)
+
+    def add_matches(self, matches: Sequence[tuple[Sequence[int], Sequence[float]]]) -> None:
+        """Of each, who played each agent: a policy, or P + i for player i of the pool; and each agent's score."""
+        for who, scores in matches:
+            names = tuple(self._name(each) for each in who)
+            if self._gone.intersection(names):
+                continue  # it cannot play, so that says nothing
+            learning = min(who)
+            seated = [seat for seat in self._policies[learning].seats if seat.player in names]
+            for seat in seated:
+                seat.num_matches += 1
+            match = Match(
+                names,
+                tuple(scores),
+                self._progress.policies[learning].env_steps,
+                seated[0].probability if seated else None,
+            )
+            for policy_id, result in self._standings.add(match):
+                self._policies[policy_id].results.append(result)
+            self._unwritten.append(match)
+
+    def player_failed(self, name: str, text: str) -> None:
+        """It cannot be loaded."""
+        if name not in self._gone:
+            self._gone.add(name)
+            self._say(f"league: {name} cannot be loaded ({text}); other players are met in its place")
+
+    def write(self) -> None:
+        """What has happened since the last call, to the record. Where it cannot be written, the next call does it."""
+        if not self._unwritten:
+            return
+        try:
+            record.append(self._path, self._unwritten)
+        except OSError as error:
+            if not self._is_failing:
+                self._say(f"league: {self._path.name} cannot be written ({error}); it is tried again")
+            self._is_failing = True
+            return
+        self._is_failing = False
+        self._unwritten = []
+
+    def metrics(self) -> dict[str, Any]:
+        """For the next record: the size of the pool, and how each policy does against it."""
+        metrics: dict[str, Any] = {"league/players": len(self._standings.players)}
+        for policy_id in range(self._num_policies):
+            prefix = f"{policy_name(policy_id)}/" if self._num_policies > 1 else ""
+            rates = self._standings.win_rates(policy_id)
+            if rates:
+                metrics[f"{prefix}league/win_rate"] = float(np.mean([rate for rate, _ in rates.values()]))
+            worst = min(((rate, name) for name, (rate, num) in rates.items() if num >= _MATCHES_OF_WORST), default=None)
+            if worst is not None:
+                metrics[f"{prefix}league/worst_win_rate"], metrics[f"{prefix}league/worst_player"] = worst
+        return metrics
+
+    # Snapshots
+
+    def _is_snapshot_due(self, policy_id: int, policy: _OfPolicy) -> bool:
+        if policy.last_snapshot is None:
+            return True
+        env_steps, rate = self._progress.policies[policy_id].env_steps, self._config.snapshot_at_win_rate
+        if env_steps - policy.last_snapshot >= self._config.snapshot_every_env_steps:
+            return True
+        results = policy.results
+        return rate is not None and len(results) == results.maxlen and float(np.mean(results)) >= rate
+
+    def _take_snapshot(self, policy_id: int, policy: _OfPolicy) -> None:
+        remembered = self._recoveries[policy_id].read()
+        if remembered is None:
+            return  # a moment later there is something
+        env_steps = int(remembered.state["env_steps"])
+        if policy.last_snapshot is not None and env_steps <= policy.last_snapshot:
+            return
+        name = f"{policy_name(policy_id)}_{env_steps:012d}"
+        try:
+            path = self._keep(name, remembered)
+        except OSError as error:
+            if not self._is_failing:
+                self._say(f"league: a snapshot of policy {policy_id} cannot be written ({error}); it is tried again")
+            self._is_failing = True
+            return
+        policy.last_snapshot = env_steps
+        policy.results.clear()
+        self._join(Player(name, policy_id, env_steps, path))
+
+    def _keep(self, name: str, saved: Checkpoint) -> str:
+        """Write what it takes to play, unless it is there already. Returns the path within the run directory."""
+        path = self._run_dir / DIRECTORY / f"{name}.safetensors"
+        if not path.exists():
+            weights = {key: tensor for key, tensor in saved.tensors.items() if key.startswith(MODEL)}
+            checkpoint.write(path, Checkpoint(weights, saved.state))
+        return f"{DIRECTORY}/{path.name}"
+
+    def _join(self, player: Player) -> None:
+        self._standings.join(player)
+        self._unwritten.append(player)
+
+    # Seats
+
+    def _see_to(self, seat: _Seat, policy: _OfPolicy) -> None:
+        """The next step of `sf.seats`, if it is time for it."""
+        if seat.is_open:
+            if self._seats.has_failed(seat.seat) or self._is_long_enough(seat, policy):
+                self._seats.set_open(seat.seat, False)
+                seat.is_open = False
+        elif seat.is_loading and not self._seats.has_failed(seat.seat):
+            if self._seats.is_loaded(seat.seat):
+                seat.is_loading, seat.is_open = False, True
+                seat.opened_at, seat.num_matches = time.monotonic(), 0
+                self._seats.set_open(seat.seat, True)
+        elif self._seats.is_idle(seat.seat):
+            self._give(seat, policy)
+
+    def _is_long_enough(self, seat: _Seat, policy: _OfPolicy) -> bool:
+        """For the player in this seat: others have to have a turn."""
+        others_wait = len(self._standings.players) - len(self._gone) > len(policy.seats)
+        others_play = all(other.is_open for other in policy.seats)
+        is_over = seat.num_matches >= _SEATED_MATCHES and time.monotonic() - seat.opened_at >= _SEATED_AT_LEAST_S
+        return is_over and others_wait and others_play
+
+    def _give(self, seat: _Seat, policy: _OfPolicy) -> None:
+        """To a player that has no seat of this policy, where there is one."""
+        if not self._standings.players:
+            return
+        chances = self._standings.probabilities(seat.policy_id, self._config.opponent_choice)
+        seated = {other.player for other in policy.seats if other is not seat}
+        for name, idx in self._standings.idx.items():
+            if name in self._gone or name in seated:
+                chances[idx] = 0.0
+        if not chances.any():
+            return
+        chances = chances / chances.sum()
+        player_idx = int(self._rng.choice(len(chances), p=chances))
+        seat.player = self._standings.players[player_idx].name
+        seat.probability = float(chances[player_idx])
+        seat.is_loading = True
+        self._seats.give(seat.seat, player_idx, seat.player)
+        self._wake.put(0)
+
+    def _name(self, who: int) -> str:
+        if who < self._num_policies:
+            return policy_name(who)
+        return self._standings.players[who - self._num_policies].name

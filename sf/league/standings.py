@@ -1,0 +1,89 @@
+"""What the matches of a run say of its players, from the side of each policy that learns.
+
+All of it follows from the rows of league.jsonl, in their order. So a resumed run has the standings that it had.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+import numpy as np
+
+from sf.league.config import OpponentChoice
+from sf.league.opponent_choice import probabilities, quality_after_win
+from sf.league.record import Match, Player, Row
+
+_RECENT = 100  # matches against a player that a win rate is about
+
+
+class Standings:
+    """players: the pool, in the order in which they joined. idx: the position of a player there, by its name."""
+
+    def __init__(self, num_policies: int, rows: Iterable[Row] = ()) -> None:
+        self.players: list[Player] = []
+        self.idx: dict[str, int] = {}
+        self._names = [policy_name(policy_id) for policy_id in range(num_policies)]
+        self._quality: list[list[float]] = [[] for _ in range(num_policies)]
+        self._recent: list[list[deque[float]]] = [[] for _ in range(num_policies)]
+        for row in rows:
+            if isinstance(row, Player):
+                self.join(row)
+            elif isinstance(row, Match):
+                self.add(row)
+
+    def join(self, player: Player) -> None:
+        """Its quality is the highest of the pool."""
+        self.idx[player.name] = len(self.players)
+        self.players.append(player)
+        for quality, recent in zip(self._quality, self._recent, strict=True):
+            quality.append(max(quality, default=0.0))
+            recent.append(deque(maxlen=_RECENT))
+
+    def add(self, match: Match) -> list[tuple[int, float]]:
+        """Returns the policies that have met players, each with its result: 1 for a win, 0.5 for a draw, 0."""
+        results = []
+        for policy_id, policy in enumerate(self._names):
+            others = [name for name in set(match.players) if name in self.idx]
+            if policy not in match.players or not others:
+                continue
+            for name in others:
+                result, idx = _result(match, policy, name), self.idx[name]
+                self._recent[policy_id][idx].append(result)
+                if result == 1.0 and match.probability is not None:
+                    quality = self._quality[policy_id]
+                    quality[idx] = quality_after_win(quality[idx], match.probability, len(self.players))
+                results.append((policy_id, result))
+        return results
+
+    def probabilities(self, policy_id: int, choice: OpponentChoice) -> np.ndarray:
+        """[K] with which the policy is to meet each player."""
+        recent = self._recent[policy_id]
+        return probabilities(
+            choice,
+            np.array(self._quality[policy_id]),
+            np.array([sum(each) for each in recent]),
+            np.array([len(each) for each in recent]),
+        )
+
+    def win_rates(self, policy_id: int) -> dict[str, tuple[float, int]]:
+        """By player: the share of its latest matches that the policy won, and their number. A draw is half a win."""
+        return {
+            player.name: (sum(recent) / len(recent), len(recent))
+            for player, recent in zip(self.players, self._recent[policy_id], strict=True)
+            if recent
+        }
+
+
+def policy_name(policy_id: int) -> str:
+    """Of a policy that learns, among the players of its matches."""
+    return f"policy_{policy_id:02d}"
+
+
+def _result(match: Match, policy: str, player: str) -> float:
+    """Of the policy against the player, by the means of the scores of their agents."""
+    own, others = (
+        float(np.mean([score for name, score in zip(match.players, match.scores, strict=True) if name == who]))
+        for who in (policy, player)
+    )
+    return 0.5 if own == others else float(own > others)

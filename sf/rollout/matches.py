@@ -1,0 +1,69 @@
+"""Matches of several agents, from the rows of a group: when one begins, and how it ended.
+
+A match is what the agents of one environment play until none of them is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sf.envs import Episode, StepResult
+
+
+@dataclass(frozen=True)
+class Match:
+    """A finished match. who: played each agent that took part. scores: of each, the mean over its episodes."""
+
+    who: tuple[int, ...]
+    scores: tuple[float, ...]
+
+
+class Matches:
+    """Follows the matches of the E environments of a group.
+
+    objective: the statistic of episodes that is an agent's score; its return, where episodes lack it.
+    """
+
+    def __init__(self, num_actors: int, num_agents: int, objective: str) -> None:
+        num_envs = num_actors // num_agents
+        self._num_agents = num_agents
+        self._objective = objective
+        self._first = np.ones(num_actors, bool)  # [N] of the rows that are acted on
+        self._in_episode = np.zeros(num_actors, bool)
+        self._is_over = np.zeros(num_envs, bool)  # [E] and the next has not begun
+        # Of each environment, what each agent's episodes gave, with who played it.
+        self._played: list[dict[int, tuple[int, list[float]]]] = [{} for _ in range(num_envs)]
+
+    def after_step(self, result: StepResult, episodes: Iterable[Episode], who: np.ndarray) -> list[Match]:
+        """Returns the matches that have ended, between different ones. who: [N] that have played this step."""
+        for episode in episodes:
+            score = float(episode.stats.get(self._objective, episode.episode_return))
+            env, agent = divmod(episode.actor_idx, self._num_agents)
+            self._played[env].setdefault(agent, (int(who[episode.actor_idx]), []))[1].append(score)
+        played = (self._in_episode | self._first).reshape(-1, self._num_agents)
+        goes_on = played & ~(result.terminated | result.truncated).reshape(-1, self._num_agents)
+        self._in_episode = goes_on.reshape(-1)
+        self._first = result.first.copy()
+        ended = played.any(axis=1) & ~goes_on.any(axis=1)
+        self._is_over |= ended
+        finished = []
+        for env in np.flatnonzero(ended).tolist():
+            played_by_agent = [self._played[env][agent] for agent in sorted(self._played[env])]
+            self._played[env] = {}
+            if len({played_by for played_by, _ in played_by_agent}) > 1:
+                finished.append(
+                    Match(
+                        tuple(played_by for played_by, _ in played_by_agent),
+                        tuple(float(np.mean(scores)) for _, scores in played_by_agent),
+                    )
+                )
+        return finished
+
+    def begins(self, first: np.ndarray) -> np.ndarray:
+        """[E] bool: in which environments a match begins with the next row. first: [N] bool, of that row."""
+        begins = self._is_over & first.reshape(-1, self._num_agents).any(axis=1)
+        self._is_over &= ~begins
+        return begins

@@ -1,0 +1,47 @@
+"""The player worker as a child of a run, where the run has players that do not learn."""
+
+from __future__ import annotations
+
+from sf.league.league import DIRECTORY
+from sf.league.player_worker import PlayerWorkerArgs, player_worker
+from sf.processes.fork_servers import NETWORKS
+from sf.run.children.role import Role, Start
+from sf.run.memory import RunMemory
+
+
+def arguments(start: Start) -> PlayerWorkerArgs:
+    memory, plan = start.memory, start.memory.plan
+    assert memory.seats is not None
+    return PlayerWorkerArgs(
+        directory=memory.run_dir.path / DIRECTORY,
+        opponents=plan.entrants.opponents,
+        bfloat16=plan.bfloat16,
+        device=plan.device_of(0),
+        num_threads=plan.policy_threads,
+        seed=plan.config.run.seed,
+        num_actors=plan.num_actors,
+        seats=memory.seats,
+        rows=memory.pool.arrays,
+        channel=memory.channels.of_policy_worker(memory.channels.player_worker_idx),
+        counters=memory.counter_row("player", start.idx),
+    )
+
+
+def _owes(memory: RunMemory, idx: int) -> bool:
+    return memory.channels.has_open_requests(memory.channels.player_worker_idx)
+
+
+def _recover(memory: RunMemory, idx: int) -> None:
+    memory.channels.recover_policy_worker(memory.channels.player_worker_idx)
+
+
+PLAYER = Role(
+    name="player",
+    server=NETWORKS,
+    body=player_worker,
+    count=lambda plan: int(plan.config.league.with_players),
+    arguments=arguments,
+    queue=lambda memory, idx: memory.channels.requests[memory.channels.player_worker_idx],
+    owes=_owes,
+    recover=_recover,
+)

@@ -1,0 +1,268 @@
+"""The league of a run, between the reports of its children: snapshots, seats, the record."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from sf.league import league as league_module
+from sf.league.config import LeagueConfig
+from sf.league.league import League
+from sf.seats import Seats
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+
+
+class Learner:
+    """What a learner has put into shared memory, and the parent knows of its progress."""
+
+    def __init__(self):
+        self.remembered = None
+        self.env_steps = 0
+
+    def train_to(self, env_steps):
+        self.env_steps = env_steps
+        tensors = {"model/weight": torch.full((2,), float(env_steps)), "optimizer/moment": torch.zeros(2)}
+        self.remembered = Checkpoint(tensors, {"env_steps": env_steps})
+
+    def read(self):
+        return self.remembered
+
+
+class Leagues:
+    """Makes leagues of one run directory, and does what the other processes would."""
+
+    def __init__(self, run_dir, num_policies=1):
+        self.run_dir = run_dir
+        self.num_policies = num_policies
+        self.learners = [Learner() for _ in range(num_policies)]
+        self.said = []
+
+    def start(self, players=None, **flags):
+        self.config = LeagueConfig(**{"past_share": 0.5, "snapshot_every_env_steps": 1000, **flags})
+        self.seats = Seats.allocate(self.config.seats * self.num_policies, 1, self.num_policies)
+        self.woken = []
+        self.league = League(
+            self.config,
+            self.run_dir,
+            self.num_policies,
+            players or {},
+            self.seats,
+            SimpleNamespace(put=self.woken.append),
+            self.learners,
+            SimpleNamespace(has_begun=True, policies=self.learners),
+            0,
+            self.said.append,
+        )
+        return self.league
+
+    def load_all(self):
+        """As the player worker does."""
+        for seat in range(self.seats.num_seats):
+            turn = self.seats.turn(seat)
+            if turn and not self.seats.has_failed(seat):
+                self.seats.has_loaded(seat, turn)
+
+    def settle(self):
+        for _ in range(3):
+            self.league.act_if_due()
+            self.load_all()
+        self.league.act_if_due()
+
+    @property
+    def seated(self):
+        return {self.seats.name(seat) for seat in range(self.seats.num_seats) if self.seats.tables["is_open"][seat]}
+
+    def rows(self):
+        return [json.loads(line) for line in (self.run_dir / "league.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def leagues(tmp_path):
+    return Leagues(tmp_path)
+
+
+def idx_of(leagues, name):
+    return leagues.num_policies + leagues.league._standings.idx[name]
+
+
+def test_a_snapshot_is_taken_at_the_start_and_then_every_so_many_steps(leagues):
+    league = leagues.start()
+    league.act_if_due()
+    assert list((leagues.run_dir / "league").iterdir()) == []  # the learner has nothing yet
+    for env_steps in (64, 500, 1063, 1064, 2000, 2500):
+        leagues.learners[0].train_to(env_steps)
+        league.act_if_due()
+    names = sorted(path.name for path in (leagues.run_dir / "league").iterdir())
+    assert names == [f"policy_00_{steps:012d}.safetensors" for steps in (64, 1064, 2500)]
+    saved = checkpoint.load(leagues.run_dir / "league" / names[1])
+    assert saved.tensors.keys() == {"model/weight"}  # it plays, and trains no more
+    assert saved.tensors["model/weight"].tolist() == [1064.0, 1064.0]
+
+
+def test_a_snapshot_is_taken_when_the_pool_is_beaten(leagues):
+    league = leagues.start(snapshot_every_env_steps=10**9, snapshot_at_win_rate=0.6)
+    leagues.learners[0].train_to(64)
+    league.act_if_due()
+    past = idx_of(leagues, "policy_00_000000000064")
+    leagues.learners[0].train_to(128)
+    league.add_matches([((past, 0), (1.0, 0.0))] * 81 + [((0, past), (1.0, 0.0))] * 119)
+    league.act_if_due()
+    assert len(league._standings.players) == 1  # 119 of 200
+    league.add_matches([((0, past), (1.0, 0.0))] * 2)
+    league.act_if_due()
+    assert [player.env_steps for player in league._standings.players] == [64, 128]
+
+
+def test_players_get_seats_that_open_when_they_are_loaded(leagues):
+    league = leagues.start(players={"random": None})
+    league.act_if_due()
+    assert leagues.seated == set()
+    assert leagues.woken == [0]  # once: the other seat stays empty
+    leagues.load_all()
+    league.act_if_due()
+    assert leagues.seated == {"random"}
+    leagues.learners[0].train_to(64)
+    leagues.settle()
+    assert leagues.seated == {"random", "policy_00_000000000064"}
+
+
+def test_a_seat_changes_hands_after_its_matches_and_never_during_one(leagues, monkeypatch):
+    monkeypatch.setattr(league_module, "_SEATED_AT_LEAST_S", 0.0)
+    league = leagues.start(players=dict.fromkeys(("a", "b", "c", "d")), seats=2)
+    leagues.settle()
+    first, second = leagues.seats.name(0), leagues.seats.name(1)
+    assert leagues.seated == {first, second}
+    leagues.seats.sit_down(0, 0)
+    league.add_matches([((0, idx_of(leagues, first)), (1.0, 0.0))] * 16)
+    leagues.settle()
+    assert leagues.seated == {second}  # a match still goes on in the seat
+    assert leagues.seats.name(0) == first
+    league.add_matches([((0, idx_of(leagues, second)), (1.0, 0.0))] * 16)
+    leagues.settle()
+    assert leagues.seated == {second}  # somebody has to play
+    leagues.seats.get_up(0, 0)
+    leagues.settle()
+    assert leagues.seats.turn(0) == 2
+    assert leagues.seats.name(0) != second  # who has a seat gets no other one
+    assert leagues.seats.turn(1) == 2  # now that the first one is open again
+
+
+def test_a_player_that_cannot_be_loaded_is_said_once_and_replaced(leagues):
+    league = leagues.start(players={"gone": None, "here": None}, seats=1)
+    for _ in range(20):
+        league.act_if_due()
+        if leagues.seats.name(0) == "gone":
+            leagues.seats.could_not_load(0, leagues.seats.turn(0))
+            league.player_failed("gone", "no such file")
+        leagues.settle()
+    assert leagues.seated == {"here"}
+    assert len(leagues.said) <= 1
+    league.player_failed("gone", "no such file")
+    league.player_failed("gone", "no such file")
+    assert leagues.said == ["league: gone cannot be loaded (no such file); other players are met in its place"]
+    league.add_matches([((0, idx_of(leagues, "gone")), (1.0, 0.0))])
+    league.write()
+    assert [row["kind"] for row in leagues.rows()] == ["player", "player"]
+
+
+def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, monkeypatch):
+    league = leagues.start(players={"random": None})
+    leagues.settle()
+    leagues.learners[0].env_steps = 77
+    player = idx_of(leagues, "random")
+    league.add_matches([((0, player), (1.0, -1.0))])
+    append = league_module.record.append
+
+    def full(path, rows):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(league_module.record, "append", full)
+    league.write()
+    league.write()
+    assert len(leagues.said) == 1
+    monkeypatch.setattr(league_module.record, "append", append)
+    league.add_matches([((player, 0), (0.5, 0.5))])
+    league.write()
+    league.write()
+    player_row, *matches = leagues.rows()
+    assert player_row == {"kind": "player", "name": "random"}
+    assert matches == [
+        {
+            "kind": "match",
+            "players": list(names),
+            "scores": list(scores),
+            "env_steps": 77,
+            "probability": 1.0,
+        }
+        for names, scores in (
+            (("policy_00", "random"), (1.0, -1.0)),
+            (("random", "policy_00"), (0.5, 0.5)),
+        )
+    ]
+
+
+def test_a_resumed_league_is_as_it_was(leagues):
+    league = leagues.start(players={"random": None})
+    leagues.learners[0].train_to(64)
+    leagues.settle()
+    league.add_matches([((0, idx_of(leagues, "random")), (1.0, 0.0))] * 30)
+    league.write()
+    before = league.metrics()
+    assert before["league/win_rate"] == 1.0
+    again = leagues.start(players={"random": None})
+    assert again.metrics() == before
+    assert (
+        again._standings.probabilities(0, "quality").tolist() == league._standings.probabilities(0, "quality").tolist()
+    )
+    leagues.learners[0].train_to(1000)
+    again.act_if_due()
+    assert len(again._standings.players) == 2  # the next snapshot is due at 1,064
+    leagues.learners[0].train_to(1064)
+    again.act_if_due()
+    again.write()
+    assert [row["name"] for row in leagues.rows() if row["kind"] == "player"] == [
+        "random",
+        "policy_00_000000000064",
+        "policy_00_000000001064",
+    ]
+
+
+def test_a_checkpoint_that_joins_is_kept_as_it_was(leagues):
+    saved = Checkpoint({"model/weight": torch.ones(2)}, {"env_steps": 5})
+    leagues.start(players={"rival": saved}).write()
+    assert leagues.rows() == [{"kind": "player", "name": "rival", "path": "league/rival.safetensors"}]
+    later = Checkpoint({"model/weight": torch.zeros(2)}, {"env_steps": 6})
+    leagues.start(players={"rival": later})
+    kept = checkpoint.load(leagues.run_dir / "league" / "rival.safetensors")
+    assert kept.tensors["model/weight"].tolist() == [1.0, 1.0]
+
+
+def test_metrics_name_the_player_that_the_policy_does_worst_against(leagues):
+    league = leagues.start(players={"weak": None, "strong": None})
+    leagues.settle()
+    league.add_matches([((0, idx_of(leagues, "weak")), (1.0, 0.0))] * 10)
+    league.add_matches([((0, idx_of(leagues, "strong")), (0.0, 1.0))] * 10)
+    assert league.metrics() == {
+        "league/players": 2,
+        "league/win_rate": 0.5,
+        "league/worst_win_rate": 0.0,
+        "league/worst_player": "strong",
+    }
+
+
+def test_every_policy_has_seats_snapshots_and_metrics_of_its_own(tmp_path):
+    leagues = Leagues(tmp_path, num_policies=2)
+    league = leagues.start()
+    for learner, env_steps in zip(leagues.learners, (64, 128), strict=True):
+        learner.train_to(env_steps)
+    leagues.settle()
+    assert sorted(leagues.seated) == ["policy_00_000000000064", "policy_01_000000000128"]
+    league.add_matches([((1, idx_of(leagues, "policy_00_000000000064")), (1.0, 0.0)), ((0, 1), (1.0, 0.0))])
+    league.write()
+    assert [row["players"] for row in leagues.rows() if row["kind"] == "match"] == [
+        ["policy_01", "policy_00_000000000064"],
+        ["policy_00", "policy_01"],
+    ]
+    assert league.metrics() == {"league/players": 2, "policy_01/league/win_rate": 1.0}

@@ -1,0 +1,19 @@
+"""A player of `toy_match_counting` that always does the same, and looks whether that is what happens."""
+
+ACTION = 7
+
+
+class Stubborn:
+    def __init__(self):
+        self._has_acted = False
+
+    def reset(self):
+        self._has_acted = False
+
+    def act(self, observation):
+        _, _, _, step, action = observation.tolist()
+        if step == action == 0:  # zeros: the agent has left, and others play on
+            return 0
+        assert (action == ACTION) == (step > 0) == self._has_acted, (step, action)
+        self._has_acted = True
+        return ACTION

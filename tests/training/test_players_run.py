@@ -1,0 +1,140 @@
+"""Players that do not learn, beside policies that do, through the real processes.
+
+As in test_policies.py, the value of a row says which policy computed it, and how long that has played the episode.
+"""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from counting import counting_policy_worker
+from faults.processes import alive_below, wait_until_gone
+from leftovers import in_shared_memory, left_in_shared_memory
+from runs import DEVICE, QUEUES, start, train_here
+from stubborn import ACTION
+from test_policies import NUM_BATCHES, recording_learner
+
+from sf.config import Config
+from sf.run.plan import make_plan
+from sf.run.trainer import Run
+from sf.storage.run_dir import RunDir
+
+ENV_IDX, AGENT, EPISODE, STEP, DONE = range(5)  # of an observation
+
+
+@pytest.fixture(scope="module", params=[(1, 1.0), (2, 0.5)], ids=["one policy", "two policies"])
+def run(request, tmp_path_factory):
+    """Trajectories [T or T+1, B, ...] by policy, and the rows of the league."""
+    num_policies, past_share = request.param
+    config = Config().replace(
+        env="toy_match_counting",
+        env_kwargs='{"num_agents": 3, "episodes_per_match": 2}',
+        train_dir=str(tmp_path_factory.mktemp("train")),
+        model="counting",
+        num_policies=num_policies,
+        past_share=past_share,
+        players=("stubborn:Stubborn",),
+        num_workers=2,
+        num_envs_per_worker=4,
+        rollout=5,
+        batch_size=20,
+        device=DEVICE,
+        queues=QUEUES,
+    )
+    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+    run_dir.prepare(config)
+    bodies = {"policy": counting_policy_worker, "learner": recording_learner}
+    assert Run(make_plan(config), run_dir, bodies=bodies).run()["restarts"] == 0
+    found = {}
+    for policy_id in range(num_policies):
+        with np.load(run_dir.checkpoints_of(policy_id, num_policies) / "batches.npz") as arrays:
+            found[policy_id] = dict(arrays)
+    return found, league_of(run_dir.path)
+
+
+def league_of(path):
+    """The rows of players, and those of matches."""
+    rows = [json.loads(line) for line in (path / "league.jsonl").read_text().splitlines()]
+    return [row for row in rows if row["kind"] == "player"], [row for row in rows if row["kind"] == "match"]
+
+
+def test_policies_learn_from_their_own_rows_alone(run):
+    trajectories, _ = run
+    for policy_id, rows in trajectories.items():
+        valid, obs = rows["valid"], rows["obs"]
+        assert valid.shape == (5, NUM_BATCHES * 4)
+        assert valid.mean() > 0.3
+        assert (rows["value"][valid] == (1 + policy_id) * (obs[:-1, :, STEP][valid] + 1)).all()
+        assert np.isfinite(rows["value"]).all()
+
+
+def test_no_row_is_given_twice_and_every_agent_is_played(run):
+    trajectories, _ = run
+    seen = []
+    for rows in trajectories.values():
+        obs = rows["obs"][:-1][rows["valid"]]
+        seen += [tuple(row) for row in obs[:, [ENV_IDX, AGENT, EPISODE, STEP]].astype(int).tolist()]
+    assert len(seen) == len(set(seen))
+    assert {row[:2] for row in seen} == set(itertools.product(range(8), range(3)))
+
+
+def test_players_play_whole_matches_with_their_own_actions(run):
+    """The player looks at its actions itself. What it does is not among what the policies have done."""
+    trajectories, (players, matches) = run
+    for rows in trajectories.values():
+        goes_on = rows["valid"] & ~rows["terminated"]
+        done = rows["obs"][1:, :, DONE][goes_on]
+        assert (done == rows["discrete"][..., 0][goes_on]).all()
+        assert 0.05 < (done == ACTION).mean() < 0.25  # of eight
+    assert players == [{"kind": "player", "name": "stubborn:Stubborn"}]
+    past = [match for match in matches if "stubborn:Stubborn" in match["players"]]
+    assert len(past) > 20
+    for match in past:
+        assert len(match["players"]) == len(match["scores"]) == 3
+        assert match["players"].count("stubborn:Stubborn") == 1  # of three agents
+        assert len(set(match["players"])) == 2
+    assert len(past) == len(matches) or len(trajectories) == 2
+
+
+FLAGS = ["--past_share", "0.5", "--snapshot_every_env_steps", "2000", "--num_envs_per_worker", "8", "--rollout", "4"]
+
+
+@pytest.mark.parametrize("core", ["none", "gru"])
+def test_a_run_meets_its_past_and_goes_on_with_it_when_resumed(tmp_path, core):
+    flags = [*FLAGS, "--core", core, "--players", "random", "--experiment", "run"]
+    summary = train_here(tmp_path, *flags, "--train_for_env_steps", "10000", env="toy_match_rps")
+    assert summary["restarts"] == summary["env_faults"] == 0
+    players, matches = league_of(tmp_path / "run")
+    assert len(players) >= 2
+    assert players[0]["name"] == "random"
+    assert len(matches) > 200
+    before = (tmp_path / "run" / "league.jsonl").read_bytes()
+    train_here(tmp_path, *flags, "--train_for_env_steps", "16000", env="toy_match_rps")
+    assert (tmp_path / "run" / "league.jsonl").read_bytes().startswith(before)
+    resumed, more = league_of(tmp_path / "run")
+    assert len(more) > len(matches) + 100
+    names = [player["name"] for player in resumed]
+    assert len(names) == len(set(names))
+    for player in resumed[1:]:
+        assert (tmp_path / "run" / player["path"]).is_file()
+
+
+def test_a_killed_run_keeps_its_league_and_leaves_nothing_behind(tmp_path):
+    shared_memory_before = in_shared_memory()
+    flags = [*FLAGS, "--experiment", "run", "--save_every_sec", "1"]
+    process = start(tmp_path, *flags, env="toy_match_rps")
+    league = tmp_path / "run" / "league.jsonl"
+    for _ in process.stdout:
+        if league.exists() and league.read_bytes().count(b"match") > 100:
+            break
+    pids = alive_below(process.pid)
+    process.kill()
+    process.wait()
+    assert wait_until_gone(pids, timeout_s=30.0) == set()
+    assert left_in_shared_memory(shared_memory_before) == set()
+    whole = league.read_bytes().rpartition(b"\n")[0]
+    league.write_bytes(whole + b'\n{"kind": "mat')  # as a kill may leave it
+    train_here(tmp_path, *flags, "--train_for_env_steps", "20000", env="toy_match_rps")
+    assert league.read_bytes().startswith(whole + b"\n{")
+    league_of(tmp_path / "run")  # every line is whole
