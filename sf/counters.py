@@ -8,7 +8,7 @@ import numpy as np
 
 from sf.arrays import Field, SharedArrays
 
-_NAMES = ("steps", "calls", "busy_s", "wait_s", "slot_wait_s", "episodes", "heartbeat")
+_NAMES = ("steps", "calls", "busy_s", "wait_s", "slot_wait_s", "episodes", "player_steps", "heartbeat")
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Counters:
     calls: group steps, forward passes, optimiser steps.
     busy_s, wait_s: seconds of work, and of waiting for a message.
     slot_wait_s: seconds of waiting for a free slot (rollout worker).
+    player_steps: env steps of players that do not learn, which no learner takes (rollout worker).
     episodes: that have ended, by themselves or by the fault of an environment (rollout worker).
     heartbeat: odd while it works, even while it waits; grows with every piece of work.
     """

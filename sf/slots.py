@@ -195,15 +195,18 @@ class WorkerSlots:
         state[free[:count]] = FILLING
         return free[:count]
 
-    def hand_over(self, slots: list[int]) -> None:
-        """Give filled slots to the learners of their policies. Those of players that do not learn are free again."""
+    def hand_over(self, slots: list[int]) -> int:
+        """Give filled slots to the learners of their policies. Those of players that do not learn are free again.
+
+        Returns how many these are.
+        """
         state, policy = self.arrays["state"], self.arrays["policy"]
-        if self.has_seats:
-            is_learned_from = policy[slots] < len(self.full)
-            state[[slot for slot, learns in zip(slots, is_learned_from, strict=True) if not learns]] = FREE
-            slots = [slot for slot, learns in zip(slots, is_learned_from, strict=True) if learns]
+        of_players = [slot for slot in slots if policy[slot] >= len(self.full)] if self.has_seats else []
+        state[of_players] = FREE
+        slots = [slot for slot in slots if slot not in of_players] if of_players else slots
         state[slots] = FULL
         _put_by_policy(self.full, policy, slots)
+        return len(of_players)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def require_episodes(summary: Mapping[str, Any], steps_of_an_episode: int, stepp
 
     slack: episodes that may be missing or too many, since they were running.
     """
-    counted = summary["episodes"] + summary["lost_episodes"]
+    counted = summary["episodes"] + summary["lost_episodes"] + summary.get("league/episodes", 0)
     finished = stepped / steps_of_an_episode
     if abs(finished - counted) > slack:
         raise NotRecoveredError(

@@ -204,8 +204,10 @@ class RunWatch:
             if (now < before).any():
                 raise NotRecoveredError(f"the counter {name} fell from {before.tolist()} to {now.tolist()}")
             self._seen[name] = now
-        stepped_before, trained, stepped_after = self.samples_stepped(), self.samples_trained(), self.samples_stepped()
-        bookkeeping.require_balance(self.plan, stepped_before, trained, stepped_after, self.num_replaced())
+        # No learner takes what players did that do not learn.
+        stepped_before, taken = self.samples_stepped(), self.samples_of_players() + self.samples_trained()
+        stepped_after = self.samples_stepped()
+        bookkeeping.require_balance(self.plan, stepped_before, taken, stepped_after, self.num_replaced())
         self._check_metrics()
         bookkeeping.require_files_in_order(self.run_dir)
         self.wait_until(self._all_children_live, "there is one process of each name")
@@ -246,6 +248,9 @@ class RunWatch:
 
     def samples_stepped(self) -> int:
         return int(self._counters["steps"][list(self._rows["rollout"])].sum())
+
+    def samples_of_players(self) -> int:
+        return int(self._counters["player_steps"][list(self._rows["rollout"])].sum())
 
     def _all_children_live(self) -> bool:
         return sorted(process.name for process in processes.children_of_run(self.pid)) == self.names()

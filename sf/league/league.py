@@ -17,7 +17,7 @@ import numpy as np
 from sf.league import record
 from sf.league.config import LeagueConfig
 from sf.league.record import Match, Player, Row
-from sf.league.standings import Standings, policy_name
+from sf.league.pool import Pool, policy_name
 from sf.metrics.progress import Progress
 from sf.queues import IndexQueue
 from sf.recovery import RecoveryMemory
@@ -90,7 +90,7 @@ class League:
         self._say = say
         self._path = run_dir / record.NAME
         rows = record.read(self._path) if self._path.exists() else []
-        self._standings = Standings(num_policies, rows)
+        self._pool = Pool(num_policies, rows)
         self._rng = np.random.default_rng((seed, len(rows)))
         self._unwritten: list[Row] = []
         self._is_failing = False
@@ -100,13 +100,12 @@ class League:
             for policy_id in range(num_policies)
         ]
         self._seat_of = {seat.seat: seat for policy in self._policies for seat in policy.seats}
-        for player in self._standings.players:
+        for player in self._pool.players:
             if player.policy is not None and player.policy < num_policies:
                 policy = self._policies[player.policy]
                 policy.last_snapshot = max(policy.last_snapshot or 0, player.env_steps or 0)
-        (run_dir / DIRECTORY).mkdir(exist_ok=True)
         for name, saved in players.items():
-            if name not in self._standings.idx:
+            if name not in self._pool.idx:
                 self._join(Player(name, path=None if saved is None else self._keep(name, saved)))
 
     def act_if_due(self) -> None:
@@ -135,7 +134,7 @@ class League:
                 self._progress.policies[learning].env_steps,
                 seated[0].probability if seated else None,
             )
-            for policy_id, result in self._standings.add(match):
+            for policy_id, result in self._pool.add(match):
                 self._policies[policy_id].results.append(result)
             self._unwritten.append(match)
 
@@ -150,6 +149,7 @@ class League:
         if not self._unwritten:
             return
         try:
+            self._run_dir.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
             record.append(self._path, self._unwritten)
         except OSError as error:
             if not self._is_failing:
@@ -161,10 +161,10 @@ class League:
 
     def metrics(self) -> dict[str, Any]:
         """For the next record: the size of the pool, and how each policy does against it."""
-        metrics: dict[str, Any] = {"league/players": len(self._standings.players)}
+        metrics: dict[str, Any] = {"league/players": len(self._pool.players)}
         for policy_id in range(self._num_policies):
             prefix = f"{policy_name(policy_id)}/" if self._num_policies > 1 else ""
-            rates = self._standings.win_rates(policy_id)
+            rates = self._pool.win_rates(policy_id)
             if rates:
                 metrics[f"{prefix}league/win_rate"] = float(np.mean([rate for rate, _ in rates.values()]))
             worst = min(((rate, name) for name, (rate, num) in rates.items() if num >= _MATCHES_OF_WORST), default=None)
@@ -206,12 +206,13 @@ class League:
         """Write what it takes to play, unless it is there already. Returns the path within the run directory."""
         path = self._run_dir / DIRECTORY / f"{name}.safetensors"
         if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
             weights = {key: tensor for key, tensor in saved.tensors.items() if key.startswith(MODEL)}
             checkpoint.write(path, Checkpoint(weights, saved.state))
         return f"{DIRECTORY}/{path.name}"
 
     def _join(self, player: Player) -> None:
-        self._standings.join(player)
+        self._pool.join(player)
         self._unwritten.append(player)
 
     # Seats
@@ -232,25 +233,25 @@ class League:
 
     def _is_long_enough(self, seat: _Seat, policy: _OfPolicy) -> bool:
         """For the player in this seat: others have to have a turn."""
-        others_wait = len(self._standings.players) - len(self._gone) > len(policy.seats)
+        others_wait = len(self._pool.players) - len(self._gone) > len(policy.seats)
         others_play = all(other.is_open for other in policy.seats)
         is_over = seat.num_matches >= _SEATED_MATCHES and time.monotonic() - seat.opened_at >= _SEATED_AT_LEAST_S
         return is_over and others_wait and others_play
 
     def _give(self, seat: _Seat, policy: _OfPolicy) -> None:
         """To a player that has no seat of this policy, where there is one."""
-        if not self._standings.players:
+        if not self._pool.players:
             return
-        chances = self._standings.probabilities(seat.policy_id, self._config.opponent_choice)
+        chances = self._pool.probabilities(seat.policy_id, self._config.opponent_choice)
         seated = {other.player for other in policy.seats if other is not seat}
-        for name, idx in self._standings.idx.items():
+        for name, idx in self._pool.idx.items():
             if name in self._gone or name in seated:
                 chances[idx] = 0.0
         if not chances.any():
             return
         chances = chances / chances.sum()
         player_idx = int(self._rng.choice(len(chances), p=chances))
-        seat.player = self._standings.players[player_idx].name
+        seat.player = self._pool.players[player_idx].name
         seat.probability = float(chances[player_idx])
         seat.is_loading = True
         self._seats.give(seat.seat, player_idx, seat.player)
@@ -259,4 +260,4 @@ class League:
     def _name(self, who: int) -> str:
         if who < self._num_policies:
             return policy_name(who)
-        return self._standings.players[who - self._num_policies].name
+        return self._pool.players[who - self._num_policies].name

@@ -82,6 +82,7 @@ class Progress:
     started_at: float = field(default_factory=time.perf_counter)
     seconds_before: float = 0.0  # wall time of earlier parts of a resumed run
     num_episodes: int = 0
+    num_player_episodes: int = 0  # of players that do not learn
     num_restarts: int = 0  # of processes that died
     num_lost_episodes: int = 0  # that were running in them, were not reported, or were cut by a fault
     num_lost_frames: int = 0  # of those that learners took, without a trace in the weights
@@ -128,6 +129,8 @@ class Progress:
             if policy_id < self.num_policies:
                 self.policies[policy_id].episodes.append(episode)
                 self.num_episodes += 1
+            else:
+                self.num_player_episodes += 1
 
     def add_training(self, policy_id: int, env_steps: int, metrics: dict[str, float]) -> None:
         self.policies[policy_id].env_steps = env_steps
@@ -161,7 +164,7 @@ class Progress:
             "env_frames_per_second": self._rate(delta, "learner", elapsed) * self.frameskip,
             "sampled_env_frames_per_second": self._rate(delta, "rollout", elapsed) * self.frameskip,
             "episodes": self.num_episodes,
-            **self._losses(),
+            **self._counts(),
             **self._means(),
             **self._shares(delta, elapsed),
             **self._cores(now, then),
@@ -223,7 +226,7 @@ class Progress:
             "env_frames_per_second": frames_now / elapsed,
             "steady_env_frames_per_second": steady,
             "episodes": self.num_episodes,
-            **self._losses(),
+            **self._counts(),
             **self._means(),
             **self._shares(total, elapsed),
         }
@@ -277,8 +280,10 @@ class Progress:
         taken, self._evaluation = self._evaluation, {}
         return taken
 
-    def _losses(self) -> dict[str, int]:
+    def _counts(self) -> dict[str, int]:
+        of_players = {"league/episodes": self.num_player_episodes} if self.num_player_episodes else {}
         return {
+            **of_players,
             "restarts": self.num_restarts,
             "lost_episodes": self.num_lost_episodes,
             "lost_frames": self.num_lost_frames,

@@ -128,6 +128,7 @@ class _Group:
         self._rollout = args.rollout
         self._pool = args.slots
         self._channel = args.channel
+        self._counters = args.counters
         self._rows = args.slots.arrays
         self._obs = args.slots.arrays.named(OBS)  # [num_slots, T+1, ...]
         self._envs = GuardedGroup(lambda attempt: _make_envs(args, group_idx, attempt), env_id=args.env)
@@ -236,7 +237,7 @@ class _Group:
         """Give the filled slots to the learner; their last observations begin the next ones."""
         self._next_obs = {key: rows[self._slots, self._rollout] for key, rows in self._obs.items()}
         self._next_first = self._rows["first"][self._slots, self._rollout]
-        self._pool.hand_over(self._slots)
+        self._counters.add(player_steps=self._rollout * self._pool.hand_over(self._slots))
         self._slots = []
 
     def _obs_rows(self, t: int) -> dict[str, list[np.ndarray]]:

@@ -84,13 +84,13 @@ def leagues(tmp_path):
 
 
 def idx_of(leagues, name):
-    return leagues.num_policies + leagues.league._standings.idx[name]
+    return leagues.num_policies + leagues.league._pool.idx[name]
 
 
 def test_a_snapshot_is_taken_at_the_start_and_then_every_so_many_steps(leagues):
     league = leagues.start()
     league.act_if_due()
-    assert list((leagues.run_dir / "league").iterdir()) == []  # the learner has nothing yet
+    assert not (leagues.run_dir / "league").exists()  # the learner has nothing yet
     for env_steps in (64, 500, 1063, 1064, 2000, 2500):
         leagues.learners[0].train_to(env_steps)
         league.act_if_due()
@@ -109,10 +109,10 @@ def test_a_snapshot_is_taken_when_the_pool_is_beaten(leagues):
     leagues.learners[0].train_to(128)
     league.add_matches([((past, 0), (1.0, 0.0))] * 81 + [((0, past), (1.0, 0.0))] * 119)
     league.act_if_due()
-    assert len(league._standings.players) == 1  # 119 of 200
+    assert len(league._pool.players) == 1  # 119 of 200
     league.add_matches([((0, past), (1.0, 0.0))] * 2)
     league.act_if_due()
-    assert [player.env_steps for player in league._standings.players] == [64, 128]
+    assert [player.env_steps for player in league._pool.players] == [64, 128]
 
 
 def test_players_get_seats_that_open_when_they_are_loaded(leagues):
@@ -213,12 +213,10 @@ def test_a_resumed_league_is_as_it_was(leagues):
     assert before["league/win_rate"] == 1.0
     again = leagues.start(players={"random": None})
     assert again.metrics() == before
-    assert (
-        again._standings.probabilities(0, "quality").tolist() == league._standings.probabilities(0, "quality").tolist()
-    )
+    assert again._pool.probabilities(0, "quality").tolist() == league._pool.probabilities(0, "quality").tolist()
     leagues.learners[0].train_to(1000)
     again.act_if_due()
-    assert len(again._standings.players) == 2  # the next snapshot is due at 1,064
+    assert len(again._pool.players) == 2  # the next snapshot is due at 1,064
     leagues.learners[0].train_to(1064)
     again.act_if_due()
     again.write()

@@ -159,6 +159,22 @@ def _progress(
     if "stats/true_objective" in record:
         yield "objective", number(record["stats/true_objective"])
     yield "episodes", _episodes(record)
+    if record.get("league/players"):
+        yield "league", _league(record)
+
+
+def _league(record: dict[str, Any]) -> str:
+    """Of several policies, the mean of the win rates, and the worst."""
+    rates, worst = (
+        [value for name, value in record.items() if name.endswith(f"league/{end}")]
+        for end in ("win_rate", "worst_win_rate")
+    )
+    words = [f"{record['league/players']} players"]
+    if rates:
+        words.append(f"{_percent(float(np.mean(rates)))} won against them")
+    if worst:
+        words.append(f"{_percent(min(worst))} against the worst for it")
+    return ", ".join(words)
 
 
 def _episodes(record: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 _OF_POLICY = re.compile(r"(policy_\d+)/(.+)")
-_KEPT_GROUPS = ("stats/", "eval/", "video")  # of what environments report, of evaluations, and of videos
+_KEPT_GROUPS = ("stats/", "eval/", "league/", "video")  # environments' own, evaluations, players, videos
 
 TAGS = {
     "mean_return": "return/mean",

@@ -1,6 +1,6 @@
-"""What the matches of a run say of its players, from the side of each policy that learns.
+"""The pool of players of a run, and what the matches so far say of each, from the side of each policy that learns.
 
-All of it follows from the rows of league.jsonl, in their order. So a resumed run has the standings that it had.
+All of it follows from the rows of league.jsonl, in their order. So a resumed run has the pool that it had.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sf.league.record import Match, Player, Row
 _RECENT = 100  # matches against a player that a win rate is about
 
 
-class Standings:
-    """players: the pool, in the order in which they joined. idx: the position of a player there, by its name."""
+class Pool:
+    """players: in the order in which they joined. idx: the position of a player there, by its name."""
 
     def __init__(self, num_policies: int, rows: Iterable[Row] = ()) -> None:
         self.players: list[Player] = []
