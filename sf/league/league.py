@@ -16,8 +16,8 @@ import numpy as np
 
 from sf.league import record
 from sf.league.config import LeagueConfig
-from sf.league.record import Match, Player, Row
 from sf.league.pool import Pool, policy_name
+from sf.league.record import Match, Player, Row
 from sf.metrics.progress import Progress
 from sf.queues import IndexQueue
 from sf.recovery import RecoveryMemory
