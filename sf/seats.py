@@ -32,7 +32,8 @@ class Seats:
 
     tables:
         `is_open` [S], `turn` [S] the number of players that the seat has had, `player_idx` [S] the number of the
-            present one in the pool, `name` [S, ...] its name in UTF-8: written by the parent.
+            present one in the pool, `name` [S, ...] its name in UTF-8, `weight` [S] how likely the seat is beside
+            others that are open: written by the parent.
         `loaded` [S], `failed` [S] the turn of the player that is in memory, or that could not be loaded: written by the
             player worker.
         `in_play` [G, S] environments of a group in which the seat plays: written by the rollout worker of the group.
@@ -45,6 +46,7 @@ class Seats:
     def allocate(cls, num_seats: int, num_groups: int, num_policies: int) -> Seats:
         fields = [
             Field("is_open", (num_seats,), np.bool_),
+            Field("weight", (num_seats,), np.float64),
             Field("turn", (num_seats,), np.int64),
             Field("player_idx", (num_seats,), np.int64),
             Field("name", (num_seats, _LONGEST_NAME), np.uint8),
@@ -52,7 +54,9 @@ class Seats:
             Field("failed", (num_seats,), np.int64),
             Field("in_play", (num_groups, num_seats), np.int32),
         ]
-        return cls(SharedArrays(fields, name="sf-seats"), num_policies)
+        seats = cls(SharedArrays(fields, name="sf-seats"), num_policies)
+        seats.tables["weight"][:] = 1.0
+        return seats
 
     @property
     def num_seats(self) -> int:
@@ -63,13 +67,14 @@ class Seats:
 
     # The parent
 
-    def give(self, seat: int, player_idx: int, name: str) -> None:
-        """To a player, in a seat that is closed and in which nobody plays."""
+    def give(self, seat: int, player_idx: int, name: str, weight: float = 1.0) -> None:
+        """A seat that is closed, and in which nobody plays, to a player."""
         encoded = np.frombuffer(name.encode()[:_LONGEST_NAME], np.uint8)
         row = self.tables["name"][seat]
         row[: len(encoded)] = encoded
         row[len(encoded) :] = 0
         self.tables["player_idx"][seat] = player_idx
+        self.tables["weight"][seat] = weight
         self.tables["turn"][seat] += 1
 
     def set_open(self, seat: int, is_open: bool) -> None:
@@ -106,9 +111,11 @@ class Seats:
 
     # A rollout worker
 
-    def open_to(self, policy_id: int) -> list[int]:
-        """Where a match of this policy may begin."""
-        return [seat for seat in self.of_policy(policy_id) if self.tables["is_open"][seat]]
+    def draw(self, policy_id: int, rng: np.random.Generator) -> int | None:
+        """Where a match of this policy may begin; None where no seat is open."""
+        is_open = [seat for seat in self.of_policy(policy_id) if self.tables["is_open"][seat]]
+        weights = self.tables["weight"][is_open]
+        return int(rng.choice(is_open, p=weights / weights.sum())) if is_open else None
 
     def sit_down(self, group_idx: int, seat: int) -> int | None:
         """Begin a match. Returns the number of the player; None where the seat has just been closed."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from sf.seats import Seats
@@ -79,10 +80,21 @@ def test_what_a_seat_says_of_its_player():
 def test_policies_share_the_seats_out_and_only_open_ones_are_offered():
     seats = new_seats(num_policies=2)
     assert [list(seats.of_policy(p)) for p in range(2)] == [[0, 2], [1, 3]]
-    assert seats.open_to(1) == []
+    rng = np.random.default_rng(0)
+    assert seats.draw(1, rng) is None
     seats.set_open(2, True)
     seats.set_open(3, True)
-    assert seats.open_to(1) == [3]
+    assert {seats.draw(1, rng) for _ in range(10)} == {3}
+
+
+def test_an_open_seat_is_drawn_by_its_weight():
+    seats = new_seats()
+    for seat, weight in ((0, 0.2), (1, 0.6), (2, 0.2), (3, 100.0)):
+        seats.give(seat, seat, str(seat), weight)
+        seats.set_open(seat, seat < 3)
+    rng = np.random.default_rng(0)
+    drawn = np.bincount([seats.draw(0, rng) for _ in range(3000)], minlength=4) / 3000
+    assert drawn == pytest.approx(np.array([0.2, 0.6, 0.2, 0.0]), abs=0.03)
 
 
 def test_the_matches_of_a_dead_worker_are_over():

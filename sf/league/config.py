@@ -19,7 +19,8 @@ class LeagueConfig:
     others are among the policies that learn. OpenAI Five: 0.2. 0: no pool."""
 
     snapshot_every_env_steps: int = 500_000
-    """Env steps of a policy between two snapshots of it, which join the pool. The first is taken at the start."""
+    """Env steps of a policy between two snapshots of it, which join the pool. The first is taken at the start. 0: none,
+    so that the pool is players alone."""
 
     snapshot_at_win_rate: float | None = None
     """Also take a snapshot when a policy has won this share of its latest 200 matches against the pool."""
@@ -32,6 +33,10 @@ class LeagueConfig:
     """Players that are in the pool from the start: runs, checkpoints, zoo/NAME, random, or module:Name as in sf-eval
     --against."""
 
+    opponent_weights: tuple[float, ...] = ()
+    """How often to meet each of players, in their order, in place of opponent_choice: a fixed mixture. Each has a seat
+    of its own, and no snapshots are taken."""
+
     seats: int = 2
     """Players of a policy that are in memory at a time. While one waits for its last matches to end and another takes
     its seat, the others play. More seats mean more variety at a time, and smaller batches."""
@@ -40,8 +45,23 @@ class LeagueConfig:
         check_fields(self)
         require(0.0 <= self.past_share <= 1.0, f"past_share is {self.past_share}: a share from 0 to 1")
         require(
-            self.snapshot_every_env_steps >= 1,
-            f"snapshot_every_env_steps is {self.snapshot_every_env_steps}: at least 1",
+            self.snapshot_every_env_steps >= 0,
+            f"snapshot_every_env_steps is {self.snapshot_every_env_steps}: at least 1, or 0 for none",
+        )
+        require(
+            self.snapshot_every_env_steps > 0 or bool(self.players) or not self.with_players,
+            "snapshot_every_env_steps is 0 and players is empty, so there is nobody to meet: name players, or take "
+            "snapshots",
+        )
+        weights = self.opponent_weights
+        require(
+            not weights or len(weights) == len(self.players),
+            f"opponent_weights has {len(weights)} numbers, but there are {len(self.players)} players: one for each",
+        )
+        require(
+            all(0.0 < weight < float("inf") for weight in weights),
+            f"opponent_weights is {' '.join(f'{weight:g}' for weight in weights)}: above 0, so leave out players that "
+            "are not to be met",
         )
         rate = self.snapshot_at_win_rate
         require(
@@ -61,3 +81,8 @@ class LeagueConfig:
     @property
     def with_players(self) -> bool:
         return self.past_share > 0
+
+    @property
+    def num_seats(self) -> int:
+        """Of each policy."""
+        return len(self.opponent_weights) or self.seats

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import gymnasium as gym
@@ -20,27 +19,23 @@ from sf.play.torch_policy import TorchPolicy
 from sf.storage.checkpoint import Checkpoint
 from sf.zoo.places import located
 
-
-@dataclass(frozen=True)
-class Entrants:
-    """By the name that each has in the league."""
-
-    checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
-    opponents: dict[str, Opponent] = field(default_factory=dict)
-
-    @property
-    def names(self) -> list[str]:
-        return [*self.checkpoints, *self.opponents]
+Entrant = Checkpoint | Opponent
 
 
-def find_entrants(named: Sequence[str], env: str, spec: EnvSpec, is_trusted: bool = False) -> Entrants:
-    """Raises ValueError where a player cannot be found or loaded, or plays another environment."""
-    found = Entrants()
+def find_entrants(named: Sequence[str], env: str, spec: EnvSpec, is_trusted: bool = False) -> dict[str, Entrant]:
+    """By the name that each has in the league, in the same order.
+
+    Raises ValueError where a player cannot be found or loaded, plays another environment, or is named twice.
+    """
+    found: dict[str, Entrant] = {}
     for player in named:
+        name = player if opponents.is_name(player) else _file_name(player)
+        if name in found:
+            raise UsageError(f"players names {player!r} twice, or another one that is called {name}, too: name it once")
         if opponents.is_name(player):
             opponent = Opponent(player, spec.native_obs_space, spec.action_space)
             opponent.player()  # what is wrong with it is said now
-            found.opponents[player] = opponent
+            found[name] = opponent
             continue
         try:
             file, saved = find_trusted(located(Path(player)), "latest", 0, _warn, is_trusted)
@@ -57,7 +52,7 @@ def find_entrants(named: Sequence[str], env: str, spec: EnvSpec, is_trusted: boo
                     f"players names {player!r}, whose {what} are {_short(theirs)}, and those of {env} are "
                     f"{_short(ours)}: name a player of the same environment"
                 )
-        found.checkpoints[_file_name(player)] = saved
+        found[name] = saved
     return found
 
 

@@ -81,6 +81,8 @@ class League:
         Raises ValueError where it is damaged, OSError where a player cannot be kept.
         """
         self._config = config
+        # By name, of players that are met as a fixed mixture.
+        self._weights = dict(zip(players, config.opponent_weights, strict=True)) if config.opponent_weights else {}
         self._run_dir = run_dir
         self._num_policies = num_policies
         self._seats = seats
@@ -175,6 +177,8 @@ class League:
     # Snapshots
 
     def _is_snapshot_due(self, policy_id: int, policy: _OfPolicy) -> bool:
+        if not self._config.snapshot_every_env_steps or self._weights:
+            return False
         if policy.last_snapshot is None:
             return True
         env_steps, rate = self._progress.policies[policy_id].env_steps, self._config.snapshot_at_win_rate
@@ -224,7 +228,9 @@ class League:
                 self._seats.set_open(seat.seat, False)
                 seat.is_open = False
         elif seat.is_loading and not self._seats.has_failed(seat.seat):
-            if self._seats.is_loaded(seat.seat):
+            # A mixture begins when all of it is there.
+            needed = policy.seats if self._weights else [seat]
+            if all(self._seats.is_loaded(other.seat) or self._seats.has_failed(other.seat) for other in needed):
                 seat.is_loading, seat.is_open = False, True
                 seat.opened_at, seat.num_matches = time.monotonic(), 0
                 self._seats.set_open(seat.seat, True)
@@ -233,7 +239,7 @@ class League:
 
     def _is_long_enough(self, seat: _Seat, policy: _OfPolicy) -> bool:
         """For the player in this seat: others have to have a turn."""
-        others_wait = len(self._pool.players) - len(self._gone) > len(policy.seats)
+        others_wait = len(self._pool.players) - len(self._gone) > len(policy.seats) and not self._weights
         others_play = all(other.is_open for other in policy.seats)
         is_over = seat.num_matches >= _SEATED_MATCHES and time.monotonic() - seat.opened_at >= _SEATED_AT_LEAST_S
         return is_over and others_wait and others_play
@@ -242,7 +248,10 @@ class League:
         """To a player that has no seat of this policy, where there is one."""
         if not self._pool.players:
             return
-        chances = self._pool.probabilities(seat.policy_id, self._config.opponent_choice)
+        if self._weights:
+            chances = np.array([self._weights.get(player.name, 0.0) for player in self._pool.players])
+        else:
+            chances = self._pool.probabilities(seat.policy_id, self._config.opponent_choice)
         seated = {other.player for other in policy.seats if other is not seat}
         for name, idx in self._pool.idx.items():
             if name in self._gone or name in seated:
@@ -254,7 +263,7 @@ class League:
         seat.player = self._pool.players[player_idx].name
         seat.probability = float(chances[player_idx])
         seat.is_loading = True
-        self._seats.give(seat.seat, player_idx, seat.player)
+        self._seats.give(seat.seat, player_idx, seat.player, self._weights.get(seat.player, 1.0))
         self._wake.put(0)
 
     def _name(self, who: int) -> str:

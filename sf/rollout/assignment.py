@@ -102,10 +102,9 @@ class Assignment:
         seats, num_policies, num_agents = self._rules.seats, self._rules.num_policies, self._rules.num_agents
         assert seats is not None
         policy_id = int(self._rng.integers(num_policies))
-        is_open = seats.open_to(policy_id)
-        if not is_open:
+        seat = seats.draw(policy_id, self._rng)
+        if seat is None:
             return False
-        seat = int(self._rng.choice(is_open))
         player_idx = seats.sit_down(self._group_idx, seat)
         if player_idx is None:
             return False

@@ -40,6 +40,7 @@ from sf.run.memory import RunMemory
 from sf.run.plan import Plan, make_plan
 from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.run.reports import ReportHandler
+from sf.storage.checkpoint import Checkpoint
 from sf.storage.earlier_run import left_behind
 from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
@@ -254,7 +255,7 @@ class Run:
             plan.config.league,
             self._run_dir.path,
             plan.num_policies,
-            {**dict.fromkeys(plan.entrants.opponents), **plan.entrants.checkpoints},
+            {name: entrant if isinstance(entrant, Checkpoint) else None for name, entrant in plan.entrants.items()},
             memory.seats,
             memory.channels.requests[memory.channels.player_worker_idx],
             memory.recoveries,

@@ -40,8 +40,9 @@ class Leagues:
         self.said = []
 
     def start(self, players=None, **flags):
-        self.config = LeagueConfig(**{"past_share": 0.5, "snapshot_every_env_steps": 1000, **flags})
-        self.seats = Seats.allocate(self.config.seats * self.num_policies, 1, self.num_policies)
+        common = {"past_share": 0.5, "snapshot_every_env_steps": 1000, "players": tuple(players or ())}
+        self.config = LeagueConfig(**{**common, **flags})
+        self.seats = Seats.allocate(self.config.num_seats * self.num_policies, 1, self.num_policies)
         self.woken = []
         self.league = League(
             self.config,
@@ -248,6 +249,26 @@ def test_metrics_name_the_player_that_the_policy_does_worst_against(leagues):
         "league/worst_win_rate": 0.0,
         "league/worst_player": "strong",
     }
+
+
+def test_a_fixed_mixture_has_a_seat_for_each_player_and_begins_when_all_are_there(leagues, monkeypatch):
+    monkeypatch.setattr(league_module, "_SEATED_AT_LEAST_S", 0.0)
+    players = dict.fromkeys(("a", "b", "c"))
+    league = leagues.start(players=players, opponent_weights=(1.0, 2.0, 5.0))
+    league.act_if_due()
+    leagues.seats.has_loaded(0, 1)
+    league.act_if_due()
+    assert leagues.seated == set()
+    leagues.learners[0].train_to(5000)
+    leagues.settle()
+    assert leagues.seated == set(players)
+    weights = {leagues.seats.name(seat): leagues.seats.tables["weight"][seat] for seat in range(3)}
+    assert weights == {"a": 1.0, "b": 2.0, "c": 5.0}
+    turns = leagues.seats.tables["turn"].tolist()
+    league.add_matches([((0, idx_of(leagues, name)), (1.0, 0.0)) for name in players] * 100)
+    leagues.settle()
+    assert leagues.seats.tables["turn"].tolist() == turns  # nobody else waits
+    assert len(league._pool.players) == 3  # and nobody joins
 
 
 def test_every_policy_has_seats_snapshots_and_metrics_of_its_own(tmp_path):

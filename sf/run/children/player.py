@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sf.league.league import DIRECTORY
 from sf.league.player_worker import PlayerWorkerArgs, player_worker
+from sf.play.opponents import Opponent
 from sf.processes.fork_servers import NETWORKS
 from sf.run.children.role import Role, Start
 from sf.run.memory import RunMemory
@@ -14,7 +15,7 @@ def arguments(start: Start) -> PlayerWorkerArgs:
     assert memory.seats is not None
     return PlayerWorkerArgs(
         directory=memory.run_dir.path / DIRECTORY,
-        opponents=plan.entrants.opponents,
+        opponents={name: entrant for name, entrant in plan.entrants.items() if isinstance(entrant, Opponent)},
         bfloat16=plan.bfloat16,
         device=plan.device_of(0),
         num_threads=plan.policy_threads,

@@ -1,0 +1,54 @@
+"""What cannot be is one sentence before anything starts."""
+
+import pytest
+
+from sf.config import Config
+from sf.run.plan import make_plan
+
+DUEL = {"env": "toy_match_rps", "past_share": 0.2, "device": "cpu"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ({"past_share": 1.5}, "past_share is 1.5: a share from 0 to 1"),
+        ({"seats": 0}, "seats is 0: at least 1"),
+        ({"snapshot_at_win_rate": 0.4}, "snapshot_at_win_rate is 0.4: above 0.5"),
+        ({"past_share": 0.0, "players": ("random",)}, "past_share is 0, so nobody meets them"),
+        ({"past_share": 0.0, "snapshot_at_win_rate": 0.6}, "past_share is 0, so there is no pool"),
+        ({"snapshot_every_env_steps": 0}, "snapshot_every_env_steps is 0 and players is empty"),
+        ({"snapshot_every_env_steps": -1}, "snapshot_every_env_steps is -1"),
+        ({"players": ("random",), "opponent_weights": (0.5, 0.5)}, "opponent_weights has 2 numbers, but there are 1"),
+        ({"players": ("random",), "opponent_weights": (0.0,)}, "opponent_weights is 0: above 0"),
+        ({"opponent_choice": "best"}, "opponent_choice"),
+        ({"async_rl": False}, "past_share is 0.2: synchronous training"),
+    ],
+)
+def test_flags_that_do_not_go_together(flags, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Config().replace(**{**DUEL, **flags})
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ({"env": "toy_identity"}, "past_share is 0.2, but toy_identity has one agent"),
+        ({"players": ("nowhere",)}, "players names .nowhere.: nowhere is neither a checkpoint nor"),
+        ({"players": ("no_such_module:play",)}, "no_such_module"),
+        ({"players": ("stubborn:nobody",)}, "stubborn has no function nobody"),
+        ({"players": ("random", "random")}, "players names 'random' twice"),
+        ({"players": ("zoo/CartPole-v1",)}, "players names 'zoo/CartPole-v1', whose observations are"),
+    ],
+)
+def test_players_that_cannot_play(flags, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make_plan(Config().replace(**{**DUEL, **flags}))
+
+
+def test_players_have_seats_for_each_policy_and_a_mixture_one_for_each_player():
+    assert make_plan(Config().replace(**DUEL, num_policies=3, seats=4)).num_seats == 12
+    players = ("stubborn:Stubborn", "random")
+    plan = make_plan(Config().replace(**DUEL, players=players, opponent_weights=(1.0, 3.0)))
+    assert plan.num_seats == 2
+    assert list(plan.entrants) == list(players)
+    assert make_plan(Config().replace(env="toy_match_rps")).num_seats == 0
