@@ -1,6 +1,6 @@
 """Tiny matches with PettingZoo's ParallelEnv API, for tests of training with several agents.
 
-Two are games whose one equilibrium is known; in the third, every observation says where it is from.
+Three are games whose one equilibrium is known; in the last, every observation says where it is from.
 """
 
 from __future__ import annotations
@@ -86,6 +86,20 @@ class RockPaperScissors(_ZeroSumGame):
     CHOICES: ClassVar = dict.fromkeys(("player_0", "player_1"), ("rock", "paper", "scissors"))
     OBS: ClassVar = dict.fromkeys(("player_0", "player_1"), (1.0,))
     EQUILIBRIUM: ClassVar = dict.fromkeys(("player_0", "player_1"), (1 / 4, 1 / 2, 1 / 4))
+    VALUE: ClassVar[float] = 0.0
+
+
+class Cycle(_ZeroSumGame):
+    """`toy_match_cycle`: seven choices in a circle, each of which beats the three before it and loses to the others.
+
+    Whoever always does the same is beaten by three choices, so a policy that only ever meets itself goes round in the
+    circle, and loses to what it did half a round ago. In the equilibrium all choices are as likely.
+    """
+
+    PAYOFF = tuple(tuple(float((0, 1, 1, 1, -1, -1, -1)[(i - j) % 7]) for j in range(7)) for i in range(7))
+    CHOICES: ClassVar = dict.fromkeys(("player_0", "player_1"), tuple(f"choice_{i}" for i in range(7)))
+    OBS: ClassVar = dict.fromkeys(("player_0", "player_1"), (1.0,))
+    EQUILIBRIUM: ClassVar = dict.fromkeys(("player_0", "player_1"), (1 / 7,) * 7)
     VALUE: ClassVar[float] = 0.0
 
 
@@ -189,5 +203,6 @@ class CountingMatch:
 TOYS: dict[str, Callable[..., ParallelEnv]] = {
     "toy_match_pennies": Pennies,
     "toy_match_rps": RockPaperScissors,
+    "toy_match_cycle": Cycle,
     "toy_match_counting": CountingMatch,
 }
