@@ -1,0 +1,1 @@
+"""Results of matches: records, ratings, payoff tables, mixtures of players, tournaments."""

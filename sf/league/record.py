@@ -1,0 +1,177 @@
+"""league.jsonl: the players and the matches of a league, one JSON object a line.
+
+A run that trains against its past selves writes one, and so does a tournament. Rows are only ever appended. A kill may
+tear the last line: whoever reads ignores it, and the next append removes it.
+
+{"kind": "player", "name": "policy_00_000000409600", "policy": 0, "env_steps": 409600, "path": "league/..."}
+{"kind": "player", "name": "random"}
+{"kind": "match", "env_steps": 412345, "players": ["policy_00", "policy_00_000000409600"], "scores": [1.0, -1.0]}
+
+A tournament adds two kinds: its settings come first, and a row `finished` ends the matches of a pair. Other kinds are
+left to those who know them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sf.storage.no_links import open_to_append
+from sf.storage.printable import printable
+
+NAME = "league.jsonl"
+_BLOCK = 65_536  # bytes
+
+
+@dataclass(frozen=True)
+class Player:
+    """Who joined: a snapshot of a policy, or another player that does not change."""
+
+    name: str
+    policy: int | None = None  # that it is a snapshot of
+    env_steps: int | None = None  # that it had been trained on
+    path: str | None = None  # of its checkpoint: relative to the folder of the record, where it is inside
+
+
+@dataclass(frozen=True)
+class Match:
+    """A match that is over. players: of each agent, so one who plays several occurs as often. scores: of each agent."""
+
+    players: tuple[str, ...]
+    scores: tuple[float, ...]
+    env_steps: int | None = None  # that the learning policy had been trained on; None in a tournament
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a tournament is about. values: by name, as JSON has them."""
+
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The matches of this pair of a tournament are all above."""
+
+    players: tuple[str, str]
+    env_faults: int = 0
+
+
+Row = Player | Match | Settings | Finished
+
+
+def append(path: Path, rows: Sequence[Row]) -> None:
+    """Append all rows, or none, and wait until they are on the disk. What a kill left of a line is removed first.
+
+    Raises OSError where that is not possible.
+    """
+    lines = b"".join(printable(json.dumps(_to_json(row), allow_nan=False)).encode() + b"\n" for row in rows)
+    with open_to_append(path) as file:
+        size = _whole_size(path)
+        file.truncate(size)
+        try:
+            rest = lines
+            while rest:
+                rest = rest[file.write(rest) :]  # a disk that gets full takes a part first
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(size)
+            raise
+
+
+def read(path: Path) -> list[Row]:
+    """All whole rows of the kinds above, in their order.
+
+    Raises ValueError where a line is damaged, FileNotFoundError where there is no record.
+    """
+    rows = []
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+        try:
+            row = _of_json(json.loads(line))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            reason = f"{error} is missing" if isinstance(error, KeyError) else error
+            raise ValueError(f"{path}, line {number}, is no row of a league ({reason}): remove the line") from None
+        if row is not None:
+            rows.append(row)
+    return rows
+
+
+def _whole_size(path: Path) -> int:
+    """The size of the file up to its last line end."""
+    with path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            begin = max(0, end - _BLOCK)
+            file.seek(begin)
+            last = file.read(end - begin).rfind(b"\n")
+            if last >= 0:
+                return begin + last + 1
+            end = begin
+    return 0
+
+
+def _to_json(row: Row) -> dict[str, Any]:
+    if isinstance(row, Settings):
+        return {"kind": "tournament", **row.values}
+    if isinstance(row, Match):
+        assert len(row.players) == len(row.scores) > 0, row
+        at = {} if row.env_steps is None else {"env_steps": row.env_steps}
+        return {"kind": "match", **at, "players": list(row.players), "scores": list(row.scores)}
+    kind = "player" if isinstance(row, Player) else "finished"
+    return {"kind": kind, **{name: value for name, value in asdict(row).items() if value is not None}}
+
+
+def _of_json(row: Any) -> Row | None:
+    """None for another kind. Raises ValueError, TypeError or KeyError where a part is missing or wrong."""
+    if not isinstance(row, dict):
+        raise TypeError("it must be a JSON object")
+    kind = row["kind"]
+    if kind == "player":
+        path = row.get("path")
+        return Player(
+            _text(row["name"], "name"),
+            _count(row.get("policy"), "policy"),
+            _count(row.get("env_steps"), "env_steps"),
+            None if path is None else _text(path, "path"),
+        )
+    if kind == "match":
+        players = tuple(_text(name, "a player") for name in _list(row["players"], "players"))
+        scores = tuple(_score(score) for score in _list(row["scores"], "scores"))
+        if not players or len(players) != len(scores):
+            raise ValueError(f"{len(players)} players, but {len(scores)} scores")
+        return Match(players, scores, _count(row.get("env_steps"), "env_steps"))
+    if kind == "tournament":
+        return Settings({name: value for name, value in row.items() if name != "kind"})
+    if kind == "finished":
+        first, second = (_text(name, "a player") for name in _list(row["players"], "players"))
+        return Finished((first, second), _count(row.get("env_faults"), "env_faults") or 0)
+    return None
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{name} is {value!r}: it must be text")
+    return value
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{name} is {value!r}: it must be a list")
+    return value
+
+
+def _count(value: Any, name: str) -> int | None:
+    if value is not None and (type(value) is not int or value < 0):
+        raise TypeError(f"{name} is {value!r}: it must be a whole number")
+    return value
+
+
+def _score(value: Any) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise TypeError(f"a score is {value!r}: it must be a number")
+    return float(value)
