@@ -85,7 +85,7 @@ def nash_average(payoff: np.ndarray) -> NashAverage:
     """
     assert np.allclose(payoff, -payoff.T), payoff
     mixture = nash(payoff)
-    return NashAverage(mixture, payoff @ mixture)
+    return NashAverage(mixture, np.minimum(payoff @ mixture, 0.0) + 0.0)  # above 0 is rounding
 
 
 def _maximin(game: np.ndarray) -> tuple[float, np.ndarray]:
