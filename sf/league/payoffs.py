@@ -6,7 +6,6 @@ two by two. The higher score wins, the same one is half a win for both.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
 from typing import NamedTuple
@@ -44,24 +43,33 @@ class Payoffs(NamedTuple):
 def payoffs(players: Sequence[str], matches: Iterable[Match]) -> Payoffs:
     """players: the rows and columns. Matches of others do not count."""
     position = {name: p for p, name in enumerate(players)}
-    num, wins, scores, margins = np.zeros((4, len(players), len(players)))
+    sums: dict[tuple[str, str], list[float]] = {}  # by pair: matches, wins, scores, margins
     for match in matches:
         for name, other, score, other_score in meetings(match):
-            if name in position and other in position:
-                at = position[name], position[other]
-                num[at] += 1
-                wins[at] += 0.5 + 0.5 * np.sign(score - other_score)
-                scores[at] += score
-                margins[at] += (score - other_score) / 2
+            of_pair = sums.setdefault((name, other), [0.0, 0.0, 0.0, 0.0])
+            of_pair[0] += 1
+            of_pair[1] += result(score, other_score)
+            of_pair[2] += score
+            of_pair[3] += (score - other_score) / 2
+    num, wins, scores, margins = np.zeros((4, len(players), len(players)))
+    for (name, other), of_pair in sums.items():
+        if name in position and other in position:
+            at = position[name], position[other]
+            num[at], wins[at], scores[at], margins[at] = of_pair
     with np.errstate(invalid="ignore"):
         return Payoffs(num.astype(np.int64), wins / num, scores / num, margins / num)
 
 
+def result(score: float, other_score: float) -> float:
+    """Of the player with the first score: 1 for a win, 0.5 for a draw, 0 for a loss."""
+    return 1.0 if score > other_score else 0.5 if score == other_score else 0.0
+
+
 def scores_of(match: Match) -> dict[str, float]:
     """The score of each player of a match: the mean over its agents."""
-    of_agents = defaultdict(list)
+    of_agents: dict[str, list[float]] = {}
     for name, score in zip(match.players, match.scores, strict=True):
-        of_agents[name].append(score)
+        of_agents.setdefault(name, []).append(score)
     return {name: sum(scores) / len(scores) for name, scores in of_agents.items()}
 
 

@@ -8,13 +8,14 @@ model and the scale). In a match of k players each pair counts 2 / k: k - 1 resu
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from sf.league.bradley_terry import PRIOR_STD, Comparisons, Rating, fit
-from sf.league.payoffs import meetings
+from sf.league.payoffs import meetings, result
 from sf.league.record import Match, Player, Row
 
 RANDOM = "random"
@@ -59,7 +60,7 @@ def ratings(rows: Sequence[Row], anchor: str | None = None) -> Ratings:
         anchor,
         {name: found[axis.at_last[name]] for name in names},
         {
-            name: [Point(int(t), found[axis.begin[name] + k]) for k, t in enumerate(times)]
+            name: [Point(t, found[axis.begin[name] + k]) for k, t in enumerate(times)]
             for name, times in axis.times.items()
         },
     )
@@ -79,13 +80,13 @@ def chosen_anchor(names: Sequence[str], anchor: str | None) -> str:
 class _Axis:
     """Which number each rating has: one for a fixed player, one for each point of a policy that learns.
 
-    times: [K] env steps of the points. begin: the number of the first of them. at_last: of a player as it is now.
+    times: env steps of the points. begin: the number of the first of them. at_last: of a player as it is now.
     """
 
     def __init__(self, rows: Sequence[Row], names: Sequence[str]) -> None:
         fixed = {row.name: row for row in rows if isinstance(row, Player)}
         snapshots = {name: row for name, row in fixed.items() if row.policy is not None and row.env_steps is not None}
-        self.times = {name: times for name in names if name not in fixed and len(times := _times(name, rows))}
+        self.times = {name: times for name in names if name not in fixed and (times := _times(name, rows))}
         self.begin: dict[str, int] = {}
         self.at_last: dict[str, int] = {}
         self.size = 0
@@ -98,8 +99,7 @@ class _Axis:
                 continue
             policy = _policy_of(snapshots[name]) if name in snapshots else None
             if policy in self.times:
-                k = int(np.searchsorted(self.times[policy], snapshots[name].env_steps or 0))
-                self.at_last[name] = self.begin[policy] + k
+                self.at_last[name] = self.begin[policy] + self.times[policy].index(snapshots[name].env_steps or 0)
             else:
                 self.at_last[name] = self.size
                 self.size += 1
@@ -109,10 +109,10 @@ class _Axis:
         if name not in self.times or env_steps is None:
             return [(self.at_last[name], 1.0), (self.at_last[name], 0.0)]
         times, begin = self.times[name], self.begin[name]
-        after = int(np.clip(np.searchsorted(times, env_steps), 1, max(len(times) - 1, 1)))
         if len(times) == 1:
             return [(begin, 1.0), (begin, 0.0)]
-        share = float(np.clip((env_steps - times[after - 1]) / (times[after] - times[after - 1]), 0.0, 1.0))
+        after = min(max(bisect_left(times, env_steps), 1), len(times) - 1)
+        share = (env_steps - times[after - 1]) / (times[after] - times[after - 1])
         return [(begin + after - 1, 1.0 - share), (begin + after, share)]
 
 
@@ -120,8 +120,8 @@ def _policy_of(snapshot: Player) -> str:
     return f"policy_{snapshot.policy:02d}"
 
 
-def _times(name: str, rows: Sequence[Row]) -> np.ndarray:
-    """[K] of the points of a policy that learns; none where no match says when it was."""
+def _times(name: str, rows: Sequence[Row]) -> list[int]:
+    """Of the points of a policy that learns; none where no match says when it was."""
     own = [row.env_steps for row in rows if isinstance(row, Match) and name in row.players]
     at = [env_steps for env_steps in own if env_steps is not None]
     of_snapshots = [
@@ -129,7 +129,7 @@ def _times(name: str, rows: Sequence[Row]) -> np.ndarray:
         for row in rows
         if isinstance(row, Player) and row.policy is not None and row.env_steps is not None and _policy_of(row) == name
     ]
-    return np.unique([min(at), max(at), *of_snapshots]) if at else np.zeros(0)
+    return sorted({min(at), max(at), *of_snapshots}) if at else []
 
 
 def _comparisons(matches: Sequence[Match], axis: _Axis) -> Comparisons:
@@ -141,7 +141,7 @@ def _comparisons(matches: Sequence[Match], axis: _Axis) -> Comparisons:
                 own, theirs = axis.terms(name, match.env_steps), axis.terms(other, match.env_steps)
                 idxs.append([idx for idx, _ in (*own, *theirs)])
                 weights.append([*(weight for _, weight in own), *(-weight for _, weight in theirs)])
-                won.append(of_match * (0.5 + 0.5 * np.sign(score - other_score)))
+                won.append(of_match * result(score, other_score))
                 num.append(of_match)
     return Comparisons(
         np.array(idxs, np.int64).reshape(-1, 4),

@@ -70,7 +70,7 @@ class LeagueFlags:
     """Write ratings, shares and the payoff table to this file."""
 
     png: Path | None = None
-    """Draw the win rates, and the ratings by env steps, to this file: .png, .svg or .pdf. Needs the extra plot."""
+    """Draw win rates, and ratings by env steps, to this file: .png, .svg or .pdf. Needs the extra plot."""
 
     trust: bool = False
     """Allow importing the environment, encoder or model that a checkpoint names (module:Name). This runs their code.
@@ -263,6 +263,7 @@ def _as_json(title: str, result: Standings) -> Mapping[str, Any]:
         "mean_scores": table.mean_score.tolist(),
         "num_matches": table.num_matches.tolist(),
         "curves": {name: [_plain(point) for point in curve] for name, curve in result.curves.items()},
+        "progress": None if result.progress is None else _plain(result.progress),
         "missing": list(result.missing),
     }
 
@@ -273,7 +274,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(part) for name, part in value._asdict().items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(part) for part in value]
-    return value
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 if __name__ == "__main__":

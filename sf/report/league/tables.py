@@ -21,7 +21,7 @@ def print_standings(console: Console, title: str, result: Standings) -> None:
     console.print(_scores(result))
     console.print(_ratings(result))
     _say(console, f"rating: Elo, and its 95 % interval; {result.anchor} is held at 0")
-    if "Nash\nskill" in _columns_of_the_meta_game(result):
+    if "Nash\nskill" in _columns_of_what_is_known(result):
         _say(console, "Nash skill: what a match against the Nash mixture brings, in wins minus losses")
     shown = _opponents(result)
     if len(shown) <= _MOST_COLUMNS:
@@ -50,16 +50,15 @@ def _scores(result: Standings) -> Table:
 
 
 def _ratings(result: Standings) -> Table:
-    of_game = _columns_of_the_meta_game(result)
-    table = _table(result, "rating", "95 %", "open-\nskill", *of_game)
+    known = _columns_of_what_is_known(result)
+    table = _table(result, "rating", "95 %", *known)
     for number, player in enumerate(result.players):
         table.add_row(
             str(number),
             Text(player.name),
             f"{player.rating.mean:,.0f}",
             "held" if player.rating.std == 0 else f"{player.rating.low:,.0f} to {player.rating.high:,.0f}",
-            f"{player.openskill.mean:,.0f}",
-            *(cell(player) for cell in of_game.values()),
+            *(cell(player) for cell in known.values()),
         )
     return table
 
@@ -91,9 +90,10 @@ def _mean_cells(mean: Mean | None, form: str) -> tuple[str, str]:
     return form.format(mean.mean), interval
 
 
-def _columns_of_the_meta_game(result: Standings) -> dict[str, Callable[[Standing], str]]:
-    """What is known of it: the text of a player's cell, by heading."""
+def _columns_of_what_is_known(result: Standings) -> dict[str, Callable[[Standing], str]]:
+    """The text of a player's cell, by heading, of what is known of all players."""
     cells: dict[str, tuple[str, Callable[[Standing], str]]] = {
+        "open-\nskill": ("openskill", lambda player: f"{player.openskill.mean:,.0f}" if player.openskill else "-"),
         "Nash\nshare": ("nash_share", lambda player: f"{player.nash_share:.0%}"),
         "Nash\nskill": ("nash_skill", lambda player: f"{player.nash_skill:.2f}"),
         "alpha-\nrank": ("alpharank", lambda player: f"{player.alpharank:.0%}"),
