@@ -31,19 +31,21 @@ def held(directory: Path, say: Callable[[str], None] = print, flag: str | None =
             raise ValueError(f"{path} is a link instead of the lock of a run: remove it") from None
         raise ValueError(f"{path}: {error.strerror}: name another --{flag or 'train_dir'}") from None
     try:
-        _lock(fd, directory, say, flag or "experiment")
+        _lock(fd, directory, say, flag)
         yield
     finally:
         os.close(fd)
 
 
-def _lock(fd: int, directory: Path, say: Callable[[str], None], flag: str) -> None:
+def _lock(fd: int, directory: Path, say: Callable[[str], None], flag: str | None) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.read(fd, 200).decode(errors="replace") or "another process"
+        if flag is not None:
+            raise ValueError(f"{holder} writes to {directory}: wait for its end, or name another --{flag}") from None
         raise ValueError(
-            f"{holder} is running in {directory}: wait for its end, stop it, or name another --{flag}"
+            f"{holder} is running in {directory}: wait for its end, stop it, or name another --experiment"
         ) from None
     except OSError as error:
         say(f"{directory} cannot be locked ({error.strerror}): make sure that no second run starts there")

@@ -36,7 +36,7 @@ class LeagueFlags:
     act); at least one of them is a trained policy. Of a run with several policies all of them play."""
 
     matches: int = 100
-    """Matches of each pair of players, an even number: in the second half of them the seats are exchanged."""
+    """Matches of each pair of players: an even number, so that both play each seat equally often."""
 
     results: Path | None = None
     """Folder for the results of a tournament. They are written pair by pair, and the same command goes on where it was
