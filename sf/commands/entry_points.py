@@ -15,6 +15,10 @@ def sf_eval() -> None:
     _run("sf.commands.evaluate")
 
 
+def sf_league() -> None:
+    _run("sf.report.league.command")
+
+
 def sf_sweep() -> None:
     _run("sf.sweep.command")
 

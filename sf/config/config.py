@@ -15,7 +15,7 @@ from typing import Any
 from sf.envs.field_types import check_fields, checked, require
 from sf.envs.options import EnvOptions
 from sf.evaluation.config import EvaluationConfig
-from sf.league.config import LeagueConfig
+from sf.players.config import PlayersConfig
 from sf.learner.config import LearnerConfig
 from sf.metrics.config import WatchConfig
 from sf.model.config import ModelConfig
@@ -34,7 +34,7 @@ class Config:
     model: ModelConfig = field(default_factory=ModelConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     population: PopulationConfig = field(default_factory=PopulationConfig)
-    league: LeagueConfig = field(default_factory=LeagueConfig)
+    players: PlayersConfig = field(default_factory=PlayersConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     supervision: SupervisionConfig = field(default_factory=SupervisionConfig)
     watch: WatchConfig = field(default_factory=WatchConfig)
@@ -70,8 +70,8 @@ class Config:
             "true",
         )
         require(
-            not self.league.with_players or self.sampler.async_rl,
-            f"past_share is {self.league.past_share}: synchronous training is against the present alone, so leave "
+            not self.players.with_players or self.sampler.async_rl,
+            f"past_share is {self.players.past_share}: synchronous training is against the present alone, so leave "
             "async_rl true",
         )
         require(

@@ -71,6 +71,15 @@ class Evaluation:
                         match_idxs.append(match_idx)
         return statistics(results, match_idxs) if results else None
 
+    def scores_of_matches(self) -> dict[int, dict[int, tuple[int, float]]]:
+        """By match, and in it by agent: the policy that played it, and its objective, added up over its episodes."""
+        matches: dict[int, dict[int, tuple[int, float]]] = {}
+        for episode in self.episodes:
+            agents = matches.setdefault(episode.match_idx, {})
+            _, before = agents.get(episode.agent_idx, (episode.policy_idx, 0.0))
+            agents[episode.agent_idx] = episode.policy_idx, before + self._score(episode)
+        return matches
+
     def _score(self, episode: Played) -> float:
         return episode.stats.get(self.objective, episode.episode_return)
 

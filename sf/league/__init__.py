@@ -1,1 +1,1 @@
-"""Players that do not learn, beside the policies that do: who meets whom, and how it ends."""
+"""Results of matches: records, ratings, payoff tables, mixtures of players, tournaments."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sf.storage.no_links import open_to_append
-from sf.storage.printable import printable
+from sf.storage.run_dir import write_atomically
 
 NAME = "league.jsonl"
 _BLOCK = 65_536  # bytes
@@ -74,7 +74,7 @@ def append(path: Path, rows: Sequence[Row]) -> None:
 
     Raises OSError where that is not possible.
     """
-    lines = b"".join(printable(json.dumps(_to_json(row), allow_nan=False)).encode() + b"\n" for row in rows)
+    lines = _encoded(rows)
     with open_to_append(path) as file:
         size = _whole_size(path)
         file.truncate(size)
@@ -86,6 +86,11 @@ def append(path: Path, rows: Sequence[Row]) -> None:
         except OSError:
             file.truncate(size)
             raise
+
+
+def rewrite(path: Path, rows: Sequence[Row]) -> None:
+    """These rows alone, in place of all others. Raises OSError where that is not possible."""
+    write_atomically(path, _encoded(rows))
 
 
 def read(path: Path) -> list[Row]:
@@ -103,6 +108,10 @@ def read(path: Path) -> list[Row]:
         if row is not None:
             rows.append(row)
     return rows
+
+
+def _encoded(rows: Sequence[Row]) -> bytes:
+    return b"".join(json.dumps(_to_json(row), allow_nan=False).encode() + b"\n" for row in rows)
 
 
 def _whole_size(path: Path) -> int:

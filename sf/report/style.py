@@ -62,19 +62,20 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def require_format(out: Path) -> None:
-    """Raises ValueError where the name does not end with a format that can be written."""
+def require_format(out: Path, flag: str = "out") -> None:
+    """flag: that named the file. Raises ValueError where the name does not end with a format that can be written."""
     if out.suffix not in FORMATS:
-        raise ValueError(f"out is {out}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+        raise ValueError(f"{flag} is {out}: its name must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
 
 
-def save(figure: Figure, out: Path) -> None:
-    """Write a picture in the format that its name ends with. Raises ValueError where it cannot be written."""
+def save(figure: Figure, out: Path, flag: str = "out") -> None:
+    """Write a picture in the format that its name ends with. flag: as above. Raises ValueError where it cannot be
+    written."""
     metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(out.suffix)
     picture = io.BytesIO()
     with house_style():
         figure.savefig(picture, format=out.suffix[1:], metadata=metadata)
-    output_file.write("out", out, picture.getvalue())
+    output_file.write(flag, out, picture.getvalue())
 
 
 def x_unit(x: str, end: float) -> tuple[str, float]:

@@ -20,7 +20,7 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
-from sf.league.entrants import Entrant, find_entrants
+from sf.players.entrants import Entrant, find_entrants
 from sf.learner.optimizer.optimizer import require_available
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.machine.pinned_cores import PinnedCores
@@ -54,7 +54,7 @@ class Plan:
     num_weights: int  # floats of all parameters and buffers
     state_size: int  # floats of the recurrent state of an actor
     weight_shapes: dict[str, tuple[int, ...]]  # by name
-    entrants: Mapping[str, Entrant]  # players that are in the league from the start
+    entrants: Mapping[str, Entrant]  # players that are in the pool from the start
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
 
     @property
@@ -103,8 +103,8 @@ class Plan:
     @property
     def num_seats(self) -> int:
         """For players that do not learn: the same number for each policy."""
-        league = self.config.league
-        return league.num_seats * self.num_policies if league.with_players else 0
+        players = self.config.players
+        return players.num_seats * self.num_policies if players.with_players else 0
 
     @property
     def num_steps_before_update(self) -> int:
@@ -199,14 +199,14 @@ def _with_clock_chosen(config: Config, spec: EnvSpec) -> Config:
 
 
 def _entrants(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
-    if not config.league.with_players:
+    if not config.players.with_players:
         return {}
     if spec.num_agents < 2:
         raise UsageError(
-            f"past_share is {config.league.past_share}, but {config.run.env} has one agent, so there is nobody to play "
+            f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to play "
             "against: leave it out"
         )
-    return find_entrants(config.league.players, config.run.env, spec)
+    return find_entrants(config.players.players, config.run.env, spec)
 
 
 def _why_no_loops(wanted: bool | Literal["auto"], device: str) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sf.config import Config
-from sf.league.league import League
+from sf.players.matchmaker import Matchmaker
 from sf.metrics.progress import Progress
 from sf.metrics.stale_data import StaleData
 from sf.population.controller import Population
@@ -34,7 +34,7 @@ class ReportHandler:
         evaluations: Evaluations,
         videos: Videos,
         population: Population | None = None,
-        league: League | None = None,
+        matchmaker: Matchmaker | None = None,
         stale_data: Callable[[], StaleData] = lambda: StaleData(Config(), has_auto_sizes=False),
     ) -> None:
         self._progress = progress
@@ -44,7 +44,7 @@ class ReportHandler:
         self._evaluations = evaluations
         self._videos = videos
         self._population = population
-        self._league = league
+        self._matchmaker = matchmaker
         self._stale_data = defaultdict[int, StaleData](stale_data)  # by policy
         self._places_said: set[str] = set()  # of faults
         self._remarks_said: set[str] = set()  # what they were about
@@ -83,13 +83,13 @@ class ReportHandler:
                 self._say(f"{name}: saved {report['path']}")
             case "given_up":
                 self._given_up(report)
-            # The league
+            # Players that do not learn
             case "matches":
-                assert self._league is not None
-                self._league.add_matches(report["matches"])
+                assert self._matchmaker is not None
+                self._matchmaker.add_matches(report["matches"])
             case "player_failed":
-                assert self._league is not None
-                self._league.player_failed(report["name"], report["text"])
+                assert self._matchmaker is not None
+                self._matchmaker.player_failed(report["name"], report["text"])
             # Faults
             case "fault":
                 self._fault(child, report)

@@ -16,7 +16,7 @@ from typing import Any
 
 from sf.config import Config
 from sf.evaluation.evaluator import EVALUATE, FILM
-from sf.league.league import League
+from sf.players.matchmaker import Matchmaker
 from sf.metrics.display.live import Display
 from sf.metrics.display.panel import Target
 from sf.metrics.progress import Progress
@@ -117,7 +117,7 @@ class Run:
         self._memory = RunMemory.allocate(plan, run_dir, counts(plan))
         self._is_resumed = any(resumed_steps)
         self._supervisor = Supervisor(self._memory, roles)
-        self._league: League | None = None
+        self._matchmaker: Matchmaker | None = None
         if resumed_steps:
             self._supervisor.starter.resumed_steps = resumed_steps
         self._progress = Progress(
@@ -168,7 +168,7 @@ class Run:
                 )
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             population = self._make_population(display) if self._plan.config.population.with_pbt else None
-            league = self._league = self._make_league(display)
+            matchmaker = self._matchmaker = self._make_matchmaker(display)
             orders = self._make_orders(display)
             videos = Videos(orders, self._memory.videos, frameskip, writer, display.say)
             evaluations = Evaluations(orders, self._progress, writer, display.say)
@@ -180,14 +180,14 @@ class Run:
                 evaluations,
                 videos,
                 population,
-                league,
+                matchmaker,
                 stale_data=lambda: StaleData(self._plan.config, self._plan.has_auto_sizes),
             )
             regular = [orders.give_if_due]
             if population is not None:
                 regular.append(population.evolve_if_due)
-            if league is not None:
-                regular.append(league.act_if_due)
+            if matchmaker is not None:
+                regular.append(matchmaker.act_if_due)
             asked_by = None
             try:
                 self._supervisor.start(lambda: signals.first is not None)
@@ -200,8 +200,8 @@ class Run:
                 for child, report in self._supervisor.stop(signals, lambda: orders.is_filming):
                     events.handle(child, report)
                 orders.end()
-                if league is not None:
-                    league.write()
+                if matchmaker is not None:
+                    matchmaker.write()
                 videos.remove_unfinished()
                 if self._progress.env_steps > 0:
                     self._on_under_way(display.say)
@@ -247,12 +247,12 @@ class Run:
         self._supervisor.starter.hyperparameters = population.hyperparameters_of_learner
         return population
 
-    def _make_league(self, display: Display) -> League | None:
+    def _make_matchmaker(self, display: Display) -> Matchmaker | None:
         memory, plan = self._memory, self._plan
         if memory.seats is None:
             return None
-        return League(
-            plan.config.league,
+        return Matchmaker(
+            plan.config.players,
             self._run_dir.path,
             plan.num_policies,
             {name: entrant if isinstance(entrant, Checkpoint) else None for name, entrant in plan.entrants.items()},
@@ -321,9 +321,9 @@ class Run:
         return self._plan.num_policies > 1 and self._progress.env_steps >= self._plan.target_env_steps
 
     def _record(self, writer: MetricsWriter, display: Display) -> None:
-        if self._league is not None:
-            self._league.write()
-            self._progress.add_evaluation(self._league.metrics())
+        if self._matchmaker is not None:
+            self._matchmaker.write()
+            self._progress.add_evaluation(self._matchmaker.metrics())
         record = self._progress.record()
         if self._progress.has_begun:
             writer.write(record)

@@ -12,12 +12,14 @@ from pathlib import Path
 
 
 @contextmanager
-def held(directory: Path, say: Callable[[str], None] = print) -> Iterator[None]:
+def held(directory: Path, say: Callable[[str], None] = print, flag: str | None = None) -> Iterator[None]:
     """Hold the lock of a directory that need not exist yet.
 
     The file `.NAME.lock` is beside the directory, so it stays when the directory is moved away or removed. The kernel
     frees the lock when the process ends; children inherit no descriptor and so do not hold it. Raises ValueError where
     another process has the lock or the file cannot be made. `say` is told where the file system has no locks.
+
+    flag: that names the directory; None: it is that of a run.
     """
     target = directory.resolve()
     path = target.with_name(f".{target.name}.lock")
@@ -27,19 +29,21 @@ def held(directory: Path, say: Callable[[str], None] = print) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ValueError(f"{path} is a link instead of the lock of a run: remove it") from None
-        raise ValueError(f"{path}: {error.strerror}: name another --train_dir") from None
+        raise ValueError(f"{path}: {error.strerror}: name another --{flag or 'train_dir'}") from None
     try:
-        _lock(fd, directory, say)
+        _lock(fd, directory, say, flag)
         yield
     finally:
         os.close(fd)
 
 
-def _lock(fd: int, directory: Path, say: Callable[[str], None]) -> None:
+def _lock(fd: int, directory: Path, say: Callable[[str], None], flag: str | None) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.read(fd, 200).decode(errors="replace") or "another process"
+        if flag is not None:
+            raise ValueError(f"{holder} writes to {directory}: wait for its end, or name another --{flag}") from None
         raise ValueError(
             f"{holder} is running in {directory}: wait for its end, stop it, or name another --experiment"
         ) from None

@@ -222,6 +222,17 @@ def test_a_win_is_a_higher_score_in_the_same_match():
     assert evaluation.win_rate(3) is None
 
 
+def test_the_score_of_an_agent_in_a_match_is_the_sum_over_its_episodes():
+    evaluation = Evaluation("kills")
+    evaluation.episodes += [
+        Played(0, 0, 1, 9.0, 1, 1, {"kills": 2.0}),
+        Played(0, 1, 0, 9.0, 1, 1, {"kills": 1.0}),
+        Played(0, 0, 1, 9.0, 1, 1, {"kills": 3.0}),
+        Played(2, 1, 1, 9.0, 1, 1, {}),
+    ]
+    assert evaluation.scores_of_matches() == {0: {0: (1, 5.0), 1: (0, 1.0)}, 2: {1: (1, 9.0)}}
+
+
 def test_the_command_says_how_many_matches_were_won(tmp_path):
     (tmp_path / "own_players.py").write_text(PLAYERS)
     path = tmp_path / "rps"

@@ -39,7 +39,7 @@ def rooms():
 
 
 ROOMS = rooms()
-LIGHT = ("envs", "rollout", "population", "report")  # rooms that need no torch
+LIGHT = ("envs", "rollout", "population", "league", "report")  # rooms that need no torch
 LOOPS = {"rollout", "policy", "learner"}
 
 

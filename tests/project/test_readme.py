@@ -27,6 +27,7 @@ SHORTER = {  # flags by program
     "sf-sweep": "--dry_run true",
     "sf-tune": "--dry_run true",
     "sf-eval": "--episodes 2",
+    "sf-league": "--matches 2 --num_workers 1",
     "sf-enjoy": "--episodes 1 --max_seconds 1",
 }
 # python -m venv FOLDER, where what is installed here is seen; Python 3.11 brings a setuptools that is too old.

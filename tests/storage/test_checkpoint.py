@@ -52,6 +52,13 @@ def fail_with(number):
     return fail
 
 
+def test_a_fingerprint_is_that_of_the_tensors_alone(tmp_path):
+    of_example = checkpoint.fingerprint(example())
+    assert checkpoint.fingerprint(checkpoint.load(save(tmp_path, env_steps=1))) == of_example
+    assert checkpoint.fingerprint(example(seed=1)) != of_example
+    assert checkpoint.fingerprint(Checkpoint({**example().tensors, "more": torch.ones(1)}, {})) != of_example
+
+
 def test_what_is_loaded_is_what_was_saved(tmp_path):
     path = save(tmp_path)
     loaded, saved = checkpoint.load(path), example()

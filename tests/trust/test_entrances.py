@@ -40,6 +40,8 @@ COMMANDS = {
     "sf-eval": ("sf.commands.evaluate", ["theirs", "--num_workers", "1", "--episodes", "1"]),
     "sf-eval of the file": ("sf.commands.evaluate", ["theirs.safetensors", "--num_workers", "1", "--episodes", "1"]),
     "sf-eval --against": ("sf.commands.evaluate", ["mine", "--against", "theirs", "--episodes", "1"]),
+    "sf-league": ("sf.report.league.command", ["theirs", "random", "--num_workers", "1"]),
+    "sf-league of others": ("sf.report.league.command", ["mine", "theirs", "--num_workers", "1"]),
     "sf-enjoy": ("sf.commands.enjoy", ["theirs", "--video", "out.gif", "--episodes", "1"]),
     "sf-export": ("sf.commands.export", ["theirs", "--out", "out.pt2"]),
     "sf-export of a folder": ("sf.commands.export", ["theirs", "--out", "shared", "--episodes", "1"]),

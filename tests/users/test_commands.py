@@ -166,6 +166,7 @@ def test_a_training_command_trains(text, here):
 
 FLAGS = {  # that make them small
     "sf-eval": ["--episodes", "2", "--num_workers", "1", "--num_envs_per_worker", "1"],
+    "sf-league": ["--matches", "2", "--num_workers", "1", "--num_envs_per_worker", "1"],
     "sf-enjoy": ["--episodes", "1", "--max_seconds", "1", "--speed", "1000"],
 }
 
@@ -215,6 +216,15 @@ def test_the_commands_for_a_run_do_their_work(name, texts, here):
 def test_a_policy_of_the_zoo_meets_whom_the_pages_name(text, here):
     words = [*COMMANDS[text][1:], *FLAGS["sf-eval"]]
     assert "win rate" in run(sys.executable, "-m", "sf.commands.evaluate", *words)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("text", [text for text in COMMANDS if text.startswith("sf-league zoo/")])
+def test_a_tournament_of_the_pages_rates_its_players(text, here):
+    words = COMMANDS[text][1:]
+    assert "random is held at 0" in run(sys.executable, "-m", "sf.report.league.command", *words, *FLAGS["sf-league"])
+    for flag in {"--json", "--png"} & {*words}:
+        assert (here / words[words.index(flag) + 1]).stat().st_size > 0
 
 
 @pytest.mark.long

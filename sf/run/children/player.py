@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sf.league.league import DIRECTORY
-from sf.league.player_worker import PlayerWorkerArgs, player_worker
+from sf.players.matchmaker import DIRECTORY
+from sf.players.worker import PlayerWorkerArgs, player_worker
 from sf.play.opponents import Opponent
 from sf.processes.fork_servers import NETWORKS
 from sf.run.children.role import Role, Start
@@ -40,7 +40,7 @@ PLAYER = Role(
     name="player",
     server=NETWORKS,
     body=player_worker,
-    count=lambda plan: int(plan.config.league.with_players),
+    count=lambda plan: int(plan.config.players.with_players),
     arguments=arguments,
     queue=lambda memory, idx: memory.channels.requests[memory.channels.player_worker_idx],
     owes=_owes,

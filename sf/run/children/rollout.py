@@ -35,7 +35,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
             num_agents=plan.spec.num_agents,
             rollouts_per_draw=config.population.pbt_rollouts_per_draw,
             seats=memory.seats,
-            past_share=config.league.past_share,
+            past_share=config.players.past_share,
         ),
         objective=config.population.pbt_target_objective,
         shaping=memory.shaping,

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from sf.league import league as league_module
-from sf.league.config import LeagueConfig
-from sf.league.league import League
+from sf.players import matchmaker as matchmaker_module
+from sf.players.config import PlayersConfig
+from sf.players.matchmaker import Matchmaker
 from sf.seats import Seats
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
@@ -41,10 +41,10 @@ class Leagues:
 
     def start(self, players=None, **flags):
         common = {"past_share": 0.5, "snapshot_every_env_steps": 1000, "players": tuple(players or ())}
-        self.config = LeagueConfig(**{**common, **flags})
+        self.config = PlayersConfig(**{**common, **flags})
         self.seats = Seats.allocate(self.config.num_seats * self.num_policies, 1, self.num_policies)
         self.woken = []
-        self.league = League(
+        self.league = Matchmaker(
             self.config,
             self.run_dir,
             self.num_policies,
@@ -130,7 +130,7 @@ def test_players_get_seats_that_open_when_they_are_loaded(leagues):
 
 
 def test_a_seat_changes_hands_after_its_matches_and_never_during_one(leagues, monkeypatch):
-    monkeypatch.setattr(league_module, "_SEATED_AT_LEAST_S", 0.0)
+    monkeypatch.setattr(matchmaker_module, "_SEATED_AT_LEAST_S", 0.0)
     league = leagues.start(players=dict.fromkeys(("a", "b", "c", "d")), seats=2)
     leagues.settle()
     first, second = leagues.seats.name(0), leagues.seats.name(1)
@@ -174,16 +174,16 @@ def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, m
     leagues.learners[0].env_steps = 77
     player = idx_of(leagues, "random")
     league.add_matches([((0, player), (1.0, -1.0))])
-    append = league_module.record.append
+    append = matchmaker_module.record.append
 
     def full(path, rows):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(league_module.record, "append", full)
+    monkeypatch.setattr(matchmaker_module.record, "append", full)
     league.write()
     league.write()
     assert len(leagues.said) == 1
-    monkeypatch.setattr(league_module.record, "append", append)
+    monkeypatch.setattr(matchmaker_module.record, "append", append)
     league.add_matches([((player, 0), (0.5, 0.5))])
     league.write()
     league.write()
@@ -252,7 +252,7 @@ def test_metrics_name_the_player_that_the_policy_does_worst_against(leagues):
 
 
 def test_a_fixed_mixture_has_a_seat_for_each_player_and_begins_when_all_are_there(leagues, monkeypatch):
-    monkeypatch.setattr(league_module, "_SEATED_AT_LEAST_S", 0.0)
+    monkeypatch.setattr(matchmaker_module, "_SEATED_AT_LEAST_S", 0.0)
     players = dict.fromkeys(("a", "b", "c"))
     league = leagues.start(players=players, opponent_weights=(1.0, 2.0, 5.0))
     league.act_if_due()

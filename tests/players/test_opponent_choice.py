@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sf.league.opponent_choice import probabilities, quality_after_win
+from sf.players.opponent_choice import probabilities, quality_after_win
 
 CHOICES = ["quality", "pfsp", "pfsp_even", "uniform"]
 counts = st.integers(0, 100)

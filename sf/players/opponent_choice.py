@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sf.league.config import OpponentChoice
+from sf.players.config import OpponentChoice
 
 _STEP_OF_QUALITY = 0.01  # eta in OpenAI Five
 

@@ -1,4 +1,4 @@
-"""The league of a run: the parent calls it between two reports of its children.
+"""Who of the pool meets the policies of a run. The parent calls it between two reports of its children.
 
 It takes snapshots, gives seats to players, and records the results.
 """
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from sf.league import record
-from sf.league.config import LeagueConfig
-from sf.league.pool import Pool, policy_name
+from sf.players.config import PlayersConfig
+from sf.players.pool import Pool, policy_name
 from sf.league.record import Match, Player, Row
 from sf.metrics.progress import Progress
 from sf.queues import IndexQueue
@@ -49,14 +49,14 @@ class _Seat:
 
 @dataclass
 class _OfPolicy:
-    """What the league remembers of a policy that learns."""
+    """What the matchmaker remembers of a policy that learns."""
 
     seats: list[_Seat]
     last_snapshot: int | None = None  # env steps
     results: deque[float] = field(default_factory=lambda: deque(maxlen=_MATCHES_OF_SNAPSHOT))  # since the last snapshot
 
 
-class League:
+class Matchmaker:
     """All players of a run.
 
     players: those that are in the pool from the start, by name; of a policy, its checkpoint. wake: the queue of the
@@ -65,7 +65,7 @@ class League:
 
     def __init__(
         self,
-        config: LeagueConfig,
+        config: PlayersConfig,
         run_dir: Path,
         num_policies: int,
         players: Mapping[str, Checkpoint | None],

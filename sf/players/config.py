@@ -11,7 +11,7 @@ OpponentChoice = Literal["quality", "pfsp", "pfsp_even", "uniform"]
 
 
 @dataclass(frozen=True)
-class LeagueConfig:
+class PlayersConfig:
     """Matches against past selves and other players that do not learn: docs/league.md."""
 
     past_share: float = 0.0

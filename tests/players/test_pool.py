@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sf.league.pool import Pool
+from sf.players.pool import Pool
 from sf.league.record import Match, Player
 
 FIRST, SECOND = Player("policy_00_000000000100", 0, 100), Player("random")

@@ -23,7 +23,7 @@ Entrant = Checkpoint | Opponent
 
 
 def find_entrants(named: Sequence[str], env: str, spec: EnvSpec, is_trusted: bool = False) -> dict[str, Entrant]:
-    """By the name that each has in the league, in the same order.
+    """By the name that each has in the pool, in the same order.
 
     Raises ValueError where a player cannot be found or loaded, plays another environment, or is named twice.
     """

@@ -1,0 +1,75 @@
+"""Ratings that follow the matches one by one, by openskill: the Plackett-Luce model of Weng and Lin (2011).
+
+Each match changes the ratings of those in it and nothing else, so this is quick enough for a run that goes on, and
+knows matches of many players. But it depends on the order of the matches, and its uncertainty is too small:
+`sf.league.ratings` fits all matches together, and is what to judge players by. The scale is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from openskill.models import PlackettLuce
+
+from sf.league.bradley_terry import PER_LOG_ODDS, Rating
+from sf.league.payoffs import scores_of
+from sf.league.ratings import chosen_anchor, names_of
+from sf.league.record import Match, Player, Row
+
+_START_STD = 500.0
+_DRIFT_STD = 10.0  # what a policy that learns may have changed by since its last match
+_ANCHORED_STD = 1e-3
+_QUANTILE = 1.96
+
+
+class OpenskillRatings:
+    """The ratings so far. anchor: the player that is held at 0; None: nobody."""
+
+    def __init__(self, anchor: str | None = None) -> None:
+        # Two players of equal uncertainty are compared by a logistic curve of width beta x sqrt(2).
+        beta = PER_LOG_ODDS / math.sqrt(2)
+        self._model = PlackettLuce(mu=0.0, sigma=_START_STD, beta=beta, tau=0.0)
+        self._anchor = anchor
+        self._fixed: set[str] = set()
+        self._ratings: dict[str, tuple[float, float]] = {}  # mean and standard deviation
+
+    def add(self, row: Row) -> None:
+        """A player that joins, or a match that is over."""
+        if isinstance(row, Player):
+            self._fixed.add(row.name)
+            policy = None if row.policy is None else self._ratings.get(f"policy_{row.policy:02d}")
+            if policy is not None:  # a snapshot is its policy at this time
+                self._ratings.setdefault(row.name, policy)
+        elif isinstance(row, Match):
+            self._rate(scores_of(row))
+
+    def of(self, name: str) -> Rating:
+        """As of a new player, for one that nobody has met."""
+        mean, std = self._rating(name)
+        return Rating(mean, std, mean - _QUANTILE * std, mean + _QUANTILE * std)
+
+    def _rating(self, name: str) -> tuple[float, float]:
+        if name == self._anchor:
+            return 0.0, _ANCHORED_STD
+        return self._ratings.get(name, (0.0, _START_STD))
+
+    def _rate(self, scores: dict[str, float]) -> None:
+        if len(scores) < 2:
+            return
+        teams = []
+        for name in scores:
+            mean, std = self._rating(name)
+            teams.append([self._model.rating(mean, std if name in self._fixed else math.hypot(std, _DRIFT_STD))])
+        for name, (rated,) in zip(scores, self._model.rate(teams, scores=list(scores.values())), strict=True):
+            self._ratings[name] = rated.mu, rated.sigma
+
+
+def openskill_ratings(rows: Iterable[Row], anchor: str | None = None) -> dict[str, Rating]:
+    """Of all players after all matches, by name. anchor: as in `sf.league.ratings.ratings`."""
+    rows = list(rows)
+    names = names_of(rows)
+    after = OpenskillRatings(chosen_anchor(names, anchor))
+    for row in rows:
+        after.add(row)
+    return {name: after.of(name) for name in names}

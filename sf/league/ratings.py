@@ -1,0 +1,162 @@
+"""The ratings of all players of a league, from its record: fixed players, and policies that learn. Pure.
+
+A policy that learns has a rating for each time. It is a line through points: the beginning and the end of its matches,
+and each snapshot, which is the policy at that time and so has the same rating. The points and the fixed players are
+fitted together, so a snapshot is also rated by all that its policy met around it (`sf.league.bradley_terry` has the
+model and the scale). In a match of k players each pair counts 2 / k: k - 1 results, as many as a ranking has.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sf.league.bradley_terry import PRIOR_STD, Comparisons, Rating, fit
+from sf.league.payoffs import meetings, result
+from sf.league.record import Match, Player, Row
+
+RANDOM = "random"
+DRIFT_STD = 200.0  # how far a policy that learns moves from point to point, before any result: a random walk
+
+
+class Point(NamedTuple):
+    """A policy that learns at one time."""
+
+    env_steps: int
+    rating: Rating
+
+
+class Ratings(NamedTuple):
+    """players: by name, of all; a policy that learns has its last rating. curves: of each policy that learns."""
+
+    anchor: str
+    players: Mapping[str, Rating]
+    curves: Mapping[str, Sequence[Point]]
+
+
+def names_of(rows: Iterable[Row]) -> list[str]:
+    """All players in the order of their joining, then the policies that learn."""
+    rows = list(rows)
+    fixed = [row.name for row in rows if isinstance(row, Player)]
+    playing = [name for row in rows if isinstance(row, Match) for name in row.players]
+    return list(dict.fromkeys([*fixed, *playing]))
+
+
+def ratings(rows: Sequence[Row], anchor: str | None = None) -> Ratings:
+    """anchor: the player that is held at 0. Default: random moves, which are as strong in every run, else the first
+    player of the record.
+
+    Raises ValueError where there is no player, or none of that name.
+    """
+    names = names_of(rows)
+    anchor = chosen_anchor(names, anchor)
+    axis = _Axis(rows, names)
+    results = _comparisons([row for row in rows if isinstance(row, Match)], axis)
+    found = fit(results, axis.size, axis.at_last[anchor], _prior(axis))
+    return Ratings(
+        anchor,
+        {name: found[axis.at_last[name]] for name in names},
+        {
+            name: [Point(t, found[axis.begin[name] + k]) for k, t in enumerate(times)]
+            for name, times in axis.times.items()
+        },
+    )
+
+
+def chosen_anchor(names: Sequence[str], anchor: str | None) -> str:
+    """Raises ValueError where there is none."""
+    if not names:
+        raise ValueError("the league has no players yet")
+    if anchor is None:
+        return RANDOM if RANDOM in names else names[0]
+    if anchor not in names:
+        raise ValueError(f"anchor is {anchor}, which is no player here: name one of {', '.join(names)}")
+    return anchor
+
+
+class _Axis:
+    """Which number each rating has: one for a fixed player, one for each point of a policy that learns.
+
+    times: env steps of the points. begin: the number of the first of them. at_last: of a player as it is now.
+    """
+
+    def __init__(self, rows: Sequence[Row], names: Sequence[str]) -> None:
+        fixed = {row.name: row for row in rows if isinstance(row, Player)}
+        snapshots = {name: row for name, row in fixed.items() if row.policy is not None and row.env_steps is not None}
+        self.times = {name: times for name in names if name not in fixed and (times := _times(name, rows))}
+        self.begin: dict[str, int] = {}
+        self.at_last: dict[str, int] = {}
+        self.size = 0
+        for name, times in self.times.items():
+            self.begin[name] = self.size
+            self.size += len(times)
+            self.at_last[name] = self.size - 1
+        for name in names:
+            if name in self.times:
+                continue
+            policy = _policy_of(snapshots[name]) if name in snapshots else None
+            if policy in self.times:
+                self.at_last[name] = self.begin[policy] + self.times[policy].index(snapshots[name].env_steps or 0)
+            else:
+                self.at_last[name] = self.size
+                self.size += 1
+
+    def terms(self, name: str, env_steps: int | None) -> list[tuple[int, float]]:
+        """The rating of a player at a time, as two numbers of the axis and their weights."""
+        if name not in self.times or env_steps is None:
+            return [(self.at_last[name], 1.0), (self.at_last[name], 0.0)]
+        times, begin = self.times[name], self.begin[name]
+        if len(times) == 1:
+            return [(begin, 1.0), (begin, 0.0)]
+        after = min(max(bisect_left(times, env_steps), 1), len(times) - 1)
+        share = (env_steps - times[after - 1]) / (times[after] - times[after - 1])
+        return [(begin + after - 1, 1.0 - share), (begin + after, share)]
+
+
+def _policy_of(snapshot: Player) -> str:
+    return f"policy_{snapshot.policy:02d}"
+
+
+def _times(name: str, rows: Sequence[Row]) -> list[int]:
+    """Of the points of a policy that learns; none where no match says when it was."""
+    own = [row.env_steps for row in rows if isinstance(row, Match) and name in row.players]
+    at = [env_steps for env_steps in own if env_steps is not None]
+    of_snapshots = [
+        row.env_steps
+        for row in rows
+        if isinstance(row, Player) and row.policy is not None and row.env_steps is not None and _policy_of(row) == name
+    ]
+    return sorted({min(at), max(at), *of_snapshots}) if at else []
+
+
+def _comparisons(matches: Sequence[Match], axis: _Axis) -> Comparisons:
+    idxs, weights, won, num = [], [], [], []
+    for match in matches:
+        of_match = 2 / max(len(set(match.players)), 1)
+        for name, other, score, other_score in meetings(match):
+            if name < other:
+                own, theirs = axis.terms(name, match.env_steps), axis.terms(other, match.env_steps)
+                idxs.append([idx for idx, _ in (*own, *theirs)])
+                weights.append([*(weight for _, weight in own), *(-weight for _, weight in theirs)])
+                won.append(of_match * result(score, other_score))
+                num.append(of_match)
+    return Comparisons(
+        np.array(idxs, np.int64).reshape(-1, 4),
+        np.array(weights, np.float64).reshape(-1, 4),
+        np.array(won, np.float64),
+        np.array(num, np.float64),
+    )
+
+
+def _prior(axis: _Axis) -> np.ndarray:
+    """[P, P] the precision: fixed players, and the first point of each policy that learns, are anywhere; the other
+    points of a policy are a random walk from there."""
+    precision = np.eye(axis.size) / PRIOR_STD**2
+    for name, times in axis.times.items():
+        for k in range(axis.begin[name], axis.begin[name] + len(times) - 1):
+            precision[k + 1, k + 1] = 0.0
+            precision[k : k + 2, k : k + 2] += np.array([[1.0, -1.0], [-1.0, 1.0]]) / DRIFT_STD**2
+    return precision

@@ -1,0 +1,174 @@
+"""What the record of a league says of each player, together: scores, ratings, and shares of the meta-game. Pure.
+
+`sf-league` shows it, in the terminal, as JSON and as a picture.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sf.evaluation.statistics import Statistics, statistics
+from sf.league.bradley_terry import Rating
+from sf.league.meta_solvers import alpharank, nash_average
+from sf.league.openskill_ratings import openskill_ratings
+from sf.league.payoffs import Payoffs, meetings, payoffs, result, scores_of
+from sf.league.ratings import Point, names_of, ratings
+from sf.league.record import Match, Player, Row
+
+_MOST_RESAMPLED = 2_000  # matches; from there on the bootstrap says the same as the normal approximation
+_MOST_ONE_BY_ONE = 100_000  # matches, which take openskill some seconds
+_PARTS = 20  # of a run, in which win rates are averaged
+_QUANTILE = 1.96
+
+
+class Mean(NamedTuple):
+    """low, high: the 95 % interval; None for a single match."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+class Standing(NamedTuple):
+    """One player. None stands for what is not known: it met nobody, not all players have met, a package is missing, or
+    there are more matches than openskill can go through in some seconds.
+    """
+
+    name: str
+    env_steps: int | None  # that a policy had been trained on
+    num_matches: int  # against others
+    score: Mean | None
+    win_rate: Mean | None  # against all whom it met, match by match
+    rating: Rating
+    openskill: Rating | None
+    nash_share: float | None
+    nash_skill: float | None
+    alpharank: float | None
+
+
+class Progress(NamedTuple):
+    """How policies that learn fared against the others meanwhile.
+
+    opponents: O names. ends: [B + 1] env steps, where one part of the run ends and the next begins. win_rate: [O, B] of
+    the policies that learn, all together; NaN where there was no match.
+    """
+
+    opponents: Sequence[str]
+    ends: np.ndarray
+    win_rate: np.ndarray
+
+
+class Standings(NamedTuple):
+    """players: the highest rating first. payoffs: in this order. curves: of each policy that learns.
+
+    progress: None where no policy learns. missing: a sentence for each part that could not be computed.
+    """
+
+    anchor: str
+    players: Sequence[Standing]
+    payoffs: Payoffs
+    curves: Mapping[str, Sequence[Point]]
+    progress: Progress | None
+    missing: Sequence[str]
+
+
+def standings(rows: Sequence[Row], anchor: str | None = None) -> Standings:
+    """anchor: see `sf.league.ratings.ratings`. Raises ValueError where there is no player or no such anchor."""
+    rated = ratings(rows, anchor)
+    matches = [row for row in rows if isinstance(row, Match)]
+    one_by_one = openskill_ratings(rows, anchor) if len(matches) <= _MOST_ONE_BY_ONE else {}
+    names = sorted(names_of(rows), key=lambda name: -rated.players[name].mean)
+    env_steps = {row.name: row.env_steps for row in rows if isinstance(row, Player)}
+    env_steps |= {name: curve[-1].env_steps for name, curve in rated.curves.items()}
+    scores, wins = _of_matches(matches)
+    table = payoffs(names, matches)
+    shares, missing = _shares(table, bool(rated.curves))
+    return Standings(
+        rated.anchor,
+        [
+            Standing(
+                name=name,
+                env_steps=env_steps.get(name),
+                num_matches=len(wins[name]),
+                score=_mean(scores[name]),
+                win_rate=_mean(wins[name]),
+                rating=rated.players[name],
+                openskill=one_by_one.get(name),
+                **{which: float(share[p]) if share is not None else None for which, share in shares.items()},
+            )
+            for p, name in enumerate(names)
+        ],
+        table,
+        rated.curves,
+        _progress(matches, rated.curves.keys(), [name for name in names_of(rows) if name not in rated.curves]),
+        missing,
+    )
+
+
+def _of_matches(matches: Sequence[Match]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """By player, a number for each match against others: its score, and its mean result against each of them."""
+    scores: dict[str, list[float]] = defaultdict(list)
+    wins: dict[str, list[float]] = defaultdict(list)
+    for match in matches:
+        of_players = scores_of(match)
+        results = dict.fromkeys(of_players, 0.0)
+        for name, _, score, other_score in meetings(match):
+            results[name] += result(score, other_score)
+        for name, of_others in results.items():
+            if len(results) > 1:
+                scores[name].append(of_players[name])
+                wins[name].append(of_others / (len(results) - 1))
+    return scores, wins
+
+
+def _progress(matches: Sequence[Match], learning: Collection[str], opponents: Sequence[str]) -> Progress | None:
+    at = [match.env_steps for match in matches if match.env_steps is not None]
+    if not learning or not opponents or not at:
+        return None
+    ends = np.linspace(min(at), max(at) + 1, _PARTS + 1)
+    row = {name: o for o, name in enumerate(opponents)}
+    won, num = np.zeros((2, len(opponents), _PARTS))
+    for match in matches:
+        if match.env_steps is not None:
+            part = int((match.env_steps - ends[0]) / (ends[-1] - ends[0]) * _PARTS)
+            for name, other, score, other_score in meetings(match):
+                if name in learning and other in row:
+                    won[row[other], part] += result(score, other_score)
+                    num[row[other], part] += 1
+    with np.errstate(invalid="ignore"):
+        return Progress(opponents, ends, won / num)
+
+
+def _mean(values: Sequence[float]) -> Mean | None:
+    if not values:
+        return None
+    if len(values) <= _MOST_RESAMPLED:
+        s: Statistics = statistics(values, range(len(values)))
+        return Mean(s.mean, s.low, s.high)
+    mean, half = float(np.mean(values)), _QUANTILE * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return Mean(mean, mean - half, mean + half)
+
+
+def _shares(table: Payoffs, is_learning: bool) -> tuple[dict[str, np.ndarray | None], list[str]]:
+    """The shares of the meta-game of wins, and why some are missing."""
+    shares: dict[str, np.ndarray | None] = dict.fromkeys(("nash_share", "nash_skill", "alpharank"))
+    if not table.is_complete:
+        if is_learning:  # snapshots never meet each other in a run
+            return shares, []
+        return shares, ["Not all players have met yet, so there is no Nash averaging and no alpha-rank."]
+    missing = []
+    game = table.zero_sum()
+    try:
+        shares["nash_share"], shares["nash_skill"] = nash_average(game)
+    except ValueError as error:
+        missing.append(str(error))
+    try:
+        shares["alpharank"] = alpharank(game)
+    except ValueError as error:
+        missing.append(str(error))
+    return shares, missing

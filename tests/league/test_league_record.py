@@ -1,0 +1,111 @@
+import json
+
+import pytest
+
+from sf.league import record
+from sf.league.record import Finished, Match, Player, Settings
+
+SNAPSHOT = Player("policy_00_000000409600", 0, 409_600, "league/policy_00_000000409600.safetensors")
+MATCH = Match(("policy_00", SNAPSHOT.name), (1.0, -1.0), 412_345)
+ROWS = [SNAPSHOT, Player("random"), MATCH, Match(("a", "a", "b", "b"), (0.0, 0.5, 1.0, 2.0))]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / record.NAME
+
+
+def test_rows_are_the_documented_json(path):
+    record.append(path, ROWS[:3])
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [
+        {
+            "kind": "player",
+            "name": "policy_00_000000409600",
+            "policy": 0,
+            "env_steps": 409_600,
+            "path": "league/policy_00_000000409600.safetensors",
+        },
+        {"kind": "player", "name": "random"},
+        {
+            "kind": "match",
+            "env_steps": 412_345,
+            "players": ["policy_00", "policy_00_000000409600"],
+            "scores": [1.0, -1.0],
+        },
+    ]
+
+
+def test_what_was_appended_is_read_back_in_its_order(path):
+    rows = [Settings({"env": "toy", "matches": 2}), *ROWS, Finished(("a", "b"), 3)]
+    for row in rows:
+        record.append(path, [row])
+    record.append(path, [])
+    assert record.read(path) == rows
+
+
+@pytest.mark.parametrize("kept", range(1, 30))
+def test_half_a_line_is_ignored_and_gone_after_the_next_append(path, kept):
+    record.append(path, ROWS)
+    whole = path.read_bytes()
+    torn = json.dumps({"kind": "player", "name": "somebody"}).encode()[:kept]
+    path.write_bytes(whole + torn)
+    assert record.read(path) == ROWS
+    record.append(path, [MATCH])
+    assert record.read(path) == [*ROWS, MATCH]
+    assert path.read_bytes().startswith(whole + b"{")
+
+
+def test_a_first_line_that_is_torn_is_removed_even_if_it_is_long(path):
+    path.write_bytes(b"x" * 200_000)
+    assert record.read(path) == []
+    record.append(path, [MATCH])
+    assert record.read(path) == [MATCH]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", "it must be a JSON object"),
+        ('{"name": "a"}', "'kind' is missing"),
+        ('{"kind": "player"}', "'name' is missing"),
+        ('{"kind": "player", "name": 3}', "name is 3"),
+        ('{"kind": "match", "players": ["a", "b"], "scores": [1]}', "2 players, but 1 scores"),
+        ('{"kind": "match", "players": ["a"], "scores": [NaN]}', "a score is nan"),
+        ('{"kind": "match", "players": "a", "scores": [1]}', "players is 'a'"),
+        ('{"kind": "match", "env_steps": -1, "players": ["a"], "scores": [1]}', "env_steps is -1"),
+    ],
+)
+def test_a_broken_line_is_one_sentence_with_its_number(path, line, reason):
+    record.append(path, ROWS[:1])
+    path.write_text(f"{path.read_text()}{line}\n")
+    record.append(path, ROWS[1:])
+    with pytest.raises(ValueError, match="line 2, is no row of a league") as error:
+        record.read(path)
+    assert reason in str(error.value)
+    assert str(path) in str(error.value)
+
+
+def test_a_kind_of_row_that_nobody_knows_yet_is_left_out(path):
+    record.append(path, ROWS[:1])
+    path.write_text(path.read_text() + '{"kind": "weather", "sun": true}\n')
+    assert record.read(path) == ROWS[:1]
+
+
+def test_a_disk_that_gets_full_leaves_no_part_of_the_rows(path, monkeypatch):
+    record.append(path, ROWS)
+    before = path.read_bytes()
+
+    def full(fd):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(record.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        record.append(path, [MATCH])
+    assert path.read_bytes() == before
+
+
+def test_nothing_is_written_through_a_link(path, tmp_path):
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        record.append(path, ROWS)

@@ -1,0 +1,204 @@
+"""Ratings are tried on players whose true strength is known."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from sf.league import bradley_terry
+from sf.league.bradley_terry import Comparisons, fit
+from sf.league.openskill_ratings import OpenskillRatings, openskill_ratings
+from sf.league.ratings import ratings
+from sf.league.record import Match, Player
+
+
+def chance(difference):
+    return 1 / (1 + 10 ** (-difference / 400))
+
+
+def tournament(rng, true, num_matches, draws=0.0):
+    """Rows of players p0, p1, ... that meet each other. A draw is as likely in every match."""
+    rows = [Player(f"p{p}") for p in range(len(true))]
+    for i, j in itertools.combinations(range(len(true)), 2):
+        for _ in range(num_matches):
+            is_won, is_drawn = rng.random() < chance(true[i] - true[j]), rng.random() < draws
+            rows.append(Match((f"p{i}", f"p{j}"), (0.0, 0.0) if is_drawn else (1.0, -1.0) if is_won else (-1.0, 1.0)))
+    return rows
+
+
+def slow_log_posterior(values, matches, prior_std):
+    total = sum(-0.5 * (value / prior_std) ** 2 for value in values.values())
+    for match in matches:
+        (first, second), (score, other) = match.players, match.scores
+        won = 1.0 if score > other else 0.5 if score == other else 0.0
+        p = chance(values[first] - values[second])
+        total += won * math.log(p) + (1 - won) * math.log(1 - p)
+    return total
+
+
+def test_two_players_are_as_far_apart_as_their_results_say():
+    rows = [Player("a"), Player("b"), *[Match(("a", "b"), (0, 1))] * 1000, *[Match(("a", "b"), (1, 0))] * 100]
+    found = ratings(rows).players
+    assert found["a"] == (0, 0, 0, 0)
+    assert found["b"].mean == pytest.approx(400, abs=2)
+    assert found["b"].std == pytest.approx(173.7 / math.sqrt(1100 * (10 / 11) * (1 / 11)), rel=0.02)
+    assert found["b"].low < 400 < found["b"].high
+
+
+def test_no_other_ratings_are_more_probable():
+    rng = np.random.default_rng(0)
+    rows = tournament(rng, [0, 100, -150, 400], 12, draws=0.2)
+    matches = [row for row in rows if isinstance(row, Match)]
+    best = {name: rating.mean for name, rating in ratings(rows).players.items()}
+    most = slow_log_posterior(best, matches, bradley_terry.PRIOR_STD)
+    for name in ("p1", "p2", "p3"):
+        for step in (-2.0, 2.0):
+            other = {**best, name: best[name] + step}
+            assert slow_log_posterior(other, matches, bradley_terry.PRIOR_STD) < most
+
+
+def test_the_order_of_the_matches_does_not_matter():
+    rng = np.random.default_rng(1)
+    rows = tournament(rng, [0, 300, 100], 20)
+    turned = [*rows[:3], *reversed(rows[3:])]
+    for name, rating in ratings(rows).players.items():
+        assert ratings(turned).players[name] == pytest.approx(rating, abs=1e-3)
+
+
+@pytest.mark.parametrize(("num_players", "num_matches", "draws"), [(5, 20, 0.0), (5, 100, 0.0), (8, 40, 0.0)])
+def test_the_interval_holds_the_true_rating_as_often_as_it_says(num_players, num_matches, draws):
+    rng = np.random.default_rng(2)
+    hits = []
+    for _ in range(60):
+        true = [0, *rng.normal(0, 300, num_players - 1)]
+        found = ratings(tournament(rng, true, num_matches, draws)).players
+        hits += [found[f"p{p}"].low <= true[p] <= found[f"p{p}"].high for p in range(1, num_players)]
+    assert 0.91 <= np.mean(hits) <= 0.985
+
+
+def test_who_won_everything_has_a_rating_and_a_wide_interval():
+    rows = [Player("random"), Player("a"), *[Match(("a", "random"), (1, 0))] * 50]
+    rating = ratings(rows).players["a"]
+    assert 400 < rating.mean < 2000
+    assert rating.high - rating.low > 800
+
+
+def test_free_for_alls_count_as_many_results_as_a_ranking_has():
+    """Four players in each match, ranked by the model of Plackett and Luce."""
+    rng = np.random.default_rng(3)
+    hits = []
+    for _ in range(40):
+        true = np.array([0, *rng.normal(0, 250, 4)])
+        rows = [Player(f"p{p}") for p in range(5)]
+        for _ in range(150):
+            four = rng.choice(5, 4, replace=False)
+            order = np.argsort(-(true[four] / bradley_terry.PER_LOG_ODDS + rng.gumbel(size=4)))
+            scores = np.empty(4)
+            scores[order] = [3, 2, 1, 0]
+            rows.append(Match(tuple(f"p{p}" for p in four), tuple(scores.tolist())))
+        found = ratings(rows).players
+        hits += [found[f"p{p}"].low <= true[p] <= found[f"p{p}"].high for p in range(1, 5)]
+    assert 0.88 <= np.mean(hits) <= 0.99
+
+
+KNOTS = np.arange(0, 11) * 100_000
+
+
+def learning(rng, num_matches, with_random=True):
+    """A policy that learns against its snapshots and random moves; its rating at each snapshot, and the rows."""
+    true = 1000 * (1 - np.exp(-3 * KNOTS / KNOTS[-1])) + np.cumsum([0, *rng.normal(0, 20, 10)])
+    rows = [Player("random")] if with_random else []
+    joined = 0
+    for t in np.sort(rng.integers(0, KNOTS[-1], num_matches)).tolist():
+        while KNOTS[joined] <= t:
+            rows.append(Player(f"policy_00_{KNOTS[joined]:012d}", 0, int(KNOTS[joined]), "x"))
+            joined += 1
+        now, opponent = np.interp(t, KNOTS, true), rng.integers(joined)
+        is_random = with_random and rng.random() < 0.1
+        won = float(rng.random() < chance(now - (0 if is_random else true[opponent])))
+        name = "random" if is_random else f"policy_00_{KNOTS[opponent]:012d}"
+        rows.append(Match(("policy_00", name), (won, 1 - won), t))
+    return true, rows
+
+
+def test_a_policy_that_learns_has_a_curve_on_which_its_snapshots_lie():
+    rng = np.random.default_rng(4)
+    hits = []
+    for _ in range(15):
+        true, rows = learning(rng, 600)
+        found = ratings(rows)
+        curve = found.curves["policy_00"]
+        at = {point.env_steps: point.rating for point in curve}
+        assert found.anchor == "random"
+        assert found.players["policy_00"] == curve[-1].rating
+        for k, t in enumerate(KNOTS[:-1].tolist()):
+            rating = found.players[f"policy_00_{t:012d}"]
+            assert rating == at[t]
+            hits.append(rating.low <= true[k] <= rating.high)
+    assert 0.88 <= np.mean(hits) <= 1.0
+
+
+def test_without_random_moves_the_first_snapshot_is_held_at_0():
+    true, rows = learning(np.random.default_rng(5), 600, with_random=False)
+    found = ratings(rows)
+    assert found.anchor == "policy_00_000000000000"
+    assert found.players[found.anchor] == (0, 0, 0, 0)
+    assert found.players["policy_00"].mean == pytest.approx(true[-1] - true[0], abs=350)
+    moved = ratings(rows, anchor="policy_00_000000500000")
+    difference = found.players["policy_00_000000500000"].mean
+    assert moved.players["policy_00_000000900000"].mean == pytest.approx(
+        found.players["policy_00_000000900000"].mean - difference, abs=40
+    )
+
+
+def test_an_anchor_that_nobody_is_is_one_sentence():
+    with pytest.raises(ValueError, match="anchor is x, which is no player here: name one of a"):
+        ratings([Player("a")], anchor="x")
+    with pytest.raises(ValueError, match="no players yet"):
+        ratings([])
+
+
+def test_the_prior_of_a_chain_is_what_its_steps_say():
+    """Without results, the second of two linked ratings is as uncertain as both steps together."""
+    precision = np.array([[1 / 30**2 + 1 / 40**2, -1 / 40**2, 0], [-1 / 40**2, 1 / 40**2, 0], [0, 0, 1.0]])
+    nothing = Comparisons(np.zeros((0, 2), int), np.zeros((0, 2)), np.zeros(0), np.zeros(0))
+    found = fit(nothing, 3, 2, precision)
+    assert [rating.std for rating in found] == pytest.approx([30, 50, 0])
+
+
+def test_openskill_orders_players_and_holds_the_anchor():
+    rows = tournament(np.random.default_rng(6), [0, 400, -400], 60)
+    found = openskill_ratings(rows)
+    assert found["p0"].mean == 0
+    assert found["p1"].mean > 150 > -150 > found["p2"].mean
+
+
+def test_openskill_takes_teams_and_draws():
+    rated = OpenskillRatings()
+    for row in (Player("a"), Player("b"), Match(("a", "b", "a", "b"), (1, 0, 0, 1))):
+        rated.add(row)
+    assert rated.of("a").mean == rated.of("b").mean == 0
+    rated.add(Match(("a", "b", "b", "c"), (3, 1, 2, 0)))
+    assert rated.of("a").mean > rated.of("b").mean > rated.of("c").mean
+    rated.add(Match(("a", "a"), (1, -1)))
+
+
+def test_a_snapshot_begins_with_the_rating_of_its_policy():
+    rated = OpenskillRatings("random")
+    for row in (Player("random"), *[Match(("policy_00", "random"), (1, 0), 5)] * 9):
+        rated.add(row)
+    rated.add(Player("policy_00_000000000005", 0, 5, "x"))
+    assert rated.of("policy_00_000000000005") == rated.of("policy_00")
+
+
+def test_results_that_are_fitted_together_are_nearer_to_the_truth_than_one_by_one():
+    """The reason why the tables show the fit."""
+    rng = np.random.default_rng(7)
+    together, one_by_one = [], []
+    for _ in range(10):
+        true = [0, *rng.normal(0, 300, 4)]
+        rows = tournament(rng, true, 60)
+        for errors, found in ((together, ratings(rows).players), (one_by_one, openskill_ratings(rows))):
+            errors += [(found[f"p{p}"].mean - true[p]) ** 2 for p in range(1, 5)]
+    assert np.mean(together) < 0.5 * np.mean(one_by_one)

@@ -1,0 +1,208 @@
+"""Tournaments of small players: a network that nobody trained, random moves, and functions of a module."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from untrained import untrained
+
+from sf.config import Config
+from sf.evaluation.task import EvaluationTask
+from sf.league import record, tournament
+from sf.league.record import Finished, Match, Player, Settings
+from sf.league.tournament import Tournament, opened, play, require_matches
+from sf.play.opponents import Opponent
+from sf.storage.run_lock import held
+
+PLAYERS = "def paper(obs):\n    return 1\n\n\ndef rock(obs):\n    return 0\n"
+
+
+@pytest.fixture(autouse=True)
+def _module(tmp_path, monkeypatch):
+    (tmp_path / "own_players.py").write_text(PLAYERS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("own_players", None)
+
+
+def make(matches=4, env="toy_match_rps", names=("own_players:paper", "own_players:rock", "random"), seed=0, **flags):
+    config = Config().replace(env=env, **flags)
+    description = tournament.envs.describe(env, config.environment)
+    players = {"net": untrained(env, **flags)} if "net" in names else {}
+    spaces = description.native_obs_space, description.action_space
+    players |= {name: Opponent(name, *spaces) for name in names if name != "net"}
+    task = EvaluationTask(env, config.environment, players, 1, seed=seed, num_workers=1, num_envs_per_worker=2)
+    return Tournament(task, matches)
+
+
+def played(given, directory=None):
+    """The rows of a tournament that is played to its end, and the pairs that were played for it."""
+    with opened(directory, given) as results:
+        pairs = [r.players for r in play(given, results, require_matches(given.task), lambda *_: None)]
+        return results.rows, pairs
+
+
+def matches_of(rows):
+    return [row for row in rows if isinstance(row, Match)]
+
+
+def test_every_pair_meets_as_often_and_plays_each_seat_as_often():
+    rows, pairs = played(make(matches=6, names=("net", "random", "own_players:paper")))
+    assert pairs == [("net", "random"), ("net", "own_players:paper"), ("random", "own_players:paper")]
+    seats = Counter(match.players for match in matches_of(rows))
+    assert seats == {seat: 3 for pair in pairs for seat in (pair, pair[::-1])}
+    assert [row.players for row in rows if isinstance(row, Finished)] == pairs
+    assert isinstance(rows[0], Settings)
+    assert rows[1:4] == [Player("net", env_steps=1234), Player("random"), Player("own_players:paper")]
+
+
+def test_scores_are_those_of_the_players():
+    rows, _ = played(make(names=("own_players:paper", "own_players:rock")))
+    for match in matches_of(rows):
+        paper = match.scores[match.players.index("own_players:paper")]
+        assert paper == -match.scores[match.players.index("own_players:rock")] > 0
+
+
+def test_in_a_match_of_four_both_play_two():
+    flags = {"env_kwargs": json.dumps({"num_agents": 4})}
+    rows, _ = played(make(matches=6, env="toy_match_counting", names=("random", "net"), **flags))
+    found = matches_of(rows)
+    assert len(found) == 6
+    assert all(Counter(match.players) == {"random": 2, "net": 2} for match in found)
+    for seat in range(4):
+        assert Counter(match.players[seat] for match in found) == {"random": 3, "net": 3}
+
+
+def test_in_a_match_of_three_both_play_two_in_turn():
+    flags = {"env_kwargs": json.dumps({"num_agents": 3})}
+    rows, _ = played(make(matches=4, env="toy_match_counting", names=("random", "net"), **flags))
+    assert sorted(Counter(match.players)["net"] for match in matches_of(rows)) == [1, 1, 2, 2]
+
+
+def test_the_same_seed_gives_the_same_matches_and_another_one_does_not():
+    first, again, other = (played(make(matches=8, names=("net", "random"), seed=s))[0] for s in (0, 0, 1))
+    assert first == again
+    assert matches_of(first) != matches_of(other)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The record of a tournament that nobody stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "own_players.py").write_text(PLAYERS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        played(make(matches=2), folder)
+    sys.modules.pop("own_players", None)
+    return (folder / record.NAME).read_bytes()
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2, 5, 7, 8])
+def test_a_tournament_goes_on_at_any_line_and_ends_as_one_that_was_not_stopped(tmp_path, whole, kept):
+    """kept: whole lines of the record: in the settings, the players, each of the pairs. A part of the next is torn."""
+    given, path = make(matches=2), tmp_path / "results" / record.NAME
+    lines = whole.splitlines(keepends=True)
+    path.parent.mkdir()
+    path.write_bytes(b"".join(lines[:kept]) + lines[kept][:7])
+    done = [r.players for r in record.read(path) if isinstance(r, Finished)]
+    _, pairs = played(given, path.parent)
+    assert pairs == [pair for pair in given.pairs if pair not in done]
+    assert path.read_bytes() == whole
+
+
+def test_a_tournament_that_is_over_plays_nothing(tmp_path, whole):
+    (tmp_path / record.NAME).write_bytes(whole)
+    assert played(make(matches=2), tmp_path) == (record.read(tmp_path / record.NAME), [])
+    assert (tmp_path / record.NAME).read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"matches": 6}, "matches was 4, and is 6 here"),
+        ({"seed": 1}, "seed was 0, and is 1 here"),
+        ({"names": ("random", "own_players:rock")}, "players were own_players:paper, own_players:rock, random"),
+        ({"env": "toy_match_pennies"}, "env was 'toy_match_rps', and is 'toy_match_pennies' here"),
+        ({"env_kwargs": '{"a": 1}'}, "env_kwargs was '{}'"),
+    ],
+)
+def test_results_of_another_tournament_are_one_sentence(tmp_path, change, message):
+    given = make()
+    with opened(tmp_path, given):
+        pass
+    if "env_kwargs" in change:  # that no environment is made with
+        other = replace(given, task=replace(given.task, options=replace(given.task.options, **change)))
+    else:
+        other = make(**change)
+    with pytest.raises(ValueError, match="has another tournament, where") as error, opened(tmp_path, other):
+        pass
+    assert message in str(error.value)
+    assert str(error.value).endswith("name another --results")
+
+
+def test_another_checkpoint_under_the_same_name_is_another_tournament(tmp_path):
+    with opened(tmp_path, make(names=("net", "random"))):
+        pass
+    other = make(names=("net", "random"))
+    other.task.players["net"] = untrained("toy_match_rps", seed=1)
+    with pytest.raises(ValueError, match="net was another checkpoint"), opened(tmp_path, other):
+        pass
+
+
+def test_the_record_of_a_run_is_no_place_for_results(tmp_path):
+    record.append(tmp_path / record.NAME, [Player("random")])
+    with pytest.raises(ValueError, match="is no record of a tournament"), opened(tmp_path, make()):
+        pass
+
+
+def test_a_folder_in_which_another_tournament_is_played_is_refused(tmp_path):
+    with held(tmp_path), pytest.raises(ValueError, match="name another --results"), opened(tmp_path, make()):
+        pass
+
+
+def test_an_environment_without_matches_is_refused():
+    task = EvaluationTask("toy_identity", Config().environment, {}, 1)
+    with pytest.raises(ValueError, match="toy_identity has one agent, so nobody meets in it"):
+        require_matches(task)
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+import test_tournament as t
+from pathlib import Path
+from sf.league.tournament import opened, play
+
+if __name__ == "__main__":
+    with opened(Path("results"), t.make(matches=20)) as results:
+        def kill(number, pair, done, total):
+            if number == 1 and done > 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        list(play(t.make(matches=20), results, 2, kill))
+"""
+
+
+def test_a_tournament_that_was_killed_among_its_matches_loses_only_the_pair_that_played(tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    support = Path(__file__).parent.parent / "support"
+    done = subprocess.run(
+        [sys.executable, str(script), str(Path(__file__).parent)],
+        env={"PYTHONPATH": f"{Path(__file__).parent.parent.parent}:{support}:{tmp_path}", "PATH": ""},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == -9, done.stderr
+    path = tmp_path / "results" / record.NAME
+    assert [row.players for row in record.read(path) if isinstance(row, Finished)] == make().pairs[:1]
+    rows, pairs = played(make(matches=20), path.parent)
+    assert pairs == make().pairs[1:]
+    assert rows == played(make(matches=20))[0] == record.read(path)
