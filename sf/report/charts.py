@@ -43,6 +43,7 @@ _LEARNING: _Layout = {
     },
     "Norm of the gradients": {"train/grad_norm": "norm"},
     "Learning rate": {"train/learning_rate": "learning rate"},
+    "Weight of the entropy bonus": {"train/exploration_loss_coeff": "weight"},
 }
 _THROUGHPUT: _Layout = {
     "Frames per second": {"env_frames_per_second": "trained", "sampled_env_frames_per_second": "sampled"},
