@@ -28,6 +28,7 @@ _EPISODES: _Layout = {
     "Return: mean and deviation": {"mean_return": "mean"},
     "Episode length": {"mean_episode_steps": "env steps"},
     "Return of evaluations: mean and its 95 % interval": {"eval/mean_return": "mean"},
+    "Exploitability": {"eval/exploitability": "exploitability"},
 }
 _LEARNING: _Layout = {
     "Entropy of the policy": {"train/entropy": "entropy"},

@@ -74,6 +74,8 @@ class ReportHandler:
             # Evaluation
             case "evaluated":
                 self._evaluations.evaluated(report)
+            case "exploited":
+                self._evaluations.exploited(report)
             case "filmed":
                 self._videos.filmed(report)
             case "best_checkpoint":
