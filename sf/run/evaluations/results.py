@@ -23,6 +23,7 @@ class Evaluations:
         self._progress = progress
         self._writer = writer
         self._say = say
+        self._exploited_at: dict[int, int] = {}  # env steps of each policy's latest exploitability
 
     def evaluated(self, report: dict[str, Any]) -> None:
         """The evaluator has played."""
@@ -45,10 +46,15 @@ class Evaluations:
             )
 
     def exploited(self, report: dict[str, Any]) -> None:
-        """The evaluator has computed how far each policy can be exploited."""
+        """The evaluator has computed how far each policy can be exploited. The same weights count once: they are seconds
+        old, and in small games many orders fit into that time.
+        """
         self._orders.done()
         policies = report["policies"]
         for policy_id, result in enumerate(policies):
+            if self._exploited_at.get(policy_id) == result["env_steps"]:
+                continue
+            self._exploited_at[policy_id] = result["env_steps"]
             prefix = _prefix(policy_id, len(policies))
             self._writer.write_evaluation({"policy_id": policy_id, "seconds": self._progress.seconds, **result})
             self._progress.add_evaluation({f"{prefix}eval/{name}": value for name, value in result.items()})

@@ -224,8 +224,10 @@ def test_results_of_several_policies_have_their_names():
 def test_exploitability_is_a_line_a_metric_and_a_sentence_for_each_policy(num, prefix, of):
     progress = Progress()
     evaluations, writer, said = make_evaluations(progress)
-    evaluations.exploited({"policies": [{"env_steps": 90 + i, "exploitability": 0.25 + i} for i in range(num)]})
+    for _ in range(2):  # of the same weights
+        evaluations.exploited({"policies": [{"env_steps": 90 + i, "exploitability": 0.25 + i} for i in range(num)]})
     last = num - 1
+    assert len(writer.records) == len(said) == num
     assert progress.metrics[f"{prefix}eval/exploitability"] == 0.25 + last
     assert progress.metrics[f"{prefix}eval/env_steps"] == 90 + last
     assert len(progress.metrics) == 2 * num
