@@ -24,7 +24,7 @@ from sf.envs.rendering.film import FilmedGroup
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import ACTION_MASK
 
-_OBSERVATION = "observation"
+OBSERVATION = "observation"
 
 AnyMatch = TypeVar("AnyMatch", bound=Match)
 
@@ -69,7 +69,7 @@ class OpenSpielGroup:
         num_players = matches[0].num_players
         obs_space = gym.spaces.Dict(
             {
-                _OBSERVATION: gym.spaces.Box(-np.inf, np.inf, (num_numbers,), np.float32),
+                OBSERVATION: gym.spaces.Box(-np.inf, np.inf, (num_numbers,), np.float32),
                 ACTION_MASK: gym.spaces.Box(0, 1, (num_actions,), np.int8),
             }
         )
@@ -80,10 +80,10 @@ class OpenSpielGroup:
     def reset(self, obs: ObsRows) -> None:
         for match, actors in zip(self._matches, self._actors, strict=True):
             match.start()
-            match.show(obs[_OBSERVATION][actors], obs[ACTION_MASK][actors])
+            match.show(obs[OBSERVATION][actors], obs[ACTION_MASK][actors])
 
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
-        observations, masks, choices = obs[_OBSERVATION], obs[ACTION_MASK], discrete[:, 0].tolist()
+        observations, masks, choices = obs[OBSERVATION], obs[ACTION_MASK], discrete[:, 0].tolist()
         episodes: list[Episode] = []
         rewards: list[float] = []
         result.terminated[:] = False

@@ -54,6 +54,11 @@ class Match:
                 return
         raise UsageError(f"{self._env_id}: its games end before anybody acts: change its parameters in env_kwargs")
 
+    def look_at(self, state: Any) -> None:
+        """Go on from this state of the game, in which somebody acts. The state is not copied."""
+        self._state = state
+        self._go_on()
+
     def play(self, choices: Sequence[int]) -> list[float]:
         """Carry out the choice [P] of the mover, or of all. Returns the reward [P] of each player for it.
 
@@ -73,7 +78,7 @@ class Match:
             return self._nothing
         return [now - then for now, then in zip(self._returns, before, strict=True)]
 
-    def show(self, observations: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> None:
+    def show(self, observations: np.ndarray | Sequence[np.ndarray], masks: np.ndarray | Sequence[np.ndarray]) -> None:
         """Write what each player sees [P, n + 2P], and which actions it may choose [P, A]."""
         state, legal = self._state, self._legal
         set_from, seen = self._observer.set_from, self._observer.tensor

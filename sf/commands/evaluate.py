@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sf.evaluation.results import Evaluation
+    from sf.evaluation.task import EvaluationTask
     from sf.play.contestants import Contestant
 
 _COLUMNS = ("mean", "95 % interval", "median", "std", "min", "max")
@@ -48,6 +49,10 @@ class EvalFlags:
 
     deterministic: bool = False
     """Take the most probable action. false: sample actions, as in training."""
+
+    exploitability: bool = False
+    """Also compute the exploitability of each policy, exactly, in a game of OpenSpiel that is small enough:
+    docs/openspiel.md."""
 
     seed: int = 0
     """Seed of environments, actions and lineups. The same command gives the same episodes."""
@@ -120,17 +125,37 @@ def _run(flags: EvalFlags) -> None:
         num_workers=flags.num_workers,
         num_envs_per_worker=flags.num_envs_per_worker,
     )
+    exploitability = _exploitability(task) if flags.exploitability else {}
     evaluation = evaluate(task, cli.say_progress)
-    _print(evaluation, list(players))
+    _print(evaluation, list(players), exploitability)
     if flags.json is not None:
         settings = {name: _plain(value) for name, value in dataclasses.asdict(flags).items()}
-        text = finite_json.dumps({**settings, **_result(evaluation, players)}, indent=2) + "\n"
+        text = finite_json.dumps({**settings, **_result(evaluation, players, exploitability)}, indent=2) + "\n"
         output_file.write("json", flags.json, text.encode())
     if flags.csv is not None:
         output_file.write("csv", flags.csv, _csv(evaluation, list(players)).encode())
 
 
-def _print(evaluation: Evaluation, names: list[str]) -> None:
+def _exploitability(task: EvaluationTask) -> dict[str, float]:
+    """By the names of the players, of those that are policies or move at random."""
+    from sf.play import exploitability as measure  # noqa: PLC0415
+    from sf.play.opponents import RANDOM, Opponent  # noqa: PLC0415
+    from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
+
+    states = measure.information_states(task.env, task.options)
+    found = {}
+    for name, each in task.players.items():
+        if not isinstance(each, Opponent):
+            probabilities = measure.tabular(TorchPolicy(each, name), states, task.deterministic)
+        elif each.name == RANDOM:
+            probabilities = states.uniform()
+        else:  # a function or class, which is asked one observation at a time
+            continue
+        found[name] = measure.exploitability(states, probabilities)
+    return found
+
+
+def _print(evaluation: Evaluation, names: list[str], exploitability: dict[str, float]) -> None:
     from rich.box import SIMPLE  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -153,6 +178,8 @@ def _print(evaluation: Evaluation, names: list[str]) -> None:
             shown = (s.mean, s.median, s.std, s.min, s.max)
             mean, *rest = (f"{value:,.2f}" for value in shown)
             table.add_row(key, mean, interval_text(s), *rest)
+        if name in exploitability:
+            table.add_row("exploitability", f"{exploitability[name]:.4f}", "exact")
         console.print(table)
     _print_scores(evaluation, len(names), console, Table(box=SIMPLE))
     for sentence in evaluation.remarks.values():
@@ -179,7 +206,7 @@ def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, t
     console.print(table)
 
 
-def _result(evaluation: Evaluation, players: dict[str, Contestant]) -> dict[str, Any]:
+def _result(evaluation: Evaluation, players: dict[str, Contestant], exploitability: dict[str, float]) -> dict[str, Any]:
     from sf.play.opponents import Opponent  # noqa: PLC0415
 
     indices = range(len(players))
@@ -191,6 +218,7 @@ def _result(evaluation: Evaluation, players: dict[str, Contestant]) -> dict[str,
             {
                 "checkpoint": name,
                 "env_steps": None if isinstance(each, Opponent) else each.state["env_steps"],
+                "exploitability": exploitability.get(name),
                 "statistics": {key: value._asdict() for key, value in evaluation.statistics(i).items()},
                 "scores": [s._asdict() if (s := evaluation.score_against(i, j)) else None for j in indices],
                 "win_rates": [s._asdict() if (s := evaluation.win_rate(i, j)) else None for j in indices],

@@ -15,10 +15,10 @@ from typing import Any
 from sf.envs.field_types import check_fields, checked, require
 from sf.envs.options import EnvOptions
 from sf.evaluation.config import EvaluationConfig
-from sf.players.config import PlayersConfig
 from sf.learner.config import LearnerConfig
 from sf.metrics.config import WatchConfig
 from sf.model.config import ModelConfig
+from sf.players.config import PlayersConfig
 from sf.population.config import PopulationConfig
 from sf.rollout.config import SamplerConfig
 from sf.run.config import RunConfig, SupervisionConfig
@@ -58,6 +58,12 @@ class Config:
             self.learner.lr_schedule not in ("linear", "cosine") or self.run.ends_by_steps or self.run.ends_by_seconds,
             f"lr_schedule is {self.learner.lr_schedule}: it needs train_for_env_steps, train_for_env_frames or "
             "train_for_seconds to know where the end is",
+        )
+        final = self.learner.exploration_loss_coeff_final
+        require(
+            final is None or self.run.ends_by_steps,
+            f"exploration_loss_coeff_final is {final}: it needs train_for_env_steps or train_for_env_frames to know "
+            "where the end is",
         )
         require(
             not (self.learner.lr_schedule == "kl_adaptive" and steps == 1 and not self.sampler.async_rl),

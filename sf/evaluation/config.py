@@ -26,6 +26,10 @@ class EvaluationConfig:
     eval_deterministic: bool = False
     """Evaluate with the most probable actions. false: sample them, as in training."""
 
+    exploitability_every_env_steps: int | None = None
+    """Compute the exploitability of each policy every time this many env steps have been trained on, in a game of
+    OpenSpiel that is small enough: docs/openspiel.md. It is exact. eval_deterministic applies. Default: never."""
+
     video_every_env_steps: int | None = None
     """Film an episode of each policy every time this many env steps have been trained on: docs/watching.md. Videos go
     to videos/ in the run directory, TensorBoard, W&B and sf-report. 0 or not set: never."""
@@ -42,7 +46,7 @@ class EvaluationConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in ("eval_every_env_steps", "eval_episodes", "eval_num_envs"):
+        for name in ("eval_every_env_steps", "exploitability_every_env_steps", "eval_episodes", "eval_num_envs"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}: at least 1")

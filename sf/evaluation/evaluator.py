@@ -1,7 +1,8 @@
-"""The evaluator: plays episodes with the policies of a run beside their training, and films some of them.
+"""The evaluator: plays episodes with the policies of a run beside their training, films some of them, and computes how
+far the policies can be exploited.
 
 Consumes   orders of the parent; the states that learners keep in shared memory, which are seconds old.
-Produces   reports: evaluated, filmed; the best checkpoint of each policy; videos.
+Produces   reports: evaluated, filmed, exploited; the best checkpoint of each policy; videos.
 Waits for  an order.
 Unblocked  by an order.
 
@@ -15,7 +16,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sf.config import Config
 from sf.counters import CounterRow
@@ -26,6 +27,7 @@ from sf.evaluation.episode_video import film
 from sf.evaluation.player import guarded_group
 from sf.evaluation.results import Evaluation
 from sf.play.episodes import Play, make_lineups
+from sf.play.exploitability import exploitability, information_states, tabular
 from sf.play.torch_policy import TorchPolicy
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
@@ -34,7 +36,10 @@ from sf.recovery import RecoveryMemory
 from sf.storage import checkpoint, video_files
 from sf.storage.checkpoint import Checkpoint
 
-EVALUATE, FILM = 0, 1  # the orders
+if TYPE_CHECKING:
+    from sf.envs.openspiel.information_states import InformationStates
+
+EVALUATE, FILM, EXPLOIT = 0, 1, 2  # the orders
 
 _NICENESS = 19  # at 15 the sampler lost 2 to 8 % on two cores that were full
 _SEED_KEY = 0xE7A1  # so that its environments differ from those that train
@@ -59,6 +64,7 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
     os.nice(_NICENESS)
     configure("cpu", num_threads=1, deterministic=True)
     best = [checkpoint.best_score(directory) for directory in args.checkpoints]
+    states: InformationStates | None = None
     reports.send("ready")
     while True:
         args.counters.waiting()
@@ -68,6 +74,9 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
         with handed_to(lambda about, sentence: None):  # rollout workers report the same
             if order == FILM:
                 _film(reports, args, policies)
+            elif order == EXPLOIT:
+                states = states or information_states(args.config.run.env, args.config.environment)
+                _exploit(reports, args, policies, states)
             else:
                 _evaluate(reports, args, policies, best)
 
@@ -101,6 +110,16 @@ def _film(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint]) ->
             videos.append({"policy_id": policy_id, "env_steps": env_steps, **of_video})
     total = sum(policy.env_steps for policy in policies)
     reports.send("filmed", videos=videos, failures=failures, env_steps=total)
+
+
+def _exploit(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint], states: InformationStates) -> None:
+    results = []
+    for policy_id, state in enumerate(saved):
+        args.counters.working()
+        policy = TorchPolicy(state, f"policy {policy_id}")
+        probabilities = tabular(policy, states, args.config.evaluation.eval_deterministic)
+        results.append({"env_steps": policy.env_steps, "exploitability": exploitability(states, probabilities)})
+    reports.send("exploited", policies=results)
 
 
 def _remembered(recovery: RecoveryMemory) -> Checkpoint:

@@ -86,6 +86,11 @@ class LearnerConfig:
     exploration_loss_coeff: float = 0.003
     """Weight of the entropy bonus. Raise it if the policy stops exploring early."""
 
+    exploration_loss_coeff_final: float | None = None
+    """Weight of the entropy bonus at the end of the run: it changes linearly by env steps, from exploration_loss_coeff
+    at the start. It needs train_for_env_steps or train_for_env_frames. Self-play comes closer to an equilibrium with a
+    high one that falls. Default: exploration_loss_coeff all the time."""
+
     reward_scale: float = 1.0
     """Rewards are multiplied by this for the learner. Reported returns are not."""
 
@@ -164,6 +169,8 @@ class LearnerConfig:
             require(getattr(self, name) > 0, f"{name} is {getattr(self, name)}: it must be above 0")
         for name in ("ppo_clip_value", "value_loss_coeff", "exploration_loss_coeff", "max_grad_norm"):
             require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}: it must be 0 or greater")
+        final = self.exploration_loss_coeff_final
+        require(final is None or final >= 0, f"exploration_loss_coeff_final is {final}: it must be 0 or greater")
         require(
             self.vtrace_rho >= self.vtrace_c,
             f"vtrace_rho is {self.vtrace_rho}, vtrace_c {self.vtrace_c}: V-trace needs rho >= c",

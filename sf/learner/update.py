@@ -18,7 +18,7 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
-from sf.config import Config
+from sf.config import Config, LearnerConfig
 from sf.envs import ActionSpec
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.learner.batches.batch import Batch
@@ -58,6 +58,7 @@ class Updater:
     ) -> None:
         """gradient_workers: compute a part of each minibatch."""
         self._config = config.learner
+        self._config_now = self._config  # with what the run's progress has changed
         self._max_policy_lag = config.sampler.max_policy_lag
         self._action_spec = action_spec
         self._bfloat16 = bfloat16
@@ -86,7 +87,7 @@ class Updater:
     ) -> int:
         """Train `num_epochs` times on the batch; `after_step` is called after each optimiser step.
 
-        share_done: of the run before this batch, from 0 to 1, for the schedule. goes_on: asked before each piece of
+        share_done: of the run before this batch, from 0 to 1, for the schedules. goes_on: asked before each piece of
         work, none of which is larger than an optimiser step. The iteration ends where it says no. Returns the number of
         optimiser steps, which may be 0 then.
         """
@@ -98,6 +99,7 @@ class Updater:
         schedule = learning_rate.TO_THE_END.get(self._config.lr_schedule)
         if schedule is not None:
             self._learning_rate.set(schedule(self._config.learning_rate, share_done))
+        self._config_now = self._with_entropy_bonus(share_done)
         version_before = self.version
         for minibatch in self._minibatches(batch, mask, goes_on):
             if not goes_on():
@@ -121,6 +123,7 @@ class Updater:
         """What was measured since the last call, see `TrainingMetrics.pop`, and what holds at present."""
         return {
             "learning_rate": self.learning_rate,
+            **self._annealed(),
             "policy_version": float(self.version),
             "skipped_updates": float(self.skipped.total),
             "gradient_share": self._gradient_workers.share if self._gradient_workers is not None else 0.0,
@@ -178,6 +181,18 @@ class Updater:
         self.skipped = SkippedUpdates(self._device, diverged.skipped.total)
         self._learning_rate.ceiling = learning_rate_factor * min(self.learning_rate, diverged._learning_rate.ceiling)
         self._learning_rate.set(self.learning_rate)
+
+    def _with_entropy_bonus(self, share_done: float) -> LearnerConfig:
+        """The configuration with the weight that the entropy bonus has now. Mutations change where its line begins."""
+        first, final = self._config.exploration_loss_coeff, self._config.exploration_loss_coeff_final
+        if final is None:
+            return self._config
+        return dataclasses.replace(self._config, exploration_loss_coeff=learning_rate.linear(first, share_done, final))
+
+    def _annealed(self) -> dict[str, float]:
+        """Settings of the loss that change with the run's progress, as they are now."""
+        is_constant = self._config.exploration_loss_coeff_final is None
+        return {} if is_constant else {"exploration_loss_coeff": self._config_now.exploration_loss_coeff}
 
     def _adapt_learning_rate(self) -> None:
         """By how far the last epoch found the policy to have moved. The first step has not seen it move at all."""
@@ -250,7 +265,7 @@ class Updater:
     def _loss(self, minibatch: Minibatch) -> tuple[PPOLoss, Tensor]:
         """The loss, and the value targets [T, B] in the scale of returns."""
         policy, value = self._evaluate(minibatch.batch)
-        return minibatch_loss(self._config, minibatch, policy, value, self.model.value_norm)
+        return minibatch_loss(self._config_now, minibatch, policy, value, self.model.value_norm)
 
     def _make_gradients(self, loss: Tensor) -> Tensor:
         """Those of all parameters, clipped. Returns their global norm before the clip, 0-dim."""

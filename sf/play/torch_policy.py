@@ -63,6 +63,25 @@ class TorchPolicy(Policy):
     def actors(self, num_actors: int, seed: int) -> NetworkActors:
         return NetworkActors(self, num_actors, seed)
 
+    def probabilities(self, obs: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Those of the actions of a Discrete space [M, A] float32, where the network has no memory.
+
+        obs: {key: [M, ...]}, laid out as `flat_obs_space`.
+        """
+        assert self.network.state_size == 0
+        assert len(self.action_spec.discrete_sizes) == 1
+        assert not self.action_spec.num_continuous
+        num = len(next(iter(obs.values())))
+        if self.config.model.critic_clock is True:
+            obs = {**obs, CLOCK: np.zeros((num, 1), np.float32)}  # which the policy does not see
+        with torch.inference_mode():
+            out = self.network.step(
+                {key: torch.from_numpy(rows).to(self.device) for key, rows in obs.items()},
+                torch.zeros(num, 0, device=self.device),
+                torch.ones(num, dtype=torch.bool, device=self.device),
+            )
+            return ActionDistribution(self.action_spec, out.params).log_probs[:, 0].exp().cpu().numpy()
+
     def _choose(
         self, obs: Mapping[str, np.ndarray], first: np.ndarray, deterministic: bool
     ) -> tuple[np.ndarray, np.ndarray]:

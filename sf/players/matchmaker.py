@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from sf.league import record
-from sf.players.config import PlayersConfig
-from sf.players.pool import Pool, policy_name
 from sf.league.record import Match, Player, Row
 from sf.metrics.progress import Progress
+from sf.players.config import PlayersConfig
+from sf.players.pool import Pool, policy_name
 from sf.queues import IndexQueue
 from sf.recovery import RecoveryMemory
 from sf.seats import Seats

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from sf.league.record import Match, Player, Row
 from sf.players.config import OpponentChoice
 from sf.players.opponent_choice import probabilities, quality_after_win
-from sf.league.record import Match, Player, Row
 
 _RECENT = 100  # matches against a player that a win rate is about
 

@@ -28,6 +28,7 @@ _EPISODES: _Layout = {
     "Return: mean and deviation": {"mean_return": "mean"},
     "Episode length": {"mean_episode_steps": "env steps"},
     "Return of evaluations: mean and its 95 % interval": {"eval/mean_return": "mean"},
+    "Exploitability": {"eval/exploitability": "exploitability"},
 }
 _LEARNING: _Layout = {
     "Entropy of the policy": {"train/entropy": "entropy"},
@@ -43,6 +44,7 @@ _LEARNING: _Layout = {
     },
     "Norm of the gradients": {"train/grad_norm": "norm"},
     "Learning rate": {"train/learning_rate": "learning rate"},
+    "Weight of the entropy bonus": {"train/exploration_loss_coeff": "weight"},
 }
 _THROUGHPUT: _Layout = {
     "Frames per second": {"env_frames_per_second": "trained", "sampled_env_frames_per_second": "sampled"},

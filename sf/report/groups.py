@@ -38,7 +38,8 @@ def group(runs: Sequence[Run], by: Sequence[str] = ()) -> list[Group]:
     """Put runs of the same settings together, in the order of their first run.
 
     by: the settings that have to be the same. Default: all but `NOT_THE_EXPERIMENT`. The number of steps counts, too,
-    where the learning rate falls towards the end. Raises ValueError for a name that is no setting.
+    where the learning rate or the entropy bonus changes towards the end. Raises ValueError for a name that is no
+    setting.
     """
     known = {name for run in runs for name in run.flags}
     for name in by:
@@ -56,12 +57,18 @@ def group(runs: Sequence[Run], by: Sequence[str] = ()) -> list[Group]:
 
 def _key(run: Run, name: str, is_named: bool) -> str:
     counts = is_named or name not in NOT_THE_EXPERIMENT
-    if name == "train_for_env_steps" and run.flags.get("lr_schedule") in ("linear", "cosine"):
+    if name == "train_for_env_steps" and _is_scheduled(run):
         counts = True
     value = run.flags.get(name)
     if type(value) is int and abs(value) < 2**53:
         value = float(value)  # 1 in YAML is 1.0
     return json.dumps(value, default=str, skipkeys=True) if counts else ""
+
+
+def _is_scheduled(run: Run) -> bool:
+    """Whether something in it changes up to its end."""
+    falls = run.flags.get("lr_schedule") in ("linear", "cosine")
+    return falls or run.flags.get("exploration_loss_coeff_final") is not None
 
 
 def _label(run: Run, names: Sequence[str]) -> str:

@@ -20,7 +20,6 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
-from sf.players.entrants import Entrant, find_entrants
 from sf.learner.optimizer.optimizer import require_available
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.machine.pinned_cores import PinnedCores
@@ -28,6 +27,8 @@ from sf.metrics.first_update import steps_before_update
 from sf.model.inference import num_weights
 from sf.model.registry import build_model
 from sf.native import kernels
+from sf.play.exploitability import require_exploitability
+from sf.players.entrants import Entrant, find_entrants
 from sf.processes.fork_servers import allow_many_descriptors, descriptors_needed
 from sf.processes.torch_runtime import resolve_bfloat16, resolve_device
 from sf.run import memory_needed
@@ -115,7 +116,12 @@ class Plan:
     @property
     def num_evaluators(self) -> int:
         evaluation = self.config.evaluation
-        return 1 if evaluation.eval_every_env_steps or evaluation.video_every_env_steps else 0
+        every = (
+            evaluation.eval_every_env_steps,
+            evaluation.video_every_env_steps,
+            evaluation.exploitability_every_env_steps,
+        )
+        return 1 if any(every) else 0
 
     @property
     def target_env_steps(self) -> int:
@@ -149,6 +155,9 @@ def make_plan(config: Config) -> Plan:
         spec = with_clock(spec)
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
+    if config.evaluation.exploitability_every_env_steps:
+        with said_where_slow(f"finding the information states of {config.run.env}"):
+            require_exploitability(config.run.env, config.environment, model.state_size)
     require_available(config.learner)
     if config.learner.gradient_workers and device != "cpu":
         raise UsageError(
@@ -203,8 +212,8 @@ def _entrants(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
         return {}
     if spec.num_agents < 2:
         raise UsageError(
-            f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to play "
-            "against: leave it out"
+            f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to "
+            "play against: leave it out"
         )
     return find_entrants(config.players.players, config.run.env, spec)
 

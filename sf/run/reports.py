@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from sf.config import Config
-from sf.players.matchmaker import Matchmaker
 from sf.metrics.progress import Progress
 from sf.metrics.stale_data import StaleData
+from sf.players.matchmaker import Matchmaker
 from sf.population.controller import Population
 from sf.processes.child import Child
 from sf.run.evaluations.orders import EvaluatorOrders
@@ -77,6 +77,8 @@ class ReportHandler:
             # Evaluation
             case "evaluated":
                 self._evaluations.evaluated(report)
+            case "exploited":
+                self._evaluations.exploited(report)
             case "filmed":
                 self._videos.filmed(report)
             case "best_checkpoint":

@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sf.config import Config
-from sf.evaluation.evaluator import EVALUATE, FILM
-from sf.players.matchmaker import Matchmaker
+from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
 from sf.metrics.display.live import Display
 from sf.metrics.display.panel import Target
 from sf.metrics.progress import Progress
@@ -26,6 +25,7 @@ from sf.metrics.sinks.wandb_sink import WandbSink, require_wandb
 from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import record_start
+from sf.players.matchmaker import Matchmaker
 from sf.population.controller import Population
 from sf.processes.stopping import Signals, caught_signals
 from sf.run import initial_weights
@@ -227,7 +227,11 @@ class Run:
     def _make_orders(self, display: Display) -> EvaluatorOrders:
         config = self._plan.config.evaluation
         return EvaluatorOrders(
-            {EVALUATE: config.eval_every_env_steps, FILM: config.video_every_env_steps},
+            {
+                EVALUATE: config.eval_every_env_steps,
+                FILM: config.video_every_env_steps,
+                EXPLOIT: config.exploitability_every_env_steps,
+            },
             sum(self._supervisor.starter.resumed_steps),
             self._memory.evaluations,
             self._progress,

@@ -80,6 +80,7 @@ def same(a, b):
         {},
         {"lr_schedule": "cosine"},
         {"lr_schedule": "kl_adaptive"},
+        {"exploration_loss_coeff": 0.4, "exploration_loss_coeff_final": 0.1, "train_for_env_steps": 1000},
         {"trajectory_priority": 0.8, "normalize_advantages_over": "iteration"},
         {"layer_norm": True, "value_scale": "symlog", "normalize_returns": False},
     ],
@@ -220,6 +221,30 @@ def test_a_schedule_to_the_end_follows_the_share_of_the_run_that_is_done(lr_sche
     updater.set_hyperparameters({"learning_rate": 0.2})  # as a mutation of a population does
     updater.train_iteration(make_batch(1, updater.version), 0.25, lambda: None)
     assert updater.learning_rate == pytest.approx(2 * expected)
+
+
+def weights_after(share_done, **flags):
+    updater = make_updater(train_for_env_steps=1000, **flags)
+    updater.train_iteration(make_batch(0), share_done, lambda: None)
+    return updater.flat_weights().clone(), updater.pop_metrics().get("exploration_loss_coeff")
+
+
+@pytest.mark.parametrize(("share_done", "now"), [(0.0, 0.4), (0.25, 0.325), (1.0, 0.1)])
+def test_an_annealed_entropy_bonus_has_the_weight_that_belongs_to_the_share_of_the_run(share_done, now):
+    annealed, said = weights_after(share_done, exploration_loss_coeff=0.4, exploration_loss_coeff_final=0.1)
+    constant, said_of_constant = weights_after(share_done, exploration_loss_coeff=now)
+    other, _ = weights_after(share_done, exploration_loss_coeff=2 * now)
+    assert said == pytest.approx(now)
+    assert said_of_constant is None
+    torch.testing.assert_close(annealed, constant)
+    assert not torch.allclose(annealed, other)
+
+
+def test_a_mutation_changes_where_the_line_of_an_annealed_entropy_bonus_begins():
+    updater = make_updater(exploration_loss_coeff=0.4, exploration_loss_coeff_final=0.1, train_for_env_steps=1000)
+    updater.set_hyperparameters({"exploration_loss_coeff": 0.8})
+    updater.train_iteration(make_batch(0), 0.5, lambda: None)
+    assert updater.pop_metrics()["exploration_loss_coeff"] == pytest.approx(0.45)
 
 
 def metrics_of_the_first_step(updater, batch):

@@ -27,7 +27,8 @@ DOCS = Path(__file__).parents[2] / "docs" / "watching.md"
 def run(tmp_path_factory):
     """A run of two policies, which writes every name that a run of one writes, and those of each policy."""
     tmp_path = tmp_path_factory.mktemp("run")
-    train(tmp_path, "--num_policies", "2", "--train_for_env_steps", "2000", env="toy_match_rps")
+    flags = ["--num_policies", "2", "--train_for_env_steps", "2000", "--exploration_loss_coeff_final", "0.001"]
+    train(tmp_path, *flags, env="toy_match_rps")
     return RunDir.at(str(tmp_path), "toy_match_rps")
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sf.players.pool import Pool
 from sf.league.record import Match, Player
+from sf.players.pool import Pool
 
 FIRST, SECOND = Player("policy_00_000000000100", 0, 100), Player("random")
 

@@ -46,6 +46,11 @@ def test_the_number_of_steps_counts_where_the_learning_rate_falls_towards_their_
     assert list(labels(runs)) == ["train_for_env_steps 1000", "train_for_env_steps 2000"]
 
 
+def test_the_number_of_steps_counts_where_the_entropy_bonus_changes_towards_their_end():
+    runs = [run(str(n), exploration_loss_coeff_final=0.01, train_for_env_steps=n) for n in (1000, 2000)]
+    assert list(labels(runs)) == ["train_for_env_steps 1000", "train_for_env_steps 2000"]
+
+
 def test_named_settings_alone_make_the_groups():
     runs = [run("a", core="gru", gamma=0.9), run("b", core="gru", gamma=0.99), run("c", core="lstm")]
     assert labels(runs, ["core"]) == {"core gru": ["a", "b"], "core lstm": ["c"]}

@@ -12,9 +12,9 @@ from sf.learner.optimizer.optimizer import Optimizer
 KL_ADAPTIVE_FACTOR = 1.5
 
 
-def linear(initial: float, share_done: float) -> float:
-    """From `initial` at the start of the run down to 0 at its end. share_done: of the run, from 0 to 1."""
-    return initial * (1.0 - share_done)
+def linear(initial: float, share_done: float, final: float = 0.0) -> float:
+    """From `initial` at the start of the run to `final` at its end. share_done: of the run, from 0 to 1."""
+    return initial * (1.0 - share_done) + final * share_done
 
 
 def cosine(initial: float, share_done: float) -> float:

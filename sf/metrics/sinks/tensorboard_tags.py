@@ -42,6 +42,7 @@ TAGS = {
     "train/explained_variance": "value/explained_variance",
     "train/value_clip_fraction": "value/clip_fraction",
     "train/learning_rate": "optimiser/learning_rate",
+    "train/exploration_loss_coeff": "losses/exploration_loss_coeff",
     "train/grad_norm": "optimiser/grad_norm",
     "train/skipped_updates": "optimiser/skipped_updates",
     "train/gradient_share": "throughput/gradient_share",

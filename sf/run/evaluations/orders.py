@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sf.evaluation.evaluator import EVALUATE, FILM
+from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
 from sf.metrics.progress import Progress
 from sf.queues import IndexQueue
 
-_ONE = {EVALUATE: "an evaluation", FILM: "a video"}
-_MANY = {EVALUATE: "evaluations", FILM: "videos"}
+_ONE = {EVALUATE: "an evaluation", FILM: "a video", EXPLOIT: "a computation of exploitability"}
+_MANY = {EVALUATE: "evaluations", FILM: "videos", EXPLOIT: "exploitability"}
 _AFTERWARDS = {
     EVALUATE: "sf-eval evaluates the last checkpoint",
     FILM: "sf-enjoy --video films the last checkpoint",
+    EXPLOIT: "sf-eval --exploitability true measures the last checkpoint",
 }
 
 
 class EvaluatorOrders:
-    """Orders an evaluation or a video each time that this many more env steps are done, one after another.
+    """Orders an evaluation, a video or an exploitability each time that this many more env steps are done, one after
+    another.
 
-    What is slow is never interrupted; missed ones are skipped. Where both are due, they take turns.
+    What is slow is never interrupted; missed ones are skipped. Where several are due, they take turns.
     """
 
     def __init__(

@@ -23,6 +23,7 @@ class Evaluations:
         self._progress = progress
         self._writer = writer
         self._say = say
+        self._exploited_at: dict[int, int] = {}  # env steps of each policy's latest exploitability
 
     def evaluated(self, report: dict[str, Any]) -> None:
         """The evaluator has played."""
@@ -32,7 +33,7 @@ class Evaluations:
             if not result["statistics"]:
                 self._say(f"evaluation of policy {policy_id}: no episodes, because its agents never played")
                 continue
-            prefix = "" if len(policies) == 1 else f"policy_{policy_id:02d}/"
+            prefix = _prefix(policy_id, len(policies))
             record = {"policy_id": policy_id, "seconds": self._progress.seconds, **result}
             self._writer.write_evaluation({**record, "env_faults": report["env_faults"]})
             self._progress.add_evaluation(
@@ -43,6 +44,30 @@ class Evaluations:
                 f"evaluation{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: mean "
                 f"return {s.mean:,.2f} ({interval_text(s)}) over {s.num} episodes"
             )
+
+    def exploited(self, report: dict[str, Any]) -> None:
+        """The evaluator has computed how far each policy can be exploited.
+
+        The same weights count once: they are seconds old, and in small games many orders fit into that time.
+        """
+        self._orders.done()
+        policies = report["policies"]
+        for policy_id, result in enumerate(policies):
+            if self._exploited_at.get(policy_id) == result["env_steps"]:
+                continue
+            self._exploited_at[policy_id] = result["env_steps"]
+            prefix = _prefix(policy_id, len(policies))
+            self._writer.write_evaluation({"policy_id": policy_id, "seconds": self._progress.seconds, **result})
+            self._progress.add_evaluation({f"{prefix}eval/{name}": value for name, value in result.items()})
+            self._say(
+                f"exploitability{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: "
+                f"{result['exploitability']:.4f}"
+            )
+
+
+def _prefix(policy_id: int, num_policies: int) -> str:
+    """Of the metrics of a policy."""
+    return "" if num_policies == 1 else f"policy_{policy_id:02d}/"
 
 
 def evaluation_metrics(result: dict[str, Any]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from faults import processes
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from untrained import untrained
 
-from sf.evaluation.evaluator import EVALUATE, FILM
+from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
 from sf.play.load import load_policy
 from sf.recovery import RecoveryMemory
 from sf.run.evaluations.best_checkpoints import BestCheckpoints
@@ -78,9 +78,9 @@ def report(*means):
     }
 
 
-def make(progress, resumed_env_steps=0, evaluate=100, film=None):
+def make(progress, resumed_env_steps=0, evaluate=100, film=None, exploit=None):
     queue, said = Queue(), []
-    every = {EVALUATE: evaluate, FILM: film}
+    every = {EVALUATE: evaluate, FILM: film, EXPLOIT: exploit}
     return EvaluatorOrders(every, resumed_env_steps, queue, progress, said.append), queue, said
 
 
@@ -115,6 +115,25 @@ def test_evaluations_and_videos_take_turns_where_both_are_always_due():
         orders.give_if_due()
         orders.done()
     assert queue.put_there == [EVALUATE, FILM, EVALUATE, FILM]
+
+
+def test_all_three_orders_take_turns_where_all_are_always_due():
+    progress = Progress()
+    orders, queue, _ = make(progress, evaluate=10, film=10, exploit=10)
+    for env_steps in range(100, 700, 100):
+        progress.env_steps = env_steps
+        orders.give_if_due()
+        orders.done()
+    assert queue.put_there == [EVALUATE, FILM, EXPLOIT, EVALUATE, FILM, EXPLOIT]
+
+
+def test_a_run_that_ends_during_a_computation_of_exploitability_says_what_to_do():
+    orders, queue, said = make(Progress(env_steps=150), evaluate=None, exploit=100)
+    orders.give_if_due()
+    assert queue.put_there == [EXPLOIT]
+    assert not orders.has_evaluations
+    orders.end()
+    assert said[0].endswith("which is dropped: sf-eval --exploitability true measures the last checkpoint")
 
 
 @pytest.mark.parametrize("never", [None, 0])
@@ -199,6 +218,22 @@ def test_results_of_several_policies_have_their_names():
     assert progress.metrics["policy_01/eval/mean_return"] == 6.0
     assert [record["policy_id"] for record in writer.records] == [0, 1]
     assert "of policy 1" in said[1]
+
+
+@pytest.mark.parametrize(("num", "prefix", "of"), [(1, "", ""), (2, "policy_01/", " of policy 1")])
+def test_exploitability_is_a_line_a_metric_and_a_sentence_for_each_policy(num, prefix, of):
+    progress = Progress()
+    evaluations, writer, said = make_evaluations(progress)
+    for _ in range(2):  # of the same weights
+        evaluations.exploited({"policies": [{"env_steps": 90 + i, "exploitability": 0.25 + i} for i in range(num)]})
+    last = num - 1
+    assert len(writer.records) == len(said) == num
+    assert progress.metrics[f"{prefix}eval/exploitability"] == 0.25 + last
+    assert progress.metrics[f"{prefix}eval/env_steps"] == 90 + last
+    assert len(progress.metrics) == 2 * num
+    line = {"policy_id": last, "seconds": 1.0, "env_steps": 90 + last, "exploitability": 0.25 + last}
+    assert writer.records[last] == line
+    assert said[last] == f"exploitability{of} at {90 + last} env steps: {0.25 + last:.4f}"
 
 
 class Memory:
