@@ -7,7 +7,7 @@ them in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -67,14 +67,24 @@ class InformationStates:
         probabilities: [S, A] of the actions, 0 for those that are not legal. Lanctot et al. 2017, "A unified
         game-theoretic approach to multiagent reinforcement learning", section 2; computed by OpenSpiel.
         """
+        return float(pyspiel.nash_conv(self.game, self._policy(probabilities)))
+
+    def returns(self, probabilities: Sequence[np.ndarray]) -> np.ndarray:
+        """[P] What each player wins on average, if player p plays `probabilities[p]` [S, A]."""
+        policies = [self._policy(each) for each in probabilities]
+        no_limit = -1  # of the depth
+        return np.array(pyspiel.expected_returns(self.game.new_initial_state(), policies, no_limit, True))
+
+    def _policy(self, probabilities: np.ndarray) -> Any:
         assert probabilities.shape == self.obs[ACTION_MASK].shape, probabilities.shape
         rows = probabilities.astype(np.float64)
         rows /= rows.sum(axis=1, keepdims=True)  # float32 sums to 1 within 1e-7
-        policy = {
-            key: list(zip(legal, row[legal].tolist(), strict=True))
-            for key, legal, row in zip(self.keys, self._legal, rows, strict=True)
-        }
-        return float(pyspiel.nash_conv(self.game, pyspiel.TabularPolicy(policy)))
+        return pyspiel.TabularPolicy(
+            {
+                key: list(zip(legal, row[legal].tolist(), strict=True))
+                for key, legal, row in zip(self.keys, self._legal, rows, strict=True)
+            }
+        )
 
 
 def find(env_id: str, options: EnvOptions) -> InformationStates:

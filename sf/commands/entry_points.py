@@ -19,6 +19,10 @@ def sf_league() -> None:
     _run("sf.report.league.command")
 
 
+def sf_psro() -> None:
+    _run("sf.psro.command")
+
+
 def sf_sweep() -> None:
     _run("sf.sweep.command")
 

@@ -57,7 +57,9 @@ def find_entrants(named: Sequence[str], env: str, spec: EnvSpec, is_trusted: boo
 
 
 def _file_name(player: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", player).strip("._")
+    """Of a run or a checkpoint: the last two parts of its path."""
+    parts = Path(player.removesuffix(".safetensors")).parts[-2:]
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", "_".join(parts)).strip("._")
 
 
 def _short(space: gym.Space) -> str:

@@ -1,0 +1,144 @@
+"""`sf-psro`: grow a population by best responses, towards an equilibrium."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from sf.commands import cli
+from sf.config import Config
+from sf.storage import finite_json, output_file, run_lock
+from sf.storage.run_dir import RunDir
+
+if TYPE_CHECKING:
+    from sf.psro.record import Iteration
+
+_DESCRIPTION = """\
+Policy-space response oracles: each iteration trains a best response to a mixture of all players before it, fills in the
+table of payoffs, and solves the game among them. The first player makes random moves. All flags of sf-train are
+accepted; --train_for_env_steps is that of one best response. The search can be stopped at any moment: the same command
+goes on.
+
+  sf-psro --env openspiel:kuhn_poker --iterations 10 --train_for_env_steps 50000
+"""
+_DEFAULT_STEPS = 100_000  # of a best response
+
+
+@dataclass(frozen=True)
+class PsroFlags:
+    """How the population grows."""
+
+    iterations: int = 10
+    """Best responses to train."""
+
+    meta_solver: Literal["nash", "uniform", "latest", "alpharank"] = "nash"
+    """What the next best response is trained against. nash: the equilibrium of the game among all players. uniform: all
+    alike (fictitious play). latest: the last one. alpharank: by alpha-rank, which needs OpenSpiel."""
+
+    matches: int = 200
+    """Matches of each pair of players, where payoffs cannot be computed exactly."""
+
+    warm_start: bool = True
+    """Begin each best response with the weights of the one before."""
+
+    json: Path | None = None
+    """Write the iterations to this file, too."""
+
+    png: Path | None = None
+    """Draw exploitability against env steps, and the table of payoffs."""
+
+    config: Config = field(default_factory=Config)
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "matches"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: at least 1")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Search, print a line an iteration; end with 0, 1 after a failure, 2 after a user's mistake, 128 + a signal."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    defaults = {"train_for_env_steps": _DEFAULT_STEPS}
+    config = cli.starting_config([arg for arg in args if arg not in ("-h", "--help")], defaults)
+    flags = cli.parse_flags(PsroFlags, "sf-psro", _DESCRIPTION, args, PsroFlags(config=config))
+    with cli.exit_status():
+        _run(flags)
+
+
+def _run(flags: PsroFlags) -> None:
+    from sf import envs  # noqa: PLC0415  slow to import: not for --help
+    from sf.psro.judge import judge_of  # noqa: PLC0415
+    from sf.psro.search import Search, StoppedError  # noqa: PLC0415
+
+    for flag, path in (("json", flags.json), ("png", flags.png)):
+        if path is not None:
+            output_file.require_writable(flag, path)
+    if flags.png is not None:
+        from sf.psro.figure import require_matplotlib  # noqa: PLC0415
+
+        require_matplotlib()
+    config = flags.config
+    spec = envs.describe(config.run.env, config.environment)
+    _require_two_players(config, spec.num_agents)
+    directory = RunDir.at(config.run.train_dir, config.run.experiment_name).path
+    settings = {
+        "env": config.run.env,
+        "env_kwargs": config.environment.env_kwargs,
+        "meta_solver": flags.meta_solver,
+        "warm_start": flags.warm_start,
+        "train_for_env_steps": config.run.train_for_env_steps,
+    }
+    judge = judge_of(config, spec, flags.matches, _say)
+    with run_lock.held(directory):
+        search = Search(directory, config, judge, flags.meta_solver, flags.warm_start, settings)
+        for iteration in search.iterations:
+            _say(_line(iteration))
+        try:
+            for iteration in search.run(flags.iterations, _say):
+                _say(_line(iteration))
+        except StoppedError as stopped:
+            _say(f"stopped after {len(search.iterations) - 1} iterations: the same command goes on")
+            raise SystemExit(128 + signal.Signals[stopped.by].value) from None
+    if flags.json is not None:
+        rows = [asdict(iteration) for iteration in search.iterations]
+        output_file.write("json", flags.json, (finite_json.dumps(rows, indent=2) + "\n").encode())
+    if flags.png is not None:
+        from sf.psro.figure import draw  # noqa: PLC0415
+
+        output_file.write("png", flags.png, draw(config.run.env, search.iterations))
+
+
+def _require_two_players(config: Config, num_agents: int) -> None:
+    if num_agents != 2:
+        raise ValueError(
+            f"env is {config.run.env}, of {num_agents} agents: a payoff table and its solution are for two; sf-train "
+            "--past_share trains against past selves with any number"
+        )
+    if config.population.num_policies != 1:
+        raise ValueError(f"num_policies is {config.population.num_policies}: a best response is one policy")
+    if not config.run.ends_by_steps:
+        raise ValueError("train_for_env_steps is needed: it says how long a best response is trained")
+    if config.players.with_players:
+        raise ValueError(
+            f"past_share is {config.players.past_share}: sf-psro itself says whom a best response meets: leave it out"
+        )
+
+
+def _line(iteration: Iteration) -> str:
+    shares = sorted(iteration.mixture.items(), key=lambda item: -item[1])[:4]
+    mixture = ", ".join(f"{name} {share:.2f}" for name, share in shares if share >= 0.005)
+    known = iteration.exploitability
+    measured = "" if known is None else f"exploitability {known:.4f}, "
+    return f"iteration {iteration.iteration}: {measured}{iteration.env_steps:,} env steps, mixture {mixture}"
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

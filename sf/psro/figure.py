@@ -1,0 +1,51 @@
+"""The picture of a search: exploitability against env steps, and the payoffs of all players."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sf.machine import extras
+from sf.psro.record import Iteration, payoff_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def require_matplotlib() -> None:
+    """Raises ValueError where it is not installed."""
+    extras.require("plot", "matplotlib", purpose="--png")
+
+
+def draw(title: str, iterations: Sequence[Iteration]) -> bytes:
+    """A PNG file."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  an extra
+
+    from sf.report.style import house_style  # noqa: PLC0415
+
+    with house_style():
+        figure = Figure(figsize=(9.0, 3.8), layout="constrained")
+        curve, table = figure.subplots(1, 2)
+        _draw_exploitability(curve, iterations)
+        payoffs = payoff_table(iterations)
+        largest = max(float(np.abs(payoffs).max()), 1e-9)
+        image = table.imshow(payoffs, cmap="RdBu", vmin=-largest, vmax=largest)
+        table.set(title="what a row wins from a column", xlabel="iteration", ylabel="iteration")
+        figure.colorbar(image, ax=table)
+        figure.suptitle(title, fontsize=10)
+        file = io.BytesIO()
+        figure.savefig(file, format="png", dpi=150)
+    return file.getvalue()
+
+
+def _draw_exploitability(axis: Axes, iterations: Sequence[Iteration]) -> None:
+    known = [(each.env_steps, each.exploitability) for each in iterations if each.exploitability is not None]
+    axis.plot([steps for steps, _ in known], [value for _, value in known], marker="o", markersize=3)
+    axis.set(title="exploitability of the mixture", xlabel="env steps")
+    if any(value > 0 for _, value in known):
+        axis.set_yscale("log")
+    if not known:
+        axis.text(0.5, 0.5, "not known in this game", ha="center", va="center", transform=axis.transAxes)

@@ -1,0 +1,112 @@
+"""What players are worth against each other, and how far a mixture of them can be exploited.
+
+In a game of OpenSpiel that can be enumerated both are exact. In any other one, players meet in matches, and how far
+they can be exploited is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from sf.config import Config
+from sf.envs import EnvSpec, UsageError
+from sf.envs.openspiel.family import PREFIX
+from sf.evaluation.task import EvaluationTask, evaluate
+from sf.play.exploitability import exploitability, information_states, mixture, tabular
+from sf.play.opponents import RANDOM, Opponent
+from sf.play.torch_policy import TorchPolicy
+from sf.storage.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from sf.envs.openspiel.information_states import InformationStates
+
+
+class Judge(Protocol):
+    """Players are checkpoints by name; None plays random moves."""
+
+    def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
+        """What `name` wins on average against each of the others, from all seats alike."""
+        ...
+
+    def exploitability(self, players: Mapping[str, Checkpoint | None], weights: Mapping[str, float]) -> float | None:
+        """Of the mixture in which each player is drawn by its weight before a game. None: not known."""
+        ...
+
+
+def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str], None]) -> Judge:
+    """say: is told why a game is not judged exactly. Raises UsageError for a game that is not zero-sum."""
+    if not config.run.env.startswith(PREFIX):
+        return ByMatches(config, spec, num_matches)
+    from sf.envs.openspiel.games import load  # noqa: PLC0415  an extra, which is there if the environment is
+
+    utility = load(config.run.env, config.environment.kwargs, seed=0).game.get_type().utility.name
+    if utility != "ZERO_SUM":
+        raise UsageError(f"env is {config.run.env}, which is no zero-sum game: mixtures of its players solve nothing")
+    try:
+        return Exact(information_states(config.run.env, config.environment))
+    except UsageError as error:
+        say(f"{error}. Payoffs are those of {num_matches} matches a pair, and exploitability is not known")
+        return ByMatches(config, spec, num_matches)
+
+
+class Exact:
+    """By the probabilities of all actions at all information states."""
+
+    def __init__(self, states: InformationStates) -> None:
+        self._states = states
+        self._tables: dict[str, np.ndarray] = {}
+
+    def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
+        own = self._table(name, players)
+        found = []
+        for other in others:
+            table = self._table(other, players)
+            as_first, as_second = self._states.returns([own, table]), self._states.returns([table, own])
+            found.append(float(as_first[0] + as_second[1]) / 2)
+        return found
+
+    def exploitability(self, players: Mapping[str, Checkpoint | None], weights: Mapping[str, float]) -> float:
+        tables = [self._table(name, players) for name in weights]
+        shares = np.array(list(weights.values()))
+        return exploitability(self._states, mixture(self._states, tables, shares / shares.sum()))
+
+    def _table(self, name: str, players: Mapping[str, Checkpoint | None]) -> np.ndarray:
+        """[S, A]"""
+        if name not in self._tables:
+            saved = players[name]
+            self._tables[name] = (
+                self._states.uniform() if saved is None else tabular(TorchPolicy(saved, name), self._states)
+            )
+        return self._tables[name]
+
+
+class ByMatches:
+    """By matches in all processes that the machine has cores for."""
+
+    def __init__(self, config: Config, spec: EnvSpec, num_matches: int) -> None:
+        self._config = config
+        self._num_matches = num_matches
+        self._random = Opponent(RANDOM, spec.native_obs_space, spec.action_space)
+
+    def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
+        found = []
+        for number, other in enumerate(others):
+            task = EvaluationTask(
+                env=self._config.run.env,
+                options=self._config.environment,
+                players={each: players[each] or self._random for each in (name, other)},
+                num_episodes=self._num_matches,
+                objective=self._config.population.pbt_target_objective,
+                seed=number,
+            )
+            won, lost = (evaluate(task).score_against(*pair) for pair in ((0, 1), (1, 0)))
+            assert won is not None
+            assert lost is not None
+            found.append((won.mean - lost.mean) / 2)
+        return found
+
+    def exploitability(self, players: Mapping[str, Checkpoint | None], weights: Mapping[str, float]) -> None:
+        return None

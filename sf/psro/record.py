@@ -1,0 +1,82 @@
+"""psro.jsonl: one line an iteration, written when it is over.
+
+The first line, iteration 0, is the population that all begins with: random moves. A kill may tear the last line, which
+the next append removes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sf.storage.no_links import open_to_append
+
+NAME = "psro.jsonl"
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """A player that has joined, and the game among all players so far.
+
+    player: its name. path: of its policy, in the directory; None for random moves. trained_against: the mixture that it
+    is a best response to, by player. payoffs: what it wins on average against each player before it. mixture: what the
+    meta-solver says of the game with it, by player. exploitability: of that mixture; None where it is not known.
+    env_steps, seconds: of all iterations so far. settings: of the search, which a resumed one must have, too.
+    """
+
+    iteration: int
+    player: str
+    path: str | None
+    trained_against: Mapping[str, float]
+    payoffs: Sequence[float]
+    mixture: Mapping[str, float]
+    exploitability: float | None
+    env_steps: int
+    seconds: float
+    settings: Mapping[str, Any]
+
+
+def append(path: Path, iteration: Iteration) -> None:
+    """Raises OSError where it cannot be written."""
+    line = json.dumps(asdict(iteration), allow_nan=False).encode() + b"\n"
+    with open_to_append(path) as file:
+        file.truncate(_whole_size(path))
+        if file.write(line) != len(line):
+            raise OSError("the disk is full")
+        os.fsync(file.fileno())
+
+
+def read(path: Path) -> list[Iteration]:
+    """All whole lines; none where there is no file. Raises ValueError where one is damaged."""
+    if not path.exists():
+        return []
+    found: list[Iteration] = []
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+        try:
+            iteration = Iteration(**json.loads(line))
+            if iteration.iteration != len(found) or len(iteration.payoffs) != len(found):
+                raise ValueError(f"it is iteration {iteration.iteration} of {len(iteration.payoffs)} payoffs")
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path}, line {number}, is no iteration ({error}): restore the file") from None
+        found.append(iteration)
+    return found
+
+
+def payoff_table(iterations: Sequence[Iteration]) -> np.ndarray:
+    """[K, K] what a row's player wins from a column's, who loses as much."""
+    table = np.zeros((len(iterations), len(iterations)))
+    for row, iteration in enumerate(iterations):
+        table[row, :row] = iteration.payoffs
+        table[:row, row] = -np.array(iteration.payoffs)
+    return table
+
+
+def _whole_size(path: Path) -> int:
+    data = path.read_bytes()
+    return data.rfind(b"\n") + 1

@@ -1,0 +1,156 @@
+"""The search of `sf-psro`: train a best response, fill in the payoffs, solve the game, again and again.
+
+Lanctot et al. 2017, "A unified game-theoretic approach to multiagent reinforcement learning", algorithm 1, for
+zero-sum games of two players. One network plays both seats, so the game among players is symmetric. With the solver
+`uniform` it is fictitious self-play, with `latest` self-play by iterated best responses, with `nash` double oracle.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sf.config import Config
+from sf.envs import UsageError
+from sf.league.meta_solvers import SOLVERS
+from sf.play.named_checkpoint import find_checkpoint
+from sf.play.opponents import RANDOM
+from sf.psro import record
+from sf.psro.judge import Judge
+from sf.psro.record import Iteration, payoff_table
+from sf.run.trainer import train
+from sf.storage import checkpoint
+from sf.storage.checkpoint import MODEL, Checkpoint
+from sf.storage.run_dir import RunDir
+
+_LEAST_SHARE = 1e-3  # players that are met less often are left out
+
+POLICIES, RESPONSES = "policies", "responses"  # folders in that of the search
+
+
+class StoppedError(Exception):
+    """The training of a best response was stopped. `by`: the name of a signal, or of a hook."""
+
+    def __init__(self, by: str) -> None:
+        super().__init__(by)
+        self.by = by
+
+
+class Search:
+    """directory: where all of it is kept. The search goes on with what is there.
+
+    config: of every best response: `train_for_env_steps` is that of one. solver: a name of `SOLVERS`. is_warm: a best
+    response begins with the weights of the one before. settings: what a resumed search must have, too.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        config: Config,
+        judge: Judge,
+        solver: str,
+        is_warm: bool,
+        settings: Mapping[str, Any],
+    ) -> None:
+        """Raises ValueError where the directory has another search, or a damaged one."""
+        self._directory = directory
+        self._config = config
+        self._judge = judge
+        self._solver = solver
+        self._is_warm = is_warm
+        self._settings = dict(settings)
+        self._path = directory / record.NAME
+        self.iterations = record.read(self._path)
+        if self.iterations:
+            self._require_same(self.iterations[0].settings)
+        self._players: dict[str, Checkpoint | None] = {}
+        for iteration in self.iterations:
+            self._players[iteration.player] = (
+                None if iteration.path is None else checkpoint.load(directory / iteration.path)
+            )
+
+    def run(self, num_iterations: int, say: Callable[[str], None]) -> Iterator[Iteration]:
+        """Yields each iteration when it is over and on the disk. Raises StoppedError, and what `train` raises."""
+        if not self.iterations:
+            self._players[RANDOM] = None
+            yield self._add(RANDOM, None, {}, env_steps=0, seconds=0.0)
+        while len(self.iterations) <= num_iterations:
+            yield self._respond(say)
+
+    def _respond(self, say: Callable[[str], None]) -> Iteration:
+        """One best response."""
+        number, last = len(self.iterations), self.iterations[-1]
+        against = {name: share for name, share in last.mixture.items() if share >= _LEAST_SHARE}
+        name = f"policy_{number:03d}"
+        shares = ", ".join(f"{player} {share:.2f}" for player, share in against.items())
+        say(f"iteration {number}: {name} is trained against {shares}")
+        config = self._config.replace(
+            train_dir=str(self._directory / RESPONSES),
+            experiment=name,
+            restart_behavior="resume",
+            past_share=1.0,
+            players=tuple(self._reference(player) for player in against),
+            opponent_weights=tuple(against.values()),
+            snapshot_every_env_steps=0,
+            init_from=self._reference(last.player) if self._is_warm and last.path is not None else None,
+        )
+        started_at = time.monotonic()
+        summary = train(config)
+        if summary["stopped_by"] is not None:
+            raise StoppedError(summary["stopped_by"])
+        run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+        _, saved = find_checkpoint(run_dir.path, say=say)
+        path = f"{POLICIES}/{name}.safetensors"
+        (self._directory / POLICIES).mkdir(parents=True, exist_ok=True)
+        weights = {key: tensor for key, tensor in saved.tensors.items() if key.startswith(MODEL)}
+        checkpoint.write(self._directory / path, Checkpoint(weights, saved.state))
+        self._players[name] = checkpoint.load(self._directory / path)
+        return self._add(
+            name,
+            path,
+            against,
+            env_steps=last.env_steps + summary["env_steps"],
+            seconds=last.seconds + max(summary["seconds"], time.monotonic() - started_at),
+        )
+
+    def _add(
+        self, name: str, path: str | None, against: Mapping[str, float], env_steps: int, seconds: float
+    ) -> Iteration:
+        """A player joins."""
+        others = [iteration.player for iteration in self.iterations]
+        payoffs = self._judge.payoffs(name, self._players, others)
+        joined = Iteration(len(others), name, path, against, payoffs, {}, None, env_steps, seconds, self._settings)
+        solution = SOLVERS[self._solver](payoff_table([*self.iterations, joined]))
+        weights = dict(zip([*others, name], (float(share) for share in np.clip(solution, 0, None)), strict=True))
+        iteration = Iteration(
+            len(others),
+            name,
+            path,
+            against,
+            payoffs,
+            weights,
+            self._judge.exploitability(self._players, weights),
+            env_steps,
+            seconds,
+            self._settings,
+        )
+        self._directory.mkdir(parents=True, exist_ok=True)
+        record.append(self._path, iteration)
+        self.iterations.append(iteration)
+        return iteration
+
+    def _reference(self, player: str) -> str:
+        """As `--players` names it."""
+        return player if self._players[player] is None else str(self._directory / POLICIES / f"{player}.safetensors")
+
+    def _require_same(self, there: Mapping[str, Any]) -> None:
+        for name, value in self._settings.items():
+            if there.get(name) != value:
+                raise UsageError(
+                    f"{name} is {value}, but the search in {self._directory} has {there.get(name)}: name another "
+                    "--experiment"
+                )

@@ -1,0 +1,57 @@
+"""What players are worth against each other: exactly, and by matches."""
+
+import pytest
+from untrained import untrained
+
+from sf import envs
+from sf.config import Config
+from sf.psro.judge import ByMatches, Exact, judge_of
+
+
+def config_of(env, **flags):
+    return Config().replace(env=env, **flags)
+
+
+def judge(env, num_matches=100, say=print, **flags):
+    config = config_of(env, **flags)
+    return judge_of(config, envs.describe(env, config.environment), num_matches, say)
+
+
+def test_exact_payoffs_are_antisymmetric_and_those_of_many_matches():
+    pytest.importorskip("pyspiel")
+    env = "openspiel:kuhn_poker"
+    players = {"random": None, "a": untrained(env, seed=1), "b": untrained(env, seed=2)}
+    exact = judge(env)
+    assert isinstance(exact, Exact)
+    assert exact.payoffs("random", players, ["random"]) == pytest.approx([0.0])
+    to_b, to_random = exact.payoffs("a", players, ["b", "random"])
+    assert exact.payoffs("b", players, ["a"]) == pytest.approx([-to_b])
+    played = ByMatches(config_of(env), envs.describe(env, config_of(env).environment), 2000)
+    assert played.payoffs("a", players, ["b", "random"]) == pytest.approx([to_b, to_random], abs=0.15)
+
+
+def test_exploitability_is_of_the_mixture():
+    pytest.importorskip("pyspiel")
+    env = "openspiel:kuhn_poker"
+    exact = judge(env)
+    players = {"random": None, "a": untrained(env, seed=1)}
+    assert exact.exploitability(players, {"random": 1.0}) == pytest.approx(0.4583, abs=1e-4)
+    of_a = exact.exploitability(players, {"a": 1.0})
+    assert exact.exploitability(players, {"random": 0.0, "a": 1.0}) == pytest.approx(of_a)
+    assert exact.exploitability(players, {"random": 0.5, "a": 0.5}) not in (pytest.approx(of_a), pytest.approx(0.4583))
+
+
+def test_other_games_are_judged_by_matches():
+    by_matches = judge("toy_match_rps", 50)
+    assert isinstance(by_matches, ByMatches)
+    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
+    (won,) = by_matches.payoffs("a", players, ["random"])
+    assert -1.0 < won < 1.0
+    assert by_matches.exploitability(players, {"a": 1.0}) is None
+
+
+def test_a_game_that_is_too_large_is_said_and_judged_by_matches():
+    pytest.importorskip("pyspiel")
+    said = []
+    assert isinstance(judge("openspiel:connect_four", 50, said.append), ByMatches)
+    assert "Payoffs are those of 50 matches a pair, and exploitability is not known" in said[0]

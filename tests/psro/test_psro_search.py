@@ -1,0 +1,179 @@
+"""The search of sf-psro: whom a best response meets, what is written down, and how it goes on after a stop."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from untrained import untrained
+
+from sf.config import Config
+from sf.psro import search as search_module
+from sf.psro.record import Iteration, append, payoff_table, read
+from sf.psro.search import Search, StoppedError
+from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
+
+ROCK_PAPER_SCISSORS = {"random": 0, "policy_001": 1, "policy_002": 2, "policy_003": 0}
+
+
+class CyclicJudge:
+    """Each player beats the one before it; the fourth is the first again."""
+
+    def payoffs(self, name, players, others):
+        own = ROCK_PAPER_SCISSORS[name]
+        return [(0.0, 1.0, -1.0)[(own - ROCK_PAPER_SCISSORS[other]) % 3] for other in others]
+
+    def exploitability(self, players, weights):
+        assert set(weights) <= set(players)
+        return 1.0 / len(players)
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The configurations of the runs, which write an untrained network."""
+    configs = []
+
+    def train(config):
+        configs.append(config)
+        saved = untrained("toy_match_rps", seed=len(configs), env_steps=1000)
+        run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+        run_dir.checkpoints.mkdir(parents=True)
+        checkpoint.save(run_dir.checkpoints, saved, 1000, keep=2)
+        run_dir.config.write_text("env: toy_match_rps\n")
+        return {"stopped_by": None, "env_steps": 1000, "seconds": 3.0}
+
+    monkeypatch.setattr(search_module, "train", train)
+    return configs
+
+
+def new_search(tmp_path, solver="nash", is_warm=True, **settings):
+    config = Config().replace(env="toy_match_rps", train_for_env_steps=1000)
+    return Search(tmp_path / "search", config, CyclicJudge(), solver, is_warm, {"meta_solver": solver, **settings})
+
+
+def mixtures(search):
+    return [[round(share, 2) for share in iteration.mixture.values()] for iteration in search.iterations]
+
+
+def test_each_best_response_meets_the_solution_of_the_game_before_it(tmp_path, trained):
+    search = new_search(tmp_path)
+    list(search.run(2, print))
+    assert mixtures(search) == [[1.0], [0.0, 1.0], [0.33, 0.33, 0.33]]
+    first, second = trained
+    assert first.players.players == ("random",)
+    assert first.run.init_from is None
+    assert second.players.players == (str(tmp_path / "search" / "policies" / "policy_001.safetensors"),)
+    assert second.players.opponent_weights == (1.0,)
+    assert second.run.init_from == second.players.players[0]
+    for config in trained:
+        assert config.players.past_share == 1.0
+        assert config.players.snapshot_every_env_steps == 0
+        assert config.run.train_for_env_steps == 1000
+    assert [iteration.env_steps for iteration in search.iterations] == [0, 1000, 2000]
+    assert [iteration.exploitability for iteration in search.iterations] == [1.0, 0.5, 1 / 3]
+
+
+@pytest.mark.parametrize(
+    ("solver", "weights"), [("uniform", (1 / 3, 1 / 3, 1 / 3)), ("latest", (1.0,)), ("nash", (1 / 3, 1 / 3, 1 / 3))]
+)
+def test_solvers_choose_whom_it_meets(tmp_path, trained, solver, weights):
+    list(new_search(tmp_path, solver, is_warm=False).run(3, print))
+    assert trained[-1].players.opponent_weights == pytest.approx(weights, abs=1e-6)
+    assert trained[-1].run.init_from is None
+
+
+def test_the_search_goes_on_where_it_was_stopped(tmp_path, trained, monkeypatch):
+    list(new_search(tmp_path).run(1, print))
+    before = (tmp_path / "search" / "psro.jsonl").read_bytes()
+    monkeypatch.setattr(search_module, "train", lambda config: {"stopped_by": "SIGINT"})
+    with pytest.raises(StoppedError) as stopped:
+        list(new_search(tmp_path).run(2, print))
+    assert stopped.value.by == "SIGINT"
+    assert (tmp_path / "search" / "psro.jsonl").read_bytes() == before
+    monkeypatch.undo()
+    again = new_search(tmp_path)
+    assert [iteration.player for iteration in again.iterations] == ["random", "policy_001"]
+    assert list(again.run(1, print)) == []  # there is nothing left to do
+
+
+def test_another_search_in_the_same_directory_is_refused(tmp_path, trained):
+    list(new_search(tmp_path).run(1, print))
+    with pytest.raises(ValueError, match=r"meta_solver is uniform, but the search in .* has nash: name another"):
+        new_search(tmp_path, "uniform")
+
+
+def row(number, payoffs):
+    return Iteration(number, f"policy_{number:03d}", None, {}, payoffs, {}, None, 10 * number, 1.0, {})
+
+
+def test_the_record_survives_a_kill_and_says_where_it_is_damaged(tmp_path):
+    path = tmp_path / "psro.jsonl"
+    assert read(path) == []
+    rows = [row(0, []), row(1, [0.5]), row(2, [-0.25, 1.0])]
+    append(path, rows[0])
+    append(path, rows[1])
+    with path.open("ab") as file:
+        file.write(b'{"iteration": 2, "pla')
+    assert read(path) == rows[:2]
+    append(path, rows[2])
+    assert read(path) == rows
+    table = payoff_table(rows)
+    assert table.tolist() == [[0.0, -0.5, 0.25], [0.5, 0.0, -1.0], [-0.25, 1.0, 0.0]]
+    path.write_text(path.read_text().replace('"iteration": 1', '"iteration": 7'))
+    with pytest.raises(ValueError, match=r"psro.jsonl, line 2, is no iteration .*: restore the file"):
+        read(path)
+
+
+def run_command(monkeypatch, *words):
+    from sf.commands import entry_points  # noqa: PLC0415
+
+    monkeypatch.setattr(sys, "argv", ["sf-psro", *words])
+    try:
+        entry_points.sf_psro()
+    except SystemExit as end:
+        return end.code or 0
+    return 0
+
+
+SMALL = ["--num_workers", "1", "--num_envs_per_worker", "8", "--rollout", "8", "--batch_size", "64", "--device", "cpu"]
+
+
+def test_a_small_search_in_kuhn_poker_lowers_exploitability(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("pyspiel")
+    out = tmp_path / "out.json"
+    words = ["--env", "openspiel:kuhn_poker", "--train_dir", str(tmp_path), "--experiment", "kuhn", *SMALL]
+    words += ["--num_epochs", "4", "--train_for_env_steps", "6000", "--iterations", "1", "--json", str(out)]
+    assert run_command(monkeypatch, *words) == 0
+    first, second = json.loads(out.read_text())
+    assert first["exploitability"] == pytest.approx(0.4583, abs=1e-4)
+    assert second["exploitability"] != first["exploitability"]
+    assert second["payoffs"][0] > 0.1  # it beats random moves, exactly
+    assert second["mixture"]["policy_001"] == pytest.approx(1.0)
+    assert "iteration 1: exploitability" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--env", "toy_identity"], "env is toy_identity, of 1 agents"),
+        (["--env", "openspiel:kuhn_poker", "--num_policies", "2"], "num_policies is 2: a best response is one policy"),
+        (["--env", "openspiel:kuhn_poker", "--past_share", "0.2"], "past_share is 0.2: sf-psro itself says"),
+        (["--env", "openspiel:kuhn_poker", "--iterations", "0"], "iterations is 0: at least 1"),
+        (["--env", "openspiel:kuhn_poker", "--meta_solver", "best"], "meta_solver"),
+        (["--env", "openspiel:coop_box_pushing"], "no zero-sum game"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(words, sentence, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("pyspiel")
+    assert run_command(monkeypatch, "--train_dir", str(tmp_path), "--experiment", "x", *words) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_the_picture_has_exploitability_and_payoffs():
+    pytest.importorskip("matplotlib")
+    from sf.psro.figure import draw  # noqa: PLC0415
+
+    rows = [row(0, []), row(1, [0.5])]
+    assert draw("kuhn", rows).startswith(b"\x89PNG")
+    assert np.isfinite(payoff_table(rows)).all()
