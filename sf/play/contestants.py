@@ -65,6 +65,8 @@ def find_policies(
         for wanted in range(num_policies(path)) if policy_id is None or number > 0 else [policy_id]:
             file, saved = find_trusted(path, which, wanted, _warn, is_trusted)
             name = str(file.with_suffix("").relative_to(path.parent) if path == named else named)
+            if name in found and path.is_file():  # the same name in another folder
+                name = str(named)
             while name in found:
                 name += "'"
             found[name] = saved

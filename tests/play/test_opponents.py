@@ -202,6 +202,16 @@ def test_an_opponent_has_the_spaces_of_the_first_policy(tmp_path, monkeypatch):
     assert found["random"].action_space == gym.spaces.Discrete(3)
 
 
+def test_files_of_the_same_name_are_told_apart_by_their_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    saved = checkpoint.encode(untrained("toy_match_rps"))
+    paths = [Path(run) / "milestone_1.safetensors" for run in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_bytes(saved)
+    assert list(find_contestants(paths[0], (str(paths[1]),), "latest", None)) == ["milestone_1", str(paths[1])]
+
+
 def test_a_win_is_a_higher_score_in_the_same_match():
     def episode(match_idx, agent_idx, policy_idx, score):
         return Played(match_idx, agent_idx, policy_idx, score, 1, 1, {})

@@ -221,7 +221,7 @@ def _said_how_to_go_on(flags: LeagueFlags) -> Iterator[None]:
             sentence = "stopped; nothing is kept: with --results DIR a tournament can go on"
         else:
             sentence = f"stopped; the same command goes on: {shlex.join(['sf-league', *sys.argv[1:]])}"
-        print(f"\n{sentence}", file=sys.stderr, flush=True)
+        print("\n" * sys.stderr.isatty() + sentence, file=sys.stderr, flush=True)
         raise
 
 
