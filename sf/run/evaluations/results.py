@@ -46,8 +46,9 @@ class Evaluations:
             )
 
     def exploited(self, report: dict[str, Any]) -> None:
-        """The evaluator has computed how far each policy can be exploited. The same weights count once: they are seconds
-        old, and in small games many orders fit into that time.
+        """The evaluator has computed how far each policy can be exploited.
+
+        The same weights count once: they are seconds old, and in small games many orders fit into that time.
         """
         self._orders.done()
         policies = report["policies"]
