@@ -17,6 +17,7 @@ import numpy as np
 from sf.league import record
 from sf.league.record import Match, Player, Row
 from sf.metrics.progress import Progress
+from sf.play.opponents import RANDOM
 from sf.players.config import PlayersConfig
 from sf.players.pool import Pool, policy_name
 from sf.queues import IndexQueue
@@ -92,7 +93,9 @@ class Matchmaker:
         self._say = say
         self._path = run_dir / record.NAME
         rows = record.read(self._path) if self._path.exists() else []
-        self._pool = Pool(num_policies, rows)
+        # Random moves are as strong in every run, so ratings above them can be compared.
+        known = {*players, *(row.name for row in rows if isinstance(row, Player))}
+        self._pool = Pool(num_policies, rows, RANDOM if RANDOM in known else None)
         self._rng = np.random.default_rng((seed, len(rows)))
         self._unwritten: list[Row] = []
         self._is_failing = False
@@ -167,6 +170,9 @@ class Matchmaker:
         for policy_id in range(self._num_policies):
             prefix = f"{policy_name(policy_id)}/" if self._num_policies > 1 else ""
             rates = self._pool.win_rates(policy_id)
+            rating = self._pool.rating(policy_id)
+            if rating is not None:
+                metrics[f"{prefix}league/rating"] = rating.mean
             if rates:
                 metrics[f"{prefix}league/win_rate"] = float(np.mean([rate for rate, _ in rates.values()]))
             worst = min(((rate, name) for name, (rate, num) in rates.items() if num >= _MATCHES_OF_WORST), default=None)

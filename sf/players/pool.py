@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from sf.league.bradley_terry import Rating
+from sf.league.openskill_ratings import OpenskillRatings
 from sf.league.record import Match, Player, Row
 from sf.players.config import OpponentChoice
 from sf.players.opponent_choice import probabilities, quality_after_win
@@ -20,7 +22,10 @@ _RECENT = 100  # matches against a player that a win rate is about
 class Pool:
     """players: in the order in which they joined. idx: the position of a player there, by its name."""
 
-    def __init__(self, num_policies: int, rows: Iterable[Row] = ()) -> None:
+    def __init__(self, num_policies: int, rows: Iterable[Row] = (), anchor: str | None = None) -> None:
+        """anchor: the player whose rating is held at 0; None: the first of the pool."""
+        self._anchor = anchor
+        self._ratings: OpenskillRatings | None = None
         self.players: list[Player] = []
         self.idx: dict[str, int] = {}
         self._names = [policy_name(policy_id) for policy_id in range(num_policies)]
@@ -34,6 +39,8 @@ class Pool:
 
     def join(self, player: Player) -> None:
         """Its quality is the highest of the pool."""
+        self._ratings = self._ratings or OpenskillRatings(self._anchor or player.name)
+        self._ratings.add(player)
         self.idx[player.name] = len(self.players)
         self.players.append(player)
         for quality, recent in zip(self._quality, self._recent, strict=True):
@@ -43,6 +50,8 @@ class Pool:
     def add(self, match: Match) -> list[tuple[int, float]]:
         """Returns the policies that have met players, each with its result: 1 for a win, 0.5 for a draw, 0."""
         results = []
+        if self._ratings is not None:
+            self._ratings.add(match)
         for policy_id, policy in enumerate(self._names):
             others = [name for name in set(match.players) if name in self.idx]
             if policy not in match.players or not others:
@@ -65,6 +74,12 @@ class Pool:
             np.array([sum(each) for each in recent]),
             np.array([len(each) for each in recent]),
         )
+
+    def rating(self, policy_id: int) -> Rating | None:
+        """Of the policy as it is now; None before it has met anybody."""
+        if self._ratings is None or not any(self._recent[policy_id]):
+            return None
+        return self._ratings.of(self._names[policy_id])
 
     def win_rates(self, policy_id: int) -> dict[str, tuple[float, int]]:
         """By player: the share of its latest matches that the policy won, and their number. A draw is half a win."""

@@ -69,3 +69,18 @@ def test_the_same_rows_give_the_same_pool():
     for choice in ("quality", "pfsp"):
         assert (one_by_one.probabilities(0, choice) == at_once.probabilities(0, choice)).all()
     assert one_by_one.win_rates(0) == at_once.win_rates(0)
+
+
+def test_a_policy_that_wins_is_rated_above_those_it_beats_and_random_moves_are_held_at_0():
+    pool = Pool(1, [SECOND, FIRST], anchor="random")
+    assert pool.rating(0) is None
+    for _ in range(200):
+        pool.add(met("random", 1.0, 0.0))
+        pool.add(met(FIRST.name, 1.0, 0.0))
+        pool.add(met(FIRST.name, 0.0, 1.0))
+    assert pool.rating(0).mean > 300
+    held = Pool(1, [FIRST])  # nobody else is there
+    for _ in range(200):
+        held.add(met(FIRST.name, 1.0, 0.0))
+        held.add(met(FIRST.name, 0.0, 1.0))
+    assert abs(held.rating(0).mean) < 50

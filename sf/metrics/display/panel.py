@@ -169,11 +169,14 @@ def _league(record: dict[str, Any]) -> str:
         [value for name, value in record.items() if name.endswith(f"league/{end}")]
         for end in ("win_rate", "worst_win_rate")
     )
+    ratings = [f"{value:.0f}" for name, value in record.items() if name.endswith("league/rating")]
     words = [f"{record['league/players']} players"]
+    if ratings:
+        words.append(f"rating {', '.join(ratings)}")
     if rates:
         words.append(f"{_percent(float(np.mean(rates)))} won against them")
     if worst:
-        words.append(f"{_percent(min(worst))} against the worst for it")
+        words.append(f"{_percent(min(worst))} against the strongest")
     return ", ".join(words)
 
 
