@@ -231,6 +231,15 @@ def test_a_tournament_of_the_pages_rates_its_players(text, here):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("text", [text for text in COMMANDS if text.startswith("sf-psro")])
+def test_the_best_responses_of_the_page_are_trained(text, here):
+    pytest.importorskip("pyspiel")
+    words = small(COMMANDS[text][1:], here / "train_dir")
+    said = run(sys.executable, "-m", "sf.psro.command", *words, "--iterations", "1")
+    assert "iteration 1: exploitability" in said
+
+
+@pytest.mark.long
 def test_the_sweep_of_the_page_comes_to_its_end(here):
     (page,) = (b for b in blocks(ROOT / "docs" / "sweeps.md", "yaml") if "grid:" in b)
     sweep = yaml.safe_load(page)

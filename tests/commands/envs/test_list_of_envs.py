@@ -128,7 +128,8 @@ def test_json_says_what_an_agent_sees_and_does(capsys, monkeypatch):
 def test_without_a_terminal_a_line_is_an_environment(capsys, monkeypatch):
     header, *lines = run(capsys, monkeypatch, "toy_match").splitlines()
     assert header.split() == ["env", "observation", "action", "agents", "frameskip", "preset"]
-    assert [line.split()[0] for line in lines] == ["toy_match_counting", "toy_match_pennies", "toy_match_rps"]
+    names = [line.split()[0] for line in lines]
+    assert names == ["toy_match_counting", "toy_match_cycle", "toy_match_pennies", "toy_match_rps"]
     header, *lines = run(capsys, monkeypatch).splitlines()
     assert header.split() == ["family", "env", "preset"]
     assert ["doom", "doom_basic", "doom_basic"] in [line.split() for line in lines]
