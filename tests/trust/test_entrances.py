@@ -34,6 +34,7 @@ PAYLOADS = {
     "a wrapper that is a command": {"env_wrappers": [{"os:system": None}]},
     "an encoder beside it": {"encoder": "planted:Net"},
     "a model beside it": {"model": "planted:Net"},
+    "a player beside it": {"players": ["planted:Net"], "past_share": 0.2},
 }
 COMMANDS = {
     "sf-train": ("sf.__main__", ["--train_dir", ".", "--experiment", "theirs"]),
@@ -147,7 +148,7 @@ def begun_with_theirs():
 @pytest.mark.parametrize("what", PAYLOADS)
 def test_a_run_that_begins_with_their_weights_runs_nothing(what):
     write_run("theirs", PAYLOADS[what])
-    if {"env", "env_wrappers"} & PAYLOADS[what].keys():
+    if {"env", "env_wrappers", "players"} & PAYLOADS[what].keys():
         assert begun_with_theirs().state["config"]["env"] == "toy_identity"
     else:
         with pytest.raises(ValueError, match=f"they differ in {min(PAYLOADS[what])}"):
