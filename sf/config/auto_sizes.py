@@ -1,7 +1,8 @@
 """`rollout` and `batch_size` where they are auto: they follow the number of actors.
 
 Slots hold one trajectory of every actor. Where an iteration is as large as that, its data is at most one iteration old:
-see docs/architecture.md. So many actors make shorter trajectories, and from `SHORTEST` on larger minibatches.
+see docs/architecture.md. So many actors make shorter trajectories, and from `SHORTEST` on larger minibatches. With few
+actors a minibatch has `SMALLEST` samples, or fewer where an iteration of so many minibatches has `ITERATION` already.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST, SHORTEST = 64, 16  # steps of a trajectory
 SMALLEST = 256  # samples of a minibatch
+ITERATION = 2048  # samples
 
 
 def with_sizes(config: Config, num_actors: int, has_memory: bool) -> Config:
@@ -40,8 +42,12 @@ def with_sizes(config: Config, num_actors: int, has_memory: bool) -> Config:
 
 def _rollout(num_batches: int, batch_size: int | Literal["auto"], num_actors: int) -> int:
     """The largest power of two between the bounds with which all actors fill an iteration at most."""
-    samples = num_batches * (SMALLEST if batch_size == "auto" else batch_size)
+    samples = num_batches * (_smallest(num_batches) if batch_size == "auto" else batch_size)
     return min(LONGEST, max(SHORTEST, 1 << max(0, math.floor(math.log2(samples / num_actors)))))
+
+
+def _smallest(num_batches: int) -> int:
+    return min(SMALLEST, max(1, ITERATION // num_batches))
 
 
 def _divisor(batch_size: int, wanted: int) -> int:
@@ -59,7 +65,7 @@ def _divisor(batch_size: int, wanted: int) -> int:
 
 def _slots_per_batch(num_batches: int, rollout: int, num_actors: int, async_rl: bool) -> int:
     """The least with which an iteration holds a trajectory of every actor; whole rounds of them in synchronous mode."""
-    slots = max(math.ceil(SMALLEST / rollout), math.ceil(num_actors / num_batches))
+    slots = max(math.ceil(_smallest(num_batches) / rollout), math.ceil(num_actors / num_batches))
     if async_rl:
         return slots
     in_whole_rounds = num_actors // math.gcd(num_actors, num_batches)

@@ -105,11 +105,12 @@ class LearnerConfig:
     learning_rate: float = 1e-4
     """Initial learning rate."""
 
-    lr_schedule: Literal["constant", "linear", "cosine", "kl_adaptive"] = "constant"
+    lr_schedule: Literal["constant", "linear", "cosine", "kl_adaptive", "auto"] = "constant"
     """linear: decay to 0 at the end of the run, by the env steps of all policies if these are limited, else by
     train_for_seconds. cosine: the same as half a cosine, which is higher in the first half and lower in the second
     (Loshchilov and Hutter 2017, equation 5, without restarts). kl_adaptive: after each iteration, change the rate to
-    keep the KL divergence between the policies before and after it near lr_schedule_kl_threshold."""
+    keep the KL divergence between the policies before and after it near lr_schedule_kl_threshold. auto: linear in a run
+    that ends by steps or seconds, else constant."""
 
     lr_schedule_kl_threshold: float = 0.008
     """kl_adaptive: target KL divergence, in nats."""
@@ -117,8 +118,9 @@ class LearnerConfig:
     lr_adaptive_min: float = 1e-6
     """kl_adaptive: lowest learning rate."""
 
-    lr_adaptive_max: float = 1e-2
-    """kl_adaptive: highest learning rate."""
+    lr_adaptive_max: float | Literal["auto"] = 1e-2
+    """kl_adaptive: highest learning rate. auto: twice learning_rate, or just learning_rate with a recurrent core, which
+    forgets what it has learned at a higher one."""
 
     adam_eps: float = 1e-6
     """Adam's epsilon."""
@@ -186,7 +188,7 @@ class LearnerConfig:
             "num_batches_per_epoch, or set trajectory_priority to 0",
         )
         require(
-            self.lr_adaptive_min <= self.lr_adaptive_max,
+            self.lr_adaptive_max == "auto" or self.lr_adaptive_min <= self.lr_adaptive_max,
             f"lr_adaptive_min is {self.lr_adaptive_min}: it must not exceed lr_adaptive_max {self.lr_adaptive_max}",
         )
         require(

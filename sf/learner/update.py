@@ -198,6 +198,7 @@ class Updater:
         """By how far the last epoch found the policy to have moved. The first step has not seen it move at all."""
         config = self._config
         kl = self.metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
+        assert config.lr_adaptive_max != "auto"  # see sf.config.auto_learning_rate
         bounds = config.lr_adaptive_min, config.lr_adaptive_max
         rate = learning_rate.kl_adaptive(self.learning_rate, kl, config.lr_schedule_kl_threshold, *bounds)
         self._learning_rate.set(rate)

@@ -67,7 +67,7 @@ def _key(run: Run, name: str, is_named: bool) -> str:
 
 def _is_scheduled(run: Run) -> bool:
     """Whether something in it changes up to its end."""
-    falls = run.flags.get("lr_schedule") in ("linear", "cosine")
+    falls = run.flags.get("lr_schedule") in ("linear", "cosine", "auto")
     return falls or run.flags.get("exploration_loss_coeff_final") is not None
 
 

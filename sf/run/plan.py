@@ -15,6 +15,7 @@ import torch
 from sf import gpu
 from sf.arrays import available_memory
 from sf.config import Config
+from sf.config.auto_learning_rate import with_learning_rate
 from sf.config.auto_sizes import with_sizes
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.clock import CLOCK, with_clock
@@ -42,7 +43,7 @@ _MOST_THREADS = 4  # of the learner, by default
 class Plan:
     """The derived numbers of a run."""
 
-    config: Config  # with numbers for what is auto in the flags, see `sf.config.auto_sizes`
+    config: Config  # with numbers for what is auto in the flags, see `sf.config.auto_sizes`, `auto_learning_rate`
     has_auto_sizes: bool  # such numbers are among them
     spec: EnvSpec
     device: str  # "cpu" or "cuda"
@@ -171,7 +172,10 @@ def make_plan(config: Config) -> Plan:
     num_actors = num_workers * sampler.worker_num_splits * actors_per_group
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
-        config=with_sizes(config, -(-num_actors // config.population.num_policies), has_memory=model.state_size > 0),
+        config=with_learning_rate(
+            with_sizes(config, -(-num_actors // config.population.num_policies), has_memory=model.state_size > 0),
+            has_memory=model.state_size > 0,
+        ),
         spec=spec,
         device=device,
         bfloat16=resolve_bfloat16(config.model.precision, device),

@@ -22,6 +22,14 @@ def test_many_actors_make_shorter_trajectories_and_then_larger_minibatches(num_a
     assert sizes(num_actors) == (rollout, batch_size)
 
 
+@pytest.mark.parametrize(
+    ("num_actors", "rollout", "batch_size"),
+    [(1, 64, 64), (16, 64, 64), (32, 64, 64), (96, 16, 64), (256, 16, 128), (1024, 16, 512)],
+)
+def test_many_minibatches_are_small_ones(num_actors, rollout, batch_size):
+    assert sizes(num_actors, num_batches_per_epoch=32) == (rollout, batch_size)
+
+
 @pytest.mark.parametrize("num_actors", [1, 3, 7, 16, 33, 100, 257, 1000, 1024])
 @pytest.mark.parametrize("flags", [{}, {"batch_size": "auto", "rollout": 48}, {"num_batches_per_epoch": 3}])
 @pytest.mark.parametrize("has_memory", [False, True])

@@ -17,7 +17,7 @@ WRONG = [  # a value, and what it must be
     ("core", "rnn", "none, gru or lstm"),
     ("core", None, "none, gru or lstm"),
     ("core", ["gru"], "none, gru or lstm"),
-    ("lr_schedule", "lin", "constant, linear, cosine or kl_adaptive"),
+    ("lr_schedule", "lin", "constant, linear, cosine, kl_adaptive or auto"),
     ("precision", "fp16", "auto, bfloat16 or float32"),
     ("nonlinearity", "gelu", "elu, relu or tanh"),
     ("on_divergence", "retry", "rollback or stop"),

@@ -1,0 +1,25 @@
+"""`lr_schedule` and `lr_adaptive_max` where they are auto."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sf.config.config import Config
+
+_HIGHEST = 2.0  # of the learning rate
+
+
+def with_learning_rate(config: Config, has_memory: bool) -> Config:
+    """The configuration with values for both. has_memory: the network has a recurrent state.
+
+    A policy that has learned its task hardly moves, so `kl_adaptive` raises the rate up to its limit. A recurrent
+    network forgets there what it has learned: see benchmarks/README.md.
+    """
+    learner = config.learner
+    schedule, highest = learner.lr_schedule, learner.lr_adaptive_max
+    if schedule == "auto":
+        schedule = "linear" if config.run.ends_by_steps or config.run.ends_by_seconds else "constant"
+    if highest == "auto":
+        highest = learner.learning_rate * (1.0 if has_memory else _HIGHEST)
+    return config.replace(lr_schedule=schedule, lr_adaptive_max=max(highest, learner.lr_adaptive_min))

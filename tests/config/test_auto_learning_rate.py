@@ -1,0 +1,37 @@
+"""The schedule of the learning rate and its limit, where they follow the run and the network."""
+
+import pytest
+
+from sf.config import Config
+from sf.config.auto_learning_rate import with_learning_rate
+from sf.run.plan import make_plan
+
+
+def chosen(has_memory=False, **flags):
+    learner = with_learning_rate(Config().replace(**flags), has_memory).learner
+    return learner.lr_schedule, learner.lr_adaptive_max
+
+
+@pytest.mark.parametrize(
+    ("flags", "schedule"),
+    [({}, "constant"), ({"train_for_env_steps": 1000}, "linear"), ({"train_for_seconds": 60}, "linear")],
+)
+def test_the_rate_falls_where_the_run_has_an_end(flags, schedule):
+    assert chosen(lr_schedule="auto", **flags)[0] == schedule
+    assert chosen(lr_schedule="cosine", train_for_env_steps=1000)[0] == "cosine"
+
+
+def test_a_recurrent_network_has_the_lower_limit():
+    auto = {"learning_rate": 3e-4, "lr_adaptive_max": "auto"}
+    assert chosen(**auto)[1] == pytest.approx(6e-4)
+    assert chosen(has_memory=True, **auto)[1] == pytest.approx(3e-4)
+    assert chosen(has_memory=True, lr_adaptive_max=0.002)[1] == 0.002
+    assert chosen(lr_adaptive_max="auto", learning_rate=1e-8)[1] == 1e-6  # lr_adaptive_min
+
+
+@pytest.mark.parametrize(("core", "highest"), [("none", 6e-4), ("gru", 3e-4)])
+def test_a_run_has_numbers_for_both(core, highest):
+    flags = {"env": "toy_memory", "core": core, "lr_schedule": "auto", "lr_adaptive_max": "auto", "device": "cpu"}
+    learner = make_plan(Config().replace(**flags, learning_rate=3e-4)).config.learner
+    assert learner.lr_schedule == "constant"
+    assert learner.lr_adaptive_max == pytest.approx(highest)
