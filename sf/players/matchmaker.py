@@ -6,14 +6,14 @@ It takes snapshots, gives seats to players, and records the results.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sf.envs import UsageError
 from sf.league import record
 from sf.league.record import Match, Player, Row
 from sf.metrics.progress import Progress
@@ -30,7 +30,7 @@ DIRECTORY = "league"  # in that of the run
 
 _SEATED_AT_LEAST_S = 5.0
 _SEATED_MATCHES = 16  # that a player begins at least before another one takes its seat
-_MATCHES_OF_SNAPSHOT = 200  # that --snapshot_at_win_rate is about
+_LOOK_FOR_STATE_EVERY_S = 1.0  # of a learner, for a snapshot that is due
 _MATCHES_OF_WORST = 10  # a player counts as the worst from so many matches on
 
 
@@ -53,8 +53,7 @@ class _OfPolicy:
     """What the matchmaker remembers of a policy that learns."""
 
     seats: list[_Seat]
-    last_snapshot: int | None = None  # env steps
-    results: deque[float] = field(default_factory=lambda: deque(maxlen=_MATCHES_OF_SNAPSHOT))  # since the last snapshot
+    looked_at: float = float("-inf")  # when a snapshot was tried
 
 
 class Matchmaker:
@@ -79,7 +78,7 @@ class Matchmaker:
     ) -> None:
         """Begins the record in the run directory, or goes on with it.
 
-        Raises ValueError where it is damaged, OSError where a player cannot be kept.
+        Raises ValueError where it is damaged, or a player cannot be written there.
         """
         self._config = config
         # By name, of players that are met as a fixed mixture.
@@ -104,21 +103,22 @@ class Matchmaker:
             _OfPolicy([_Seat(seat, policy_id) for seat in seats.of_policy(policy_id)])
             for policy_id in range(num_policies)
         ]
-        self._seat_of = {seat.seat: seat for policy in self._policies for seat in policy.seats}
-        for player in self._pool.players:
-            if player.policy is not None and player.policy < num_policies:
-                policy = self._policies[player.policy]
-                policy.last_snapshot = max(policy.last_snapshot or 0, player.env_steps or 0)
         for name, saved in players.items():
             if name not in self._pool.idx:
-                self._join(Player(name, path=None if saved is None else self._keep(name, saved)))
+                try:
+                    path = None if saved is None else self._keep(name, saved)
+                except OSError as error:
+                    raise UsageError(
+                        f"{run_dir / DIRECTORY} cannot be written ({error.strerror}): name another --train_dir"
+                    ) from None
+                self._join(Player(name, path=path))
 
     def act_if_due(self) -> None:
         """Take snapshots, and see to the seats."""
         if not self._progress.has_begun:
             return
         for policy_id, policy in enumerate(self._policies):
-            if self._is_snapshot_due(policy_id, policy):
+            if self._is_snapshot_due(policy_id):
                 self._take_snapshot(policy_id, policy)
             for seat in policy.seats:
                 self._see_to(seat, policy)
@@ -139,8 +139,7 @@ class Matchmaker:
                 self._progress.policies[learning].env_steps,
                 seated[0].probability if seated else None,
             )
-            for policy_id, result in self._pool.add(match):
-                self._policies[policy_id].results.append(result)
+            self._pool.add(match)
             self._unwritten.append(match)
 
     def player_failed(self, name: str, text: str) -> None:
@@ -182,23 +181,26 @@ class Matchmaker:
 
     # Snapshots
 
-    def _is_snapshot_due(self, policy_id: int, policy: _OfPolicy) -> bool:
+    def _is_snapshot_due(self, policy_id: int) -> bool:
         if not self._config.snapshot_every_env_steps or self._weights:
             return False
-        if policy.last_snapshot is None:
-            return True
+        last = self._pool.last_snapshot[policy_id]
         env_steps, rate = self._progress.policies[policy_id].env_steps, self._config.snapshot_at_win_rate
-        if env_steps - policy.last_snapshot >= self._config.snapshot_every_env_steps:
+        if last is None or env_steps - last >= self._config.snapshot_every_env_steps:
             return True
-        results = policy.results
-        return rate is not None and len(results) == results.maxlen and float(np.mean(results)) >= rate
+        return rate is not None and self._pool.beats_the_pool(policy_id, rate)
 
     def _take_snapshot(self, policy_id: int, policy: _OfPolicy) -> None:
+        """Of the state that the learner keeps for a successor, which may be some seconds old."""
+        if time.monotonic() - policy.looked_at < _LOOK_FOR_STATE_EVERY_S:
+            return
+        policy.looked_at = time.monotonic()
         remembered = self._recoveries[policy_id].read()
         if remembered is None:
             return  # a moment later there is something
         env_steps = int(remembered.state["env_steps"])
-        if policy.last_snapshot is not None and env_steps <= policy.last_snapshot:
+        last = self._pool.last_snapshot[policy_id]
+        if last is not None and env_steps <= last:
             return
         name = f"{policy_name(policy_id)}_{env_steps:012d}"
         try:
@@ -208,8 +210,6 @@ class Matchmaker:
                 self._say(f"league: a snapshot of policy {policy_id} cannot be written ({error}); it is tried again")
             self._is_failing = True
             return
-        policy.last_snapshot = env_steps
-        policy.results.clear()
         self._join(Player(name, policy_id, env_steps, path))
 
     def _keep(self, name: str, saved: Checkpoint) -> str:

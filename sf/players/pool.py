@@ -17,10 +17,14 @@ from sf.players.config import OpponentChoice
 from sf.players.opponent_choice import probabilities, quality_after_win
 
 _RECENT = 100  # matches against a player that a win rate is about
+_SINCE_SNAPSHOT = 200  # matches against the pool that say whether a policy beats it
 
 
 class Pool:
-    """players: in the order in which they joined. idx: the position of a player there, by its name."""
+    """players: in the order in which they joined. idx: the position of a player there, by its name.
+
+    last_snapshot: [P] env steps of the latest snapshot of each policy; None where there is none.
+    """
 
     def __init__(self, num_policies: int, rows: Iterable[Row] = (), anchor: str | None = None) -> None:
         """anchor: the player whose rating is held at 0; None: the first of the pool."""
@@ -31,6 +35,8 @@ class Pool:
         self._names = [policy_name(policy_id) for policy_id in range(num_policies)]
         self._quality: list[list[float]] = [[] for _ in range(num_policies)]
         self._recent: list[list[deque[float]]] = [[] for _ in range(num_policies)]
+        self.last_snapshot: list[int | None] = [None] * num_policies
+        self._since_snapshot = [deque[float](maxlen=_SINCE_SNAPSHOT) for _ in range(num_policies)]
         for row in rows:
             if isinstance(row, Player):
                 self.join(row)
@@ -43,13 +49,15 @@ class Pool:
         self._ratings.add(player)
         self.idx[player.name] = len(self.players)
         self.players.append(player)
+        if player.policy is not None and player.policy < len(self._names):
+            self.last_snapshot[player.policy] = max(self.last_snapshot[player.policy] or 0, player.env_steps or 0)
+            self._since_snapshot[player.policy].clear()
         for quality, recent in zip(self._quality, self._recent, strict=True):
             quality.append(max(quality, default=0.0))
             recent.append(deque(maxlen=_RECENT))
 
-    def add(self, match: Match) -> list[tuple[int, float]]:
-        """Returns the policies that have met players, each with its result: 1 for a win, 0.5 for a draw, 0."""
-        results = []
+    def add(self, match: Match) -> None:
+        """A match is over. A win counts 1, a draw 0.5."""
         if self._ratings is not None:
             self._ratings.add(match)
         for policy_id, policy in enumerate(self._names):
@@ -62,8 +70,7 @@ class Pool:
                 if result == 1.0 and match.probability is not None:
                     quality = self._quality[policy_id]
                     quality[idx] = quality_after_win(quality[idx], match.probability, len(self.players))
-                results.append((policy_id, result))
-        return results
+                self._since_snapshot[policy_id].append(result)
 
     def probabilities(self, policy_id: int, choice: OpponentChoice) -> np.ndarray:
         """[K] with which the policy is to meet each player."""
@@ -74,6 +81,11 @@ class Pool:
             np.array([sum(each) for each in recent]),
             np.array([len(each) for each in recent]),
         )
+
+    def beats_the_pool(self, policy_id: int, win_rate: float) -> bool:
+        """Whether it has won this share of its latest 200 matches against players, all since its latest snapshot."""
+        results = self._since_snapshot[policy_id]
+        return len(results) == results.maxlen and float(np.mean(results)) >= win_rate
 
     def rating(self, policy_id: int) -> Rating | None:
         """Of the policy as it is now; None before it has met anybody."""

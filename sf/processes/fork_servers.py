@@ -78,7 +78,9 @@ class ForkServer:
 
 
 # The optimizer imports torch._dynamo when it is first used, which takes a second.
-NETWORKS = ForkServer(["torch._dynamo", "sf.learner.worker", "sf.policy.worker", "sf.evaluation.evaluator"])
+NETWORKS = ForkServer(
+    ["torch._dynamo", "sf.learner.worker", "sf.policy.worker", "sf.players.worker", "sf.evaluation.evaluator"]
+)
 SIMULATORS = ForkServer(["sf.rollout.worker"])
 PLAYERS = ForkServer(["sf.evaluation.player"])  # of sf-eval: simulators and networks
 

@@ -79,6 +79,11 @@ class Leagues:
         return [json.loads(line) for line in (self.run_dir / "league.jsonl").read_text().splitlines()]
 
 
+@pytest.fixture(autouse=True)
+def _looks_at_once(monkeypatch):
+    monkeypatch.setattr(matchmaker_module, "_LOOK_FOR_STATE_EVERY_S", 0.0)
+
+
 @pytest.fixture
 def leagues(tmp_path):
     return Leagues(tmp_path)
@@ -226,6 +231,12 @@ def test_a_resumed_league_is_as_it_was(leagues):
         "policy_00_000000000064",
         "policy_00_000000001064",
     ]
+
+
+def test_a_player_that_cannot_be_kept_is_one_sentence(leagues):
+    (leagues.run_dir / "league").write_text("a file where the folder should be")
+    with pytest.raises(ValueError, match=r"league cannot be written \(.*\): name another --train_dir"):
+        leagues.start(players={"rival": Checkpoint({"model/weight": torch.ones(2)}, {"env_steps": 5})})
 
 
 def test_a_checkpoint_that_joins_is_kept_as_it_was(leagues):

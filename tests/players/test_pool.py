@@ -15,16 +15,16 @@ def met(name, own, other, probability=0.5, policy="policy_00"):
 
 def test_win_rates_are_of_each_policy_and_a_draw_is_half_a_win():
     pool = Pool(2, [FIRST, SECOND])
-    assert pool.add(met(FIRST.name, 1.0, 0.0)) == [(0, 1.0)]
-    assert pool.add(met(FIRST.name, 0.0, 0.0)) == [(0, 0.5)]
-    assert pool.add(met(SECOND.name, -1.0, 0.0, policy="policy_01")) == [(1, 0.0)]
+    pool.add(met(FIRST.name, 1.0, 0.0))
+    pool.add(met(FIRST.name, 0.0, 0.0))
+    pool.add(met(SECOND.name, -1.0, 0.0, policy="policy_01"))
     assert pool.win_rates(0) == {FIRST.name: (0.75, 2)}
     assert pool.win_rates(1) == {SECOND.name: (0.0, 1)}
 
 
 def test_a_match_among_policies_that_learn_says_nothing_of_the_pool():
     pool = Pool(2, [FIRST])
-    assert pool.add(Match(("policy_00", "policy_01"), (1.0, 0.0), 1000)) == []
+    pool.add(Match(("policy_00", "policy_01"), (1.0, 0.0), 1000))
     assert pool.win_rates(0) == {}
 
 
@@ -84,3 +84,18 @@ def test_a_policy_that_wins_is_rated_above_those_it_beats_and_random_moves_are_h
         held.add(met(FIRST.name, 1.0, 0.0))
         held.add(met(FIRST.name, 0.0, 1.0))
     assert abs(held.rating(0).mean) < 50
+
+
+def test_a_policy_beats_the_pool_by_its_matches_since_its_latest_snapshot():
+    pool = Pool(1, [FIRST])
+    for _ in range(199):
+        pool.add(met(FIRST.name, 1.0, 0.0))
+    assert not pool.beats_the_pool(0, 0.6)  # 200 are needed
+    pool.add(met(FIRST.name, 0.0, 1.0))
+    assert pool.beats_the_pool(0, 0.99)
+    assert not pool.beats_the_pool(0, 1.0)
+    pool.join(Player("random"))
+    assert pool.beats_the_pool(0, 0.99)
+    pool.join(Player("policy_00_000000000200", 0, 200))
+    assert pool.last_snapshot == [200]
+    assert not pool.beats_the_pool(0, 0.6)
