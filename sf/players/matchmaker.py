@@ -176,7 +176,11 @@ class Matchmaker:
                 metrics[f"{prefix}league/win_rate"] = float(np.mean([rate for rate, _ in rates.values()]))
             worst = min(((rate, name) for name, (rate, num) in rates.items() if num >= _MATCHES_OF_WORST), default=None)
             if worst is not None:
-                metrics[f"{prefix}league/worst_win_rate"], metrics[f"{prefix}league/worst_player"] = worst
+                rate, name = worst
+                metrics[f"{prefix}league/worst_win_rate"] = rate
+                env_steps = self._pool.players[self._pool.idx[name]].env_steps
+                if env_steps is not None:  # a snapshot: how long ago is what the policy has forgotten?
+                    metrics[f"{prefix}league/worst_env_steps"] = env_steps
         return metrics
 
     # Snapshots

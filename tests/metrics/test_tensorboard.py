@@ -28,7 +28,7 @@ def run(tmp_path_factory):
     """A run of two policies, which writes every name that a run of one writes, and those of each policy."""
     tmp_path = tmp_path_factory.mktemp("run")
     flags = ["--num_policies", "2", "--train_for_env_steps", "2000", "--exploration_loss_coeff_final", "0.001"]
-    train(tmp_path, *flags, env="toy_match_rps")
+    train(tmp_path, *flags, "--past_share", "0.5", "--players", "random", env="toy_match_rps")
     return RunDir.at(str(tmp_path), "toy_match_rps")
 
 
@@ -97,7 +97,7 @@ def test_every_chart_of_the_layout_has_curves(events):
 def test_the_charts_of_the_return_and_of_the_parts_have_several_curves(events):
     assert charts(events)["mean, min and max of the latest episodes"] == ["return/mean", "return/min", "return/max"]
     busy = [one for one in events.Tags()["scalars"] if re.match(charts(events)["busy share of the parts"][0], one)]
-    assert sorted(busy) == ["busy/learner", "busy/policy", "busy/rollout"]
+    assert sorted(busy) == ["busy/learner", "busy/player", "busy/policy", "busy/rollout"]
 
 
 def test_hyperparameters_and_configuration_are_in_the_event_file(events):
@@ -166,8 +166,13 @@ def of_evaluations():
     return names | {f"policy_00/{name}" for name in names if "/stats/" not in name}
 
 
+# Of a single policy, and of an evaluation: test_matchmaker.py and test_evaluations.py have them.
+OF_OTHERS = {f"league/{name}" for name in ("rating", "win_rate", "worst_win_rate", "worst_env_steps")}
+OF_OTHERS |= {"eval/exploitability"}
+
+
 def test_every_metric_is_documented_and_every_documented_metric_is_written(names, run):
-    names = names | of_evaluations() | json.loads(run.summary.read_text()).keys()
+    names = names | of_evaluations() | OF_OTHERS | json.loads(run.summary.read_text()).keys()
     patterns = {re.escape(row).replace("NAME", r"\w+").replace("NN", r"\d\d"): row for row in documented()}
     assert len(patterns) > 40
     assert not [name for name in names if not any(re.fullmatch(pattern, name) for pattern in patterns)]

@@ -260,8 +260,16 @@ def test_metrics_name_the_player_that_the_policy_does_worst_against(leagues):
         "league/players": 2,
         "league/win_rate": 0.5,
         "league/worst_win_rate": 0.0,
-        "league/worst_player": "strong",
     }
+
+
+def test_metrics_say_how_old_the_snapshot_is_that_the_policy_has_forgotten_to_beat(leagues):
+    league = leagues.start()
+    leagues.learners[0].train_to(64)
+    leagues.settle()
+    league.add_matches([((0, idx_of(leagues, "policy_00_000000000064")), (0.0, 1.0))] * 10)
+    metrics = league.metrics()
+    assert (metrics["league/worst_win_rate"], metrics["league/worst_env_steps"]) == (0.0, 64)
 
 
 def test_a_fixed_mixture_has_a_seat_for_each_player_and_begins_when_all_are_there(leagues, monkeypatch):

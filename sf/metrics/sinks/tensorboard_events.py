@@ -36,7 +36,7 @@ _LAYOUT: dict[str, dict[str, list[Any]]] = {  # by category and title, in this o
         "frames per second": ["Multiline", ["throughput/frames_per_second_.*"]],
         "busy share of the parts": ["Multiline", ["busy/.*"]],
         "wait share of the parts": ["Multiline", ["wait/.*"]],
-        "cores in use, by part": ["Multiline", ["cores/(rollout|policy|learner)"]],
+        "cores in use, by part": ["Multiline", ["cores/(rollout|policy|player|learner)"]],
         "lag (versions)": ["Multiline", ["lag/(mean|max)"]],
     },
     "Optimisation": {
