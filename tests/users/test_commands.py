@@ -183,12 +183,13 @@ def runs_of_pages():
     return found
 
 
-def train_small(env, here):
+def train_small(env, here, has_league=False):
     """A run with an episode and a best checkpoint. env: as its directory is called."""
     name = env.replace("openspiel_", "openspiel:")
     two = ["--num_policies", "2"] if env == "doom_duel" else []
+    league = ["--past_share", "0.5", "--players", "random"] if has_league else []
     asked = ["--stats_avg", "2", "--summaries_every_sec", "0.3", "--train_for_env_steps", "1200"]
-    run_here("sf-train", *small(["--env", name, *two], here / "train_dir"), *asked)
+    run_here("sf-train", *small(["--env", name, *two, *league], here / "train_dir"), *asked)
     checkpoints = here / "train_dir" / env / "checkpoints"
     latest, saved = checkpoint.load_latest(checkpoints / "policy_00" if two else checkpoints, print)
     checkpoint.save_best(latest.parent, saved, math.inf)
@@ -200,7 +201,7 @@ def train_small(env, here):
 def test_the_commands_for_a_run_do_their_work(name, texts, here):
     if name.startswith("openspiel_"):
         pytest.importorskip("pyspiel")
-    latest = train_small(name, here)
+    latest = train_small(name, here, has_league=any(text.startswith("sf-league") for text in texts))
     for text in covering([text for text in texts if "--hub" not in text]):  # that is tests/zoo/test_hub.py
         program, *words = COMMANDS[text]
         if "best.mp4" in words and not (here / "best.mp4").exists():
@@ -234,9 +235,13 @@ def test_a_tournament_of_the_pages_rates_its_players(text, here):
 @pytest.mark.parametrize("text", [text for text in COMMANDS if text.startswith("sf-psro")])
 def test_the_best_responses_of_the_page_are_trained(text, here):
     pytest.importorskip("pyspiel")
-    words = small(COMMANDS[text][1:], here / "train_dir")
-    said = run(sys.executable, "-m", "sf.psro.command", *words, "--iterations", "1")
+    words, own = [], {"--iterations": "1", "--png": "psro.png"}
+    for word, before in zip(COMMANDS[text][1:], ["", *COMMANDS[text][1:]], strict=False):
+        words += [] if word in own or before in own else [word]
+    ours = [word for flag in own.items() for word in flag]
+    said = run(sys.executable, "-m", "sf.psro.command", *small(words, here / "train_dir"), *ours)
     assert "iteration 1: exploitability" in said
+    assert (here / "psro.png").stat().st_size > 0
 
 
 @pytest.mark.long
