@@ -109,6 +109,8 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setenv("WANDB_MODE", "offline")
+    for name in (*OWN, *SHOWN):  # another test may have imported one of that name
+        monkeypatch.delitem(sys.modules, name, raising=False)
     for name, code in OWN.items():
         (tmp_path / f"{name}.py").write_text(code)
     for name, code in SHOWN.items():
