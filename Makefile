@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 # What is run once more on a stand-in for a GPU that does everything as late as a real one may (tests/late_gpu).
-ON_LATE_GPU := tests/training/test_alignment.py tests/training/test_policies.py $(addprefix tests/training/test_run_lifetime.py::test_, \
+ON_LATE_GPU := $(addprefix tests/training/test_,alignment.py policies.py players_run.py) $(addprefix tests/training/test_run_lifetime.py::test_, \
 	synchronous_runs_with_one_seed_give_the_same_weights_to_the_bit \
 	a_synchronous_run_that_was_stopped_and_resumed_equals_one_that_was_not_to_the_bit)
 LONG_ON_LATE_GPU := tests/training/test_supervision.py $(addprefix tests/training/test_run_lifetime.py::test_, \

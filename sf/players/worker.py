@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sf import gpu
 from sf.arrays import SharedArrays
 from sf.counters import CounterRow
 from sf.envs.clock import CLOCK
@@ -126,5 +127,6 @@ class _Players:
         if name in args.opponents:
             return args.opponents[name].player().actors(args.num_actors, args.seed + turn)
         saved = checkpoint.load(args.directory / f"{name}.safetensors")
-        policy = TorchPolicy(saved, name, args.device, precision="bfloat16" if args.bfloat16 else "float32")
+        device = str(gpu.torch_device(args.device))
+        policy = TorchPolicy(saved, name, device, precision="bfloat16" if args.bfloat16 else "float32")
         return policy.actors(args.num_actors, args.seed + turn)
