@@ -181,7 +181,9 @@ def _early(args: list[str]) -> dict[str, Any]:
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for flag in ("env", "env_kwargs", "encoder", "model", "experiment", "train_dir", "config", "restart_behavior"):
         early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", dest=flag)
-    early.add_argument("--env_wrappers", "--env-wrappers", nargs="*")
+    for flag in ("env_wrappers", "players"):
+        early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", nargs="*")
+    early.add_argument("--past_share", "--past-share", type=float)  # players without it are a mistake
     early.add_argument("--trust", type=parse_bool)
     try:
         return {k: v for k, v in vars(early.parse_known_args(args)[0]).items() if v is not None}

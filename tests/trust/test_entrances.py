@@ -264,3 +264,24 @@ def test_what_is_named_on_the_command_line_too_needs_no_trust():
     del named["encoder"]
     with pytest.raises(ValueError, match="names encoder 'planted:Net'"):
         make_config(**named)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "an environment beside it",
+        "a wrapper beside it",
+        "an encoder beside it",
+        "a model beside it",
+        "a player beside it",
+    ],
+)
+def test_the_command_line_vouches_for_what_it_names(what):
+    from sf.commands import cli  # noqa: PLC0415
+
+    write_run("theirs", PAYLOADS[what])
+    (flag, value), *_ = PAYLOADS[what].items()
+    words = [f"--{flag}", *([value] if isinstance(value, str) else value)]
+    assert cli.starting_config([*words, "--experiment", "theirs", "--train_dir", "."]).flat()[flag]
+    with pytest.raises(SystemExit):
+        cli.starting_config(["--experiment", "theirs", "--train_dir", "."])

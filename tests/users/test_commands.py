@@ -109,6 +109,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setattr(sys, "path", list(sys.path))  # commands add the current folder
     for name in (*OWN, *SHOWN):  # another test may have imported one of that name
         monkeypatch.delitem(sys.modules, name, raising=False)
     for name, code in OWN.items():
