@@ -15,7 +15,7 @@ from openskill.models import PlackettLuce
 from sf.league.bradley_terry import PER_LOG_ODDS, Rating
 from sf.league.payoffs import scores_of
 from sf.league.ratings import chosen_anchor, names_of
-from sf.league.record import Match, Player, Row
+from sf.league.record import Match, Player, Row, policy_name
 
 _START_STD = 500.0
 _DRIFT_STD = 10.0  # what a policy that learns may have changed by since its last match
@@ -38,7 +38,7 @@ class OpenskillRatings:
         """A player that joins, or a match that is over."""
         if isinstance(row, Player):
             self._fixed.add(row.name)
-            policy = None if row.policy is None else self._ratings.get(f"policy_{row.policy:02d}")
+            policy = None if row.policy is None else self._ratings.get(policy_name(row.policy))
             if policy is not None:  # a snapshot is its policy at this time
                 self._ratings.setdefault(row.name, policy)
         elif isinstance(row, Match):

@@ -16,7 +16,7 @@ import numpy as np
 
 from sf.league.bradley_terry import PRIOR_STD, Comparisons, Rating, fit
 from sf.league.payoffs import meetings, result
-from sf.league.record import Match, Player, Row
+from sf.league.record import Match, Player, Row, policy_name
 
 RANDOM = "random"
 DRIFT_STD = 200.0  # how far a policy that learns moves from point to point, before any result: a random walk
@@ -117,7 +117,8 @@ class _Axis:
 
 
 def _policy_of(snapshot: Player) -> str:
-    return f"policy_{snapshot.policy:02d}"
+    assert snapshot.policy is not None
+    return policy_name(snapshot.policy)
 
 
 def _times(name: str, rows: Sequence[Row]) -> list[int]:

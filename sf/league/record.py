@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sf.storage.no_links import open_to_append
+from sf.storage import json_lines
 from sf.storage.run_dir import write_atomically
 
 NAME = "league.jsonl"
-_BLOCK = 65_536  # bytes
+
+
+def policy_name(policy_id: int) -> str:
+    """Of a policy that learns, among the players of its matches."""
+    return f"policy_{policy_id:02d}"
 
 
 @dataclass(frozen=True)
@@ -74,18 +77,7 @@ def append(path: Path, rows: Sequence[Row]) -> None:
 
     Raises OSError where that is not possible.
     """
-    lines = _encoded(rows)
-    with open_to_append(path) as file:
-        size = _whole_size(path)
-        file.truncate(size)
-        try:
-            rest = lines
-            while rest:
-                rest = rest[file.write(rest) :]  # a disk that gets full takes a part first
-            os.fsync(file.fileno())
-        except OSError:
-            file.truncate(size)
-            raise
+    json_lines.append(path, _encoded(rows))
 
 
 def rewrite(path: Path, rows: Sequence[Row]) -> None:
@@ -99,7 +91,7 @@ def read(path: Path) -> list[Row]:
     Raises ValueError where a line is damaged, FileNotFoundError where there is no record.
     """
     rows = []
-    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+    for number, line in enumerate(json_lines.whole_lines(path), start=1):
         try:
             row = _of_json(json.loads(line))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -112,20 +104,6 @@ def read(path: Path) -> list[Row]:
 
 def _encoded(rows: Sequence[Row]) -> bytes:
     return b"".join(json.dumps(_to_json(row), allow_nan=False).encode() + b"\n" for row in rows)
-
-
-def _whole_size(path: Path) -> int:
-    """The size of the file up to its last line end."""
-    with path.open("rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end > 0:
-            begin = max(0, end - _BLOCK)
-            file.seek(begin)
-            last = file.read(end - begin).rfind(b"\n")
-            if last >= 0:
-                return begin + last + 1
-            end = begin
-    return 0
 
 
 def _to_json(row: Row) -> dict[str, Any]:

@@ -15,16 +15,16 @@ import numpy as np
 
 from sf.envs import UsageError
 from sf.league import record
-from sf.league.record import Match, Player, Row
+from sf.league.record import Match, Player, Row, policy_name
 from sf.metrics.progress import Progress
 from sf.play.opponents import RANDOM
 from sf.players.config import PlayersConfig
-from sf.players.pool import Pool, policy_name
+from sf.players.pool import Pool
 from sf.queues import IndexQueue
 from sf.recovery import RecoveryMemory
 from sf.seats import Seats
 from sf.storage import checkpoint
-from sf.storage.checkpoint import MODEL, Checkpoint
+from sf.storage.checkpoint import Checkpoint
 
 DIRECTORY = "league"  # in that of the run
 
@@ -221,8 +221,7 @@ class Matchmaker:
         path = self._run_dir / DIRECTORY / f"{name}.safetensors"
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            weights = {key: tensor for key, tensor in saved.tensors.items() if key.startswith(MODEL)}
-            checkpoint.write(path, Checkpoint(weights, saved.state))
+            checkpoint.write(path, checkpoint.without_optimizer(saved))
         return f"{DIRECTORY}/{path.name}"
 
     def _join(self, player: Player) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 
 from sf.league.bradley_terry import Rating
 from sf.league.openskill_ratings import OpenskillRatings
-from sf.league.record import Match, Player, Row
+from sf.league.payoffs import meetings, result
+from sf.league.record import Match, Player, Row, policy_name
 from sf.players.config import OpponentChoice
 from sf.players.opponent_choice import probabilities, quality_after_win
 
@@ -60,17 +61,14 @@ class Pool:
         """A match is over. A win counts 1, a draw 0.5."""
         if self._ratings is not None:
             self._ratings.add(match)
-        for policy_id, policy in enumerate(self._names):
-            others = [name for name in set(match.players) if name in self.idx]
-            if policy not in match.players or not others:
-                continue
-            for name in others:
-                result, idx = _result(match, policy, name), self.idx[name]
-                self._recent[policy_id][idx].append(result)
-                if result == 1.0 and match.probability is not None:
+        for name, other, score, other_score in meetings(match):
+            if name in self._names and other in self.idx:
+                policy_id, idx, won = self._names.index(name), self.idx[other], result(score, other_score)
+                self._recent[policy_id][idx].append(won)
+                self._since_snapshot[policy_id].append(won)
+                if won == 1.0 and match.probability is not None:
                     quality = self._quality[policy_id]
                     quality[idx] = quality_after_win(quality[idx], match.probability, len(self.players))
-                self._since_snapshot[policy_id].append(result)
 
     def probabilities(self, policy_id: int, choice: OpponentChoice) -> np.ndarray:
         """[K] with which the policy is to meet each player."""
@@ -100,17 +98,3 @@ class Pool:
             for player, recent in zip(self.players, self._recent[policy_id], strict=True)
             if recent
         }
-
-
-def policy_name(policy_id: int) -> str:
-    """Of a policy that learns, among the players of its matches."""
-    return f"policy_{policy_id:02d}"
-
-
-def _result(match: Match, policy: str, player: str) -> float:
-    """Of the policy against the player, by the means of the scores of their agents."""
-    own, others = (
-        float(np.mean([score for name, score in zip(match.players, match.scores, strict=True) if name == who]))
-        for who in (policy, player)
-    )
-    return 0.5 if own == others else float(own > others)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -59,11 +58,10 @@ class PsroFlags:
                 raise ValueError(f"{name} is {getattr(self, name)}: at least 1")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Search, print a line an iteration; end with 0, 1 after a failure, 2 after a user's mistake, 128 + a signal."""
-    args = list(sys.argv[1:] if argv is None else argv)
-    defaults = {"train_for_env_steps": _DEFAULT_STEPS}
-    config = cli.starting_config([arg for arg in args if arg not in ("-h", "--help")], defaults)
+    args = sys.argv[1:]
+    config = cli.starting_config(args, {"train_for_env_steps": _DEFAULT_STEPS})
     flags = cli.parse_flags(PsroFlags, "sf-psro", _DESCRIPTION, args, PsroFlags(config=config))
     with cli.exit_status():
         _run(flags)

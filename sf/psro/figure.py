@@ -30,7 +30,7 @@ def draw(title: str, iterations: Sequence[Iteration]) -> bytes:
         figure = Figure(figsize=(9.0, 3.8), layout="constrained")
         curve, table = figure.subplots(1, 2)
         _draw_exploitability(curve, iterations)
-        payoffs = payoff_table(iterations)
+        payoffs = payoff_table([each.payoffs for each in iterations])
         largest = max(float(np.abs(payoffs).max()), 1e-9)
         image = table.imshow(payoffs, cmap="RdBu", vmin=-largest, vmax=largest)
         table.set(title="what a row wins from a column", xlabel="iteration", ylabel="iteration")

@@ -7,7 +7,6 @@ the next append removes.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sf.storage.no_links import open_to_append
+from sf.storage import json_lines
 
 NAME = "psro.jsonl"
 
@@ -44,12 +43,7 @@ class Iteration:
 
 def append(path: Path, iteration: Iteration) -> None:
     """Raises OSError where it cannot be written."""
-    line = json.dumps(asdict(iteration), allow_nan=False).encode() + b"\n"
-    with open_to_append(path) as file:
-        file.truncate(_whole_size(path))
-        if file.write(line) != len(line):
-            raise OSError("the disk is full")
-        os.fsync(file.fileno())
+    json_lines.append(path, json.dumps(asdict(iteration), allow_nan=False).encode() + b"\n")
 
 
 def read(path: Path) -> list[Iteration]:
@@ -57,7 +51,7 @@ def read(path: Path) -> list[Iteration]:
     if not path.exists():
         return []
     found: list[Iteration] = []
-    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+    for number, line in enumerate(json_lines.whole_lines(path), start=1):
         try:
             iteration = Iteration(**json.loads(line))
             if iteration.iteration != len(found) or len(iteration.payoffs) != len(found):
@@ -68,15 +62,10 @@ def read(path: Path) -> list[Iteration]:
     return found
 
 
-def payoff_table(iterations: Sequence[Iteration]) -> np.ndarray:
-    """[K, K] what a row's player wins from a column's, who loses as much."""
-    table = np.zeros((len(iterations), len(iterations)))
-    for row, iteration in enumerate(iterations):
-        table[row, :row] = iteration.payoffs
-        table[:row, row] = -np.array(iteration.payoffs)
+def payoff_table(payoffs: Sequence[Sequence[float]]) -> np.ndarray:
+    """[K, K] what a row's player wins from a column's, who loses as much. payoffs: of each against all before it."""
+    table = np.zeros((len(payoffs), len(payoffs)))
+    for row, against_earlier in enumerate(payoffs):
+        table[row, :row] = against_earlier
+        table[:row, row] = -np.array(against_earlier)
     return table
-
-
-def _whole_size(path: Path) -> int:
-    data = path.read_bytes()
-    return data.rfind(b"\n") + 1

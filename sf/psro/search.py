@@ -7,8 +7,9 @@ zero-sum games of two players. One network plays both seats, so the game among p
 
 from __future__ import annotations
 
-import time
+import signal
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from sf.play.opponents import RANDOM
 from sf.psro import record
 from sf.psro.judge import Judge
 from sf.psro.record import Iteration, payoff_table
+from sf.run.initial_weights import CompleteRunError
 from sf.run.trainer import train
 from sf.storage import checkpoint
-from sf.storage.checkpoint import MODEL, Checkpoint
+from sf.storage.checkpoint import Checkpoint, without_optimizer
 from sf.storage.run_dir import RunDir
 
 _LEAST_SHARE = 1e-3  # players that are met less often are left out
@@ -33,7 +35,7 @@ POLICIES, RESPONSES = "policies", "responses"  # folders in that of the search
 
 
 class StoppedError(Exception):
-    """The training of a best response was stopped. `by`: the name of a signal, or of a hook."""
+    """A signal has ended the training of a best response. by: its name."""
 
     def __init__(self, by: str) -> None:
         super().__init__(by)
@@ -98,23 +100,22 @@ class Search:
             snapshot_every_env_steps=0,
             init_from=self._reference(last.player) if self._is_warm and last.path is not None else None,
         )
-        started_at = time.monotonic()
-        summary = train(config)
-        if summary["stopped_by"] is not None:
-            raise StoppedError(summary["stopped_by"])
         run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+        with suppress(CompleteRunError):  # it was trained to its end before the search was killed
+            stopped_by = train(config)["stopped_by"]
+            if stopped_by in signal.Signals.__members__:
+                raise StoppedError(stopped_by)
         _, saved = find_checkpoint(run_dir.path, say=say)
         path = f"{POLICIES}/{name}.safetensors"
         (self._directory / POLICIES).mkdir(parents=True, exist_ok=True)
-        weights = {key: tensor for key, tensor in saved.tensors.items() if key.startswith(MODEL)}
-        checkpoint.write(self._directory / path, Checkpoint(weights, saved.state))
-        self._players[name] = checkpoint.load(self._directory / path)
+        policy = self._players[name] = without_optimizer(saved)
+        checkpoint.write(self._directory / path, policy)
         return self._add(
             name,
             path,
             against,
-            env_steps=last.env_steps + summary["env_steps"],
-            seconds=last.seconds + max(summary["seconds"], time.monotonic() - started_at),
+            env_steps=last.env_steps + saved.state["env_steps"],
+            seconds=last.seconds + saved.state["seconds"],
         )
 
     def _add(
@@ -123,20 +124,20 @@ class Search:
         """A player joins."""
         others = [iteration.player for iteration in self.iterations]
         payoffs = self._judge.payoffs(name, self._players, others)
-        joined = Iteration(len(others), name, path, against, payoffs, {}, None, env_steps, seconds, self._settings)
-        solution = SOLVERS[self._solver](payoff_table([*self.iterations, joined]))
-        weights = dict(zip([*others, name], (float(share) for share in np.clip(solution, 0, None)), strict=True))
+        table = payoff_table([*(iteration.payoffs for iteration in self.iterations), payoffs])
+        shares = np.clip(SOLVERS[self._solver](table), 0.0, None).tolist()
+        mixture = dict(zip([*others, name], shares, strict=True))
         iteration = Iteration(
-            len(others),
-            name,
-            path,
-            against,
-            payoffs,
-            weights,
-            self._judge.exploitability(self._players, weights),
-            env_steps,
-            seconds,
-            self._settings,
+            iteration=len(others),
+            player=name,
+            path=path,
+            trained_against=against,
+            payoffs=payoffs,
+            mixture=mixture,
+            exploitability=self._judge.exploitability(self._players, mixture),
+            env_steps=env_steps,
+            seconds=seconds,
+            settings=self._settings,
         )
         self._directory.mkdir(parents=True, exist_ok=True)
         record.append(self._path, iteration)

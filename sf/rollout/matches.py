@@ -15,7 +15,7 @@ from sf.envs import Episode, StepResult
 
 @dataclass(frozen=True)
 class Match:
-    """A finished match. who: played each agent that took part. scores: of each, the mean over its episodes."""
+    """A finished match. who: played each agent that took part. scores: of each, added up over its episodes."""
 
     who: tuple[int, ...]
     scores: tuple[float, ...]
@@ -57,7 +57,7 @@ class Matches:
                 finished.append(
                     Match(
                         tuple(played_by for played_by, _ in played_by_agent),
-                        tuple(float(np.mean(scores)) for _, scores in played_by_agent),
+                        tuple(sum(scores) for _, scores in played_by_agent),
                     )
                 )
         return finished

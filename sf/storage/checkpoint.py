@@ -90,6 +90,12 @@ def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Pa
     raise UsageError(f"{directory} holds no whole checkpoint: train first, for longer than --save_every_sec")
 
 
+def without_optimizer(checkpoint: Checkpoint) -> Checkpoint:
+    """What it takes to act."""
+    weights = {name: tensor for name, tensor in checkpoint.tensors.items() if name.startswith(MODEL)}
+    return Checkpoint(weights, checkpoint.state)
+
+
 def write(path: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint under a name of the caller's. Raises OSError where it cannot be written."""
     write_atomically(path, encode(checkpoint))

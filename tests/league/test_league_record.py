@@ -4,6 +4,7 @@ import pytest
 
 from sf.league import record
 from sf.league.record import Finished, Match, Player, Settings
+from sf.storage import json_lines
 
 SNAPSHOT = Player("policy_00_000000409600", 0, 409_600, "league/policy_00_000000409600.safetensors")
 MATCH = Match(("policy_00", SNAPSHOT.name), (1.0, -1.0), 412_345)
@@ -99,7 +100,7 @@ def test_a_disk_that_gets_full_leaves_no_part_of_the_rows(path, monkeypatch):
     def full(fd):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(record.os, "fsync", full)
+    monkeypatch.setattr(json_lines.os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         record.append(path, [MATCH])
     assert path.read_bytes() == before

@@ -3,7 +3,6 @@
 import json
 import sys
 
-import numpy as np
 import pytest
 from untrained import untrained
 
@@ -11,6 +10,7 @@ from sf.config import Config
 from sf.psro import search as search_module
 from sf.psro.record import Iteration, append, payoff_table, read
 from sf.psro.search import Search, StoppedError
+from sf.run.initial_weights import CompleteRunError
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
 
@@ -35,13 +35,16 @@ def trained(monkeypatch):
     configs = []
 
     def train(config):
+        run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+        if run_dir.checkpoints.exists():
+            raise CompleteRunError("the run is finished")
         configs.append(config)
         saved = untrained("toy_match_rps", seed=len(configs), env_steps=1000)
-        run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+        saved.state["seconds"] = 3.0
         run_dir.checkpoints.mkdir(parents=True)
         checkpoint.save(run_dir.checkpoints, saved, 1000, keep=2)
         run_dir.config.write_text("env: toy_match_rps\n")
-        return {"stopped_by": None, "env_steps": 1000, "seconds": 3.0}
+        return {"stopped_by": None}
 
     monkeypatch.setattr(search_module, "train", train)
     return configs
@@ -97,6 +100,31 @@ def test_the_search_goes_on_where_it_was_stopped(tmp_path, trained, monkeypatch)
     assert list(again.run(1, print)) == []  # there is nothing left to do
 
 
+def test_a_best_response_that_was_trained_before_a_kill_is_not_trained_again(tmp_path, trained, monkeypatch):
+    append_all = search_module.record.append
+
+    def append_the_first(path, iteration):
+        if iteration.iteration > 0:
+            raise KeyboardInterrupt
+        append_all(path, iteration)
+
+    monkeypatch.setattr(search_module.record, "append", append_the_first)
+    with pytest.raises(KeyboardInterrupt):
+        list(new_search(tmp_path).run(1, print))
+    assert len(trained) == 1
+    monkeypatch.setattr(search_module.record, "append", append_all)
+    search = new_search(tmp_path)
+    assert len(list(search.run(1, print))) == 1
+    assert len(trained) == 1
+    assert (search.iterations[1].env_steps, search.iterations[1].seconds) == (1000, 3.0)
+
+
+def test_a_run_that_ends_by_its_return_is_trained(tmp_path, trained, monkeypatch):
+    train = search_module.train
+    monkeypatch.setattr(search_module, "train", lambda config: {**train(config), "stopped_by": "stop_at_return"})
+    assert len(list(new_search(tmp_path).run(1, print))) == 2
+
+
 def test_another_search_in_the_same_directory_is_refused(tmp_path, trained):
     list(new_search(tmp_path).run(1, print))
     with pytest.raises(ValueError, match=r"meta_solver is uniform, but the search in .* has nash: name another"):
@@ -118,7 +146,7 @@ def test_the_record_survives_a_kill_and_says_where_it_is_damaged(tmp_path):
     assert read(path) == rows[:2]
     append(path, rows[2])
     assert read(path) == rows
-    table = payoff_table(rows)
+    table = payoff_table([row.payoffs for row in rows])
     assert table.tolist() == [[0.0, -0.5, 0.25], [0.5, 0.0, -1.0], [-0.25, 1.0, 0.0]]
     path.write_text(path.read_text().replace('"iteration": 1', '"iteration": 7'))
     with pytest.raises(ValueError, match=r"psro.jsonl, line 2, is no iteration .*: restore the file"):
@@ -176,4 +204,3 @@ def test_the_picture_has_exploitability_and_payoffs():
 
     rows = [row(0, []), row(1, [0.5])]
     assert draw("kuhn", rows).startswith(b"\x89PNG")
-    assert np.isfinite(payoff_table(rows)).all()

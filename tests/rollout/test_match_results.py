@@ -48,13 +48,13 @@ def test_a_match_lasts_until_the_last_agent_has_left_and_the_next_begins_with_a_
     assert not matches.begins(np.ones(2, bool)).any()  # once
 
 
-def test_an_agent_that_comes_back_has_the_mean_of_its_episodes():
+def test_an_agent_that_comes_back_has_the_sum_of_its_episodes():
     matches = Matches(num_actors=2, num_agents=2, objective=WON)
     who = np.array([0, 1])
     matches.after_step(row(2, terminated=[0], first=[0]), [episode(0, 3.0)], who)
     assert not matches.begins(np.array([True, False])).any()  # the other one plays on
     found = matches.after_step(row(2, terminated=[0, 1], first=[0, 1]), [episode(0, 5.0), episode(1, 1.0)], who)
-    assert found == [Match((0, 1), (4.0, 1.0))]
+    assert found == [Match((0, 1), (8.0, 1.0))]
 
 
 def test_in_a_real_group_every_match_is_found_once():

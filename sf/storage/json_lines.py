@@ -1,0 +1,47 @@
+"""Files of one JSON object a line, to which lines are only ever appended. A kill may tear the last one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sf.storage.no_links import open_to_append
+
+_BLOCK = 65_536  # bytes
+
+
+def append(path: Path, lines: bytes) -> None:
+    """Append whole lines, all or none, and wait until they are on the disk.
+
+    What a kill left of a line is removed first. Raises OSError where that is not possible.
+    """
+    with open_to_append(path) as file:
+        size = _whole_size(path)
+        file.truncate(size)
+        try:
+            rest = lines
+            while rest:
+                rest = rest[file.write(rest) :]  # a disk that gets full takes a part first
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(size)
+            raise
+
+
+def whole_lines(path: Path) -> list[bytes]:
+    """All lines without their ends, but for one that a kill has torn. Raises FileNotFoundError."""
+    return path.read_bytes().split(b"\n")[:-1]  # after the last line end comes nothing, or half a line
+
+
+def _whole_size(path: Path) -> int:
+    """The size of the file up to its last line end."""
+    with path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            begin = max(0, end - _BLOCK)
+            file.seek(begin)
+            last = file.read(end - begin).rfind(b"\n")
+            if last >= 0:
+                return begin + last + 1
+            end = begin
+    return 0
