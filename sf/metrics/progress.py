@@ -93,7 +93,7 @@ class Progress:
         self.num_cores = self.num_cores or len(self.cores)
         self.policies = [PolicyProgress(self.stats_avg) for _ in range(self.num_policies)]
         self._begun: set[int] = set()  # policies whose learners have told where they begin
-        self._evaluation: dict[str, Any] = {}  # of the next record
+        self._added: dict[str, Any] = {}  # of the next record
         self._previous = self._snapshot()  # of the last record
         self._recent = deque([self._previous])  # those over _RECENT_S
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
@@ -143,9 +143,9 @@ class Progress:
     def note_checkpoint(self, path: str) -> None:
         self.last_checkpoint = (path, time.perf_counter())
 
-    def add_evaluation(self, metrics: dict[str, Any]) -> None:
+    def add_to_record(self, metrics: dict[str, Any]) -> None:
         """The next record has these metrics, and no other."""
-        self._evaluation.update(metrics)
+        self._added.update(metrics)
 
     def record(self) -> dict[str, Any]:
         """One flat record. Shares and rates cover the time since the last one."""
@@ -168,7 +168,7 @@ class Progress:
             **self._means(),
             **self._shares(delta, elapsed),
             **self._cores(now, then),
-            **self._taken_evaluation(),
+            **self._taken_additions(),
         }
 
     def outlook(self) -> Outlook:
@@ -276,8 +276,8 @@ class Progress:
             **{f"cores/{role}": cores for role, cores in of_role.items()},
         }
 
-    def _taken_evaluation(self) -> dict[str, Any]:
-        taken, self._evaluation = self._evaluation, {}
+    def _taken_additions(self) -> dict[str, Any]:
+        taken, self._added = self._added, {}
         return taken
 
     def _counts(self) -> dict[str, int]:

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any
 
 from sf.config import Config
-from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
 from sf.metrics.display.live import Display
 from sf.metrics.display.panel import Target
 from sf.metrics.progress import Progress
@@ -25,22 +24,19 @@ from sf.metrics.sinks.wandb_sink import WandbSink, require_wandb
 from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import record_start
-from sf.players.matchmaker import Matchmaker
-from sf.population.controller import Population
 from sf.processes.stopping import Signals, caught_signals
 from sf.run import initial_weights
 from sf.run.children.role import Body
 from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
 from sf.run.children.table import counts, roles_with
+from sf.run.decisions import Decisions
 from sf.run.evaluations.best_checkpoints import BestCheckpoints
-from sf.run.evaluations.orders import EvaluatorOrders
 from sf.run.evaluations.results import Evaluations
 from sf.run.evaluations.videos import Videos
 from sf.run.memory import RunMemory
 from sf.run.plan import Plan, make_plan
 from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.run.reports import ReportHandler
-from sf.storage.checkpoint import Checkpoint
 from sf.storage.earlier_run import left_behind
 from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
@@ -117,7 +113,6 @@ class Run:
         self._memory = RunMemory.allocate(plan, run_dir, counts(plan))
         self._is_resumed = any(resumed_steps)
         self._supervisor = Supervisor(self._memory, roles)
-        self._matchmaker: Matchmaker | None = None
         if resumed_steps:
             self._supervisor.starter.resumed_steps = resumed_steps
         self._progress = Progress(
@@ -167,9 +162,8 @@ class Run:
                     "--compile false silences this"
                 )
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
-            population = self._make_population(display) if self._plan.config.population.with_pbt else None
-            matchmaker = self._matchmaker = self._make_matchmaker(display)
-            orders = self._make_orders(display)
+            decisions = Decisions(self._memory, self._supervisor.starter, self._progress, display.say)
+            orders = decisions.orders
             videos = Videos(orders, self._memory.videos, frameskip, writer, display.say)
             evaluations = Evaluations(orders, self._progress, writer, display.say)
             events = ReportHandler(
@@ -179,19 +173,14 @@ class Run:
                 orders,
                 evaluations,
                 videos,
-                population,
-                matchmaker,
+                decisions.population,
+                decisions.matchmaker,
                 stale_data=lambda: StaleData(self._plan.config, self._plan.has_auto_sizes),
             )
-            regular = [orders.give_if_due]
-            if population is not None:
-                regular.append(population.evolve_if_due)
-            if matchmaker is not None:
-                regular.append(matchmaker.act_if_due)
             asked_by = None
             try:
                 self._supervisor.start(lambda: signals.first is not None)
-                asked_by = self._watch(signals, events, orders, regular, writer, display)
+                asked_by = self._watch(signals, events, decisions, writer, display)
             finally:
                 if orders.is_filming and signals.first is None and self._supervisor.failure is None:
                     display.say(
@@ -199,9 +188,7 @@ class Run:
                     )
                 for child, report in self._supervisor.stop(signals, lambda: orders.is_filming):
                     events.handle(child, report)
-                orders.end()
-                if matchmaker is not None:
-                    matchmaker.write()
+                decisions.end()
                 videos.remove_unfinished()
                 if self._progress.env_steps > 0:
                     self._on_under_way(display.say)
@@ -224,67 +211,16 @@ class Run:
             sinks.append(WandbSink(self._run_dir, config, display.say))
         return sinks
 
-    def _make_orders(self, display: Display) -> EvaluatorOrders:
-        config = self._plan.config.evaluation
-        return EvaluatorOrders(
-            {
-                EVALUATE: config.eval_every_env_steps,
-                FILM: config.video_every_env_steps,
-                EXPLOIT: config.exploitability_every_env_steps,
-            },
-            sum(self._supervisor.starter.resumed_steps),
-            self._memory.evaluations,
-            self._progress,
-            display.say,
-        )
-
-    def _make_population(self, display: Display) -> Population:
-        population = Population(
-            self._plan.config,
-            self._plan.spec,
-            self._run_dir,
-            self._progress,
-            self._memory.shaping,
-            self._order,
-            display.say,
-        )
-        self._supervisor.starter.hyperparameters = population.hyperparameters_of_learner
-        return population
-
-    def _make_matchmaker(self, display: Display) -> Matchmaker | None:
-        memory, plan = self._memory, self._plan
-        if memory.seats is None:
-            return None
-        return Matchmaker(
-            plan.config.players,
-            self._run_dir.path,
-            plan.num_policies,
-            {name: entrant if isinstance(entrant, Checkpoint) else None for name, entrant in plan.entrants.items()},
-            memory.seats,
-            memory.channels.requests[memory.channels.player_worker_idx],
-            memory.recoveries,
-            self._progress,
-            plan.config.run.seed,
-            display.say,
-        )
-
-    def _order(self, policy_id: int, **order: Any) -> None:
-        """Tell the learner of a policy, and whoever watches, what was decided."""
-        self._progress.policies[policy_id].note_order(order["copies"])
-        self._supervisor.starter.links.order(policy_id, **order)
-
     def _watch(
         self,
         signals: Signals,
         events: ReportHandler,
-        orders: EvaluatorOrders,
-        regular: Sequence[Callable[[], None]],
+        decisions: Decisions,
         writer: MetricsWriter,
         display: Display,
     ) -> str | None:
         """Until all steps are done, a signal arrives, time is up, a hook asks for the end, or a child fails for good.
 
-        regular: called again and again, to do what is due.
         Returns the name of the hook that asked.
         """
         run = self._plan.config.run
@@ -299,18 +235,17 @@ class Run:
             signals.clear_wakeup()
             if self._supervisor.is_under_way:
                 self._on_under_way(display.say)
-            for act_if_due in regular:
-                act_if_due()
+            decisions.act_if_due()
             if time.monotonic() >= record_at:
                 record_at = time.monotonic() + run.summaries_every_sec
-                self._record(writer, display)
+                self._record(writer, display, decisions)
                 if best is not None:
                     best.keep_if_due()
-            if best is None and not orders.has_evaluations:
+            if best is None and not decisions.orders.has_evaluations:
                 best = BestCheckpoints(self._memory, self._progress, display.say)
         asked_by = self._hooks.stopped_by
         if asked_by is None:
-            self._record(writer, display)
+            self._record(writer, display, decisions)
         else:
             display.say(self._hooks.last_words())
         if signals.first is not None:
@@ -324,10 +259,8 @@ class Run:
         """Of several policies. A single learner ends by itself, at the very step."""
         return self._plan.num_policies > 1 and self._progress.env_steps >= self._plan.target_env_steps
 
-    def _record(self, writer: MetricsWriter, display: Display) -> None:
-        if self._matchmaker is not None:
-            self._matchmaker.write()
-            self._progress.add_evaluation(self._matchmaker.metrics())
+    def _record(self, writer: MetricsWriter, display: Display, decisions: Decisions) -> None:
+        decisions.before_record()
         record = self._progress.record()
         if self._progress.has_begun:
             writer.write(record)

@@ -1,6 +1,6 @@
 """Players that do not learn, beside policies that do, through the real processes.
 
-As in test_policies.py, the value of a row says which policy computed it, and how long that has played the episode.
+See tests/support/recorded.py.
 """
 
 import itertools
@@ -8,49 +8,25 @@ import json
 
 import numpy as np
 import pytest
-from counting import counting_policy_worker
+import stubborn
 from faults.processes import alive_below, wait_until_gone
 from leftovers import in_shared_memory, left_in_shared_memory
-from runs import DEVICE, QUEUES, start, train_here
-from stubborn import ACTION
-from test_policies import NUM_BATCHES, recording_learner
-
-from sf.config import Config
-from sf.run.plan import make_plan
-from sf.run.trainer import Run
-from sf.storage.run_dir import RunDir
-
-ENV_IDX, AGENT, EPISODE, STEP, DONE = range(5)  # of an observation
+from recorded import ACTION, AGENT, ENV_IDX, EPISODE, NUM_BATCHES, STEP, recorded
+from runs import start, train_here
 
 
 @pytest.fixture(scope="module", params=[(1, 1.0), (2, 0.5)], ids=["one policy", "two policies"])
 def run(request, tmp_path_factory):
     """Trajectories [T or T+1, B, ...] by policy, and the rows of the league."""
     num_policies, past_share = request.param
-    config = Config().replace(
-        env="toy_match_counting",
+    found, path = recorded(
+        tmp_path_factory.mktemp("train"),
+        num_policies,
         env_kwargs='{"num_agents": 3, "episodes_per_match": 2}',
-        train_dir=str(tmp_path_factory.mktemp("train")),
-        model="counting",
-        num_policies=num_policies,
         past_share=past_share,
         players=("stubborn:Stubborn",),
-        num_workers=2,
-        num_envs_per_worker=4,
-        rollout=5,
-        batch_size=20,
-        device=DEVICE,
-        queues=QUEUES,
     )
-    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
-    run_dir.prepare(config)
-    bodies = {"policy": counting_policy_worker, "learner": recording_learner}
-    assert Run(make_plan(config), run_dir, bodies=bodies).run()["restarts"] == 0
-    found = {}
-    for policy_id in range(num_policies):
-        with np.load(run_dir.checkpoints_of(policy_id, num_policies) / "batches.npz") as arrays:
-            found[policy_id] = dict(arrays)
-    return found, league_of(run_dir.path)
+    return found, league_of(path)
 
 
 def league_of(path):
@@ -84,9 +60,9 @@ def test_players_play_whole_matches_with_their_own_actions(run):
     trajectories, (players, matches) = run
     for rows in trajectories.values():
         goes_on = rows["valid"] & ~rows["terminated"]
-        done = rows["obs"][1:, :, DONE][goes_on]
+        done = rows["obs"][1:, :, ACTION][goes_on]
         assert (done == rows["discrete"][..., 0][goes_on]).all()
-        assert 0.05 < (done == ACTION).mean() < 0.25  # of eight
+        assert 0.05 < (done == stubborn.ACTION).mean() < 0.25  # of eight
     assert players == [{"kind": "player", "name": "stubborn:Stubborn"}]
     past = [match for match in matches if "stubborn:Stubborn" in match["players"]]
     assert len(past) > 20

@@ -36,7 +36,7 @@ class Evaluations:
             prefix = _prefix(policy_id, len(policies))
             record = {"policy_id": policy_id, "seconds": self._progress.seconds, **result}
             self._writer.write_evaluation({**record, "env_faults": report["env_faults"]})
-            self._progress.add_evaluation(
+            self._progress.add_to_record(
                 {f"{prefix}eval/{name}": value for name, value in evaluation_metrics(result).items()}
             )
             s = Statistics(**result["statistics"]["return"])
@@ -58,7 +58,7 @@ class Evaluations:
             self._exploited_at[policy_id] = result["env_steps"]
             prefix = _prefix(policy_id, len(policies))
             self._writer.write_evaluation({"policy_id": policy_id, "seconds": self._progress.seconds, **result})
-            self._progress.add_evaluation({f"{prefix}eval/{name}": value for name, value in result.items()})
+            self._progress.add_to_record({f"{prefix}eval/{name}": value for name, value in result.items()})
             self._say(
                 f"exploitability{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: "
                 f"{result['exploitability']:.4f}"

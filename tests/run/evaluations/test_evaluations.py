@@ -57,7 +57,7 @@ class Progress:
         self.policies = [SimpleNamespace(objective=lambda name, i=i: self.scores[i]) for i in range(len(scores))]
         self.scores = list(scores)
 
-    def add_evaluation(self, metrics):
+    def add_to_record(self, metrics):
         self.metrics.update(metrics)
 
 
