@@ -6,7 +6,7 @@ from sf.envs.errors import UsageError
 from sf.envs.family import Entry, Family
 
 PREFIX = "openspiel:"
-_INSTALL = "pip install 'open_spiel>=2,<3' (Python 3.11 or later)"
+INSTALL = "pip install 'open_spiel>=2,<3' (Python 3.11 or later)"
 _TO_WRAP = "give a class of your own around OpenSpiel's game, as module:Name"
 
 
@@ -14,7 +14,7 @@ def _find(env_id: str) -> Entry:
     try:
         from sf.envs.openspiel import group  # noqa: PLC0415  an extra
     except ImportError as error:
-        raise UsageError(f"env {env_id!r}: {error}: {_INSTALL}") from error
+        raise UsageError(f"env {env_id!r}: {error}: {INSTALL}") from error
     return Entry(group.describe, group.make_group, group.make_rendered_group, to_wrap=_TO_WRAP)
 
 
@@ -33,5 +33,5 @@ OPENSPIEL = Family(
     find=_find,
     env_ids=_env_ids,
     package="pyspiel",
-    install=_INSTALL,
+    install=INSTALL,
 )

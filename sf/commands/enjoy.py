@@ -127,22 +127,18 @@ def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
     os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # it would swallow SIGTERM
     with closing(_screen(flags, interrupt)) as screen:  # what is wrong with it is said before torch is imported
         from sf import envs  # noqa: PLC0415
-        from sf.play.contestants import find_contestants, overridden  # noqa: PLC0415
-        from sf.play.named_checkpoint import config_of  # noqa: PLC0415
+        from sf.play.contestants import find_contest  # noqa: PLC0415
         from sf.play.opponents import Opponent  # noqa: PLC0415
         from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
         from sf.processes.torch_runtime import configure  # noqa: PLC0415
 
         configure("cpu", num_threads=1, deterministic=True)
-        saved = find_contestants(flags.run, flags.against, flags.checkpoint, flags.policy, flags.trust)
+        found = find_contest(flags.run, flags.against, flags.checkpoint, flags.policy, flags.override, flags.trust)
         players = {
             name: each.player() if isinstance(each, Opponent) else TorchPolicy(each, name)
-            for name, each in saved.items()
+            for name, each in found.players.items()
         }
-        name, first = next(iter(saved.items()))
-        assert not isinstance(first, Opponent)
-        config = config_of(first, name)
-        env, options = config.run.env, overridden(config.environment, flags.override)
+        env, options = found.config.run.env, found.options
         num_agents = envs.describe(env, options).num_agents
         num_envs = min(flags.episodes, max(1, MAX_PANELS // num_agents))
         made = envs.make_rendered_group(env, num_envs, options, seed=flags.seed, first_env_idx=0)

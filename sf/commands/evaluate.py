@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -101,21 +102,17 @@ def main() -> None:
 
 def _run(flags: EvalFlags) -> None:
     from sf.evaluation.task import EvaluationTask, evaluate  # noqa: PLC0415  torch is slow to import: not for --help
-    from sf.play.contestants import find_contestants, overridden  # noqa: PLC0415
-    from sf.play.named_checkpoint import config_of  # noqa: PLC0415
-    from sf.play.opponents import Opponent  # noqa: PLC0415
+    from sf.play.contestants import find_contest  # noqa: PLC0415
     from sf.processes.torch_runtime import resolve_device  # noqa: PLC0415
 
     for flag, path in (("json", flags.json), ("csv", flags.csv)):
         if path is not None:
             output_file.require_writable(flag, path)
-    players = find_contestants(flags.run, flags.against, flags.checkpoint, flags.policy, flags.trust)
-    name, first = next(iter(players.items()))
-    assert not isinstance(first, Opponent)
-    config = config_of(first, name)
+    found = find_contest(flags.run, flags.against, flags.checkpoint, flags.policy, flags.override, flags.trust)
+    config, players = found.config, found.players
     task = EvaluationTask(
         env=config.run.env,
-        options=overridden(config.environment, flags.override),
+        options=found.options,
         players=players,
         num_episodes=flags.episodes,
         objective=config.population.pbt_target_objective,
@@ -206,7 +203,9 @@ def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, t
     console.print(table)
 
 
-def _result(evaluation: Evaluation, players: dict[str, Contestant], exploitability: dict[str, float]) -> dict[str, Any]:
+def _result(
+    evaluation: Evaluation, players: Mapping[str, Contestant], exploitability: dict[str, float]
+) -> dict[str, Any]:
     from sf.play.opponents import Opponent  # noqa: PLC0415
 
     indices = range(len(players))

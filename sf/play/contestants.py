@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from sf.config import Config
 from sf.envs import EnvOptions
 from sf.envs.spaces import space_json
 from sf.play import opponents
-from sf.play.named_checkpoint import find_trusted, num_policies
+from sf.play.named_checkpoint import config_of, find_trusted, num_policies
 from sf.play.opponents import Opponent
 from sf.storage.checkpoint import Checkpoint
 from sf.zoo.places import located
@@ -20,27 +23,47 @@ from sf.zoo.places import located
 Contestant = Checkpoint | Opponent
 
 
-def find_contestants(
-    run: Path, against: tuple[str, ...], which: str, policy_id: int | None, is_trusted: bool = False
-) -> dict[str, Contestant]:
-    """The policies of `run` by name, then those whom they play against: policies and other opponents.
+@dataclass(frozen=True)
+class Contest:
+    """Who plays what.
 
-    Raises ValueError as `find_policies` does, and where an opponent cannot be made.
+    players: by name, the policies of the first run ahead of all others. config: of the first policy. options: of its
+    environment, as they are overridden.
+    """
+
+    players: Mapping[str, Contestant]
+    config: Config
+    options: EnvOptions
+
+
+def find_contest(
+    run: Path,
+    against: tuple[str, ...],
+    which: str,
+    policy_id: int | None,
+    override: tuple[str, ...] = (),
+    is_trusted: bool = False,
+) -> Contest:
+    """The policies of `run`, and those whom they play against: policies and other opponents.
+
+    Raises ValueError as `find_policies` and `overridden` do, and where an opponent cannot be made.
     """
     paths = tuple(Path(named) for named in against if not opponents.is_name(named))
     found: dict[str, Contestant] = {**find_policies(run, paths, which, policy_id, is_trusted)}
     name, first = next(iter(found.items()))
     assert isinstance(first, Checkpoint)
+    config = config_of(first, name)
+    options = overridden(config.environment, override)
     for named in against:
         if opponents.is_name(named):
             obs_space, action_space = (
                 space_json.read(first.state.get(which), f"{name} has no {which} that can be read")
                 for which in ("obs_space", "action_space")
             )
-            opponent = Opponent(named, obs_space, action_space)
+            opponent = Opponent(named, config.run.env, options, obs_space, action_space)
             opponent.player()  # what is wrong with it is said before anything starts
             found[named] = opponent
-    return found
+    return Contest(found, config, options)
 
 
 def find_policies(

@@ -1,4 +1,4 @@
-"""Players that are no trained policy, by the name that a user gives them: `random`, or `module:Name`.
+"""Players that are no trained policy, by the name that a user gives them: `random`, `module:Name`, `openspiel:mcts:N`.
 
 A new kind of player is a module of this folder, and a line in `Opponent.player`.
 """
@@ -10,6 +10,10 @@ from pathlib import Path
 
 import gymnasium as gym
 
+from sf.envs.errors import UsageError
+from sf.envs.openspiel.family import INSTALL
+from sf.envs.openspiel.family import PREFIX as OPENSPIEL
+from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ActionSpec
 from sf.play.player import Player
 from sf.play.random_player import RandomPlayer
@@ -24,13 +28,21 @@ class Opponent:
     """What a process needs to know to play it. obs_space, action_space: as the environment has them."""
 
     name: str
+    env: str
+    options: EnvOptions
     obs_space: gym.Space
     action_space: gym.Space
 
     def player(self) -> Player:
-        """Raises UsageError where a module has no such player."""
+        """Raises UsageError where there is no such player, or where it cannot play this environment."""
         if self.name == RANDOM:
             return RandomPlayer(ActionSpec.of(self.action_space))
+        if self.name.startswith(OPENSPIEL):
+            try:
+                from sf.play.openspiel_player import OpenSpielPlayer  # noqa: PLC0415  an extra
+            except ImportError as error:
+                raise UsageError(f"against {self.name!r}: {error}: {INSTALL}") from error
+            return OpenSpielPlayer(self.name, self.env, self.options)
         return ScriptedPlayer(self.name, self.obs_space, self.action_space)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import gymnasium as gym
 
-from sf.envs import EnvSpec
+from sf.envs import EnvOptions, EnvSpec
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.play import opponents
@@ -22,7 +22,9 @@ from sf.zoo.places import located
 Entrant = Checkpoint | Opponent
 
 
-def find_entrants(named: Sequence[str], env: str, spec: EnvSpec, is_trusted: bool = False) -> dict[str, Entrant]:
+def find_entrants(
+    named: Sequence[str], env: str, options: EnvOptions, spec: EnvSpec, is_trusted: bool = False
+) -> dict[str, Entrant]:
     """By the name that each has in the pool, in the same order.
 
     Raises ValueError where a player cannot be found or loaded, plays another environment, or is named twice.
@@ -33,7 +35,7 @@ def find_entrants(named: Sequence[str], env: str, spec: EnvSpec, is_trusted: boo
         if name in found:
             raise UsageError(f"players names {player!r} twice, or another one that is called {name}, too: name it once")
         if opponents.is_name(player):
-            opponent = Opponent(player, spec.native_obs_space, spec.action_space)
+            opponent = Opponent(player, env, options, spec.native_obs_space, spec.action_space)
             opponent.player()  # what is wrong with it is said now
             found[name] = opponent
             continue

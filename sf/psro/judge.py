@@ -89,7 +89,7 @@ class ByMatches:
     def __init__(self, config: Config, spec: EnvSpec, num_matches: int) -> None:
         self._config = config
         self._num_matches = num_matches
-        self._random = Opponent(RANDOM, spec.native_obs_space, spec.action_space)
+        self._random = Opponent(RANDOM, config.run.env, config.environment, spec.native_obs_space, spec.action_space)
 
     def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
         found = []

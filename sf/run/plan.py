@@ -219,7 +219,7 @@ def _entrants(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
             f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to "
             "play against: leave it out"
         )
-    return find_entrants(config.players.players, config.run.env, spec, config.run.trust)
+    return find_entrants(config.players.players, config.run.env, config.environment, spec, config.run.trust)
 
 
 def _why_no_loops(wanted: bool | Literal["auto"], device: str) -> str | None:

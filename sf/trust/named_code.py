@@ -7,6 +7,7 @@ from typing import Any
 
 from sf.envs.custom.named_objects import file_of_module
 from sf.envs.errors import UsageError
+from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.registry import code_of
 from sf.envs.wrappers.named import code_of as code_of_wrapper
 from sf.envs.wrappers.named import read_all
@@ -37,6 +38,8 @@ def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
         if file is not None:
             found.append(NamedCode(flag, flags[flag], None, file))
     for player in flags.get("players", ()):
+        if player.startswith(OPENSPIEL):
+            continue
         module, colon, _ = player.partition(":")
         file = file_of_module(module) if colon else None
         if file is not None:

@@ -316,7 +316,7 @@ def test_a_video_that_cannot_be_written_is_refused_before_anything_is_played(
 ):
     (tmp_path / "folder.mp4").mkdir()
     (tmp_path / "file").touch()
-    monkeypatch.setattr(contestants, "find_contestants", None)
+    monkeypatch.setattr(contestants, "find_contest", None)
     status, out, err = sf_enjoy(monkeypatch, capsys, runs / "toy_identity_0", "--video", tmp_path / name)
     assert (status, out) == (2, "")
     assert re.search(rf"cannot be written \(({why})\): name another --video", " ".join(err.split()))
@@ -342,7 +342,7 @@ def test_ctrl_c_ends_the_play_at_the_next_picture_and_the_video_is_finished(runs
 
 
 def test_ctrl_c_before_the_play_ends_the_command_at_once(runs, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(contestants, "find_contestants", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(contestants, "find_contest", lambda *_: signal.raise_signal(signal.SIGINT))
     status, out, err = sf_enjoy(monkeypatch, capsys, runs / "toy_identity_0", "--video", tmp_path / "v.mp4")
     assert (status, out, err) == (128 + signal.SIGINT, "", "")
     assert list(tmp_path.iterdir()) == []

@@ -35,7 +35,7 @@ def make(matches=4, env="toy_match_rps", names=("own_players:paper", "own_player
     description = tournament.envs.describe(env, config.environment)
     players = {"net": untrained(env, **flags)} if "net" in names else {}
     spaces = description.native_obs_space, description.action_space
-    players |= {name: Opponent(name, *spaces) for name in names if name != "net"}
+    players |= {name: Opponent(name, env, config.environment, *spaces) for name in names if name != "net"}
     task = EvaluationTask(env, config.environment, players, 1, seed=seed, num_workers=1, num_envs_per_worker=2)
     return Tournament(task, matches)
 

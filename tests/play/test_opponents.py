@@ -14,7 +14,7 @@ from sf import envs
 from sf.envs import EnvError, EnvOptions, UsageError
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
 from sf.evaluation.results import Evaluation
-from sf.play.contestants import find_contestants
+from sf.play.contestants import find_contest
 from sf.play.episodes import Play, Played
 from sf.play.opponents import Opponent, is_name
 from sf.play.random_player import RandomPlayer
@@ -93,7 +93,7 @@ def module(tmp_path, monkeypatch):
 
 
 def opponent(name):
-    return Opponent(name, Steps.observation_space, Steps.action_space)
+    return Opponent(name, "Steps", EnvOptions(), Steps.observation_space, Steps.action_space)
 
 
 def played_by(players, lineups, num_envs=2):
@@ -135,7 +135,7 @@ def test_each_actor_has_an_object_of_a_class_that_is_reset_for_each_episode(modu
 
 def test_a_player_is_asked_only_where_an_action_is_allowed(module):
     obs_space = gym.spaces.Dict({"turn": gym.spaces.Discrete(3), ACTION_MASK: gym.spaces.MultiBinary(3)})
-    player = Opponent("own_players:Counting", obs_space, Steps.action_space).player()
+    player = Opponent("own_players:Counting", "Steps", EnvOptions(), obs_space, Steps.action_space).player()
     actors = player.actors(2, seed=0)
     rows = {"turn": np.eye(3, dtype=np.float32)[[0, 1]], ACTION_MASK: np.array([[0, 0, 0], [1, 1, 1]], np.int8)}
     for number in range(2):
@@ -197,7 +197,7 @@ def test_an_opponent_has_the_spaces_of_the_first_policy(tmp_path, monkeypatch):
     path = Path("train_dir/rps")
     checkpoint.save(path / "checkpoints", untrained("toy_match_rps"), 10, keep=2)
     (path / "config.yaml").write_text("env: toy_match_rps\n")
-    found = find_contestants(path, ("random",), "latest", None)
+    found = find_contest(path, ("random",), "latest", None).players
     assert list(found)[1] == "random"
     assert found["random"].action_space == gym.spaces.Discrete(3)
 
@@ -209,7 +209,7 @@ def test_files_of_the_same_name_are_told_apart_by_their_folders(tmp_path, monkey
     for path in paths:
         path.parent.mkdir()
         path.write_bytes(saved)
-    assert list(find_contestants(paths[0], (str(paths[1]),), "latest", None)) == ["milestone_1", str(paths[1])]
+    assert list(find_contest(paths[0], (str(paths[1]),), "latest", None).players) == ["milestone_1", str(paths[1])]
 
 
 def test_a_win_is_a_higher_score_in_the_same_match():

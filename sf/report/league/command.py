@@ -178,9 +178,7 @@ def _tournament(flags: LeagueFlags, console: Console) -> tuple[str, list[Row]]:
 def _task(flags: LeagueFlags) -> Any:
     from sf.evaluation.task import EvaluationTask  # noqa: PLC0415
     from sf.play import opponents  # noqa: PLC0415
-    from sf.play.contestants import find_contestants, overridden  # noqa: PLC0415
-    from sf.play.named_checkpoint import config_of  # noqa: PLC0415
-    from sf.play.opponents import Opponent  # noqa: PLC0415
+    from sf.play.contestants import find_contest  # noqa: PLC0415
     from sf.processes.torch_runtime import resolve_device  # noqa: PLC0415
 
     for name in flags.players:
@@ -193,14 +191,12 @@ def _task(flags: LeagueFlags) -> Any:
             "as a run"
         )
     others = tuple(name for name in flags.players if name != policies[0])
-    players = find_contestants(Path(policies[0]), others, flags.checkpoint, None, flags.trust)
-    name, first = next(iter(players.items()))
-    assert not isinstance(first, Opponent)
-    config = config_of(first, name)
+    found = find_contest(Path(policies[0]), others, flags.checkpoint, None, flags.override, flags.trust)
+    config = found.config
     return EvaluationTask(
         env=config.run.env,
-        options=overridden(config.environment, flags.override),
-        players=players,
+        options=found.options,
+        players=found.players,
         num_episodes=flags.matches,
         objective=config.population.pbt_target_objective,
         seed=flags.seed,

@@ -1,0 +1,171 @@
+"""A bot of OpenSpiel that searches: `openspiel:mcts:N` is Monte Carlo tree search with N simulations a move.
+
+A search needs the state of the game, and a player sees its tensor alone. In a game of perfect information that is
+enough: the player follows the game, and the moves of the others are those that lead to what it sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from sf.envs.errors import UsageError
+from sf.envs.openspiel.family import PREFIX
+from sf.envs.openspiel.games import TensorGame, load
+from sf.envs.openspiel.group import OBSERVATION
+from sf.envs.openspiel.views import Views
+from sf.envs.options import EnvOptions
+from sf.envs.spaces.actions import ACTION_MASK
+from sf.play.player import Actions
+
+_MCTS = "mcts"
+_EXPLORATION = 2.0  # the constant of UCT, for returns between -1 and 1, as in OpenSpiel's own examples
+_MEMORY_MB = 1000  # that one search may take
+_MOST_STATES = 100_000  # that are looked at to find the moves of the others
+
+
+class OpenSpielPlayer:
+    """Plays the best move that its search finds. `deterministic` does not reach it."""
+
+    def __init__(self, name: str, env_id: str, options: EnvOptions) -> None:
+        """Raises UsageError for a name that is no bot's, and for a game that it cannot play."""
+        self._name = name
+        kind, _, number = name.removeprefix(PREFIX).partition(":")
+        if kind != _MCTS or not number.isdecimal() or int(number) < 1:
+            raise UsageError(
+                f"against {name!r}: the bots of OpenSpiel are {PREFIX}{_MCTS}:N, with N simulations a move: write "
+                f"{PREFIX}{_MCTS}:100"
+            )
+        if not env_id.startswith(PREFIX):
+            raise UsageError(
+                f"against {name!r}: a bot of OpenSpiel plays OpenSpiel's games, and {env_id} is none: name another "
+                "player"
+            )
+        self._num_simulations = int(number)
+        self.tensor_game = load(env_id, options.kwargs, seed=0)
+        reason = _why_not(self.tensor_game.game.get_type())
+        if reason is not None:
+            raise UsageError(f"against {name!r}: {env_id} {reason}: name another player")
+
+    def actors(self, num_actors: int, seed: int) -> _OpenSpielActors:
+        game = self.tensor_game.game
+        seed %= 2**31  # an int in C++
+        evaluator = pyspiel.RandomRolloutEvaluator(1, seed)
+        is_solver = True  # a subtree whose outcome is proven is not searched again
+        bot = pyspiel.MCTSBot(
+            game, evaluator, _EXPLORATION, self._num_simulations, _MEMORY_MB, is_solver, seed, verbose=False
+        )
+        return _OpenSpielActors(self._name, bot, self.tensor_game, num_actors, seed)
+
+
+class _OpenSpielActors:
+    def __init__(self, name: str, bot: Any, tensor_game: TensorGame, num_actors: int, seed: int) -> None:
+        self._bot = bot
+        self._rng = np.random.default_rng(seed)
+        self._followers = [_Follower(name, tensor_game) for _ in range(num_actors)]
+
+    def act(
+        self,
+        obs: Mapping[str, np.ndarray],
+        first: np.ndarray,
+        who: np.ndarray | None = None,
+        deterministic: bool = False,
+    ) -> Actions:
+        positions = range(len(first)) if who is None else who.tolist()
+        acted = [
+            self._act(self._followers[n], obs[OBSERVATION][m], obs[ACTION_MASK][m], bool(first[m]))
+            for m, n in enumerate(positions)
+        ]
+        discrete = np.array(acted, np.int32)[:, None]
+        return Actions(discrete, np.zeros((len(acted), 0), np.float32), np.full(len(acted), np.nan, np.float32))
+
+    def _act(self, follower: _Follower, seen: np.ndarray, mask: np.ndarray, is_first: bool) -> int:
+        if is_first:
+            follower.start()
+        state = follower.look(seen)
+        if not mask.any():  # it is not its turn
+            return 0
+        if state is None:
+            return int(self._rng.choice(np.flatnonzero(mask)))
+        action = int(self._bot.step(state))
+        follower.play(action)
+        return action
+
+
+class _Follower:
+    """The state of one game, as one of its players follows it."""
+
+    def __init__(self, name: str, tensor_game: TensorGame) -> None:
+        self._name = name
+        self._game = tensor_game.game
+        self._observer = tensor_game.make_observer()
+        self._num_players = self._game.num_players()
+        self._num_numbers = tensor_game.num_numbers
+        self._movers = Views(self._num_players, self._num_numbers).by_mover
+        self._state: Any = None  # not known until a game begins
+
+    def start(self) -> None:
+        self._state = self._game.new_initial_state()
+
+    def look(self, seen: np.ndarray) -> Any:
+        """The state that looks like this to its player [n + 2P]. None: it has not seen how the game began.
+
+        Raises UsageError where none of the states that can follow does.
+        """
+        if self._state is None:
+            return None
+        for state in self._that_follow():
+            if self._looks_like(state, seen):
+                self._state = state
+                return state
+        raise UsageError(
+            f"against {self._name!r}: the bot cannot follow this game, in which chance has too many outcomes, or a "
+            "player does not see all: name another player"
+        )
+
+    def play(self, action: int) -> None:
+        self._state = self._state.child(action)
+
+    def _that_follow(self) -> Iterator[Any]:
+        """The present state and those after it, nearest first."""
+        yield self._state
+        level, num_states = [self._state], 1
+        while level:
+            following = []
+            for state in level:
+                for action in state.legal_actions():
+                    after = state.child(action)
+                    yield after
+                    following.append(after)
+                    num_states += 1
+                    if num_states == _MOST_STATES:
+                        return
+            level = following
+
+    def _looks_like(self, state: Any, seen: np.ndarray) -> bool:
+        mover = state.current_player()
+        if mover not in self._movers:  # the game is over
+            return False
+        seat = int(np.argmax(seen[self._num_numbers : self._num_numbers + self._num_players]))
+        view = self._movers[mover][seat]
+        if not np.array_equal(view.whole[self._num_numbers :], seen[self._num_numbers :]):
+            return False
+        self._observer.set_from(state, seat)
+        return np.array_equal(self._observer.tensor, seen[: self._num_numbers])
+
+
+def _why_not(game_type: Any) -> str | None:
+    """Why a search over states cannot play games of this type; None: it can."""
+    kinds = pyspiel.GameType
+    if game_type.information != kinds.Information.PERFECT_INFORMATION:
+        return "hides something from its players, which a search over its states would see"
+    if game_type.dynamics != kinds.Dynamics.SEQUENTIAL:
+        return "has its players act at once, and the search is for turns"
+    if game_type.chance_mode == kinds.ChanceMode.SAMPLED_STOCHASTIC:
+        return "draws chance by itself, which a search cannot foresee"
+    if game_type.reward_model != kinds.RewardModel.TERMINAL:
+        return "pays on the way, and the search counts what is won at the end"
+    return None
