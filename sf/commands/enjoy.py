@@ -42,7 +42,8 @@ class EnjoyFlags:
     """Number of the policy to watch, in a run with several. Default: all of them, in turn."""
 
     against: tuple[str, ...] = ()
-    """Others who play, opponents in a match, otherwise for comparison: runs or checkpoints, random (random moves), or
+    """Others who play, opponents in a match, otherwise for comparison: runs or checkpoints, random (random moves),
+    openspiel:mcts:N (tree search with N simulations a move, in OpenSpiel's games of perfect information), or
     module:Name (a function of the observation that returns an action, or a class with a method act)."""
 
     episodes: int = 4

@@ -42,7 +42,8 @@ class EvalFlags:
     """Number of the policy to evaluate, in a run with several. Default: all of them."""
 
     against: tuple[str, ...] = ()
-    """Others who play, opponents in a match, otherwise for comparison: runs or checkpoints, random (random moves), or
+    """Others who play, opponents in a match, otherwise for comparison: runs or checkpoints, random (random moves),
+    openspiel:mcts:N (tree search with N simulations a move, in OpenSpiel's games of perfect information), or
     module:Name (a function of the observation that returns an action, or a class with a method act)."""
 
     episodes: int = 100

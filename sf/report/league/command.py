@@ -32,8 +32,9 @@ class LeagueFlags:
     players: tyro.conf.Positional[tuple[str, ...]]
     """One run that trains against its past selves, or the folder of a tournament (--results): show its results. Two
     or more players: a tournament of all of them. A player is a run, a checkpoint, hf:USER/NAME, zoo/NAME, random
-    (random moves), or module:Name (a function of the observation that returns an action, or a class with a method
-    act); at least one of them is a trained policy. Of a run with several policies all of them play."""
+    (random moves), openspiel:mcts:N (tree search with N simulations a move, in OpenSpiel's games of perfect
+    information), or module:Name (a function of the observation that returns an action, or a class with a method act);
+    at least one of them is a trained policy. Of a run with several policies all of them play."""
 
     matches: int = 100
     """Matches of each pair of players: an even number, so that both play each seat equally often."""
