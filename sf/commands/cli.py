@@ -54,7 +54,7 @@ def starting_config(args: Sequence[str], defaults: Mapping[str, Any] | None = No
     Ends the process with status 2 where they do not go with it.
     """
     try:
-        return make_config(**{**(defaults or {}), **_early(list(args))})
+        return make_config(**{**(defaults or {}), **early_flags(args)})
     except ValueError as error:
         fail(str(error))
 
@@ -176,7 +176,7 @@ def _command() -> list[str]:
     return ["python", str(script)] if script.suffix == ".py" and script.stem != "__main__" else ["sf-train"]
 
 
-def _early(args: list[str]) -> dict[str, Any]:
+def early_flags(args: Sequence[str]) -> dict[str, Any]:
     """The flags of the command line that say what a run starts from, ahead of the real parser."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for flag in ("env", "env_kwargs", "encoder", "model", "experiment", "train_dir", "config", "restart_behavior"):
@@ -186,7 +186,7 @@ def _early(args: list[str]) -> dict[str, Any]:
     early.add_argument("--past_share", "--past-share", type=float)  # players without it are a mistake
     early.add_argument("--trust", type=parse_bool)
     try:
-        return {k: v for k, v in vars(early.parse_known_args(args)[0]).items() if v is not None}
+        return {k: v for k, v in vars(early.parse_known_args(list(args))[0]).items() if v is not None}
     except argparse.ArgumentError:
         return {}  # a flag without its value, or with a wrong one: the real parser says so
 

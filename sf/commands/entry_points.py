@@ -23,6 +23,10 @@ def sf_psro() -> None:
     _run("sf.psro.command")
 
 
+def sf_exploit() -> None:
+    _run("sf.psro.exploit_command")
+
+
 def sf_sweep() -> None:
     _run("sf.sweep.command")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -69,8 +68,9 @@ def main() -> None:
 
 def _run(flags: PsroFlags) -> None:
     from sf import envs  # noqa: PLC0415  slow to import: not for --help
+    from sf.psro.best_response import StoppedError  # noqa: PLC0415
     from sf.psro.judge import judge_of  # noqa: PLC0415
-    from sf.psro.search import Search, StoppedError  # noqa: PLC0415
+    from sf.psro.search import Search  # noqa: PLC0415
 
     for flag, path in (("json", flags.json), ("png", flags.png)):
         if path is not None:
@@ -100,7 +100,7 @@ def _run(flags: PsroFlags) -> None:
                 _say(_line(iteration))
         except StoppedError as stopped:
             _say(f"stopped after {len(search.iterations) - 1} iterations: the same command goes on")
-            raise SystemExit(128 + signal.Signals[stopped.by].value) from None
+            raise SystemExit(stopped.exit_status) from None
     if flags.json is not None:
         rows = [asdict(iteration) for iteration in search.iterations]
         output_file.write("json", flags.json, (finite_json.dumps(rows, indent=2) + "\n").encode())

@@ -7,9 +7,7 @@ zero-sum games of two players. One network plays both seats, so the game among p
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +16,17 @@ import numpy as np
 from sf.config import Config
 from sf.envs import UsageError
 from sf.league.meta_solvers import SOLVERS
-from sf.play.named_checkpoint import find_checkpoint
 from sf.play.opponents import RANDOM
 from sf.psro import record
+from sf.psro.best_response import train_best_response
 from sf.psro.judge import Judge
 from sf.psro.record import Iteration, payoff_table
-from sf.run.initial_weights import CompleteRunError
-from sf.run.trainer import train
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint, without_optimizer
-from sf.storage.run_dir import RunDir
 
 _LEAST_SHARE = 1e-3  # players that are met less often are left out
 
 POLICIES, RESPONSES = "policies", "responses"  # folders in that of the search
-
-
-class StoppedError(Exception):
-    """A signal has ended the training of a best response. by: its name."""
-
-    def __init__(self, by: str) -> None:
-        super().__init__(by)
-        self.by = by
 
 
 class Search:
@@ -76,7 +63,7 @@ class Search:
             )
 
     def run(self, num_iterations: int, say: Callable[[str], None]) -> Iterator[Iteration]:
-        """Yields each iteration when it is over and on the disk. Raises StoppedError, and what `train` raises."""
+        """Yields each iteration when it is over and on the disk. Raises what `train_best_response` raises."""
         if not self.iterations:
             self._players[RANDOM] = None
             yield self._add(RANDOM, None, {}, env_steps=0, seconds=0.0)
@@ -93,19 +80,9 @@ class Search:
         config = self._config.replace(
             train_dir=str(self._directory / RESPONSES),
             experiment=name,
-            restart_behavior="resume",
-            past_share=1.0,
-            players=tuple(self._reference(player) for player in against),
-            opponent_weights=tuple(against.values()),
-            snapshot_every_env_steps=0,
             init_from=self._reference(last.player) if self._is_warm and last.path is not None else None,
         )
-        run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
-        with suppress(CompleteRunError):  # it was trained to its end before the search was killed
-            stopped_by = train(config)["stopped_by"]
-            if stopped_by in signal.Signals.__members__:
-                raise StoppedError(stopped_by)
-        _, saved = find_checkpoint(run_dir.path, say=say)
+        saved = train_best_response(config, {self._reference(p): share for p, share in against.items()}, say)
         path = f"{POLICIES}/{name}.safetensors"
         (self._directory / POLICIES).mkdir(parents=True, exist_ok=True)
         policy = self._players[name] = without_optimizer(saved)

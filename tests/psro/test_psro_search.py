@@ -4,15 +4,13 @@ import json
 import sys
 
 import pytest
-from untrained import untrained
 
 from sf.config import Config
+from sf.psro import best_response
 from sf.psro import search as search_module
+from sf.psro.best_response import StoppedError
 from sf.psro.record import Iteration, append, payoff_table, read
-from sf.psro.search import Search, StoppedError
-from sf.run.initial_weights import CompleteRunError
-from sf.storage import checkpoint
-from sf.storage.run_dir import RunDir
+from sf.psro.search import Search
 
 ROCK_PAPER_SCISSORS = {"random": 0, "policy_001": 1, "policy_002": 2, "policy_003": 0}
 
@@ -27,27 +25,6 @@ class CyclicJudge:
     def exploitability(self, players, weights):
         assert set(weights) <= set(players)
         return 1.0 / len(players)
-
-
-@pytest.fixture
-def trained(monkeypatch):
-    """The configurations of the runs, which write an untrained network."""
-    configs = []
-
-    def train(config):
-        run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
-        if run_dir.checkpoints.exists():
-            raise CompleteRunError("the run is finished")
-        configs.append(config)
-        saved = untrained("toy_match_rps", seed=len(configs), env_steps=1000)
-        saved.state["seconds"] = 3.0
-        run_dir.checkpoints.mkdir(parents=True)
-        checkpoint.save(run_dir.checkpoints, saved, 1000, keep=2)
-        run_dir.config.write_text("env: toy_match_rps\n")
-        return {"stopped_by": None}
-
-    monkeypatch.setattr(search_module, "train", train)
-    return configs
 
 
 def new_search(tmp_path, solver="nash", is_warm=True, **settings):
@@ -89,7 +66,7 @@ def test_solvers_choose_whom_it_meets(tmp_path, trained, solver, weights):
 def test_the_search_goes_on_where_it_was_stopped(tmp_path, trained, monkeypatch):
     list(new_search(tmp_path).run(1, print))
     before = (tmp_path / "search" / "psro.jsonl").read_bytes()
-    monkeypatch.setattr(search_module, "train", lambda config: {"stopped_by": "SIGINT"})
+    monkeypatch.setattr(best_response, "train", lambda config: {"stopped_by": "SIGINT"})
     with pytest.raises(StoppedError) as stopped:
         list(new_search(tmp_path).run(2, print))
     assert stopped.value.by == "SIGINT"
@@ -120,8 +97,8 @@ def test_a_best_response_that_was_trained_before_a_kill_is_not_trained_again(tmp
 
 
 def test_a_run_that_ends_by_its_return_is_trained(tmp_path, trained, monkeypatch):
-    train = search_module.train
-    monkeypatch.setattr(search_module, "train", lambda config: {**train(config), "stopped_by": "stop_at_return"})
+    train = best_response.train
+    monkeypatch.setattr(best_response, "train", lambda config: {**train(config), "stopped_by": "stop_at_return"})
     assert len(list(new_search(tmp_path).run(1, print))) == 2
 
 

@@ -43,6 +43,7 @@ COMMANDS = {
     "sf-eval --against": ("sf.commands.evaluate", ["mine", "--against", "theirs", "--episodes", "1"]),
     "sf-league": ("sf.report.league.command", ["theirs", "random", "--num_workers", "1"]),
     "sf-league of others": ("sf.report.league.command", ["mine", "theirs", "--num_workers", "1"]),
+    "sf-exploit": ("sf.psro.exploit_command", ["theirs", "--train_dir", "searches", "--matches", "2"]),
     "sf-enjoy": ("sf.commands.enjoy", ["theirs", "--video", "out.gif", "--episodes", "1"]),
     "sf-export": ("sf.commands.export", ["theirs", "--out", "out.pt2"]),
     "sf-export of a folder": ("sf.commands.export", ["theirs", "--out", "shared", "--episodes", "1"]),

@@ -248,6 +248,16 @@ def test_the_best_responses_of_the_page_are_trained(text, here):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("text", [text for text in COMMANDS if text.startswith("sf-exploit")])
+def test_the_response_of_the_page_is_trained(text, here):
+    pytest.importorskip("pettingzoo")
+    run_name, *words = COMMANDS[text][1:]
+    ours = [*small(["--env", "toy_match_rps"], here / "train_dir")[2:], "--matches", "2"]
+    assert "the response wins" in run(sys.executable, "-m", "sf.psro.exploit_command", run_name, *words, *ours)
+    assert json.loads((here / "exploit.json").read_text())["env_steps"] > 0
+
+
+@pytest.mark.long
 def test_the_sweep_of_the_page_comes_to_its_end(here):
     (page,) = (b for b in blocks(ROOT / "docs" / "sweeps.md", "yaml") if "grid:" in b)
     sweep = yaml.safe_load(page)
