@@ -76,6 +76,16 @@ class Config:
             "true",
         )
         require(
+            self.players.exploiters < self.population.num_policies,
+            f"exploiters is {self.players.exploiters}, and num_policies {self.population.num_policies}: raise that, so "
+            "that there is a policy that they exploit",
+        )
+        require(
+            not self.players.exploiters or not self.population.with_pbt,
+            f"exploiters is {self.players.exploiters}: with_pbt would replace them by copies of others, so leave one "
+            "of both out",
+        )
+        require(
             not self.players.with_players or self.sampler.async_rl,
             f"past_share is {self.players.past_share}: synchronous training is against the present alone, so leave "
             "async_rl true",

@@ -7,6 +7,8 @@ tear the last line: whoever reads ignores it, and the next append removes it.
 {"kind": "player", "name": "random"}
 {"kind": "match", "env_steps": 412345, "players": ["policy_00", "policy_00_000000409600"], "scores": [1.0, -1.0]}
 
+{"kind": "anew", "policy": 2, "env_steps": 500000}    # an exploiter has won and begins anew
+
 A tournament adds two kinds: its settings come first, and a row `finished` ends the matches of a pair. Other kinds are
 left to those who know them.
 """
@@ -55,6 +57,14 @@ class Match:
 
 
 @dataclass(frozen=True)
+class Anew:
+    """A policy that learns has got the weights that it began with. env_steps: that it has been trained on."""
+
+    policy: int
+    env_steps: int
+
+
+@dataclass(frozen=True)
 class Settings:
     """What a tournament is about. values: by name, as JSON has them."""
 
@@ -69,7 +79,8 @@ class Finished:
     env_faults: int = 0
 
 
-Row = Player | Match | Settings | Finished
+_KIND: Mapping[type, str] = {Player: "player", Anew: "anew", Finished: "finished"}  # whose fields are those of the row
+Row = Player | Match | Anew | Settings | Finished
 
 
 def append(path: Path, rows: Sequence[Row]) -> None:
@@ -114,8 +125,7 @@ def _to_json(row: Row) -> dict[str, Any]:
         more = {"env_steps": row.env_steps, "probability": row.probability}
         known = {name: value for name, value in more.items() if value is not None}
         return {"kind": "match", "players": list(row.players), "scores": list(row.scores), **known}
-    kind = "player" if isinstance(row, Player) else "finished"
-    return {"kind": kind, **{name: value for name, value in asdict(row).items() if value is not None}}
+    return {"kind": _KIND[type(row)], **{name: value for name, value in asdict(row).items() if value is not None}}
 
 
 def _of_json(row: Any) -> Row | None:
@@ -143,6 +153,11 @@ def _of_json(row: Any) -> Row | None:
             _count(row.get("env_steps"), "env_steps"),
             None if probability is None else _score(probability),
         )
+    if kind == "anew":
+        policy, env_steps = _count(row["policy"], "policy"), _count(row["env_steps"], "env_steps")
+        if policy is None or env_steps is None:
+            raise TypeError("policy and env_steps are whole numbers")
+        return Anew(policy, env_steps)
     if kind == "tournament":
         return Settings({name: value for name, value in row.items() if name != "kind"})
     if kind == "finished":

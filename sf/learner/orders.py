@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from sf.learner.update import Updater
 from sf.recovery import RecoveryMemory
+from sf.storage import checkpoint
 
 
 class Orders:
     """The orders to one learner, carried out one after the other.
 
     An order has `hyperparameters`, fields of LearnerConfig. Where it has a number at `copies`, the policy goes on with
-    weights and moments of the policy with that number, and with the order's `weights_event`.
+    weights and moments of the policy with that number, and with the order's `weights_event`; where it has a path at
+    `begins_from`, with those of that checkpoint.
 
     hyperparameters: those of the latest order that was carried out.
     """
 
     def __init__(
-        self, orders: Connection, recoveries: Sequence[RecoveryMemory], hyperparameters: Mapping[str, float]
+        self,
+        orders: Connection,
+        recoveries: Sequence[RecoveryMemory],
+        hyperparameters: Mapping[str, float],
+        say: Callable[[str], None],
     ) -> None:
-        """recoveries: of all policies. hyperparameters: those that differ from the configuration at the start."""
+        """recoveries: of all policies. hyperparameters: those that differ from the configuration at the start. say:
+        tells the user.
+        """
+        self._say = say
         self.hyperparameters = hyperparameters
         self._orders = orders
         self._recoveries = recoveries
@@ -39,7 +49,13 @@ class Orders:
         weights_event = None
         while self._waiting:
             order = self._waiting[0]
-            if order["copies"] is not None:
+            if order.get("begins_from") is not None:
+                try:
+                    updater.copy(checkpoint.load(Path(order["begins_from"])).tensors)
+                except (OSError, ValueError) as error:
+                    self._say(f"it cannot begin anew ({error}), so it goes on with the weights that it has")
+                weights_event = order["weights_event"]
+            elif order["copies"] is not None:
                 remembered = self._recoveries[order["copies"]].read()
                 if remembered is None:
                     break

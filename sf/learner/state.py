@@ -47,7 +47,9 @@ class LearnerState:
         self._gradient_workers = gradient_workers
         self._reports = reports
         self._recovery = args.recoveries[args.policy_id]
-        self._orders = Orders(args.orders, args.recoveries, args.hyperparameters)
+        self._orders = Orders(
+            args.orders, args.recoveries, args.hyperparameters, lambda text: reports.send("say", text=text)
+        )
         self.updater = self._new_updater()
         self.env_steps = 0
         self._trained_steps = 0  # of these, what the weights have learned from

@@ -17,7 +17,7 @@ def enough_episodes(stats_avg: int) -> float:
 
 @dataclass(frozen=True)
 class PolicyEvent:
-    """A decision of evolution over a policy, and the env steps that it had trained on."""
+    """A decision over a policy, and the env steps that it had trained on."""
 
     what: str
     env_steps: int
@@ -30,11 +30,12 @@ class PolicyProgress:
         self.env_steps = 0  # that its learner has taken
         self.episodes: deque[list] = deque(maxlen=stats_avg)  # the latest: return, steps, frames, stats
         self.train: dict[str, float] = {}  # the latest metrics of its learner
-        self.last_event: PolicyEvent | None = None  # the last decision of evolution
+        self.last_event: PolicyEvent | None = None  # the last decision over its weights
 
-    def note_order(self, copies: int | None) -> None:
-        """Evolution has decided over the policy. copies: the policy whose weights it takes over."""
-        self.last_event = PolicyEvent("mutated" if copies is None else f"copied {copies}", self.env_steps)
+    def note_order(self, copies: int | None, begins_anew: bool = False) -> None:
+        """Something was decided over the policy. copies: the policy whose weights it takes over."""
+        what = "begun anew" if begins_anew else "mutated" if copies is None else f"copied {copies}"
+        self.last_event = PolicyEvent(what, self.env_steps)
 
     @property
     def has_enough_episodes(self) -> bool:

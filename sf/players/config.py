@@ -41,6 +41,13 @@ class PlayersConfig:
     """Players of a policy that are in memory at a time. While one waits for its last matches to end and another takes
     its seat, the others play. More seats mean more variety at a time, and smaller batches."""
 
+    exploiters: int = 0
+    """How many of num_policies, the last ones, are exploiters (AlphaStar): each plays all of its matches against the
+    latest weights of one of the others. When it wins, a snapshot of it joins the pool, and it begins anew."""
+
+    exploiter_win_rate: float = 0.7
+    """Share of its latest 200 matches that an exploiter has to win for that."""
+
     def __post_init__(self) -> None:
         check_fields(self)
         require(0.0 <= self.past_share <= 1.0, f"past_share is {self.past_share}: a share from 0 to 1")
@@ -67,6 +74,20 @@ class PlayersConfig:
         require(
             rate is None or 0.5 < rate <= 1.0,
             f"snapshot_at_win_rate is {rate}: above 0.5, so that the policy is better than the pool, and at most 1",
+        )
+        require(self.exploiters >= 0, f"exploiters is {self.exploiters}: at least 0")
+        require(
+            not self.exploiters or self.with_players,
+            f"exploiters is {self.exploiters}, but past_share is 0, so nobody would meet the snapshots that they leave "
+            "behind: set it, for example 0.2",
+        )
+        require(
+            not self.exploiters or not weights,
+            f"exploiters is {self.exploiters}, but with opponent_weights no snapshot of them is taken: leave one out",
+        )
+        require(
+            0.5 < self.exploiter_win_rate <= 1.0,
+            f"exploiter_win_rate is {self.exploiter_win_rate}: above 0.5, and at most 1",
         )
         require(self.seats >= 1, f"seats is {self.seats}: at least 1")
         require(

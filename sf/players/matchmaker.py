@@ -15,22 +15,20 @@ import numpy as np
 
 from sf.envs import UsageError
 from sf.league import record
-from sf.league.record import Match, Player, Row, policy_name
+from sf.league.record import Anew, Match, Player, Row, policy_name
 from sf.metrics.progress import Progress
 from sf.play.opponents import RANDOM
 from sf.players.config import PlayersConfig
+from sf.players.exploiters import Exploiters
 from sf.players.pool import Pool
+from sf.players.snapshots import DIRECTORY, Snapshots, beginning_of
 from sf.queues import IndexQueue
 from sf.recovery import RecoveryMemory
 from sf.seats import Seats
-from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
-
-DIRECTORY = "league"  # in that of the run
 
 _SEATED_AT_LEAST_S = 5.0
 _SEATED_MATCHES = 16  # that a player begins at least before another one takes its seat
-_LOOK_FOR_STATE_EVERY_S = 1.0  # of a learner, for a snapshot that is due
 _MATCHES_OF_WORST = 10  # a player counts as the worst from so many matches on
 
 
@@ -48,19 +46,12 @@ class _Seat:
     num_matches: int = 0  # that have ended since
 
 
-@dataclass
-class _OfPolicy:
-    """What the matchmaker remembers of a policy that learns."""
-
-    seats: list[_Seat]
-    looked_at: float = float("-inf")  # when a snapshot was tried
-
-
 class Matchmaker:
     """All players of a run.
 
-    players: those that are in the pool from the start, by name; of a policy, its checkpoint. wake: the queue of the
-    player worker. say: tells the user.
+    targets: of exploiters, see `Exploiters`. players: those that are in the pool from the start, by name; of a policy,
+    its checkpoint. wake: the queue of the player worker. order: sends an order to a learner, see `sf.learner.orders`.
+    say: tells the user.
     """
 
     def __init__(
@@ -68,12 +59,14 @@ class Matchmaker:
         config: PlayersConfig,
         run_dir: Path,
         num_policies: int,
+        targets: Mapping[int, int],
         players: Mapping[str, Checkpoint | None],
         seats: Seats,
         wake: IndexQueue,
         recoveries: Sequence[RecoveryMemory],
         progress: Progress,
         seed: int,
+        order: Callable[..., None],
         say: Callable[[str], None],
     ) -> None:
         """Begins the record in the run directory, or goes on with it.
@@ -87,26 +80,29 @@ class Matchmaker:
         self._num_policies = num_policies
         self._seats = seats
         self._wake = wake
-        self._recoveries = recoveries
+        self._snapshots = Snapshots(run_dir, recoveries, say)
         self._progress = progress
+        self._order = order
         self._say = say
         self._path = run_dir / record.NAME
         rows = record.read(self._path) if self._path.exists() else []
         # Random moves are as strong in every run, so ratings above them can be compared.
         known = {*players, *(row.name for row in rows if isinstance(row, Player))}
         self._pool = Pool(num_policies, rows, RANDOM if RANDOM in known else None)
+        self._exploiters = Exploiters(targets, config.exploiter_win_rate, rows)
+        self._to_begin_anew: set[int] = set()  # exploiters that wait for the record
         self._rng = np.random.default_rng((seed, len(rows)))
         self._unwritten: list[Row] = []
         self._is_failing = False
         self._gone: set[str] = set()  # players that cannot be loaded
-        self._policies = [
-            _OfPolicy([_Seat(seat, policy_id) for seat in seats.of_policy(policy_id)])
-            for policy_id in range(num_policies)
+        self._seats_of = [  # each policy that is no exploiter
+            [_Seat(seat, policy_id) for seat in seats.of_policy(policy_id)]
+            for policy_id in range(num_policies - len(targets))
         ]
         for name, saved in players.items():
             if name not in self._pool.idx:
                 try:
-                    path = None if saved is None else self._keep(name, saved)
+                    path = None if saved is None else self._snapshots.keep(name, saved)
                 except OSError as error:
                     raise UsageError(
                         f"{run_dir / DIRECTORY} cannot be written ({error.strerror}): name another --train_dir"
@@ -117,11 +113,16 @@ class Matchmaker:
         """Take snapshots, and see to the seats."""
         if not self._progress.has_begun:
             return
-        for policy_id, policy in enumerate(self._policies):
+        for policy_id, seats in enumerate(self._seats_of):
             if self._is_snapshot_due(policy_id):
-                self._take_snapshot(policy_id, policy)
-            for seat in policy.seats:
-                self._see_to(seat, policy)
+                self._take_snapshot(policy_id)
+            for seat in seats:
+                self._see_to(seat, seats)
+        for policy_id in self._exploiters.policy_ids:
+            if self._exploiters.has_won(policy_id):
+                self._leave_behind(policy_id)
+        if self._to_begin_anew:
+            self._let_begin_anew()
 
     def add_matches(self, matches: Sequence[tuple[Sequence[int], Sequence[float]]]) -> None:
         """Of each, who played each agent: a policy, or P + i for player i of the pool; and each agent's score."""
@@ -129,8 +130,8 @@ class Matchmaker:
             names = tuple(self._name(each) for each in who)
             if self._gone.intersection(names):
                 continue  # it cannot play, so that says nothing
-            learning = min(who)
-            seated = [seat for seat in self._policies[learning].seats if seat.player in names]
+            learning = min(who)  # no exploiter: each plays with its target
+            seated = [seat for seat in self._seats_of[learning] if seat.player in names]
             for seat in seated:
                 seat.num_matches += 1
             match = Match(
@@ -140,6 +141,7 @@ class Matchmaker:
                 seated[0].probability if seated else None,
             )
             self._pool.add(match)
+            self._exploiters.add(match)
             self._unwritten.append(match)
 
     def player_failed(self, name: str, text: str) -> None:
@@ -147,6 +149,14 @@ class Matchmaker:
         if name not in self._gone:
             self._gone.add(name)
             self._say(f"league: {name} cannot be loaded ({text}); other players are met in its place")
+
+    def learner_has(self, policy_id: int, weights_event: int) -> None:
+        """weights_event: of the weights that a learner begins with or returns to.
+
+        An exploiter that should have begun anew since does so now.
+        """
+        if policy_id in self._exploiters.policy_ids and weights_event < self._exploiters.num_beginnings(policy_id):
+            self._send_anew(policy_id)
 
     def write(self) -> None:
         """What has happened since the last call, to the record. Where it cannot be written, the next call does it."""
@@ -172,7 +182,12 @@ class Matchmaker:
             rating = self._pool.rating(policy_id)
             if rating is not None:
                 metrics[f"{prefix}league/rating"] = rating.mean
-            if rates:
+            if policy_id in self._exploiters.policy_ids:
+                metrics[f"{prefix}league/beginnings"] = self._exploiters.num_beginnings(policy_id)
+                against_target = self._exploiters.win_rate(policy_id)
+                if against_target is not None:
+                    metrics[f"{prefix}league/win_rate"] = against_target
+            elif rates:
                 metrics[f"{prefix}league/win_rate"] = float(np.mean([rate for rate, _ in rates.values()]))
             worst = min(((rate, name) for name, (rate, num) in rates.items() if num >= _MATCHES_OF_WORST), default=None)
             if worst is not None:
@@ -194,66 +209,74 @@ class Matchmaker:
             return True
         return rate is not None and self._pool.beats_the_pool(policy_id, rate)
 
-    def _take_snapshot(self, policy_id: int, policy: _OfPolicy) -> None:
-        """Of the state that the learner keeps for a successor, which may be some seconds old."""
-        if time.monotonic() - policy.looked_at < _LOOK_FOR_STATE_EVERY_S:
-            return
-        policy.looked_at = time.monotonic()
-        remembered = self._recoveries[policy_id].read()
-        if remembered is None:
-            return  # a moment later there is something
-        env_steps = int(remembered.state["env_steps"])
-        last = self._pool.last_snapshot[policy_id]
-        if last is not None and env_steps <= last:
-            return
-        name = f"{policy_name(policy_id)}_{env_steps:012d}"
-        try:
-            path = self._keep(name, remembered)
-        except OSError as error:
-            if not self._is_failing:
-                self._say(f"league: a snapshot of policy {policy_id} cannot be written ({error}); it is tried again")
-            self._is_failing = True
-            return
-        self._join(Player(name, policy_id, env_steps, path))
-
-    def _keep(self, name: str, saved: Checkpoint) -> str:
-        """Write what it takes to play, unless it is there already. Returns the path within the run directory."""
-        path = self._run_dir / DIRECTORY / f"{name}.safetensors"
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            checkpoint.write(path, checkpoint.without_optimizer(saved))
-        return f"{DIRECTORY}/{path.name}"
+    def _take_snapshot(self, policy_id: int) -> bool:
+        """Returns whether it could be taken now."""
+        snapshot = self._snapshots.take(policy_id, self._pool.last_snapshot[policy_id])
+        if snapshot is not None:
+            self._join(snapshot)
+        return snapshot is not None
 
     def _join(self, player: Player) -> None:
         self._pool.join(player)
         self._unwritten.append(player)
 
+    # Exploiters
+
+    def _leave_behind(self, policy_id: int) -> None:
+        """An exploiter has won: a snapshot joins the pool, and it is to begin anew."""
+        if not self._take_snapshot(policy_id):
+            return
+        row = Anew(policy_id, self._progress.policies[policy_id].env_steps)
+        self._exploiters.add(row)
+        self._unwritten.append(row)
+        self._to_begin_anew.add(policy_id)
+
+    def _let_begin_anew(self) -> None:
+        """Those of which the record knows: else a run that is killed and resumed would begin anew once less."""
+        self.write()
+        if self._unwritten:
+            return
+        for policy_id in sorted(self._to_begin_anew):
+            self._say(f"league: exploiter {policy_id} has won: it joins the pool, and begins anew")
+            self._send_anew(policy_id)
+        self._to_begin_anew.clear()
+
+    def _send_anew(self, policy_id: int) -> None:
+        self._progress.policies[policy_id].episodes.clear()  # its earlier self has played them
+        self._order(
+            policy_id,
+            hyperparameters={},
+            copies=None,
+            begins_from=str(beginning_of(self._run_dir, policy_id)),
+            weights_event=self._exploiters.num_beginnings(policy_id),
+        )
+
     # Seats
 
-    def _see_to(self, seat: _Seat, policy: _OfPolicy) -> None:
+    def _see_to(self, seat: _Seat, of_policy: Sequence[_Seat]) -> None:
         """The next step of `sf.seats`, if it is time for it."""
         if seat.is_open:
-            if self._seats.has_failed(seat.seat) or self._is_long_enough(seat, policy):
+            if self._seats.has_failed(seat.seat) or self._is_long_enough(seat, of_policy):
                 self._seats.set_open(seat.seat, False)
                 seat.is_open = False
         elif seat.is_loading and not self._seats.has_failed(seat.seat):
             # A mixture begins when all of it is there.
-            needed = policy.seats if self._weights else [seat]
+            needed = of_policy if self._weights else [seat]
             if all(self._seats.is_loaded(other.seat) or self._seats.has_failed(other.seat) for other in needed):
                 seat.is_loading, seat.is_open = False, True
                 seat.opened_at, seat.num_matches = time.monotonic(), 0
                 self._seats.set_open(seat.seat, True)
         elif self._seats.is_idle(seat.seat):
-            self._give(seat, policy)
+            self._give(seat, of_policy)
 
-    def _is_long_enough(self, seat: _Seat, policy: _OfPolicy) -> bool:
+    def _is_long_enough(self, seat: _Seat, of_policy: Sequence[_Seat]) -> bool:
         """For the player in this seat: others have to have a turn."""
-        others_wait = len(self._pool.players) - len(self._gone) > len(policy.seats) and not self._weights
-        others_play = all(other.is_open for other in policy.seats)
+        others_wait = len(self._pool.players) - len(self._gone) > len(of_policy) and not self._weights
+        others_play = all(other.is_open for other in of_policy)
         is_over = seat.num_matches >= _SEATED_MATCHES and time.monotonic() - seat.opened_at >= _SEATED_AT_LEAST_S
         return is_over and others_wait and others_play
 
-    def _give(self, seat: _Seat, policy: _OfPolicy) -> None:
+    def _give(self, seat: _Seat, of_policy: Sequence[_Seat]) -> None:
         """To a player that has no seat of this policy, where there is one."""
         if not self._pool.players:
             return
@@ -261,7 +284,7 @@ class Matchmaker:
             chances = np.array([self._weights.get(player.name, 0.0) for player in self._pool.players])
         else:
             chances = self._pool.probabilities(seat.policy_id, self._config.opponent_choice)
-        seated = {other.player for other in policy.seats if other is not seat}
+        seated = {other.player for other in of_policy if other is not seat}
         for name, idx in self._pool.idx.items():
             if name in self._gone or name in seated:
                 chances[idx] = 0.0

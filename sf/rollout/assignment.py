@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,6 +18,7 @@ class AssignmentRules:
     rollouts_per_draw: a policy stays for this many rollouts, over several episodes where they are shorter. When another
     one comes in the middle of a rollout, the rest of that rollout is of no use to either.
     seats: of players that do not learn, where the run has any. past_share: of the matches are against one of them.
+    targets: the one that each exploiter meets, by policy ids, see `sf.players.exploiters`. They are the last policies.
     """
 
     num_policies: int
@@ -25,6 +27,11 @@ class AssignmentRules:
     rollouts_per_draw: int
     seats: Seats | None = None
     past_share: float = 0.0
+    targets: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def num_mains(self) -> int:
+        return self.num_policies - len(self.targets)
 
 
 class Assignment:
@@ -81,8 +88,8 @@ class Assignment:
             self._leave(env)
 
     def _draw(self, who: np.ndarray) -> None:
-        num_policies, num_agents = self._rules.num_policies, self._rules.num_agents
-        drawn = self._rng.integers(num_policies, size=len(who), dtype=np.int32)
+        num_agents = self._rules.num_agents
+        drawn = self._rng.integers(self._rules.num_mains, size=len(who), dtype=np.int32)
         if not self._rules.mixed:
             drawn = np.repeat(drawn[::num_agents], num_agents)
         self._play(who, drawn[who])
@@ -94,14 +101,16 @@ class Assignment:
             actors = np.zeros(len(self.policy), bool)
             first = env * self._rules.num_agents
             actors[first : first + self._rules.num_agents] = True
-            if self._rng.random() >= self._rules.past_share or not self._meet_a_player(env, actors):
+            if self._rng.random() < self._rules.past_share and self._meet_a_player(env, actors):
+                continue
+            if not self._rules.targets or not self._meet_an_exploiter(actors):
                 self._draw(actors)
 
     def _meet_a_player(self, env: int, actors: np.ndarray) -> bool:
         """A policy meets a player of one of its seats. False where none is open."""
-        seats, num_policies, num_agents = self._rules.seats, self._rules.num_policies, self._rules.num_agents
+        seats, num_policies = self._rules.seats, self._rules.num_policies
         assert seats is not None
-        policy_id = int(self._rng.integers(num_policies))
+        policy_id = int(self._rng.integers(self._rules.num_mains))
         seat = seats.draw(policy_id, self._rng)
         if seat is None:
             return False
@@ -109,10 +118,23 @@ class Assignment:
         if player_idx is None:
             return False
         self._seat[env] = seat
-        plays = self._rng.permutation(num_agents) < num_agents // 2  # [A], the player has half of the agents
+        plays = self._half_of_the_agents()
         self._play(actors, np.where(plays, num_policies + seat, policy_id))
         self.identity[actors] = np.where(plays, num_policies + player_idx, policy_id)
         return True
+
+    def _meet_an_exploiter(self, actors: np.ndarray) -> bool:
+        """An exploiter has as many matches as if each policy were as likely. False where it is no exploiter's turn."""
+        policy_id = int(self._rng.integers(self._rules.num_policies))
+        target_id = self._rules.targets.get(policy_id)
+        if target_id is None:
+            return False
+        self._play(actors, np.where(self._half_of_the_agents(), policy_id, target_id))
+        return True
+
+    def _half_of_the_agents(self) -> np.ndarray:
+        """[A] bool, in random order."""
+        return self._rng.permutation(self._rules.num_agents) < self._rules.num_agents // 2
 
     def _leave(self, env: int) -> None:
         if self._seat[env] >= 0:

@@ -85,16 +85,18 @@ class Decisions:
             plan.config.players,
             memory.run_dir.path,
             plan.num_policies,
+            plan.targets,
             {name: entrant if isinstance(entrant, Checkpoint) else None for name, entrant in plan.entrants.items()},
             memory.seats,
             memory.channels.requests[memory.channels.player_worker_idx],
             memory.recoveries,
             self._progress,
             plan.config.run.seed,
+            self._order,
             self._say,
         )
 
     def _order(self, policy_id: int, **order: Any) -> None:
         """Tell the learner of a policy, and whoever watches, what was decided."""
-        self._progress.policies[policy_id].note_order(order["copies"])
+        self._progress.policies[policy_id].note_order(order["copies"], begins_anew="begins_from" in order)
         self._starter.links.order(policy_id, **order)

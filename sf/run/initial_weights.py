@@ -19,6 +19,7 @@ from sf.learner.checkpoints.snapshot import make_checkpoint
 from sf.learner.checkpoints.tensors import RNG
 from sf.learner.update import Updater
 from sf.play.named_checkpoint import find_checkpoint, num_policies, require_whole_state
+from sf.players.snapshots import beginning_of
 from sf.run.compatibility import require_fits
 from sf.run.plan import Plan
 from sf.storage import checkpoint, checkpoint_names
@@ -86,6 +87,24 @@ def write(plan: Plan, run_dir: RunDir, initial: Mapping[int, Checkpoint]) -> Non
             raise ValueError(f"{run_dir.path} cannot hold a run ({error}): name another --train_dir") from None
 
 
+def write_beginnings(plan: Plan, run_dir: RunDir) -> None:
+    """The checkpoints from which exploiters begin anew, where they are not there yet.
+
+    Raises ValueError where one cannot be made or written.
+    """
+    for policy_id in plan.targets:
+        path = beginning_of(run_dir.path, policy_id)
+        if path.exists():
+            continue
+        source = plan.config.run.init_from
+        saved = _fresh(plan, policy_id) if source is None else _begun_from(source, policy_id, plan, lambda text: None)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            checkpoint.write(path, saved)
+        except OSError as error:
+            raise ValueError(f"{run_dir.path} cannot hold a run ({error}): name another --train_dir") from None
+
+
 def of_resumed(config: Config, run_dir: RunDir, say: Say) -> Config:
     """The configuration of a run that has checkpoints of its own: `init_from` stays what it began with."""
     if config.run.init_from is not None:
@@ -140,14 +159,20 @@ def _begun_from(source: str, policy_id: int, plan: Plan, say: Say) -> Checkpoint
         )
     except ValueError as error:
         raise ValueError(f"init_from: {error}") from None
+    initial = _fresh(plan, policy_id, _weights(saved))
+    say(f"policy {policy_id} starts from the weights of {file}")
+    return initial
+
+
+def _fresh(plan: Plan, policy_id: int, weights: dict[str, torch.Tensor] | None = None) -> Checkpoint:
+    """With a fresh optimiser and all counters at 0. weights: None: untrained ones."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(plan.config.run.seed + policy_id)  # as its learner does where it begins from nothing
         action_spec = ActionSpec.of(plan.spec.action_space)
         updater = Updater(plan.config, plan.spec.obs_space, action_spec, bfloat16=False, device=torch.device("cpu"))
-        updater.model.load_state_dict(_weights(saved))
-        initial = make_checkpoint(updater, plan.config, plan.spec)
-    say(f"policy {policy_id} starts from the weights of {file}")
-    return initial
+        if weights is not None:
+            updater.model.load_state_dict(weights)
+        return make_checkpoint(updater, plan.config, plan.spec)
 
 
 def _weights(saved: Checkpoint) -> dict[str, torch.Tensor]:

@@ -95,7 +95,7 @@ class RunMemory:
                 RecoveryMemory(_BYTES_PER_WEIGHT_IN_CHECKPOINT * plan.num_weights + _REST_OF_CHECKPOINT)
                 for _ in policy_ids
             ),
-            seats=Seats.allocate(plan.num_seats, plan.num_groups, plan.num_policies) if plan.num_seats else None,
+            seats=Seats.allocate(plan.num_seats, plan.num_groups, plan.num_mains) if plan.num_seats else None,
             shaping=shaping,
             evaluations=PipeQueue(1) if plan.num_evaluators else None,
             stop=StopFlag(),

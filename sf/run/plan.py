@@ -99,14 +99,25 @@ class Plan:
         return self.config.population.num_policies
 
     @property
+    def num_mains(self) -> int:
+        """Policies that are no exploiters."""
+        return self.num_policies - self.config.players.exploiters
+
+    @property
+    def targets(self) -> Mapping[int, int]:
+        """The policy that each exploiter is after, by its own."""
+        mains = self.num_mains
+        return {policy_id: (policy_id - mains) % mains for policy_id in range(mains, self.num_policies)}
+
+    @property
     def num_policy_workers(self) -> int:
         return self.num_policies * self.config.sampler.policy_workers_per_policy
 
     @property
     def num_seats(self) -> int:
-        """For players that do not learn: the same number for each policy."""
+        """For players that do not learn: the same number for each policy that is no exploiter."""
         players = self.config.players
-        return players.num_seats * self.num_policies if players.with_players else 0
+        return players.num_seats * self.num_mains if players.with_players else 0
 
     @property
     def num_steps_before_update(self) -> int:

@@ -108,12 +108,17 @@ class ReportHandler:
                 self._saved_for(child, report)
 
     def _learner_ready(self, child: Child, report: Report) -> None:
-        if self._population is not None:
-            self._population.learner_has(child.idx, report["weights_event"])
+        self._learner_has(child, report)
         if self._progress.resume(child.idx, report["env_steps"], report["seconds_before"]):
             return
         frames = self._lose(report["lost_steps"])
         self._say(f"{child.name}: continues; training on the last {frames:,} frames is lost")
+
+    def _learner_has(self, child: Child, report: Report) -> None:
+        """Who decides over weights learns which of the decisions have arrived."""
+        for decider in (self._population, self._matchmaker):
+            if decider is not None:
+                decider.learner_has(child.idx, report["weights_event"])
 
     def _say_if_any(self, name: str, sentence: str | None) -> None:
         if sentence is not None:
@@ -127,8 +132,7 @@ class ReportHandler:
     def _rolled_back(self, child: Child, report: Report) -> None:
         frames = self._lose(report["lost_steps"])
         self._say(f"{child.name}: {report['text']}; training on {frames:,} frames is lost")
-        if self._population is not None:
-            self._population.learner_has(child.idx, report["weights_event"])
+        self._learner_has(child, report)
 
     def _fault(self, child: Child, report: Report) -> None:
         self._progress.num_env_faults += report["count"]

@@ -81,6 +81,7 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
                 log.write(line)
             known_code.remember(named_code(config.flat()), log.write)
             initial_weights.write(plan, run_dir, initial)
+            initial_weights.write_beginnings(plan, run_dir)
             record_start(run_dir)
             resumed_steps = [env_steps or 0 for env_steps in saved_steps]
             summary = Run(plan, run_dir, resumed_steps, on_record, on_under_way=earlier.settle).run()

@@ -3,12 +3,12 @@ import json
 import pytest
 
 from sf.league import record
-from sf.league.record import Finished, Match, Player, Settings
+from sf.league.record import Anew, Finished, Match, Player, Settings
 from sf.storage import json_lines
 
 SNAPSHOT = Player("policy_00_000000409600", 0, 409_600, "league/policy_00_000000409600.safetensors")
 MATCH = Match(("policy_00", SNAPSHOT.name), (1.0, -1.0), 412_345)
-ROWS = [SNAPSHOT, Player("random"), MATCH, Match(("a", "a", "b", "b"), (0.0, 0.5, 1.0, 2.0))]
+ROWS = [SNAPSHOT, Player("random"), MATCH, Anew(2, 500_000), Match(("a", "a", "b", "b"), (0.0, 0.5, 1.0, 2.0))]
 
 
 @pytest.fixture

@@ -33,8 +33,8 @@ class Policies:
             self.pipes.append(pipe)
             self.states.append(LearnerState(args, NoReports(), 0))
 
-    def order(self, policy_id, hyperparameters, copies=None, weights_event=0):
-        order = {"hyperparameters": hyperparameters, "copies": copies, "weights_event": weights_event}
+    def order(self, policy_id, hyperparameters, copies=None, weights_event=0, **more):
+        order = {"hyperparameters": hyperparameters, "copies": copies, "weights_event": weights_event, **more}
         self.pipes[policy_id].send_bytes(json.dumps(order).encode())
 
 
@@ -117,3 +117,26 @@ def test_random_numbers_stay_those_of_the_policy(policies):
     policies.order(0, {}, copies=1, weights_event=7)
     copying.apply_orders()
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_policy_begins_anew_from_a_file(policies, tmp_path):
+    state, other = policies.states
+    checkpoint.write(tmp_path / "beginning.safetensors", other._checkpoint())
+    state.updater.version = 10
+    policies.order(0, {}, weights_event=3, begins_from=str(tmp_path / "beginning.safetensors"))
+    assert state.apply_orders()
+    assert torch.equal(weights(state), weights(other))
+    assert (state.updater.version, state.updater._oldest_version, state.weights_event) == (11, 11, 3)
+
+
+def test_a_beginning_that_is_gone_is_said_and_training_goes_on(policies, tmp_path, monkeypatch):
+    state = policies.states[0]
+    said = []
+    monkeypatch.setattr(state._orders, "_say", said.append)
+    before = weights(state)
+    policies.order(0, {}, weights_event=3, begins_from=str(tmp_path / "gone.safetensors"))
+    assert state.apply_orders()
+    assert torch.equal(weights(state), before)
+    assert state.weights_event == 3
+    (sentence,) = said
+    assert "cannot begin anew" in sentence

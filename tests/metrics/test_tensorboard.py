@@ -28,7 +28,8 @@ def run(tmp_path_factory):
     """A run of two policies, which writes every name that a run of one writes, and those of each policy."""
     tmp_path = tmp_path_factory.mktemp("run")
     flags = ["--num_policies", "2", "--train_for_env_steps", "2000", "--exploration_loss_coeff_final", "0.001"]
-    train(tmp_path, *flags, "--past_share", "0.5", "--players", "random", env="toy_match_rps")
+    flags += ["--past_share", "0.5", "--players", "random", "--exploiters", "1"]
+    train(tmp_path, *flags, env="toy_match_rps")
     return RunDir.at(str(tmp_path), "toy_match_rps")
 
 

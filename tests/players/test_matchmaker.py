@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from sf.players import matchmaker as matchmaker_module
+from sf.players import snapshots as snapshots_module
 from sf.players.config import PlayersConfig
 from sf.players.matchmaker import Matchmaker
 from sf.seats import Seats
@@ -20,6 +21,7 @@ class Learner:
     def __init__(self):
         self.remembered = None
         self.env_steps = 0
+        self.episodes = []
 
     def train_to(self, env_steps):
         self.env_steps = env_steps
@@ -37,23 +39,27 @@ class Leagues:
         self.run_dir = run_dir
         self.num_policies = num_policies
         self.learners = [Learner() for _ in range(num_policies)]
+        self.ordered = []
         self.said = []
 
     def start(self, players=None, **flags):
         common = {"past_share": 0.5, "snapshot_every_env_steps": 1000, "players": tuple(players or ())}
         self.config = PlayersConfig(**{**common, **flags})
-        self.seats = Seats.allocate(self.config.num_seats * self.num_policies, 1, self.num_policies)
+        num_mains = self.num_policies - self.config.exploiters
+        self.seats = Seats.allocate(self.config.num_seats * num_mains, 1, num_mains)
         self.woken = []
         self.league = Matchmaker(
             self.config,
             self.run_dir,
             self.num_policies,
+            {1: 0} if self.config.exploiters else {},
             players or {},
             self.seats,
             SimpleNamespace(put=self.woken.append),
             self.learners,
             SimpleNamespace(has_begun=True, policies=self.learners),
             0,
+            lambda policy_id, **order: self.ordered.append((policy_id, order)),
             self.said.append,
         )
         return self.league
@@ -81,7 +87,7 @@ class Leagues:
 
 @pytest.fixture(autouse=True)
 def _looks_at_once(monkeypatch):
-    monkeypatch.setattr(matchmaker_module, "_LOOK_FOR_STATE_EVERY_S", 0.0)
+    monkeypatch.setattr(snapshots_module, "_LOOK_FOR_STATE_EVERY_S", 0.0)
 
 
 @pytest.fixture
@@ -308,3 +314,98 @@ def test_every_policy_has_seats_snapshots_and_metrics_of_its_own(tmp_path):
     metrics = league.metrics()
     assert metrics.pop("policy_01/league/rating") > metrics.pop("policy_00/league/rating", -1e9)
     assert metrics == {"league/players": 2, "policy_01/league/win_rate": 1.0}
+
+
+# Exploiters
+
+MAIN, EXPLOITER = 0, 1
+
+
+@pytest.fixture
+def exploited(tmp_path):
+    leagues = Leagues(tmp_path, num_policies=2)
+    leagues.start(exploiters=1)
+    for learner in leagues.learners:
+        learner.train_to(500)
+    leagues.settle()
+    return leagues
+
+
+def play(leagues, num_won, num_lost=0):
+    won, lost = ((EXPLOITER, MAIN), (1.0, 0.0)), ((MAIN, EXPLOITER), (1.0, 0.0))
+    leagues.league.add_matches([won] * num_won + [lost] * num_lost)
+    leagues.league.act_if_due()
+
+
+def test_an_exploiter_that_wins_joins_the_pool_and_begins_anew(exploited):
+    leagues = exploited
+    assert [player.policy for player in leagues.league._pool.players] == [0]  # no snapshots of exploiters by time
+    play(leagues, 0, 61)
+    play(leagues, 139)
+    assert leagues.ordered == []  # 69.5 % of 200
+    leagues.learners[EXPLOITER].episodes.append("old")
+    play(leagues, 1)
+    assert [player.name for player in leagues.league._pool.players][1:] == ["policy_01_000000000500"]
+    ((policy_id, order),) = leagues.ordered
+    assert policy_id == EXPLOITER
+    assert order == {
+        "hyperparameters": {},
+        "copies": None,
+        "begins_from": str(leagues.run_dir / "league" / "beginning_01.safetensors"),
+        "weights_event": 1,
+    }
+    assert leagues.learners[EXPLOITER].episodes == []
+    kinds = [row["kind"] for row in leagues.rows()]
+    assert kinds.count("anew") == 1
+    assert kinds[-2:] == ["player", "anew"]  # on the disk ahead of the order
+    assert any("exploiter 1 has won" in said for said in leagues.said)
+
+
+def test_what_its_earlier_self_has_played_does_not_count(exploited):
+    play(exploited, 200)
+    exploited.learners[EXPLOITER].train_to(900)
+    play(exploited, 50 + 199)
+    assert len(exploited.ordered) == 1
+    play(exploited, 1)
+    assert [order["weights_event"] for _, order in exploited.ordered] == [1, 2]
+
+
+def test_it_waits_until_there_is_something_to_leave_behind(exploited):
+    play(exploited, 200)
+    play(exploited, 250)  # its learner has kept nothing new
+    assert len(exploited.ordered) == 1
+    exploited.learners[EXPLOITER].train_to(900)
+    exploited.league.act_if_due()
+    assert len(exploited.ordered) == 2
+
+
+def test_an_exploiter_begins_anew_once_the_record_says_so(exploited, monkeypatch):
+    def full(path, rows):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(matchmaker_module.record, "append", full)
+        play(exploited, 200)
+        exploited.league.act_if_due()
+        assert exploited.ordered == []
+    exploited.league.act_if_due()
+    assert len(exploited.ordered) == 1
+    assert [row["kind"] for row in exploited.rows()].count("anew") == 1
+
+
+def test_a_learner_that_has_missed_the_order_gets_it_again_also_after_a_resume(exploited):
+    play(exploited, 200)
+    for league in (exploited.league, exploited.start(exploiters=1)):
+        exploited.ordered.clear()
+        league.learner_has(MAIN, 0)
+        league.learner_has(EXPLOITER, 1)
+        assert exploited.ordered == []
+        league.learner_has(EXPLOITER, 0)
+        assert [(policy_id, order["weights_event"]) for policy_id, order in exploited.ordered] == [(EXPLOITER, 1)]
+
+
+def test_the_metrics_of_an_exploiter_are_about_its_target(exploited):
+    assert exploited.league.metrics()["policy_01/league/beginnings"] == 0
+    assert "policy_01/league/win_rate" not in exploited.league.metrics()
+    play(exploited, 30, 10)
+    assert exploited.league.metrics()["policy_01/league/win_rate"] == 0.75

@@ -21,6 +21,15 @@ DUEL = {"env": "toy_match_rps", "past_share": 0.2, "device": "cpu"}
         ({"players": ("random",), "opponent_weights": (0.5, 0.5)}, "opponent_weights has 2 numbers, but there are 1"),
         ({"players": ("random",), "opponent_weights": (0.0,)}, "opponent_weights is 0: above 0"),
         ({"opponent_choice": "best"}, "opponent_choice"),
+        ({"exploiters": -1}, "exploiters is -1: at least 0"),
+        ({"exploiters": 1}, "exploiters is 1, and num_policies 1: raise that"),
+        ({"exploiters": 1, "num_policies": 2, "past_share": 0.0}, "exploiters is 1, but past_share is 0"),
+        ({"exploiters": 1, "num_policies": 3, "with_pbt": True}, "exploiters is 1: with_pbt would replace them"),
+        (
+            {"exploiters": 1, "num_policies": 2, "players": ("random",), "opponent_weights": (1.0,)},
+            "exploiters is 1, but with opponent_weights",
+        ),
+        ({"exploiter_win_rate": 0.5}, "exploiter_win_rate is 0.5: above 0.5, and at most 1"),
         ({"async_rl": False}, "past_share is 0.2: synchronous training"),
     ],
 )
@@ -47,6 +56,7 @@ def test_players_that_cannot_play(flags, sentence):
 
 def test_players_have_seats_for_each_policy_and_a_mixture_one_for_each_player():
     assert make_plan(Config().replace(**DUEL, num_policies=3, seats=4)).num_seats == 12
+    assert make_plan(Config().replace(**DUEL, num_policies=3, seats=4, exploiters=1)).num_seats == 8
     players = ("stubborn:Stubborn", "random")
     plan = make_plan(Config().replace(**DUEL, players=players, opponent_weights=(1.0, 3.0)))
     assert plan.num_seats == 2

@@ -106,12 +106,13 @@ def test_every_policy_plays_equally_often():
 NUM_AGENTS, NUM_ENVS = 4, 50
 
 
-def with_seats(past_share, num_policies=2, num_open=4, per_draw=0, seed=0):
-    seats = Seats.allocate(num_seats=4, num_groups=3, num_policies=num_policies)
+def with_seats(past_share, num_policies=2, num_open=4, per_draw=0, seed=0, targets=None):
+    targets = targets or {}
+    seats = Seats.allocate(num_seats=4, num_groups=3, num_policies=num_policies - len(targets))
     for seat in range(num_open):
         seats.give(seat, 10 + seat, f"player {seat}")
         seats.set_open(seat, True)
-    rules = AssignmentRules(num_policies, True, NUM_AGENTS, per_draw, seats, past_share)
+    rules = AssignmentRules(num_policies, True, NUM_AGENTS, per_draw, seats, past_share, targets)
     rng = np.random.default_rng(seed)
     return Assignment(rules, NUM_ENVS * NUM_AGENTS, ROLLOUT, rng, group_idx=1), seats
 
@@ -183,3 +184,19 @@ def test_only_environments_where_a_match_begins_draw_and_not_before_their_time()
     changed = np.flatnonzero((assignment.policy != before).reshape(NUM_ENVS, NUM_AGENTS).any(axis=1))
     assert len(changed) > 0
     assert set(changed.tolist()) <= {3, 5, 8}
+
+
+def test_exploiters_meet_their_targets_alone_and_the_pool_never():
+    assignment, _ = with_seats(past_share=0.5, num_policies=5, targets={2: 0, 3: 1, 4: 0})
+    num_matches, num_exploited = 0, {2: 0, 3: 0, 4: 0}
+    for _ in range(60):
+        assignment.after_step(FIRST, Begins(range(NUM_ENVS)))
+        for policy in assignment.policy.reshape(NUM_ENVS, NUM_AGENTS):
+            num_matches += 1
+            exploiters = {policy_id for policy_id in policy.tolist() if policy_id in num_exploited}
+            if exploiters:
+                (exploiter,) = exploiters
+                num_exploited[exploiter] += 1
+                assert (policy == exploiter).sum() == NUM_AGENTS // 2
+                assert set(policy.tolist()) == {exploiter, exploiter % 2}  # 2 after 0, 3 after 1, 4 after 0
+    assert all(num / num_matches == pytest.approx(0.1, abs=0.03) for num in num_exploited.values())

@@ -14,6 +14,8 @@ from leftovers import in_shared_memory, left_in_shared_memory
 from recorded import ACTION, AGENT, ENV_IDX, EPISODE, NUM_BATCHES, STEP, recorded
 from runs import start, train_here
 
+from sf.storage import checkpoint
+
 
 @pytest.fixture(scope="module", params=[(1, 1.0), (2, 0.5)], ids=["one policy", "two policies"])
 def run(request, tmp_path_factory):
@@ -114,3 +116,19 @@ def test_a_killed_run_keeps_its_league_and_leaves_nothing_behind(tmp_path):
     train_here(tmp_path, *flags, "--train_for_env_steps", "20000", env="toy_match_rps")
     assert league.read_bytes().startswith(whole + b"\n{")
     league_of(tmp_path / "run")  # every line is whole
+
+
+def test_exploiters_begin_anew_when_they_win_and_once_more_where_that_was_lost(tmp_path):
+    """Of chance alone, in time: an exploiter has won where it is hardly worse than its target."""
+    flags = [*FLAGS, "--num_policies", "2", "--exploiters", "1", "--exploiter_win_rate", "0.51", "--experiment", "run"]
+    train_here(tmp_path, *flags, "--train_for_env_steps", "40000", "--save_every_sec", "1", env="toy_match_rps")
+    rows = [json.loads(line) for line in (tmp_path / "run" / "league.jsonl").read_text().splitlines()]
+    anew = [row for row in rows if row["kind"] == "anew"]
+    assert anew
+    assert {row["policy"] for row in anew} == {1}
+    left_behind = [row for row in rows if row["kind"] == "player" and row.get("policy") == 1]
+    assert len(left_behind) == len(anew)
+    latest = checkpoint.latest(tmp_path / "run" / "checkpoints" / "policy_01", print)
+    saved = checkpoint.load(latest)
+    assert saved.state["weights_event"] == len(anew)
+    assert (tmp_path / "run" / "league" / "beginning_01.safetensors").is_file()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sf.play.opponents import Opponent
-from sf.players.matchmaker import DIRECTORY
+from sf.players.snapshots import DIRECTORY
 from sf.players.worker import PlayerWorkerArgs, player_worker
 from sf.processes.fork_servers import NETWORKS
 from sf.run.children.role import Role, Start

@@ -1,0 +1,69 @@
+"""Snapshots of the policies of a run: files in its directory, from which players are loaded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sf.league.record import Player, policy_name
+from sf.recovery import RecoveryMemory
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+
+DIRECTORY = "league"  # in that of the run
+
+_LOOK_FOR_STATE_EVERY_S = 1.0  # of a learner, for a snapshot that is due
+
+
+def beginning_of(run_dir: Path, policy_id: int) -> Path:
+    """The checkpoint from which an exploiter begins anew."""
+    return run_dir / DIRECTORY / f"beginning_{policy_id:02d}.safetensors"
+
+
+class Snapshots:
+    """Those of a run. recoveries: by policy, the state that its learner keeps for a successor. say: tells the user."""
+
+    def __init__(self, run_dir: Path, recoveries: Sequence[RecoveryMemory], say: Callable[[str], None]) -> None:
+        self._run_dir = run_dir
+        self._recoveries = recoveries
+        self._say = say
+        self._looked_at = [float("-inf")] * len(recoveries)
+        self._is_failing = False
+
+    def take(self, policy_id: int, last: int | None) -> Player | None:
+        """Of the state that the learner keeps for a successor, which may be some seconds old.
+
+        last: env steps of the latest snapshot. None where there is nothing newer yet, or it cannot be written: the
+        caller tries again.
+        """
+        if time.monotonic() - self._looked_at[policy_id] < _LOOK_FOR_STATE_EVERY_S:
+            return None
+        self._looked_at[policy_id] = time.monotonic()
+        remembered = self._recoveries[policy_id].read()
+        if remembered is None:
+            return None
+        env_steps = int(remembered.state["env_steps"])
+        if last is not None and env_steps <= last:
+            return None
+        name = f"{policy_name(policy_id)}_{env_steps:012d}"
+        try:
+            path = self.keep(name, remembered)
+        except OSError as error:
+            if not self._is_failing:
+                self._say(f"league: a snapshot of policy {policy_id} cannot be written ({error}); it is tried again")
+            self._is_failing = True
+            return None
+        self._is_failing = False
+        return Player(name, policy_id, env_steps, path)
+
+    def keep(self, name: str, saved: Checkpoint) -> str:
+        """Write what it takes to play, unless it is there already. Returns the path within the run directory.
+
+        Raises OSError where it cannot be written.
+        """
+        path = self._run_dir / DIRECTORY / f"{name}.safetensors"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            checkpoint.write(path, checkpoint.without_optimizer(saved))
+        return f"{DIRECTORY}/{path.name}"
