@@ -16,6 +16,7 @@ _NEVER_FALL = (
     "env_steps", "seconds", "episodes", "restarts", "lost_episodes", "lost_frames", "env_faults"
 )  # fmt: skip
 _JSON_LINES = ("metrics.jsonl", "evaluations.jsonl", "population.jsonl", "league.jsonl")
+_LEAGUE = "league.jsonl"
 _BATCHES_OF_A_LEARNER = 3  # two in the loader, and the one that is trained on and not counted yet
 
 
@@ -53,8 +54,29 @@ def require_files_in_order(run_dir: RunDir) -> None:
             parse(line, run_dir.path / name)
     if run_dir.summary.is_file():
         parse(run_dir.summary.read_text(), run_dir.summary)
+    _require_league_in_order(run_dir)
     for path in sorted(run_dir.checkpoints.rglob("*.safetensors")):
         _require_whole(path)
+
+
+def _require_league_in_order(run_dir: RunDir) -> None:
+    """Nobody joins twice, no snapshot is broken, and an exploiter that begins anew has left one behind each time."""
+    path = run_dir.path / _LEAGUE
+    rows = [parse(line, path) for line in whole_lines(path)]
+    joined = [row for row in rows if row["kind"] == "player"]
+    names = [player["name"] for player in joined]
+    if len(names) != len(set(names)):
+        raise NotRecoveredError(f"a player has joined twice: {sorted(names)}")
+    for player in joined:
+        if "path" in player:
+            _require_whole(run_dir.path / player["path"])
+    anew = [row["policy"] for row in rows if row["kind"] == "anew"]
+    for policy_id in set(anew):
+        left_behind = sum(player.get("policy") == policy_id for player in joined)
+        if anew.count(policy_id) > left_behind:
+            raise NotRecoveredError(
+                f"exploiter {policy_id} has begun anew {anew.count(policy_id)} times and left {left_behind} snapshots"
+            )
 
 
 def _require_whole(path: Path) -> None:

@@ -2,7 +2,8 @@
 
 `own` is an environment of the user's own, found since the run is started in its folder; it takes its time, as most do.
 `pair` is a population of two with an evaluator; `population` one of two to four that meets in matches and evolves, with
-an evaluator, too. `league` is two policies that meet their past selves. `sweep` is sf-sweep, see `faults.sweeps`.
+an evaluator, too. `league` is two policies that meet their past selves, and an exploiter that wins by chance. `sweep`
+is sf-sweep, see `faults.sweeps`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ TASKS = {
         "env": "toy_match_rps",
         "encoder_mlp_layers": "16",
         "normalize_input": "false",
-        "num_policies": 2,
+        "num_policies": 3,
+        "exploiters": 1,
+        "exploiter_win_rate": 0.51,
         "past_share": 0.3,
         "snapshot_every_env_steps": 10_000,
         "players": "random",

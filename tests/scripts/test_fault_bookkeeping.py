@@ -42,6 +42,23 @@ def test_a_checkpoint_that_is_not_whole_is_found(tmp_path):
         bookkeeping.require_files_in_order(run_dir)
 
 
+SNAPSHOT = '{"kind": "player", "name": "a", "policy": 1}'
+ANEW = '{"kind": "anew", "policy": 1, "env_steps": 5}'
+
+
+@pytest.mark.parametrize(
+    ("rows", "mistake"),
+    [([SNAPSHOT, SNAPSHOT], "joined twice"), ([SNAPSHOT, ANEW, ANEW], "begun anew 2 times and left 1 snapshots")],
+)
+def test_a_league_that_is_counted_wrongly_is_found(rows, mistake, tmp_path):
+    run_dir = RunDir(tmp_path)
+    (tmp_path / "league.jsonl").write_text("".join(f"{row}\n" for row in [SNAPSHOT, ANEW]))
+    bookkeeping.require_files_in_order(run_dir)
+    (tmp_path / "league.jsonl").write_text("".join(f"{row}\n" for row in rows))
+    with pytest.raises(NotRecoveredError, match=mistake):
+        bookkeeping.require_files_in_order(run_dir)
+
+
 def test_a_counter_that_falls_is_found():
     records = [{"env_steps": 64, "policy_00/env_steps": 32}, {"env_steps": 128, "policy_00/env_steps": 16}]
     bookkeeping.require_no_fall(records, num_policies=1)
