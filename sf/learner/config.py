@@ -122,6 +122,10 @@ class LearnerConfig:
     """kl_adaptive: highest learning rate. auto: twice learning_rate, or just learning_rate with a recurrent core, which
     forgets what it has learned at a higher one."""
 
+    lr_adaptive_max_final: float | None = None
+    """kl_adaptive: highest learning rate at the end of a run that ends by steps or seconds; lr_adaptive_max falls there
+    linearly. Default: it does not change."""
+
     adam_eps: float = 1e-6
     """Adam's epsilon."""
 

@@ -109,7 +109,7 @@ class Updater:
             after_step()
         num_steps = self.version - version_before
         if self._config.lr_schedule == "kl_adaptive" and num_steps == self._config.steps_per_iteration:
-            self._adapt_learning_rate()
+            self._adapt_learning_rate(share_done)
         self.metrics.add_iteration(
             {
                 "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
@@ -194,14 +194,16 @@ class Updater:
         is_constant = self._config.exploration_loss_coeff_final is None
         return {} if is_constant else {"exploration_loss_coeff": self._config_now.exploration_loss_coeff}
 
-    def _adapt_learning_rate(self) -> None:
+    def _adapt_learning_rate(self, share_done: float) -> None:
         """By how far the last epoch found the policy to have moved. The first step has not seen it move at all."""
         config = self._config
         kl = self.metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
         assert config.lr_adaptive_max != "auto"  # see sf.config.auto_learning_rate
-        bounds = config.lr_adaptive_min, config.lr_adaptive_max
-        rate = learning_rate.kl_adaptive(self.learning_rate, kl, config.lr_schedule_kl_threshold, *bounds)
-        self._learning_rate.set(rate)
+        lowest, highest, final = config.lr_adaptive_min, config.lr_adaptive_max, config.lr_adaptive_max_final
+        if final is not None:
+            highest = max(learning_rate.linear(highest, share_done, final), lowest)
+        threshold = config.lr_schedule_kl_threshold
+        self._learning_rate.set(learning_rate.kl_adaptive(self.learning_rate, kl, threshold, lowest, highest))
 
     def _minibatches(self, batch: Batch, mask: Tensor, goes_on: Callable[[], bool]) -> Iterator[Minibatch]:
         """Of all epochs; none where `goes_on` says no meanwhile."""

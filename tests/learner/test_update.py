@@ -128,6 +128,22 @@ def test_the_adaptive_rate_changes_once_an_iteration_by_how_far_that_moved_the_p
     assert updater.learning_rate == pytest.approx(factor * rate)
 
 
+@pytest.mark.parametrize(
+    ("final", "share_done", "highest"),
+    [(None, 0.75, 1e-6), (0.0, 0.0, 1e-6), (0.0, 0.75, 0.25e-6), (2e-6, 0.5, 1.5e-6), (0.0, 1.0, 1e-9)],
+)
+def test_the_highest_adaptive_rate_may_fall_towards_the_end(final, share_done, highest):
+    updater = make_updater(
+        lr_schedule="kl_adaptive",
+        learning_rate=1e-6,
+        lr_adaptive_max=1e-6,
+        lr_adaptive_min=1e-9,
+        lr_adaptive_max_final=final,
+    )
+    updater.train_iteration(make_batch(0), share_done, lambda: None)
+    assert updater.learning_rate == pytest.approx(highest)
+
+
 def test_every_optimiser_step_makes_a_version_and_is_published():
     updater, versions = make_updater(), []
     steps = updater.train_iteration(make_batch(0), 0, lambda: versions.append(updater.version))

@@ -32,15 +32,15 @@ TO_THE_END = {"linear": linear, "cosine": cosine}  # schedules that reach 0 wher
 def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximum: float) -> float:
     """The rate after an iteration that moved the policy by `kl` nats.
 
-    Divided by 1.5 where that is above twice the threshold, multiplied by 1.5 where it is below half of it,
-    within [minimum, maximum]; the band between keeps the rate from oscillating. Schulman et al. 2017, section
-    4, adapt their penalty by the same rule. A kl that is NaN leaves the rate as it is.
+    Divided by 1.5 where that is above twice the threshold, multiplied by 1.5 where it is below half of it; the band
+    between keeps the rate from oscillating. Schulman et al. 2017, section 4, adapt their penalty by the same rule. A kl
+    that is NaN leaves the rate as it is. The result is within [minimum, maximum], which may have changed.
     """
     if kl > 2.0 * threshold:
-        return max(rate / KL_ADAPTIVE_FACTOR, minimum)
-    if kl < 0.5 * threshold:
-        return min(rate * KL_ADAPTIVE_FACTOR, maximum)
-    return rate
+        rate /= KL_ADAPTIVE_FACTOR
+    elif kl < 0.5 * threshold:
+        rate *= KL_ADAPTIVE_FACTOR
+    return min(max(rate, minimum), maximum)
 
 
 class LearningRate:
