@@ -129,6 +129,10 @@ class Channels:
         own = slice(worker_idx * self.groups_per_worker, (worker_idx + 1) * self.groups_per_worker)
         self.tables["answered"][:, own] = self.tables["asked"][:, own]
 
+    def waits_for_answers(self, group_idx: int) -> bool:
+        """Whether a group has asked somebody who has not answered."""
+        return bool((self.tables["asked"][:, group_idx] != self.tables["answered"][:, group_idx]).any())
+
     def has_open_requests(self, policy_worker_idx: int) -> bool:
         groups = list(self._groups_of(policy_worker_idx))
         return bool(self._is_open(self.policy_of(policy_worker_idx))[groups].any())

@@ -128,6 +128,12 @@ class SlotPool:
             fills_all_slots=len(self.full) == 1 and not self.has_seats,
         )
 
+    def can_go_on(self, group_idx: int) -> bool:
+        """Whether a group has slots that it fills, or enough that are free to begin."""
+        first = group_idx * self.slots_per_group
+        state = self.arrays["state"][first : first + self.slots_per_group]
+        return bool((state == FILLING).any() or np.count_nonzero(state == FREE) >= self.actors_per_group)
+
     def samples_taken(self, policy_id: int = 0) -> int:
         """By all learners that this policy has had, those included that are lost because one of them died."""
         return int(self.taken["count"][policy_id]) * self.arrays["reward"].shape[1]

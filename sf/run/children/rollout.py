@@ -43,6 +43,12 @@ def arguments(start: Start) -> RolloutWorkerArgs:
     )
 
 
+def _owes(memory: RunMemory, idx: int) -> bool:
+    """Whether a group could go on: it has its answers, and slots. Where it stays so, a message about it was taken."""
+    groups = memory.channels.of_worker(idx).groups
+    return any(memory.pool.can_go_on(g) and not memory.channels.waits_for_answers(g) for g in groups)
+
+
 def _recover(memory: RunMemory, idx: int) -> None:
     memory.channels.recover_worker(idx)
     memory.pool.recover_worker(idx)
@@ -61,6 +67,7 @@ ROLLOUT = Role(
     count=lambda plan: plan.num_workers,
     arguments=arguments,
     queue=lambda memory, idx: memory.channels.inboxes[idx],
+    owes=_owes,
     recover=_recover,
     episodes_at_once=_episodes_at_once,
 )

@@ -17,7 +17,7 @@ from sf.processes.child import Child
 from sf.queues import LockedQueueError, PipeQueue
 from sf.run.children import starter, supervisor, watchdog
 from sf.run.children.supervisor import Supervisor
-from sf.slots import FULL
+from sf.slots import FILLING, FREE, FULL
 
 TIMEOUT_S = 10.0
 
@@ -112,9 +112,10 @@ def others(run, *names):
 
 
 def drain(run):
-    """Nobody has work: what the parent has put into the queues is taken."""
+    """Nobody has work: what the parent has put into the queues is taken, and all slots are full."""
     for queue in run.memory.pool.inboxes:
         queue.drain()
+    run.memory.pool.arrays["state"][:] = FULL
 
 
 def test_a_child_that_waits_for_nothing_does_not_hang(run):
@@ -141,6 +142,43 @@ def test_a_policy_worker_that_has_taken_a_request_and_no_more_hangs(run):
     drain(run)
     run.memory.channels.tables["asked"][0, 3] += 1  # the message is taken: the queue is empty
     assert run.go_on(TIMEOUT_S + 2, moving=others(run, "policy-1")) == ["policy-1"]
+
+
+GROUP = 3  # of rollout-1
+
+
+def ask(run):
+    """The rollout worker of the group takes slots for it, and asks for its actions."""
+    channel = run.memory.channels.of_worker(1)
+    channel.ask(GROUP, 0)
+    return channel
+
+
+@pytest.mark.parametrize("has_answer", [True, False])
+def test_a_rollout_worker_that_has_taken_an_answer_and_no_more_hangs(run, has_answer):
+    """It was stopped between the message and saying so. Others go on, so that not all stands still."""
+    drain(run)
+    first = GROUP * run.memory.pool.slots_per_group
+    run.memory.pool.arrays["state"][first] = FILLING
+    ask(run)
+    if has_answer:
+        answered = run.memory.channels.tables["answered"]
+        answered[:] = run.memory.channels.tables["asked"]  # the message is taken: the queue is empty
+        for queue in run.memory.channels.requests:
+            queue.drain()
+    rollout_workers = ["rollout-1"] if has_answer else []
+    assert run.go_on(TIMEOUT_S, moving=others(run, "rollout-1")) == []
+    assert run.go_on(2, moving=others(run, "rollout-1")) == rollout_workers
+
+
+def test_a_rollout_worker_that_has_heard_of_free_slots_and_no_more_hangs(run):
+    drain(run)
+    pool = run.memory.pool
+    first = GROUP * pool.slots_per_group
+    pool.arrays["state"][first : first + pool.actors_per_group - 1] = FREE  # too few
+    assert run.go_on(TIMEOUT_S + 2, moving=others(run, "rollout-1")) == []
+    pool.arrays["state"][first : first + pool.actors_per_group] = FREE
+    assert run.go_on(TIMEOUT_S + 2, moving=others(run, "rollout-1")) == ["rollout-1"]
 
 
 def test_where_all_wait_and_nothing_moves_all_hang(run):
