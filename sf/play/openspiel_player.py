@@ -19,7 +19,7 @@ from sf.envs.openspiel.group import OBSERVATION
 from sf.envs.openspiel.views import Views
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.play.player import Actions
+from sf.play.one_by_one import OneByOne
 
 _MCTS = "mcts"
 _EXPLORATION = 2.0  # the constant of UCT, for returns between -1 and 1, as in OpenSpiel's own examples
@@ -45,54 +45,42 @@ class OpenSpielPlayer:
                 "player"
             )
         self._num_simulations = int(number)
-        self.tensor_game = load(env_id, options.kwargs, seed=0)
-        reason = _why_not(self.tensor_game.game.get_type())
+        self._tensor_game = load(env_id, options.kwargs, seed=0)
+        reason = _why_not(self._tensor_game.game.get_type())
         if reason is not None:
             raise UsageError(f"against {name!r}: {env_id} {reason}: name another player")
 
-    def actors(self, num_actors: int, seed: int) -> _OpenSpielActors:
-        game = self.tensor_game.game
+    def actors(self, num_actors: int, seed: int) -> OneByOne:
+        game = self._tensor_game.game
         seed %= 2**31  # an int in C++
         evaluator = pyspiel.RandomRolloutEvaluator(1, seed)
         is_solver = True  # a subtree whose outcome is proven is not searched again
         bot = pyspiel.MCTSBot(
             game, evaluator, _EXPLORATION, self._num_simulations, _MEMORY_MB, is_solver, seed, verbose=False
         )
-        return _OpenSpielActors(self._name, bot, self.tensor_game, num_actors, seed)
+        rng = np.random.default_rng(seed)
+        followers = [_Follower(self._name, self._tensor_game) for _ in range(num_actors)]
+
+        def act(n: int, rows: Mapping[str, np.ndarray], is_first: bool) -> tuple[np.ndarray, np.ndarray]:
+            return np.array([_move(bot, followers[n], rows, is_first, rng)], np.int32), np.zeros(0, np.float32)
+
+        return OneByOne(act)
 
 
-class _OpenSpielActors:
-    def __init__(self, name: str, bot: Any, tensor_game: TensorGame, num_actors: int, seed: int) -> None:
-        self._bot = bot
-        self._rng = np.random.default_rng(seed)
-        self._followers = [_Follower(name, tensor_game) for _ in range(num_actors)]
-
-    def act(
-        self,
-        obs: Mapping[str, np.ndarray],
-        first: np.ndarray,
-        who: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> Actions:
-        positions = range(len(first)) if who is None else who.tolist()
-        acted = [
-            self._act(self._followers[n], obs[OBSERVATION][m], obs[ACTION_MASK][m], bool(first[m]))
-            for m, n in enumerate(positions)
-        ]
-        discrete = np.array(acted, np.int32)[:, None]
-        return Actions(discrete, np.zeros((len(acted), 0), np.float32), np.full(len(acted), np.nan, np.float32))
-
-    def _act(self, follower: _Follower, seen: np.ndarray, mask: np.ndarray, is_first: bool) -> int:
-        if is_first:
-            follower.start()
-        state = follower.look(seen)
-        if not mask.any():  # it is not its turn
-            return 0
-        if state is None:
-            return int(self._rng.choice(np.flatnonzero(mask)))
-        action = int(self._bot.step(state))
-        follower.play(action)
-        return action
+def _move(
+    bot: Any, follower: _Follower, rows: Mapping[str, np.ndarray], is_first: bool, rng: np.random.Generator
+) -> int:
+    if is_first:
+        follower.start()
+    state = follower.look(rows[OBSERVATION])
+    mask = rows[ACTION_MASK]
+    if not mask.any():  # it is not its turn
+        return 0
+    if state is None:
+        return int(rng.choice(np.flatnonzero(mask)))
+    action = int(bot.step(state))
+    follower.play(action)
+    return action
 
 
 class _Follower:

@@ -12,7 +12,7 @@ from sf.envs.custom.named_objects import import_module, split
 from sf.envs.errors import UsageError, call_of
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
 from sf.envs.spaces.reading_back import action_encoder, obs_reader
-from sf.play.player import Actions
+from sf.play.one_by_one import OneByOne
 
 
 class ScriptedPlayer:
@@ -42,9 +42,9 @@ class ScriptedPlayer:
         spec = ActionSpec.of(action_space)
         self._no_action = np.zeros(len(spec.discrete_sizes), np.int32), np.zeros(spec.num_continuous, np.float32)
 
-    def actors(self, num_actors: int, seed: int) -> _ScriptedActors:
+    def actors(self, num_actors: int, seed: int) -> OneByOne:
         players = [self._named() if isinstance(self._named, type) else None for _ in range(num_actors)]
-        return _ScriptedActors(self, players)
+        return OneByOne(lambda n, rows, first: self.act(players[n], rows, first))
 
     def act(self, player: Any, rows: Mapping[str, np.ndarray], first: bool) -> tuple[np.ndarray, np.ndarray]:
         """What one actor does, discrete [D] and continuous [C]. player: its object; None: there is only a function.
@@ -63,24 +63,3 @@ class ScriptedPlayer:
             return self._encode(action)
         except UsageError as error:
             raise UsageError(f"against {self._reference!r}: {error}") from None
-
-
-class _ScriptedActors:
-    def __init__(self, player: ScriptedPlayer, players: list[Any]) -> None:
-        self._player = player
-        self._players = players
-
-    def act(
-        self,
-        obs: Mapping[str, np.ndarray],
-        first: np.ndarray,
-        who: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> Actions:
-        positions = range(len(first)) if who is None else who.tolist()
-        acted = [
-            self._player.act(self._players[n], {key: rows[m] for key, rows in obs.items()}, bool(first[m]))
-            for m, n in enumerate(positions)
-        ]
-        discrete, continuous = (np.stack(part) for part in zip(*acted, strict=True))
-        return Actions(discrete, continuous, np.full(len(first), np.nan, np.float32))
