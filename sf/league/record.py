@@ -6,7 +6,6 @@ tear the last line: whoever reads ignores it, and the next append removes it.
 {"kind": "player", "name": "policy_00_000000409600", "policy": 0, "env_steps": 409600, "path": "league/..."}
 {"kind": "player", "name": "random"}
 {"kind": "match", "env_steps": 412345, "players": ["policy_00", "policy_00_000000409600"], "scores": [1.0, -1.0]}
-
 {"kind": "anew", "policy": 2, "env_steps": 500000}    # an exploiter has won and begins anew
 
 A tournament adds two kinds: its settings come first, and a row `finished` ends the matches of a pair. Other kinds are

@@ -10,7 +10,6 @@ the policies, but never behind. A half-written last line was not carried out, an
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from sf.population.evolution import Decision, Member
 from sf.population.lineage import Event, PolicyHistory, histories, sentences
-from sf.storage.no_links import open_to_append
+from sf.storage import json_lines
 from sf.storage.run_dir import write_atomically
 
 EVENTS = "population.jsonl"
@@ -146,12 +145,4 @@ def _append(path: Path, lines: Sequence[str], num_old: int) -> None:
     if (path.stat().st_size if path.exists() else 0) != old_size:
         write_atomically(path, b"".join(texts))
         return
-    with open_to_append(path) as file:
-        try:
-            rest = b"".join(texts[num_old:])
-            while rest:
-                rest = rest[file.write(rest) :]  # a disk that gets full takes a part first
-            os.fsync(file.fileno())
-        except OSError:
-            file.truncate(old_size)
-            raise
+    json_lines.append(path, b"".join(texts[num_old:]))
