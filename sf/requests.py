@@ -129,9 +129,12 @@ class Channels:
         own = slice(worker_idx * self.groups_per_worker, (worker_idx + 1) * self.groups_per_worker)
         self.tables["answered"][:, own] = self.tables["asked"][:, own]
 
-    def waits_for_answers(self, group_idx: int) -> bool:
-        """Whether a group has asked somebody who has not answered."""
-        return bool((self.tables["asked"][:, group_idx] != self.tables["answered"][:, group_idx]).any())
+    def groups_with_answers(self, worker_idx: int) -> list[int]:
+        """The groups of a rollout worker that have an answer to all that they have asked."""
+        first = worker_idx * self.groups_per_worker
+        own = slice(first, first + self.groups_per_worker)
+        is_open = (self.tables["asked"][:, own] != self.tables["answered"][:, own]).any(axis=0)
+        return [first + n for n, waits in enumerate(is_open.tolist()) if not waits]
 
     def has_open_requests(self, policy_worker_idx: int) -> bool:
         groups = list(self._groups_of(policy_worker_idx))

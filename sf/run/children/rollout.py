@@ -45,8 +45,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
 
 def _owes(memory: RunMemory, idx: int) -> bool:
     """Whether a group could go on: it has its answers, and slots. Where it stays so, a message about it was taken."""
-    groups = memory.channels.of_worker(idx).groups
-    return any(memory.pool.can_go_on(g) and not memory.channels.waits_for_answers(g) for g in groups)
+    return any(memory.pool.can_go_on(group_idx) for group_idx in memory.channels.groups_with_answers(idx))
 
 
 def _recover(memory: RunMemory, idx: int) -> None:
