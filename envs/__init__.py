@@ -14,6 +14,7 @@ from sf.envs.groups.turns import TurnEnv
 from sf.envs.options import EnvOptions
 from sf.envs.registry import describe, env_ids, make_group, make_rendered_group, require_name
 from sf.envs.spaces.actions import ActionSpec
+from sf.envs.spaces.planes import Planes
 
 __all__ = [
     "ActionSpec",
@@ -24,6 +25,7 @@ __all__ = [
     "Episode",
     "ObsRows",
     "ParallelEnv",
+    "Planes",
     "RenderedGroup",
     "ShapedGroup",
     "StepResult",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,11 +45,16 @@ class TensorGame:
         return make_observation(self.game, INFO_STATE_OBS_TYPE if self.tensor == _INFORMATION_STATE else None)
 
     @property
-    def num_numbers(self) -> int:
-        """Of the tensor."""
+    def tensor_shape(self) -> tuple[int, ...]:
+        """Of the tensor; a board is [C, H, W]."""
         game = self.game
         is_recalled = self.tensor == _INFORMATION_STATE
-        return int(game.information_state_tensor_size() if is_recalled else game.observation_tensor_size())
+        return tuple(game.information_state_tensor_shape() if is_recalled else game.observation_tensor_shape())
+
+    @property
+    def num_numbers(self) -> int:
+        """Of the tensor."""
+        return math.prod(self.tensor_shape)
 
 
 def load(env_id: str, kwargs: Mapping[str, Any], seed: int) -> TensorGame:

@@ -55,23 +55,20 @@ def _make(
         raise UsageError(f"{env_id}: env_frameskip is {options.env_frameskip}, but a move is made once: leave it out")
     seeds = [env_seed(seed, first_env_idx + m) for m in range(num_envs)]
     games = [load(env_id, options.kwargs, each) for each in seeds]  # one each: some draw chance themselves
-    views = Views(games[0].game.num_players(), games[0].num_numbers)
+    views = Views(games[0].game.num_players(), games[0].tensor_shape)
     matches = [kind(env_id, game, views, each, options.share_reward) for game, each in zip(games, seeds, strict=True)]
-    return OpenSpielGroup(matches, views.size, games[0].game.num_distinct_actions()), matches
+    return OpenSpielGroup(matches, views.space, games[0].game.num_distinct_actions()), matches
 
 
 class OpenSpielGroup:
     """E matches of one game with P players each; actor n is player n % P of match n // P."""
 
-    def __init__(self, matches: Sequence[Match], num_numbers: int, num_actions: int) -> None:
-        """num_numbers: that a player sees."""
+    def __init__(self, matches: Sequence[Match], view_space: gym.spaces.Box, num_actions: int) -> None:
+        """view_space: of what a player sees."""
         self._matches = matches
         num_players = matches[0].num_players
         obs_space = gym.spaces.Dict(
-            {
-                OBSERVATION: gym.spaces.Box(-np.inf, np.inf, (num_numbers,), np.float32),
-                ACTION_MASK: gym.spaces.Box(0, 1, (num_actions,), np.int8),
-            }
+            {OBSERVATION: view_space, ACTION_MASK: gym.spaces.Box(0, 1, (num_actions,), np.int8)}
         )
         self.spec = EnvSpec(obs_space, gym.spaces.Discrete(num_actions), num_agents=num_players)
         self.num_actors = len(matches) * num_players

@@ -7,6 +7,7 @@ them in.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -128,11 +129,11 @@ class _Walk:
         is_of_turns = self._game.get_type().dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
         self._turns = self._game if is_of_turns else pyspiel.convert_to_turn_based(self._game)
         self._num_players, self._num_actions = self._game.num_players(), self._game.num_distinct_actions()
-        views = Views(self._num_players, tensor_game.num_numbers)
+        views = Views(self._num_players, tensor_game.tensor_shape)
         self._match = Match(env_id, tensor_game, views, seed=0)
-        self._obs = np.zeros((self._num_players, views.size), np.float32)  # [P, n] at the present history
+        self._obs = np.zeros((self._num_players, *views.shape), np.float32)  # [P, ...] at the present history
         self._masks = np.zeros((self._num_players, self._num_actions), np.int8)  # [P, A]
-        self._most = min(MOST_INFORMATION_STATES, _MOST_NUMBERS // (views.size + self._num_actions))
+        self._most = min(MOST_INFORMATION_STATES, _MOST_NUMBERS // (math.prod(views.shape) + self._num_actions))
         self._idxs: dict[str, int] = {}  # of information states
         self._characters = 0  # of their names
         self._players: list[int] = []

@@ -79,7 +79,7 @@ class Match:
         return [now - then for now, then in zip(self._returns, before, strict=True)]
 
     def show(self, observations: np.ndarray | Sequence[np.ndarray], masks: np.ndarray | Sequence[np.ndarray]) -> None:
-        """Write what each player sees [P, n + 2P], and which actions it may choose [P, A]."""
+        """Write what each player sees [P, n + 2P] or [P, C + 2P, H, W], and which actions it may choose [P, A]."""
         state, legal = self._state, self._legal
         set_from, seen = self._observer.set_from, self._observer.tensor
         for player, whole, tensor in self._views.by_mover[self._mover]:

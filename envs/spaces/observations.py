@@ -17,6 +17,7 @@ import numpy as np
 from sf.envs.errors import UsageError
 from sf.envs.group import ObsRows
 from sf.envs.remarks import remark
+from sf.envs.spaces.planes import Planes
 from sf.envs.spaces.seen_spaces import children, seen_space
 
 LOOK_EVERY = 127  # a prime: where a group writes for many environments in turn, each of them has its turn
@@ -173,6 +174,8 @@ def _leaves(space: gym.Space, path: tuple[str, ...]) -> Iterator[tuple[tuple[str
 
 
 def _stored_box(box: Any) -> gym.spaces.Box:
+    if isinstance(box, Planes):
+        return box
     dtype: Any = box.dtype
     if dtype.kind == "b":
         dtype = np.uint8

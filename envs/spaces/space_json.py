@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from sf.envs.errors import UsageError
+from sf.envs.spaces.planes import Planes
 
 
 def to_json(space: gym.Space) -> dict[str, Any]:
-    """Raises UsageError for a space that is not Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple."""
-    if isinstance(space, gym.spaces.Box):
-        return {
-            "type": "Box",
-            "low": _numbers(space.low),
-            "high": _numbers(space.high),
-            "shape": list(space.shape),
-            "dtype": str(space.dtype),
-        }
-    if isinstance(space, gym.spaces.Discrete):
-        return {"type": "Discrete", "n": int(space.n), "start": int(space.start)}
-    if isinstance(space, gym.spaces.MultiDiscrete):
-        return {
-            "type": "MultiDiscrete",
-            "nvec": space.nvec.tolist(),
-            "start": space.start.tolist(),
-            "dtype": str(space.dtype),
-        }
-    if isinstance(space, gym.spaces.MultiBinary):
-        return {"type": "MultiBinary", "n": np.asarray(space.n).tolist()}
-    if isinstance(space, gym.spaces.Dict):
-        return {"type": "Dict", "spaces": {str(name): to_json(child) for name, child in space.items()}}
-    if isinstance(space, gym.spaces.Tuple):
-        return {"type": "Tuple", "spaces": [to_json(child) for child in space.spaces]}
+    """Raises UsageError for a space that is not Planes, Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple."""
+    for kind, written, _ in _KINDS:
+        if isinstance(space, kind):
+            return {"type": kind.__name__, **written(space)}
     raise UsageError(
         f"the space {space} cannot be written down: use Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple"
     )
@@ -42,22 +24,10 @@ def to_json(space: gym.Space) -> dict[str, Any]:
 
 def from_json(data: dict[str, Any]) -> gym.Space:
     """The space that `to_json` wrote down."""
-    kind = data["type"]
-    if kind == "Box":
-        shape, dtype = tuple(data["shape"]), np.dtype(data["dtype"])
-        low, high = (np.broadcast_to(np.array(data[name], dtype), shape) for name in ("low", "high"))
-        return gym.spaces.Box(low, high, shape, dtype.type)
-    if kind == "Discrete":
-        return gym.spaces.Discrete(data["n"], start=data["start"])
-    if kind == "MultiDiscrete":
-        return gym.spaces.MultiDiscrete(data["nvec"], dtype=np.dtype(data["dtype"]).type, start=data["start"])
-    if kind == "MultiBinary":
-        return gym.spaces.MultiBinary(data["n"])
-    if kind == "Dict":
-        return gym.spaces.Dict({name: from_json(child) for name, child in data["spaces"].items()})
-    if kind == "Tuple":
-        return gym.spaces.Tuple([from_json(child) for child in data["spaces"]])
-    raise UsageError(f"{kind!r} is not a space that is known here: the file is of a newer version")
+    for kind, _, made in _KINDS:
+        if data["type"] == kind.__name__:
+            return made(data)
+    raise UsageError(f"{data['type']!r} is not a space that is known here: the file is of a newer version")
 
 
 def read(data: Any, what_is_wrong: str) -> gym.Space:
@@ -71,3 +41,58 @@ def read(data: Any, what_is_wrong: str) -> gym.Space:
 def _numbers(bound: np.ndarray) -> Any:
     """One number where all are equal, as in most spaces; else nested lists."""
     return bound.flat[0].item() if bound.size and (bound == bound.flat[0]).all() else bound.tolist()
+
+
+def _box(data: dict[str, Any]) -> gym.Space:
+    shape, dtype = tuple(data["shape"]), np.dtype(data["dtype"])
+    low, high = (np.broadcast_to(np.array(data[name], dtype), shape) for name in ("low", "high"))
+    return gym.spaces.Box(low, high, shape, dtype.type)
+
+
+def _multi_discrete(data: dict[str, Any]) -> gym.Space:
+    return gym.spaces.MultiDiscrete(data["nvec"], dtype=np.dtype(data["dtype"]).type, start=data["start"])
+
+
+_KINDS: tuple[tuple[type, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], gym.Space]], ...] = (
+    (
+        Planes,
+        lambda space: {"shape": list(space.shape)},
+        lambda data: Planes(*data["shape"]),
+    ),  # before Box, which it is
+    (
+        gym.spaces.Box,
+        lambda space: {
+            "low": _numbers(space.low),
+            "high": _numbers(space.high),
+            "shape": list(space.shape),
+            "dtype": str(space.dtype),
+        },
+        _box,
+    ),
+    (
+        gym.spaces.Discrete,
+        lambda space: {"n": int(space.n), "start": int(space.start)},
+        lambda data: gym.spaces.Discrete(data["n"], start=data["start"]),
+    ),
+    (
+        gym.spaces.MultiDiscrete,
+        lambda space: {"nvec": space.nvec.tolist(), "start": space.start.tolist(), "dtype": str(space.dtype)},
+        _multi_discrete,
+    ),
+    (
+        gym.spaces.MultiBinary,
+        lambda space: {"n": np.asarray(space.n).tolist()},
+        lambda data: gym.spaces.MultiBinary(data["n"]),
+    ),
+    (
+        gym.spaces.Dict,
+        lambda space: {"spaces": {str(name): to_json(child) for name, child in space.items()}},
+        lambda data: gym.spaces.Dict({name: from_json(child) for name, child in data["spaces"].items()}),
+    ),
+    (
+        gym.spaces.Tuple,
+        lambda space: {"spaces": [to_json(child) for child in space.spaces]},
+        lambda data: gym.spaces.Tuple([from_json(child) for child in data["spaces"]]),
+    ),
+)
+"""Each kind of space, what is written of it beside its name, and how it is made from that."""

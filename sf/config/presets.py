@@ -1,8 +1,8 @@
 """Presets: YAML files of flag names and values. `configs/NAME.yaml` is taken where an environment is called NAME.
 
 Where no preset is called so, the kind of the environment has one: `image` where an observation is a picture, or
-`image_continuous` where an action has real numbers, too; else `symbols` where one is a grid of codes, else `continuous`
-where an action has real numbers, else `vector`.
+`image_continuous` where an action has real numbers, too; else `symbols` where one is a grid of codes or a board, else
+`continuous` where an action has real numbers, else `vector`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.envs.field_types import checked
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.observations import is_image
+from sf.envs.spaces.planes import Planes
 from sf.envs.spaces.symbol_grids import is_symbols
 
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
@@ -47,7 +48,7 @@ def name_for_spec(spec: EnvSpec) -> str:
     has_real_numbers = ActionSpec.of(spec.action_space).num_continuous > 0
     if any(is_image(space) and not is_symbols(space) for space in seen):
         return "image_continuous" if has_real_numbers else "image"
-    if any(is_symbols(space) for space in seen):
+    if any(is_symbols(space) or isinstance(space, Planes) for space in seen):
         return "symbols"
     return "continuous" if has_real_numbers else "vector"
 

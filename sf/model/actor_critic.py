@@ -20,7 +20,7 @@ from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import is_image
 from sf.model.action_mask import ACTION_MASK, ActionMask
 from sf.model.critic_clock import CriticClock
-from sf.model.encoder_choice import encoder_names
+from sf.model.encoder_choice import NOT_NORMALISED, encoder_names
 from sf.model.layers import compute_dtype, orthogonal
 from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer, SymlogReturns, ValueNorm
 from sf.model.recurrent.gru import GRU
@@ -57,7 +57,7 @@ class ActorCritic(nn.Module):
         if config.critic_clock is True:
             boxes.pop(CLOCK, None)
         encoders = encoder_names(config.encoder, boxes)
-        numbers = {key: box for key, box in boxes.items() if encoders[key] != "symbols"}  # codes have no mean
+        numbers = {key: box for key, box in boxes.items() if encoders[key] not in NOT_NORMALISED}
         self.obs_norm = ObsNormalizer(numbers if config.normalize_input else {})
         self.trunk = _Trunk(config, boxes, encoders)
         self.state_size = self.trunk.state_size

@@ -16,9 +16,9 @@ class ModelConfig:
     """Network: actor_critic, a name registered with sf.register_model, or module:Name for one of your own."""
 
     encoder: str = "auto"
-    """Encoder: simple, atari or resnet (images), symbols (grids of codes and small boards), mlp (vectors), a name
-    registered with sf.register_encoder, or module:Name. auto: simple for images, resnet for images below 36 pixels,
-    symbols for grids of codes, mlp for vectors; the features of several observations are concatenated."""
+    """Encoder: simple, atari or resnet (images), symbols (grids of codes and small boards), planes (boards of
+    real numbers), mlp (vectors), a name registered with sf.register_encoder, or module:Name. auto: by the kind of each
+    observation, resnet for images below 36 pixels; the features of several observations are concatenated."""
 
     encoder_mlp_layers: tuple[int, ...] = (512, 512)
     """Layer widths of the mlp encoder."""

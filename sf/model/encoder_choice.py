@@ -7,26 +7,30 @@ from collections.abc import Mapping
 import gymnasium as gym
 
 from sf.envs.spaces.observations import is_image
+from sf.envs.spaces.planes import Planes
 from sf.envs.spaces.symbol_grids import is_symbols
 from sf.model.images import ImageShape
 
+NOT_NORMALISED = ("symbols", "planes")  # codes have no mean, and a zero of a board is an empty square
 SMALLEST_IMAGE = 36  # pixels of its shorter side that the convolutions of "simple" can do with
 
 
 def encoder_names(named: str, boxes: Mapping[str, gym.spaces.Box]) -> dict[str, str]:
     """The encoder of each observation. named: --encoder.
 
-    One that is named is for the images. Without images it is for the grids of symbols, and without these for all. The
-    others get what they get with auto.
+    One that is named is for the images. Without images it is for the grids of symbols, without these for the boards,
+    and without these for all. The others get what they get with auto.
     """
     kinds = {key: _kind(box) for key, box in boxes.items()}
-    meant = next((kind for kind in ("image", "symbols") if kind in kinds.values()), "vector")
+    meant = next((kind for kind in ("image", "symbols", "planes") if kind in kinds.values()), "vector")
     return {
         key: named if named != "auto" and kind == meant else _automatic(kind, boxes[key]) for key, kind in kinds.items()
     }
 
 
 def _kind(box: gym.spaces.Box) -> str:
+    if isinstance(box, Planes):
+        return "planes"
     if is_symbols(box):
         return "symbols"
     return "image" if is_image(box) else "vector"
@@ -34,6 +38,6 @@ def _kind(box: gym.spaces.Box) -> str:
 
 def _automatic(kind: str, box: gym.spaces.Box) -> str:
     if kind != "image":
-        return "symbols" if kind == "symbols" else "mlp"
+        return "mlp" if kind == "vector" else kind
     image = ImageShape.of(box)
     return "resnet" if min(image.height, image.width) < SMALLEST_IMAGE else "simple"

@@ -153,4 +153,4 @@ def _find_in_module(table: dict[str, Any], kind: str, name: str) -> Any:
 
 
 # The built-in ones register themselves, before one of a user's could take their names.
-from sf.model import actor_critic, encoders, symbols  # noqa: E402, F401
+from sf.model import actor_critic, boards, encoders, symbols  # noqa: E402, F401

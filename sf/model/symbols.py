@@ -10,13 +10,11 @@ from torch import Tensor, nn
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
 from sf.envs.spaces.symbol_grids import MOST_CODES, codes, grid_shape, is_integer_grid
-from sf.model.layers import activation, channels_last, compute_dtype, mlp, orthogonal
+from sf.model.boards import board_layers, encoded
+from sf.model.layers import compute_dtype
 from sf.model.registry import register_encoder
 
 _EMBEDDING_SIZE = 16
-_CONV_CHANNELS = 32
-_MIN_CONVOLUTIONS = 2
-_LARGEST_SIDE = 12  # cells that the linear layer sees; a convolution with stride 2 halves what is more
 _MOST_CHANNELS = 16  # of codes: more are numbers, since each channel of each cell is a look-up
 
 
@@ -49,17 +47,8 @@ class SymbolsEncoder(nn.Module):
             table = torch.randn(channels, self.num_codes, _EMBEDDING_SIZE) / channels**0.5
             self.table = nn.Parameter(table)  # [C, codes, E]
             channels = _EMBEDDING_SIZE
-        layers: list[nn.Module] = []
         height, width = self.grid.height, self.grid.width
-        while len(layers) < 2 * _MIN_CONVOLUTIONS or max(height, width) > _LARGEST_SIDE:
-            stride = (2 if height > _LARGEST_SIDE else 1, 2 if width > _LARGEST_SIDE else 1)
-            layers += [orthogonal(nn.Conv2d(channels, _CONV_CHANNELS, 3, stride, padding=1))]
-            layers += [activation(config.nonlinearity)]
-            channels = _CONV_CHANNELS
-            height, width = -(-height // stride[0]), -(-width // stride[1])
-        self.convolutions = channels_last(nn.Sequential(*layers))
-        size, widths = channels * height * width, config.encoder_conv_mlp_layers
-        self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
+        self.convolutions, self.linear, self.out_size = board_layers(channels, height, width, config)
 
     def forward(self, symbols: Tensor) -> Tensor:
         if not self.grid.has_channels:
@@ -67,8 +56,7 @@ class SymbolsEncoder(nn.Module):
         elif not self.grid.channels_trail:
             symbols = symbols.permute(0, 2, 3, 1)
         x = self._embedded(symbols) if self.is_embedded else self._scaled(symbols)  # [N, H, W, E]
-        x = self.convolutions(x.permute(0, 3, 1, 2))
-        return self.linear(x.permute(0, 2, 3, 1).flatten(1))  # the memory is channels_last: no copy
+        return encoded(x.permute(0, 3, 1, 2), self.convolutions, self.linear)
 
     def _embedded(self, symbols: Tensor) -> Tensor:
         rows = (symbols.int() - self.lowest).clamp(0, self.num_codes - 1)

@@ -90,16 +90,14 @@ class _Follower:
         self._name = name
         self._game = tensor_game.game
         self._observer = tensor_game.make_observer()
-        self._num_players = self._game.num_players()
-        self._num_numbers = tensor_game.num_numbers
-        self._movers = Views(self._num_players, self._num_numbers).by_mover
+        self._movers = Views(self._game.num_players(), tensor_game.tensor_shape).by_mover
         self._state: Any = None  # not known until a game begins
 
     def start(self) -> None:
         self._state = self._game.new_initial_state()
 
     def look(self, seen: np.ndarray) -> Any:
-        """The state that looks like this to its player [n + 2P]. None: it has not seen how the game began.
+        """The state that looks like this to its player (a `View.whole`). None: it has not seen how the game began.
 
         Raises UsageError where none of the states that can follow does.
         """
@@ -134,15 +132,13 @@ class _Follower:
             level = following
 
     def _looks_like(self, state: Any, seen: np.ndarray) -> bool:
-        mover = state.current_player()
-        if mover not in self._movers:  # the game is over
-            return False
-        seat = int(np.argmax(seen[self._num_numbers : self._num_numbers + self._num_players]))
-        view = self._movers[mover][seat]
-        if not np.array_equal(view.whole[self._num_numbers :], seen[self._num_numbers :]):
-            return False
-        self._observer.set_from(state, seat)
-        return np.array_equal(self._observer.tensor, seen[: self._num_numbers])
+        """Whether it looks so to one of its players, whose seat is among what it sees."""
+        for view in self._movers.get(state.current_player(), ()):  # none if the game is over
+            self._observer.set_from(state, view.player)
+            view.tensor[...] = self._observer.tensor
+            if np.array_equal(view.whole, seen):
+                return True
+        return False
 
 
 def _why_not(game_type: Any) -> str | None:

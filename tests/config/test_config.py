@@ -15,7 +15,7 @@ from allocated import allocate
 from sf.commands import entry_points
 from sf.commands.cli import parse
 from sf.config import Config, presets
-from sf.envs import EnvSpec
+from sf.envs import EnvSpec, Planes
 from sf.run.plan import make_plan
 from sf.storage.run_dir import RunDir
 
@@ -103,6 +103,7 @@ CHOICE = gym.spaces.Discrete(2)
         ({"obs": IMAGE}, CHOICE, "image"),
         ({"grid": SYMBOLS, "place": VECTOR}, CHOICE, "symbols"),
         ({"grid": SYMBOLS}, VECTOR, "symbols"),
+        ({"board": Planes(3, 6, 7)}, CHOICE, "symbols"),
         ({"grid": SYMBOLS, "camera": IMAGE}, CHOICE, "image"),
         ({"obs": VECTOR, "action_mask": IMAGE}, CHOICE, "vector"),  # of a board, with a plane for each kind of move
     ],

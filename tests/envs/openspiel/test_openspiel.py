@@ -104,9 +104,12 @@ class Bare:
         has_recall = self.game.get_type().provides_information_state_tensor and self.tensor != "observation"
         state = self.state
         tensor = state.information_state_tensor(player) if has_recall else state.observation_tensor(player)
+        shape = self.game.information_state_tensor_shape() if has_recall else self.game.observation_tensor_shape()
+        squares = shape[1] * shape[2] if len(shape) == 3 else 1
         if len(self.players) == 1:
             return tensor
-        return [*tensor, *(float(p == player) for p in self.players), *(float(self.acts(p)) for p in self.players)]
+        turn = [*(float(p == player) for p in self.players), *(float(self.acts(p)) for p in self.players)]
+        return [*tensor, *(number for number in turn for _ in range(squares))]  # of a board, each is a plane
 
     def mask(self, player: int) -> list[int]:
         if not self.acts(player):
@@ -145,7 +148,8 @@ def test_each_row_is_what_the_bare_game_says(name: str, kwargs: dict[str, Any], 
             obs = step.obs
         seen = [bare.seen(p) for bare in bares for p in bare.players]
         masks = [bare.mask(p) for bare in bares for p in bare.players]
-        np.testing.assert_array_equal(obs["observation"], np.array(seen, np.float32))
+        rows = obs["observation"].reshape(len(seen), -1)
+        np.testing.assert_array_equal(rows, np.array(seen, np.float32))
         assert obs["action_mask"].tolist() == masks
     assert num_over or name in ("chess", "2048")
 

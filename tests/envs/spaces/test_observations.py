@@ -6,6 +6,7 @@ import pytest
 
 from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
+from sf.envs.spaces.planes import Planes
 
 Box, Discrete, Dict = gym.spaces.Box, gym.spaces.Discrete, gym.spaces.Dict
 
@@ -158,3 +159,11 @@ def test_floats_are_not_cut_to_integers() -> None:
     writer = ObsWriter("env", Box(0, 255, (2,), np.uint8))
     with pytest.raises(ValueError, match="came as float64"):
         writer.write(np.array([0.5, 0.7]), _rows(writer), 0)
+
+
+def test_planes_stay_planes() -> None:
+    writer = ObsWriter("env", gym.spaces.Dict({"board": Planes(2, 3, 4)}))
+    assert isinstance(writer.space["board"], Planes)
+    rows = _rows(writer)
+    writer.write({"board": np.ones((2, 3, 4), np.float32)}, rows, 0)
+    assert rows["board"][0].sum() == 24

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from sf.envs.spaces import space_json
+from sf.envs.spaces.planes import Planes
 
 BOX = gym.spaces.Box
 
@@ -16,6 +17,7 @@ BOX = gym.spaces.Box
         BOX(-np.inf, np.inf, (3,), np.float64),
         BOX(np.array([-1.0, 0.1], np.float32), np.array([1.0, np.inf], np.float32)),
         BOX(0.0, 1.0, ()),
+        Planes(5, 6, 7),
         gym.spaces.Discrete(5),
         gym.spaces.Discrete(5, start=-2),
         gym.spaces.MultiDiscrete([3, 2]),
@@ -28,7 +30,9 @@ BOX = gym.spaces.Box
     ids=str,
 )
 def test_a_space_survives_being_written_as_json(space):
-    assert space_json.from_json(json.loads(json.dumps(space_json.to_json(space)))) == space
+    read = space_json.from_json(json.loads(json.dumps(space_json.to_json(space))))
+    assert read == space
+    assert type(read) is type(space)
 
 
 def test_equal_bounds_take_one_number():

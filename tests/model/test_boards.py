@@ -1,0 +1,59 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from sf.config import ModelConfig
+from sf.envs import Planes, UsageError
+from sf.envs.spaces.actions import ActionSpec
+from sf.model.encoder_choice import encoder_names
+from sf.model.registry import build_encoder, build_model
+
+SMALL = ModelConfig(encoder_conv_mlp_layers=(16,), encoder_mlp_layers=(8,))
+SPEC = ActionSpec((3,), 0)
+BOARD = Planes(5, 6, 7)
+
+
+@pytest.mark.parametrize("space", [BOARD, Planes(1, 1, 1), Planes(3, 40, 9)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_board_of_any_size_becomes_features_and_every_weight_learns(space, dtype):
+    module = build_encoder("planes", space, SMALL).to(dtype)
+    out = module(torch.randn(3, *space.shape).to(dtype))
+    assert out.shape == (3, module.out_size) == (3, 16)
+    out.float().square().sum().backward()
+    assert all(weight.grad.abs().sum() > 0 for name, weight in module.named_parameters() if "weight" in name)
+
+
+def test_what_happens_on_a_square_reaches_the_features_of_its_neighbours_alone():
+    module = build_encoder("planes", Planes(1, 9, 9), SMALL)
+    board = torch.zeros(2, 1, 9, 9)
+    board[1, 0, 4, 4] = 1.0
+    without, with_piece = module.convolutions(board)
+    changed = (without != with_piece).any(0)
+    assert changed[2:7, 2:7].any()
+    changed[2:7, 2:7] = False  # two convolutions of 3x3 reach two squares far
+    assert not changed.any()
+
+
+def test_boards_are_not_normalised_and_numbers_beside_them_are():
+    space = gym.spaces.Dict({"board": BOARD, "numbers": gym.spaces.Box(-1.0, 1.0, (5,), np.float32)})
+    model = build_model(SMALL, space, SPEC)
+    obs = {"board": torch.full((4, 1, *BOARD.shape), 0.25), "numbers": torch.randn(4, 1, 5) + 3}
+    model.update_normalizers(obs, torch.ones(4, 1, dtype=torch.bool))
+    normal = model._normal({key: rows.flatten(0, 1) for key, rows in obs.items()})
+    assert (normal["board"] == 0.25).all()
+    assert abs(normal["numbers"].mean()) < 0.1
+    assert model.step(normal, torch.zeros(4, 0), torch.ones(4, dtype=torch.bool)).params.shape == (4, 3)
+
+
+def test_the_space_selects_the_encoder_and_mlp_flattens():
+    spaces = {"board": BOARD, "numbers": gym.spaces.Box(-1.0, 1.0, (5,), np.float32)}
+    assert encoder_names("auto", spaces) == {"board": "planes", "numbers": "mlp"}
+    assert encoder_names("mlp", spaces) == {"board": "mlp", "numbers": "mlp"}
+    model = build_model(ModelConfig(encoder="mlp"), gym.spaces.Dict({"board": BOARD}), SPEC)
+    assert model.obs_norm.normalizers  # as any vector
+
+
+def test_a_box_that_does_not_say_where_its_channels_are_is_no_board():
+    with pytest.raises(UsageError, match=r"sf.envs.Planes: take --encoder auto or mlp"):
+        build_encoder("planes", gym.spaces.Box(0.0, 1.0, BOARD.shape, np.float32), SMALL)
