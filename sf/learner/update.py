@@ -30,6 +30,7 @@ from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.loss.iteration import Evaluation, needs_evaluation, prepare
 from sf.learner.loss.minibatch_loss import minibatch_loss
 from sf.learner.loss.ppo import PPOLoss
+from sf.learner.loss.waiting import has_outcome
 from sf.learner.optimizer import learning_rate
 from sf.learner.optimizer.learning_rate import LearningRate
 from sf.learner.optimizer.optimizer import Optimizer
@@ -93,7 +94,9 @@ class Updater:
         """
         # [T, B], as the data arrives. Rows that are not valid may bear the version of another policy.
         lag = torch.where(batch.valid, self.version - batch.policy_version, 0)
-        mask = batch.valid & (lag <= self._max_policy_lag) & (batch.policy_version >= self._oldest_version)
+        fresh = batch.valid & (lag <= self._max_policy_lag) & (batch.policy_version >= self._oldest_version)
+        acts = batch.acts()
+        mask = fresh if acts is None else fresh & has_outcome(acts, batch.terminated, batch.valid)
         # Without the last row, which begins the next trajectory, and without what an absent agent does not see.
         self.model.update_normalizers({key: obs[:-1] for key, obs in batch.obs.items()}, batch.valid)
         schedule = learning_rate.TO_THE_END.get(self._config.lr_schedule)
@@ -114,7 +117,7 @@ class Updater:
             {
                 "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
                 "lag_max": lag.max(),
-                "masked_share": 1 - mask.float().mean(),
+                "masked_share": 1 - fresh.float().mean(),
             }
         )
         return num_steps

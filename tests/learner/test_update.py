@@ -14,6 +14,7 @@ from sf.learner.batches.priorities import priorities
 from sf.learner.loss import minibatch_loss
 from sf.learner.loss.ppo import ppo_loss
 from sf.learner.loss.targets import make_targets
+from sf.learner.loss.waiting import has_outcome
 from sf.learner.update import Updater
 
 T, B = 4, 6
@@ -444,6 +445,44 @@ def test_samples_without_a_choice_do_not_count_in_the_moments_of_an_iteration():
     kept = whole.targets.advantage[batch.valid & ~forced]
     assert whole.advantage_moments.mean.item() == pytest.approx(kept.mean().item(), rel=1e-5)
     assert whole.advantage_moments.stddev.item() == pytest.approx(kept.std(correction=0).item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("shuffle_steps", [True, False])
+@pytest.mark.parametrize("with_vtrace", [True, False])
+def test_what_an_agent_sees_while_it_waits_changes_nothing(shuffle_steps, with_vtrace):
+    space = gym.spaces.Dict(
+        {"vector": gym.spaces.Box(-1, 1, (5,), np.float32), "action_mask": gym.spaces.Box(0, 1, (3,), np.int8)}
+    )
+    config = CONFIG.replace(
+        core="none", shuffle_steps=shuffle_steps, with_vtrace=with_vtrace, decoupled_clip=False, normalize_input=False
+    )
+    batch = make_batch(0)
+    acts = torch.rand(T + 1, B) < 0.5
+    mask = acts[..., None].expand(-1, -1, 3).to(torch.int8)
+    discrete, nothing = batch.discrete[..., :1] * acts[:-1, :, None], batch.continuous[..., :0]
+    log_prob = torch.where(acts[:-1], batch.log_prob, 0.0)
+    weights = []
+    for seen in (1.0, -1.0):
+        vector = torch.where(acts[..., None], batch.obs["vector"], seen)
+        changed = dataclasses.replace(
+            batch,
+            obs={"vector": vector, "action_mask": mask},
+            discrete=discrete,
+            continuous=nothing,
+            log_prob=log_prob,
+            value=torch.where(acts[:-1], batch.value, seen),
+            state=torch.zeros(B, 0),
+        )
+        torch.manual_seed(0)
+        updater = Updater(config, space, ActionSpec((3,), 0), bfloat16=False, device=torch.device("cpu"))
+        before = updater.flat_weights().clone()
+        updater.train_iteration(changed, 0, lambda: None)
+        weights.append(updater.flat_weights().clone())
+        assert not torch.equal(weights[-1], before)
+        num_decisions = has_outcome(acts, batch.terminated, batch.valid)[batch.valid].sum().item()
+        num_minibatches = config.learner.num_batches_per_epoch
+        assert updater.pop_metrics()["num_samples"] == pytest.approx(num_decisions / num_minibatches)
+    torch.testing.assert_close(*weights)
 
 
 def test_a_critic_in_logarithms_is_trained_towards_those_of_its_targets():

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from sf import gpu
 from sf.arrays import SharedArrays
+from sf.envs.spaces.actions import ACTION_MASK
 from sf.slots import OBS
 
 STEP_FIELDS = (
@@ -77,6 +78,13 @@ class Batch:
     @property
     def num_samples(self) -> int:
         return self.reward.numel()
+
+    def acts(self) -> Tensor | None:
+        """[T+1, B] bool: whether the agent has anything to choose, by its action mask. None: always."""
+        mask = self.obs.get(ACTION_MASK)
+        if mask is None or self.continuous.shape[-1]:
+            return None
+        return (mask > 0).flatten(2).any(-1)
 
     def columns(self, index: Tensor) -> Batch:
         """The trajectories at `index` [b]."""

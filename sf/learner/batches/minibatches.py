@@ -75,10 +75,18 @@ def _order(whole: Minibatch) -> Tensor:
 
 def _cut_into_steps(whole: Minibatch, of_whole: Targets, count: int) -> Iterator[Minibatch]:
     """For a network without memory: `Batch.steps` says what T and B mean then."""
-    order = torch.randperm(whole.batch.num_samples).to(whole.mask.device)
-    for steps in order.chunk(count):
+    for steps in _order_of_steps(whole.batch, count).tensor_split(count):
         mask, proximal_log_prob, value, advantage = (
             x.flatten().index_select(0, steps)[:, None] for x in (whole.mask, whole.proximal_log_prob, *of_whole)
         )
         targets = Targets(value, advantage)
         yield Minibatch(whole.batch.steps(steps), mask, proximal_log_prob, targets, whole.advantage_moments)
+
+
+def _order_of_steps(batch: Batch, at_least: int) -> Tensor:
+    """Of the steps of an epoch, as indices among all T x B. Those in which an agent waits for its turn are left out."""
+    order, acts = torch.randperm(batch.num_samples).to(batch.reward.device), batch.acts()
+    if acts is None:
+        return order
+    decisions = order[acts[:-1].flatten()[order]]
+    return decisions if len(decisions) >= at_least else order

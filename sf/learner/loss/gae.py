@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from sf.learner.loss.waiting import value_across
+
 
 class GAE(NamedTuple):
     returns: Tensor  # [T, B] value targets: the lambda-return
@@ -14,7 +16,9 @@ class GAE(NamedTuple):
 
 
 @torch.no_grad()
-def gae(reward: Tensor, discount: Tensor, value: Tensor, valid: Tensor, *, lambda_: float) -> GAE:
+def gae(
+    reward: Tensor, discount: Tensor, value: Tensor, valid: Tensor, acts: Tensor | None = None, *, lambda_: float
+) -> GAE:
     """Advantages of T steps of B trajectories.
 
         delta_t   = r_t + discount_t V_{t+1} - V_t                                       (equation 12)
@@ -29,14 +33,20 @@ def gae(reward: Tensor, discount: Tensor, value: Tensor, valid: Tensor, *, lambd
         discount: [T, B], gamma, or 0 where the step terminated the episode.
         value: [T+1, B], in the scale of returns; the last row is the bootstrap value.
         valid: [T, B] bool.
+        acts: [T+1, B] bool, see `sf.learner.loss.waiting`: where it is false, V_t is r_t + discount_t V_{t+1}, and
+            lambda is 1. None: true everywhere.
 
     Nothing that is returned carries gradients.
     """
     assert reward.ndim == 2, reward.shape
     assert reward.shape == discount.shape == valid.shape
     assert value.shape == (reward.shape[0] + 1, reward.shape[1]), value.shape
+    trace: Tensor | float = lambda_
+    if acts is not None:
+        value = value_across(value, reward, discount, valid, acts)
+        trace = torch.where(acts[:-1], lambda_, torch.ones_like(reward))
     delta = torch.where(valid, reward + discount * value[1:] - value[:-1], 0.0)
-    decay = torch.where(valid, discount * lambda_, 0.0)
+    decay = torch.where(valid, discount * trace, 0.0)
     advantage = torch.zeros_like(value)
     for t in range(len(delta) - 1, -1, -1):
         torch.addcmul(delta[t], decay[t], advantage[t + 1], out=advantage[t])

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from sf.learner.loss.waiting import value_across
+
 
 class VTrace(NamedTuple):
     vs: Tensor  # [T, B] value targets
@@ -20,6 +22,7 @@ def vtrace(
     discount: Tensor,
     value: Tensor,
     valid: Tensor,
+    acts: Tensor | None = None,
     *,
     rho_bar: float = 1.0,
     c_bar: float = 1.0,
@@ -45,6 +48,8 @@ def vtrace(
         discount: [T, B], gamma, or 0 where the step terminated the episode.
         value: [T+1, B], in the scale of returns; the last row is the bootstrap value.
         valid: [T, B] bool.
+        acts: [T+1, B] bool, see `sf.learner.loss.waiting`: where it is false, V_t is r_t + discount_t V_{t+1}, and
+            c_t is 1. None: true everywhere.
 
     Nothing that is returned carries gradients.
     """
@@ -52,10 +57,14 @@ def vtrace(
     assert log_rho.shape == reward.shape == discount.shape == valid.shape
     assert value.shape == (log_rho.shape[0] + 1, log_rho.shape[1]), value.shape
     rho = torch.where(valid, log_rho, 0.0).exp()
+    trace = lambda_ * rho.clamp(max=c_bar)
+    if acts is not None:
+        value = value_across(value, reward, discount, valid, acts)
+        trace = torch.where(acts[:-1], trace, 1.0)
     clipped_rho = rho.clamp(max=rho_bar)
     next_value = value[1:]
     delta = torch.where(valid, clipped_rho * (reward + discount * next_value - value[:-1]), 0.0)
-    decay = torch.where(valid, discount * lambda_ * rho.clamp(max=c_bar), 0.0)
+    decay = torch.where(valid, discount * trace, 0.0)
 
     error = torch.zeros_like(value)  # vs - V
     for t in range(len(delta) - 1, -1, -1):

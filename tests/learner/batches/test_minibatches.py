@@ -1,6 +1,7 @@
 """What an epoch is cut into: everything once, and what belongs together stays together."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -100,3 +101,23 @@ def test_with_priorities_whole_trajectories_are_drawn_again_and_again_and_bring_
     assert len(drawn) == 200 * B
     shares = torch.tensor(drawn).long().bincount(minlength=B + 1)[1:] / len(drawn)
     torch.testing.assert_close(shares, probability, atol=0.06, rtol=0)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_steps_in_which_an_agent_waits_are_in_no_minibatch(count):
+    whole = numbered()
+    number = whole.batch.reward
+    mask = torch.stack((torch.cat((number % 2, number[-1:])), torch.zeros(T + 1, B)), dim=-1)  # even numbers wait
+    obs = {**whole.batch.obs, "action_mask": mask.to(torch.int8)}
+    batch = replace(whole.batch, obs=obs, continuous=torch.zeros(T, B, 0))
+    torch.manual_seed(0)
+    parts = [part.batch.reward for part in minibatches.cut(whole._replace(batch=batch), count)]
+    assert [part.numel() for part in parts] == [T * B // 2 // count] * count
+    assert torch.cat([part.flatten() for part in parts]).sort()[0].tolist() == list(range(1, T * B, 2))
+
+
+def test_an_epoch_without_enough_decisions_has_all_of_its_minibatches():
+    whole = numbered()
+    nobody_acts = torch.zeros(T + 1, B, 2, dtype=torch.int8)
+    batch = replace(whole.batch, obs={**whole.batch.obs, "action_mask": nobody_acts}, continuous=torch.zeros(T, B, 0))
+    assert len([*minibatches.cut(whole._replace(batch=batch), 4)]) == 4

@@ -1,0 +1,96 @@
+"""Trajectories with steps in which an agent waits, against the same ones without these steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from sf.learner.loss.gae import gae
+from sf.learner.loss.vtrace import vtrace
+from sf.learner.loss.waiting import has_outcome, value_across
+
+GAMMA, LAMBDA = 0.9, 0.8
+
+
+class Trajectory:
+    """Of one agent, T steps: each is (reward, acts, terminated)."""
+
+    def __init__(self, rng: np.random.Generator, num_steps: int, waits: float) -> None:
+        self.reward = rng.normal(size=num_steps)
+        self.acts = rng.random(num_steps + 1) >= waits
+        self.terminated = rng.random(num_steps) < 0.1
+        self.value = rng.normal(size=num_steps + 1)
+        self.log_rho = np.where(self.acts[:-1], rng.normal(size=num_steps), 0.0)  # a forced choice has no ratio
+
+    def decisions(self) -> list[tuple[int, float, float, float]]:
+        """For each decision whose outcome is there: its step, and reward, discount and value of what comes after it."""
+        found = []
+        for t in np.flatnonzero(self.acts[:-1]).tolist():
+            reward, discount, s = 0.0, 1.0, t
+            while True:
+                reward += discount * self.reward[s]
+                discount *= 0.0 if self.terminated[s] else GAMMA
+                s += 1
+                if discount == 0 or s == len(self.reward) or self.acts[s]:
+                    break
+            if discount == 0 or self.acts[s]:
+                found.append((t, reward, discount, self.value[s]))
+        return found
+
+
+def _columns(trajectories: list[Trajectory], name: str) -> torch.Tensor:
+    return torch.tensor(np.stack([getattr(each, name) for each in trajectories], axis=1))
+
+
+@pytest.mark.parametrize("waits", [0.0, 0.3, 0.8])
+@pytest.mark.parametrize("rho_bar", [None, 1.0])
+def test_waiting_is_as_if_its_steps_were_not_there(waits: float, rho_bar: float | None) -> None:
+    """rho_bar: of V-trace; None: GAE."""
+    rng = np.random.default_rng(3)
+    trajectories = [Trajectory(rng, 24, waits) for _ in range(20)]
+    reward, value, terminated, acts, log_rho = (
+        _columns(trajectories, name) for name in ("reward", "value", "terminated", "acts", "log_rho")
+    )
+    trained = has_outcome(acts, terminated, torch.ones_like(terminated))
+    valid = trained | ~acts[:-1]
+    discount = GAMMA * (~terminated).double()
+    if rho_bar is None:
+        target, advantage = gae(reward, discount, value, valid, acts, lambda_=LAMBDA)
+    else:
+        target, advantage = vtrace(log_rho, reward, discount, value, valid, acts, rho_bar=rho_bar, lambda_=LAMBDA)
+    assert target.shape == advantage.shape == (24, 20)
+    num_decisions = 0
+    for b, trajectory in enumerate(trajectories):
+        error, decided = 0.0, trajectory.decisions()  # error: of the decision after this one, target - value
+        assert np.flatnonzero(trained[:, b]).tolist() == [t for t, *_ in decided]
+        for t, paid, decay, after in reversed(decided):
+            own = trajectory.value[t]
+            rho = 1.0 if rho_bar is None else min(rho_bar, np.exp(trajectory.log_rho[t]))
+            expected = paid + decay * (after + LAMBDA * error) - own
+            error = rho * (paid + decay * after - own) + decay * LAMBDA * rho * error
+            assert advantage[t, b].item() == pytest.approx(expected)
+            assert target[t, b].item() == pytest.approx(own + error)
+            num_decisions += 1
+    assert num_decisions > 20
+
+
+def test_the_last_decision_before_the_end_of_a_trajectory_has_no_outcome_while_the_agent_waits() -> None:
+    acts = torch.tensor([[1], [0], [1], [0], [0]], dtype=torch.bool)
+    nothing_ends = torch.zeros(4, 1, dtype=torch.bool)
+    assert has_outcome(acts, nothing_ends, ~nothing_ends).flatten().tolist() == [True, False, False, False]
+    ends_while_waiting = torch.tensor([[0], [0], [0], [1]], dtype=torch.bool)
+    assert has_outcome(acts, ends_while_waiting, ~nothing_ends).flatten().tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("acts_at_the_end", [True, False])
+def test_a_truncated_episode_is_bootstrapped_where_its_agent_acts_in_the_final_observation(acts_at_the_end) -> None:
+    # The agent acts, waits, and is cut there; step 2 shows the final observation, and its action is ignored.
+    acts = torch.tensor([[True], [False], [acts_at_the_end], [True], [True]])
+    valid = torch.tensor([[True], [True], [False], [True]])
+    terminated = torch.zeros(4, 1, dtype=torch.bool)
+    trained = has_outcome(acts, terminated, valid)
+    assert (trained & valid).flatten().tolist() == [acts_at_the_end, False, False, True]
+    reward, value = torch.tensor([[1.0], [2.0], [0.0], [3.0]]), torch.tensor([[0.0], [9.0], [5.0], [0.0], [7.0]])
+    across = value_across(value, reward, torch.full((4, 1), 0.5), valid, acts)
+    assert across.flatten().tolist() == [0.0, 2 + 0.5 * 5.0, 5.0, 0.0, 7.0]
