@@ -2,8 +2,8 @@
 
 Every turn is a step of all agents. The one whose turn it is decides, and the actions of the others are ignored. So an
 agent's trajectory goes on through the turns of the others, which is where most of its rewards come from. While it
-waits, the `action_mask` in its observation (`sf.model.action_mask`) allows nothing. So its policy learns nothing from
-those rows, and its critic learns what they are worth. Discounts count turns, not one's own moves.
+waits, the `action_mask` in its observation (`sf.model.action_mask`) allows nothing. So no network is asked there, and
+none is trained (`sf.learner.loss.waiting`). Discounts count turns, not one's own moves.
 
 PettingZoo itself is not imported: any class with the members of `TurnEnv` will do.
 """

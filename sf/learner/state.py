@@ -22,6 +22,7 @@ from sf.storage.checkpoint import Checkpoint
 from sf.weights import SharedWeights
 
 _REMEMBER_EVERY_S = 5.0  # a successor loses this much training, unless writing takes long
+_REMEMBER_FOR_SNAPSHOTS_EVERY_S = 1.0  # which are taken of this state
 _REMEMBER_COSTS = 0.02  # the largest share of the time of the training thread
 
 
@@ -60,6 +61,8 @@ class LearnerState:
         self.weights_event = 0  # number of the decision that gave this policy its weights, as the parent counts them
         self._checkpoints = PeriodicCheckpoints(args.checkpoints, args.config.run, reports)
         self._remember_at = time.monotonic()
+        has_snapshots = args.config.players.with_players and args.config.players.snapshot_every_env_steps > 0
+        self._remember_every_s = _REMEMBER_FOR_SNAPSHOTS_EVERY_S if has_snapshots else _REMEMBER_EVERY_S
         self._rollbacks = RollbackBudget(args.config.supervision)
         saved = self._latest()
         if saved is not None:
@@ -170,7 +173,7 @@ class LearnerState:
             with suppress(FloatingPointError):
                 self._recovery.write(self._checkpoint())
             now = time.monotonic()
-            self._remember_at = now + max(_REMEMBER_EVERY_S, (now - begun_at) / _REMEMBER_COSTS)
+            self._remember_at = now + max(self._remember_every_s, (now - begun_at) / _REMEMBER_COSTS)
 
     def _latest(self) -> Checkpoint | None:
         """The state that the learner before this one left; else the latest checkpoint of the run."""

@@ -27,6 +27,7 @@ from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model, load_flat
 from sf.native import kernels, programs
 from sf.policy.compiled_acting import CompiledActing
+from sf.policy.turns import Turns
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
@@ -113,13 +114,28 @@ class _Policy:
         max_actors = args.channel.num_groups * args.channel.actors_per_group
         self._obs = _ObsGather(args.rows, max_actors, args.weights.device)
         self._states = _States(self._shared, max_actors)
+        self._turns = None if self._model.state_size else Turns.where_there_are(args.rows, self._action_spec)
         self._answers = _Answers(self._action_spec, max_actors, args.weights.device)
 
     def act(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
         """Write the actions of N actors into their `rows` [N] of `slots` [N]. numbers: [N] of the requests."""
+        self._refresh_weights()
+        if self._turns is not None:
+            acts = self._turns.whose(slots, rows)
+            waits = ~acts
+            self._write(slots[waits], rows[waits], numbers[waits], (0, 0.0, 0.0, 0.0))
+            slots, rows, numbers = slots[acts], rows[acts], numbers[acts]
+        if len(slots):
+            self._compute(slots, rows, numbers)
+
+    def close(self) -> None:
+        if isinstance(self._acting, CompiledActing):
+            self._acting.close()
+
+    def _compute(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
+        """As `act`, of actors for whom the network decides."""
         actors = self._rows["actor"][slots]  # [N]
         first = self._rows["first"][slots, rows]  # [N]
-        self._refresh_weights()
         if isinstance(self._acting, CompiledActing):
             self._acting.look()
         with torch.inference_mode():
@@ -131,15 +147,15 @@ class _Policy:
             self._states.send(state)
             answers = self._answers.receive(packed)
         self._states.write(actors, numbers)
-        asked = self._channel.still_asked(actors, numbers)
+        self._write(slots, rows, numbers, answers)
+
+    def _write(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray, answers: tuple[Any, ...]) -> None:
+        """answers: discrete and continuous actions, log-probability, value: arrays [N, ...], or numbers for all."""
+        asked = self._channel.still_asked(self._rows["actor"][slots], numbers)
         slots, rows = slots[asked], rows[asked]
         for name, answer in zip(("discrete", "continuous", "log_prob", "value"), answers, strict=True):
-            self._rows[name][slots, rows] = answer[asked]
+            self._rows[name][slots, rows] = answer[asked] if isinstance(answer, np.ndarray) else answer
         self._rows["policy_version"][slots, rows] = self._version
-
-    def close(self) -> None:
-        if isinstance(self._acting, CompiledActing):
-            self._acting.close()
 
     def _refresh_weights(self) -> None:
         if self._shared.latest_version != self._version:

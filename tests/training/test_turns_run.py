@@ -1,0 +1,63 @@
+"""Games of turns through the real processes, with a learner that writes down what it is given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from runs import DEVICE, QUEUES
+
+from sf import gpu
+from sf.config import Config
+from sf.envs import ActionSpec
+from sf.learner.batches.loaders import make_loader
+from sf.learner.update import Updater
+from sf.processes.torch_runtime import configure
+from sf.run.plan import make_plan
+from sf.run.trainer import Run
+from sf.storage.run_dir import RunDir
+from sf.weights import PolicyWorkers, SharedWeights
+
+FIELDS = ("discrete", "log_prob", "value", "policy_version")
+
+
+def recording_learner(reports, args):
+    configure(args.weights.device, num_threads=1, deterministic=True)
+    spec, device = args.spec, gpu.torch_device(args.weights.device)
+    updater = Updater(args.config, spec.obs_space, ActionSpec.of(spec.action_space), False, device)
+    memory = SharedWeights.create(args.weights)
+    memory.publish(updater.flat_weights(), version=1)
+    PolicyWorkers(memory, args.policy_workers, reports)
+    loader = make_loader(args, memory)
+    batch = loader.next()
+    records = {name: getattr(batch, name).cpu().numpy() for name in FIELDS}
+    np.savez(args.checkpoints / "batch.npz", mask=batch.obs["action_mask"].cpu().numpy()[:-1], **records)
+    reports.send("finished", env_steps=0)
+
+
+@pytest.mark.parametrize("core", ["none", "gru"])
+def test_an_agent_that_waits_is_given_action_0_without_asking_a_network_without_memory(tmp_path, core):
+    config = Config().replace(
+        env="masked_env:Nim",
+        train_dir=str(tmp_path),
+        core=core,
+        num_workers=1,
+        num_envs_per_worker=4,
+        rollout=10,
+        batch_size=40,
+        device=DEVICE,
+        queues=QUEUES,
+    )
+    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+    run_dir.prepare(config)
+    run_dir.checkpoints_of(0, 1).mkdir(parents=True, exist_ok=True)
+    assert Run(make_plan(config), run_dir, bodies={"learner": recording_learner}).run()["restarts"] == 0
+    with np.load(run_dir.checkpoints_of(0, 1) / "batch.npz") as batch:
+        waits = ~(batch["mask"] > 0).any(-1)  # [T, B]
+        assert 0.3 < waits.mean() < 0.7
+        assert (batch["policy_version"] == 1).all()
+        assert (batch["discrete"][waits] == 0).all()
+        assert (batch["log_prob"][waits] == 0).all()
+        assert (batch["log_prob"][~waits] < 0).any()
+        assert (batch["discrete"][~waits] > 0).any()
+        assert (batch["value"][~waits] != 0).all()
+        assert (batch["value"][waits] == 0).all() == (core == "none")
