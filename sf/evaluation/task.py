@@ -17,8 +17,8 @@ from sf import envs
 from sf.arrays import Field, SharedArrays
 from sf.envs import EnvOptions, UsageError
 from sf.envs.custom.given import given_env
-from sf.evaluation.player import PlayerArgs, player
 from sf.evaluation.results import Evaluation
+from sf.evaluation.worker import EvaluationWorkerArgs, evaluation_worker
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.play.contestants import Contestant
 from sf.play.episodes import Played, make_lineups
@@ -63,7 +63,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     evaluation = Evaluation(task.objective)
     try:
         for idx in range(num_workers):
-            args = PlayerArgs(
+            args = EvaluationWorkerArgs(
                 env=task.env,
                 given_env=given_env(task.env),
                 options=task.options,
@@ -76,7 +76,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
                 device=task.device,
                 core=cores[idx % len(cores)] if num_workers >= len(cores) else None,
             )
-            children.append(start_child(PLAYERS, "player", idx, player, args))
+            children.append(start_child(PLAYERS, "player", idx, evaluation_worker, args))
         on_progress(0, lineups.size)
         _collect(children, evaluation, lambda: on_progress(len(evaluation.episodes), lineups.size))
     finally:

@@ -29,7 +29,7 @@ from sf.storage import checkpoint
 
 
 @dataclass(frozen=True)
-class PlayerArgs:
+class EvaluationWorkerArgs:
     """Everything an evaluation worker needs to know."""
 
     env: str
@@ -45,7 +45,7 @@ class PlayerArgs:
     core: int | None  # that it is pinned to
 
 
-def player(reports: Reports, args: PlayerArgs) -> None:
+def evaluation_worker(reports: Reports, args: EvaluationWorkerArgs) -> None:
     """Body of the process."""
     configure(args.device, num_threads=1, deterministic=True)
     players = [
@@ -60,7 +60,7 @@ def player(reports: Reports, args: PlayerArgs) -> None:
     reports.send("finished")
 
 
-def _play(reports: Reports, args: PlayerArgs, players: Sequence[Player]) -> None:
+def _play(reports: Reports, args: EvaluationWorkerArgs, players: Sequence[Player]) -> None:
     group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
     try:
         play = Play(group, players, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
