@@ -39,8 +39,11 @@ def load(directory: Path, label: str, policy_id: int = 0) -> Measured:
     """policy_id: of a run with several. Raises ValueError where nothing was measured."""
     if (directory / psro.NAME).is_file():
         iterations = psro.read(directory / psro.NAME)
-        rows = [(each.env_steps, each.seconds, each.exploitability) for each in iterations]
-        found = [row for row in rows if row[2] is not None]
+        found = [
+            (float(each.env_steps), each.seconds, each.exploitability)
+            for each in iterations
+            if each.exploitability is not None
+        ]
     else:
         records, _ = read_records(directory / _EVALUATIONS) if (directory / _EVALUATIONS).is_file() else ([], 0)
         found = [
