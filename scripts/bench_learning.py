@@ -22,16 +22,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NoReturn
 
-from learning import machine_lock, making, plan, report
+from learning import machine_lock, making, plan
 from learning import tasks as task_table
 from learning.options import Options
-from learning.own import Own
+from learning.reporting import report
 from learning.results import NAME, Record, Results
-from learning.sample_factory import SampleFactory
-from learning.sb3 import StableBaselines3
 from learning.tasks import Task
-from learning.trainer import Trainer
-from learning.trees import tree_of
+from learning.trainers.own import Own
+from learning.trainers.sample_factory import SampleFactory
+from learning.trainers.sb3 import StableBaselines3
+from learning.trainers.trainer import Trainer
+from learning.trainers.trees import tree_of
 
 from sf.commands import cli
 

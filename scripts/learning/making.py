@@ -12,7 +12,7 @@ from pathlib import Path
 
 from learning.plan import Turn
 from learning.results import FAILED, FINISHED, Record, Results
-from learning.trainer import Outcome, RunError
+from learning.trainers.trainer import Outcome, RunError
 from peers import machine
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from learning.tasks import TABLE, unknown
-from learning.trees import REPOSITORY
+from learning.trainers.trees import REPOSITORY
 
 from sf.commands import cli
 

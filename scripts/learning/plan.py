@@ -12,7 +12,7 @@ from typing import Any
 from learning.options import Options
 from learning.results import FAILED, Key, Record, key_of
 from learning.tasks import Task
-from learning.trainer import Order, Trainer
+from learning.trainers.trainer import Order, Trainer
 
 
 @dataclass(frozen=True)

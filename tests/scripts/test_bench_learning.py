@@ -14,13 +14,14 @@ import bench_learning
 import pytest
 import stand_in_trainer
 import yaml
-from learning import machine_lock, plan, sample_factory, sb3, tasks, trainer, trees
+from learning import machine_lock, plan, tasks
 from learning.options import Options
-from learning.own import Own
 from learning.results import Results
-from learning.sample_factory import SampleFactory
-from learning.sb3 import StableBaselines3
-from learning.trainer import Order, first_at_least
+from learning.trainers import sample_factory, sb3, trainer, trees
+from learning.trainers.own import Own
+from learning.trainers.sample_factory import SampleFactory
+from learning.trainers.sb3 import StableBaselines3
+from learning.trainers.trainer import Order, first_at_least
 from pages import ROOT
 from peers.kinds import kind_of
 from peers.sample_factory import RETURNS

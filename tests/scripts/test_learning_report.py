@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from learning import aggregates, comparison, report, table
+from learning.reporting import aggregates, comparison, report, table
 from learning.tasks import Task
 from matplotlib import pyplot as plt
 

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 
 import bench_learning
-from learning.trainer import Outcome, RunError, run_to_end
+from learning.trainers.trainer import Outcome, RunError, run_to_end
 
 FAILS = "print('a line', flush=True); raise SystemExit('no memory left')"
 WAITS = "import subprocess, sys; open('started', 'w'); subprocess.Popen(['sleep', '1000']).wait()"

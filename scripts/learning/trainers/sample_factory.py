@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from learning.tasks import Task
-from learning.trainer import (
+from learning.trainers.trainer import (
     EPISODES_OF_A_MEAN,
     EVALUATION_SEED,
     LOOK_EVERY_S,

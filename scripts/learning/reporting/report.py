@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from learning import aggregates, table
-from learning.comparison import compare
+from learning.reporting import aggregates, table
+from learning.reporting.comparison import compare
 from learning.results import Record
 from learning.tasks import Task
 
@@ -18,7 +18,7 @@ def make(records: Sequence[Record], tasks: Mapping[str, Task], folder: Path) -> 
     """Returns the text. Raises ValueError where a package is missing, or a file cannot be written."""
     aggregates.require()
     extras.require("plot", "matplotlib", purpose="the picture of the report")
-    from learning import picture  # noqa: PLC0415  matplotlib is an extra
+    from learning.reporting import picture  # noqa: PLC0415  matplotlib is an extra
 
     comparison = compare(records, tasks)
     text = table.as_markdown(comparison)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from learning.tasks import ENVIRONMENTS, Task
-from learning.trainer import (
+from learning.trainers.trainer import (
     EPISODES_OF_A_MEAN,
     EVALUATION_SEED,
     LOOK_EVERY_S,
@@ -26,7 +26,7 @@ from learning.trainer import (
     require_frames,
     run_to_end,
 )
-from learning.trees import Tree
+from learning.trainers.trees import Tree
 from peers import own, virtual_envs
 from peers.machine import PACKAGES
 from peers.trainer import ReturnReport

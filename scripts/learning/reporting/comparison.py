@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
-from learning.aggregates import Estimate, estimate
+from learning.reporting.aggregates import Estimate, estimate
 from learning.results import FINISHED, Record, key_of
 from learning.tasks import Task
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from learning.tasks import Task
-from learning.trainer import (
+from learning.trainers.trainer import (
     EVALUATION_SEED,
     Order,
     Outcome,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from learning.aggregates import shown
-from learning.comparison import Cell, Comparison, Overall, Row
+from learning.reporting.aggregates import shown
+from learning.reporting.comparison import Cell, Comparison, Overall, Row
 
 HEADER = (
     "task", "frames", "at least", "trainer", "seeds", "sampled actions", "deterministic", "in training at the score",
