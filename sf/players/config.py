@@ -48,6 +48,10 @@ class PlayersConfig:
     exploiter_win_rate: float = 0.7
     """Share of its latest 200 matches that an exploiter has to win for that."""
 
+    exploiter_env_steps: int | None = None
+    """Env steps after which an exploiter that has not won joins the pool and begins anew, too (AlphaStar: 4e9).
+    Default: it goes on until it wins."""
+
     def __post_init__(self) -> None:
         check_fields(self)
         require(0.0 <= self.past_share <= 1.0, f"past_share is {self.past_share}: a share from 0 to 1")
@@ -88,6 +92,10 @@ class PlayersConfig:
         require(
             0.5 < self.exploiter_win_rate <= 1.0,
             f"exploiter_win_rate is {self.exploiter_win_rate}: above 0.5, and at most 1",
+        )
+        require(
+            self.exploiter_env_steps is None or self.exploiter_env_steps >= 1,
+            f"exploiter_env_steps is {self.exploiter_env_steps}: at least 1",
         )
         require(self.seats >= 1, f"seats is {self.seats}: at least 1")
         require(

@@ -89,8 +89,8 @@ class Matchmaker:
         # Random moves are as strong in every run, so ratings above them can be compared.
         known = {*players, *(row.name for row in rows if isinstance(row, Player))}
         self._pool = Pool(num_policies, rows, RANDOM if RANDOM in known else None)
-        self._exploiters = Exploiters(targets, config.exploiter_win_rate, rows)
-        self._to_begin_anew: set[int] = set()  # exploiters that wait for the record
+        self._exploiters = Exploiters(targets, config.exploiter_win_rate, rows, config.exploiter_env_steps)
+        self._to_begin_anew: dict[int, str] = {}  # exploiters that wait for the record, and why they do
         self._rng = np.random.default_rng((seed, len(rows)))
         self._unwritten: list[Row] = []
         self._is_failing = False
@@ -119,7 +119,7 @@ class Matchmaker:
             for seat in seats:
                 self._see_to(seat, seats)
         for policy_id in self._exploiters.policy_ids:
-            if self._exploiters.has_won(policy_id):
+            if self._exploiters.is_at_its_end(policy_id, self._progress.policies[policy_id].env_steps):
                 self._leave_behind(policy_id)
         if self._to_begin_anew:
             self._let_begin_anew()
@@ -223,21 +223,22 @@ class Matchmaker:
     # Exploiters
 
     def _leave_behind(self, policy_id: int) -> None:
-        """An exploiter has won: a snapshot joins the pool, and it is to begin anew."""
+        """An exploiter is at its end: a snapshot joins the pool, and it is to begin anew."""
+        why = "has won" if self._exploiters.has_won(policy_id) else "has not won in exploiter_env_steps"
         if not self._take_snapshot(policy_id):
             return
         row = Anew(policy_id, self._progress.policies[policy_id].env_steps)
         self._exploiters.add(row)
         self._unwritten.append(row)
-        self._to_begin_anew.add(policy_id)
+        self._to_begin_anew[policy_id] = why
 
     def _let_begin_anew(self) -> None:
         """Those of which the record knows: else a run that is killed and resumed would begin anew once less."""
         self.write()
         if self._unwritten:
             return
-        for policy_id in sorted(self._to_begin_anew):
-            self._say(f"league: exploiter {policy_id} has won: it joins the pool, and begins anew")
+        for policy_id, why in sorted(self._to_begin_anew.items()):
+            self._say(f"league: exploiter {policy_id} {why}: it joins the pool, and begins anew")
             self._send_anew(policy_id)
         self._to_begin_anew.clear()
 

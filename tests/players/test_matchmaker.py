@@ -370,6 +370,26 @@ def test_what_its_earlier_self_has_played_does_not_count(exploited):
     assert [order["weights_event"] for _, order in exploited.ordered] == [1, 2]
 
 
+def test_an_exploiter_that_does_not_win_begins_anew_after_its_env_steps_also_after_a_resume(tmp_path):
+    leagues = Leagues(tmp_path, num_policies=2)
+    leagues.start(exploiters=1, exploiter_env_steps=300)
+    play(leagues, 0, 61)
+    leagues.learners[EXPLOITER].train_to(299)
+    leagues.league.act_if_due()
+    assert leagues.ordered == []
+    leagues.learners[EXPLOITER].train_to(310)
+    leagues.league.act_if_due()
+    assert [order["weights_event"] for _, order in leagues.ordered] == [1]
+    assert any("exploiter 1 has not won in exploiter_env_steps" in said for said in leagues.said)
+    leagues.start(exploiters=1, exploiter_env_steps=300)  # counts from its beginning, not from the resume
+    leagues.learners[EXPLOITER].train_to(609)
+    leagues.league.act_if_due()
+    assert len(leagues.ordered) == 1
+    leagues.learners[EXPLOITER].train_to(610)
+    leagues.league.act_if_due()
+    assert len(leagues.ordered) == 2
+
+
 def test_it_waits_until_there_is_something_to_leave_behind(exploited):
     play(exploited, 200)
     play(exploited, 250)  # its learner has kept nothing new

@@ -22,6 +22,7 @@ DUEL = {"env": "toy_match_rps", "past_share": 0.2, "device": "cpu"}
         ({"players": ("random",), "opponent_weights": (0.0,)}, "opponent_weights is 0: above 0"),
         ({"opponent_choice": "best"}, "opponent_choice"),
         ({"exploiters": -1}, "exploiters is -1: at least 0"),
+        ({"exploiter_env_steps": 0}, "exploiter_env_steps is 0: at least 1"),
         ({"exploiters": 1}, "exploiters is 1, and num_policies 1: raise that"),
         ({"exploiters": 1, "num_policies": 2, "past_share": 0.0}, "exploiters is 1, but past_share is 0"),
         ({"exploiters": 1, "num_policies": 3, "with_pbt": True}, "exploiters is 1: with_pbt would replace them"),
