@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from sf.psro import record as psro
 from sf.report.records import read_records
-from sf.report.style import house_style, tidy_numbers, x_unit
+from sf.report.style import house_style, log_scale, tidy_numbers, x_unit
 
 _EVALUATIONS = "evaluations.jsonl"
 
@@ -73,7 +73,8 @@ def draw(measured: Sequence[Measured], title: str) -> Figure:
             label = each.label if is_first else None
             by_steps.plot(steps, values, color=colour, label=label)
             by_time.plot(at / seconds, values, color=colour)
-        by_steps.set(yscale="log", xlabel="env steps", ylabel="exploitability")
+        by_steps.set(xlabel="env steps", ylabel="exploitability")
+        log_scale(by_steps)
         by_time.set(xlabel=unit)
         tidy_numbers(by_steps)
         by_steps.legend()

@@ -46,6 +46,8 @@ def _draw_exploitability(axis: Axes, iterations: Sequence[Iteration]) -> None:
     axis.plot([steps for steps, _ in known], [value for _, value in known], marker="o", markersize=3)
     axis.set(title="exploitability of the mixture", xlabel="env steps")
     if any(value > 0 for _, value in known):
-        axis.set_yscale("log")
+        from sf.report.style import log_scale  # noqa: PLC0415
+
+        log_scale(axis)
     if not known:
         axis.text(0.5, 0.5, "not known in this game", ha="center", va="center", transform=axis.transAxes)

@@ -14,13 +14,12 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from sf.population.lineage import Event, histories
 from sf.population.record import EVENTS, read_events
 from sf.report.curves import curve
 from sf.report.records import read_records
-from sf.report.style import GOLD, PALETTE, house_style
+from sf.report.style import GOLD, PALETTE, house_style, log_scale
 
 _COLUMNS = 3
 _MILLION = 1e6
@@ -160,10 +159,6 @@ def _draw_hyperparameter(axis: Axes, run: Evolution, name: str, colors: dict[int
         frames = _frames(events, run)
         end = max(frames[-1], line[-1, 0]) if len(line) else frames[-1]
         axis.step([*frames, end], [*values, values[-1]], where="post", color=colors[policy_id], linewidth=1.2)
-    axis.set_yscale("log")
-    low, high = axis.get_ylim()  # often less than a decade, where a log axis has hardly a number by default
-    axis.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 10.0 * low else tuple(range(1, 10))))
-    axis.yaxis.set_major_formatter("{x:g}")
-    axis.yaxis.set_minor_formatter(NullFormatter())
+    log_scale(axis)
     axis.set_title(label, fontsize=9)
     axis.tick_params(labelsize=7, which="both")

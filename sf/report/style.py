@@ -12,7 +12,7 @@ import matplotlib as mpl
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, MaxNLocator
+from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from sf.storage import output_file
 
@@ -83,6 +83,16 @@ def x_unit(x: str, end: float) -> tuple[str, float]:
     if x != "seconds":
         return ("frames" if x == "env_frames" else "env steps"), 1.0
     return next((name, unit) for name, since, unit in _TIMES if end >= since)
+
+
+def log_scale(axis: Axes) -> None:
+    """A vertical axis of factors with plain numbers, after all lines are drawn."""
+    axis.set_yscale("log")
+    low, high = axis.get_ylim()  # often less than a decade, where a log axis has hardly a number by default
+    subs = tuple(range(1, 10)) if high < 10.0 * low else (1.0, 2.0, 5.0) if high < 1000.0 * low else (1.0,)
+    axis.yaxis.set_major_locator(LogLocator(subs=subs))
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.yaxis.set_minor_formatter(NullFormatter())
 
 
 def tidy_numbers(axis: Axes) -> None:

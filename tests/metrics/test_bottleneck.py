@@ -189,8 +189,8 @@ def test_the_load_is_of_what_was_counted_since_the_first_training_and_of_the_bus
     counters.row(0).add(busy_s=1e6)  # while processes start
     progress.record()
     assert progress.load() is None
-    progress.add_training(0, 64, {})
     started_at = time.perf_counter()
+    progress.add_training(0, 64, {})
     counters.row(1).add(steps=60, calls=4)
     counters.row(2).add(busy_s=1e-9, wait_s=1e6, steps=100)
     counters.row(3).add(busy_s=1e6)
