@@ -34,8 +34,8 @@ class Seats:
         `is_open` [S], `turn` [S] the number of players that the seat has had, `player_idx` [S] the number of the
             present one in the pool, `name` [S, ...] its name in UTF-8, `weight` [S] how likely the seat is beside
             others that are open: written by the parent.
-        `loaded` [S], `failed` [S] the turn of the player that is in memory, or that could not be loaded: written by the
-            player worker.
+        `loaded` [S], `failed` [S] the turn of the player that is in memory, or that could not be loaded, `loading_s`
+            [S] what it took to load the one in memory: written by the player worker.
         `in_play` [G, S] environments of a group in which the seat plays: written by the rollout worker of the group.
     """
 
@@ -52,6 +52,7 @@ class Seats:
             Field("name", (num_seats, _LONGEST_NAME), np.uint8),
             Field("loaded", (num_seats,), np.int64),
             Field("failed", (num_seats,), np.int64),
+            Field("loading_s", (num_seats,), np.float64),
             Field("in_play", (num_groups, num_seats), np.int32),
         ]
         seats = cls(SharedArrays(fields, name="sf-seats"), num_policies)
@@ -87,6 +88,9 @@ class Seats:
     def is_loaded(self, seat: int) -> bool:
         return bool(self.tables["loaded"][seat] == self.tables["turn"][seat])
 
+    def loading_s(self, seat: int) -> float:
+        return float(self.tables["loading_s"][seat])
+
     def has_failed(self, seat: int) -> bool:
         return bool(self.tables["failed"][seat] == self.tables["turn"][seat])
 
@@ -103,7 +107,8 @@ class Seats:
     def name(self, seat: int) -> str:
         return self.tables["name"][seat].tobytes().rstrip(b"\0").decode()
 
-    def has_loaded(self, seat: int, turn: int) -> None:
+    def has_loaded(self, seat: int, turn: int, loading_s: float) -> None:
+        self.tables["loading_s"][seat] = loading_s
         self.tables["loaded"][seat] = turn
 
     def could_not_load(self, seat: int, turn: int) -> None:

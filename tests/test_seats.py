@@ -68,8 +68,9 @@ def test_what_a_seat_says_of_its_player():
     assert (seats.turn(SEAT), seats.name(SEAT)) == (1, "a long name of somebody, ä")
     assert not seats.is_loaded(SEAT)
     assert not seats.has_failed(SEAT)
-    seats.has_loaded(SEAT, 1)
+    seats.has_loaded(SEAT, 1, 0.25)
     assert seats.is_loaded(SEAT)
+    assert seats.loading_s(SEAT) == 0.25
     seats.give(SEAT, 4, "short")
     assert seats.name(SEAT) == "short"
     assert not seats.is_loaded(SEAT)

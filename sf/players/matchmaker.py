@@ -27,8 +27,8 @@ from sf.recovery import RecoveryMemory
 from sf.seats import Seats
 from sf.storage.checkpoint import Checkpoint
 
-_SEATED_AT_LEAST_S = 5.0
-_SEATED_MATCHES = 16  # that a player begins at least before another one takes its seat
+_LOADING_SHARE = 0.05  # of the player worker's time, at most, for players that take seats: no seat is played meanwhile
+_SEATED_MATCHES = 16  # that a player ends at least before another one takes its seat
 _MATCHES_OF_WORST = 10  # a player counts as the worst from so many matches on
 
 
@@ -274,7 +274,8 @@ class Matchmaker:
         """For the player in this seat: others have to have a turn."""
         others_wait = len(self._pool.players) - len(self._gone) > len(of_policy) and not self._weights
         others_play = all(other.is_open for other in of_policy)
-        is_over = seat.num_matches >= _SEATED_MATCHES and time.monotonic() - seat.opened_at >= _SEATED_AT_LEAST_S
+        needed_s = self._seats.loading_s(seat.seat) * self._seats.num_seats / _LOADING_SHARE
+        is_over = seat.num_matches >= _SEATED_MATCHES and time.monotonic() - seat.opened_at >= needed_s
         return is_over and others_wait and others_play
 
     def _give(self, seat: _Seat, of_policy: Sequence[_Seat]) -> None:

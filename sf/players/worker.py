@@ -90,6 +90,7 @@ class _Players:
                 continue
             self._turns[seat] = turn
             name = self._seats.name(seat)
+            loading_since = time.perf_counter()
             try:
                 self._actors[seat] = self._load(name, turn)
             except (OSError, ValueError) as error:
@@ -97,7 +98,7 @@ class _Players:
                 self._seats.could_not_load(seat, turn)
                 self._reports.send("player_failed", name=name, text=str(error))
             else:
-                self._seats.has_loaded(seat, turn)
+                self._seats.has_loaded(seat, turn, time.perf_counter() - loading_since)
                 self._reports.send("seated", seat=seat)
 
     def act(self, groups: np.ndarray) -> int:

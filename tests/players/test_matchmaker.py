@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from sf.players import matchmaker as matchmaker_module
+from sf.league import record
 from sf.players import snapshots as snapshots_module
 from sf.players.config import PlayersConfig
 from sf.players.matchmaker import Matchmaker
@@ -41,6 +41,7 @@ class Leagues:
         self.learners = [Learner() for _ in range(num_policies)]
         self.ordered = []
         self.said = []
+        self.loading_s = 0.0
 
     def start(self, players=None, **flags):
         common = {"past_share": 0.5, "snapshot_every_env_steps": 1000, "players": tuple(players or ())}
@@ -69,7 +70,7 @@ class Leagues:
         for seat in range(self.seats.num_seats):
             turn = self.seats.turn(seat)
             if turn and not self.seats.has_failed(seat):
-                self.seats.has_loaded(seat, turn)
+                self.seats.has_loaded(seat, turn, self.loading_s)
 
     def settle(self):
         for _ in range(3):
@@ -140,8 +141,7 @@ def test_players_get_seats_that_open_when_they_are_loaded(leagues):
     assert leagues.seated == {"random", "policy_00_000000000064"}
 
 
-def test_a_seat_changes_hands_after_its_matches_and_never_during_one(leagues, monkeypatch):
-    monkeypatch.setattr(matchmaker_module, "_SEATED_AT_LEAST_S", 0.0)
+def test_a_seat_changes_hands_after_its_matches_and_never_during_one(leagues):
     league = leagues.start(players=dict.fromkeys(("a", "b", "c", "d")), seats=2)
     leagues.settle()
     first, second = leagues.seats.name(0), leagues.seats.name(1)
@@ -159,6 +159,21 @@ def test_a_seat_changes_hands_after_its_matches_and_never_during_one(leagues, mo
     assert leagues.seats.turn(0) == 2
     assert leagues.seats.name(0) != second  # who has a seat gets no other one
     assert leagues.seats.turn(1) == 2  # now that the first one is open again
+
+
+def test_a_player_that_takes_long_to_load_keeps_its_seat_so_long_that_loading_stays_a_small_share(leagues, monkeypatch):
+    clock = SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
+    monkeypatch.setattr("sf.players.matchmaker.time", clock)
+    leagues.loading_s = 0.5
+    league = leagues.start(players=dict.fromkeys(("a", "b", "c")), seats=2)
+    leagues.settle()
+    league.add_matches([((0, idx_of(leagues, name)), (1.0, 0.0)) for name in leagues.seated] * 16)
+    clock.now += 19.9  # in 20 s two seats load for 1 s: one twentieth
+    leagues.settle()
+    assert leagues.seats.tables["turn"].tolist() == [1, 1]
+    clock.now += 0.2
+    leagues.settle()
+    assert leagues.seats.tables["turn"].tolist() == [2, 2]
 
 
 def test_a_player_that_cannot_be_loaded_is_said_once_and_replaced(leagues):
@@ -185,16 +200,16 @@ def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, m
     leagues.learners[0].env_steps = 77
     player = idx_of(leagues, "random")
     league.add_matches([((0, player), (1.0, -1.0))])
-    append = matchmaker_module.record.append
+    append = record.append
 
     def full(path, rows):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(matchmaker_module.record, "append", full)
+    monkeypatch.setattr(record, "append", full)
     league.write()
     league.write()
     assert len(leagues.said) == 1
-    monkeypatch.setattr(matchmaker_module.record, "append", append)
+    monkeypatch.setattr(record, "append", append)
     league.add_matches([((player, 0), (0.5, 0.5))])
     league.write()
     league.write()
@@ -278,12 +293,11 @@ def test_metrics_say_how_old_the_snapshot_is_that_the_policy_has_forgotten_to_be
     assert (metrics["league/worst_win_rate"], metrics["league/worst_env_steps"]) == (0.0, 64)
 
 
-def test_a_fixed_mixture_has_a_seat_for_each_player_and_begins_when_all_are_there(leagues, monkeypatch):
-    monkeypatch.setattr(matchmaker_module, "_SEATED_AT_LEAST_S", 0.0)
+def test_a_fixed_mixture_has_a_seat_for_each_player_and_begins_when_all_are_there(leagues):
     players = dict.fromkeys(("a", "b", "c"))
     league = leagues.start(players=players, opponent_weights=(1.0, 2.0, 5.0))
     league.act_if_due()
-    leagues.seats.has_loaded(0, 1)
+    leagues.seats.has_loaded(0, 1, 0.0)
     league.act_if_due()
     assert leagues.seated == set()
     leagues.learners[0].train_to(5000)
@@ -404,7 +418,7 @@ def test_an_exploiter_begins_anew_once_the_record_says_so(exploited, monkeypatch
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(matchmaker_module.record, "append", full)
+        patch.setattr(record, "append", full)
         play(exploited, 200)
         exploited.league.act_if_due()
         assert exploited.ordered == []
