@@ -13,6 +13,7 @@ from sf.model.registry import register_encoder
 
 _CONV_CHANNELS = 32
 _MIN_CONVOLUTIONS = 2
+_RESIDUAL_BLOCKS = 2
 _LARGEST_SIDE = 12  # cells that the linear layer sees; a convolution with stride 2 halves what is more
 
 
@@ -23,16 +24,27 @@ def board_layers(
 
     `encoded` applies them to [N, C, H, W].
     """
+    layers, height, width = _convolutions(channels, height, width, config, _MIN_CONVOLUTIONS)
+    return channels_last(nn.Sequential(*layers)), *_linear(height, width, config)
+
+
+def _convolutions(
+    channels: int, height: int, width: int, config: ModelConfig, at_least: int
+) -> tuple[list[nn.Module], int, int]:
+    """As many as it takes, each with an activation behind it, and the size of what they give."""
     layers: list[nn.Module] = []
-    while len(layers) < 2 * _MIN_CONVOLUTIONS or max(height, width) > _LARGEST_SIDE:
+    while len(layers) < 2 * at_least or max(height, width) > _LARGEST_SIDE:
         stride = (2 if height > _LARGEST_SIDE else 1, 2 if width > _LARGEST_SIDE else 1)
         layers += [orthogonal(nn.Conv2d(channels, _CONV_CHANNELS, 3, stride, padding=1))]
         layers += [activation(config.nonlinearity)]
         channels = _CONV_CHANNELS
         height, width = -(-height // stride[0]), -(-width // stride[1])
-    convolutions = channels_last(nn.Sequential(*layers))
-    size, widths = channels * height * width, config.encoder_conv_mlp_layers
-    return convolutions, *mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
+    return layers, height, width
+
+
+def _linear(height: int, width: int, config: ModelConfig) -> tuple[nn.Sequential, int]:
+    size = _CONV_CHANNELS * height * width
+    return mlp(size, config.encoder_conv_mlp_layers, config.nonlinearity, layer_norm=config.layer_norm)
 
 
 def encoded(board: Tensor, convolutions: nn.Module, linear: nn.Module) -> Tensor:
@@ -43,7 +55,7 @@ def encoded(board: Tensor, convolutions: nn.Module, linear: nn.Module) -> Tensor
 
 @register_encoder("planes")
 class PlanesEncoder(nn.Module):
-    """Planes [N, C, H, W] -> [N, out_size], as they are."""
+    """Planes [N, C, H, W] -> [N, out_size], as they are, by residual blocks and linear layers."""
 
     def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
         super().__init__()
@@ -52,7 +64,31 @@ class PlanesEncoder(nn.Module):
                 f"observation {space} is no board, which is the space sf.envs.Planes: take --encoder auto or mlp"
             )
         channels, height, width = space.shape
-        self.convolutions, self.linear, self.out_size = board_layers(channels, height, width, config)
+        layers, height, width = _convolutions(channels, height, width, config, at_least=1)
+        blocks = [_Residual(config) for _ in range(_RESIDUAL_BLOCKS)]
+        # Each block begins with an activation, so none comes before the first.
+        layers = [*layers[:-1], *blocks, activation(config.nonlinearity)]
+        self.convolutions = channels_last(nn.Sequential(*layers))
+        self.linear, self.out_size = _linear(height, width, config)
 
     def forward(self, planes: Tensor) -> Tensor:
         return encoded(planes, self.convolutions, self.linear)
+
+
+class _Residual(nn.Module):
+    """x + two convolutions of it, with an activation before each (He et al. 2016, "Identity mappings").
+
+    The second begins with weights of 0, so the block begins as the identity.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        first, second = (nn.Conv2d(_CONV_CHANNELS, _CONV_CHANNELS, 3, padding=1) for _ in range(2))
+        nn.init.zeros_(second.weight)
+        nn.init.zeros_(second.bias)  # type: ignore[arg-type]  # it has one
+        self.layers = nn.Sequential(
+            activation(config.nonlinearity, inplace=False), orthogonal(first), activation(config.nonlinearity), second
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.layers(x)

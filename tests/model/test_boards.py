@@ -18,21 +18,34 @@ BOARD = Planes(5, 6, 7)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_board_of_any_size_becomes_features_and_every_weight_learns(space, dtype):
     module = build_encoder("planes", space, SMALL).to(dtype)
-    out = module(torch.randn(3, *space.shape).to(dtype))
-    assert out.shape == (3, module.out_size) == (3, 16)
-    out.float().square().sum().backward()
-    assert all(weight.grad.abs().sum() > 0 for name, weight in module.named_parameters() if "weight" in name)
+    before = {name: weight.detach().clone() for name, weight in module.named_parameters() if "weight" in name}
+    optimizer = torch.optim.Adam(module.parameters(), 0.01)
+    for _ in range(2):  # a residual block begins as the identity: what is before its last weights learns after these
+        out = module(torch.randn(3, *space.shape).to(dtype))
+        assert out.shape == (3, module.out_size) == (3, 16)
+        optimizer.zero_grad()
+        out.float().square().sum().backward()
+        optimizer.step()
+    assert len(before) >= 6
+    assert all((weight != before[name]).any() for name, weight in module.named_parameters() if name in before)
 
 
 def test_what_happens_on_a_square_reaches_the_features_of_its_neighbours_alone():
-    module = build_encoder("planes", Planes(1, 9, 9), SMALL)
-    board = torch.zeros(2, 1, 9, 9)
-    board[1, 0, 4, 4] = 1.0
-    without, with_piece = module.convolutions(board)
-    changed = (without != with_piece).any(0)
-    assert changed[2:7, 2:7].any()
-    changed[2:7, 2:7] = False  # two convolutions of 3x3 reach two squares far
-    assert not changed.any()
+    module = build_encoder("planes", Planes(1, 12, 12), SMALL)
+    board = torch.zeros(2, 1, 12, 12)
+    board[1, 0, 0, 0] = 1.0
+
+    def changed():
+        without, with_piece = module.convolutions(board)
+        return (without != with_piece).any(0)
+
+    assert changed()[:2, :2].any()
+    assert not changed()[2:].any()  # the blocks add nothing yet
+    for weight in module.convolutions.parameters():
+        torch.nn.init.normal_(weight)
+    assert changed()[5, 5]
+    assert not changed()[6:].any()  # five convolutions of 3x3 reach five squares far
+    assert not changed()[:, 6:].any()
 
 
 def test_boards_are_not_normalised_and_numbers_beside_them_are():
