@@ -7,6 +7,7 @@ OpenSpiel's games by `test_bench_openspiel`, the fault campaign by `test_fault_c
 all of them parse.
 """
 
+import dataclasses
 import importlib
 import json
 import math
@@ -28,6 +29,7 @@ from pages import PAGES, ROOT, blocks, commands
 
 from sf.commands import cli
 from sf.envs.libraries.packages import PACKAGES
+from sf.psro.command import PsroFlags
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
 
@@ -238,11 +240,12 @@ def test_a_tournament_of_the_pages_rates_its_players(text, here):
 @pytest.mark.parametrize("text", [text for text in COMMANDS if text.startswith("sf-psro")])
 def test_the_best_responses_of_the_page_are_trained(text, here):
     pytest.importorskip("pyspiel")
-    words, own = [], {"--iterations": "1", "--png": "psro.png"}
+    of_search = {f"--{field.name}" for field in dataclasses.fields(PsroFlags)}
+    of_run, kept = [], []
     for word, before in zip(COMMANDS[text][1:], ["", *COMMANDS[text][1:]], strict=False):
-        words += [] if word in own or before in own else [word]
-    ours = [word for flag in own.items() for word in flag]
-    said = run(sys.executable, "-m", "sf.psro.command", *small(words, here / "train_dir"), *ours)
+        (kept if of_search & {word, before} else of_run).append(word)
+    ours = [*kept, "--iterations", "1", "--png", "psro.png"]
+    said = run(sys.executable, "-m", "sf.psro.command", *small(of_run, here / "train_dir"), *ours)
     assert "iteration 1: exploitability" in said
     assert (here / "psro.png").stat().st_size > 0
 
