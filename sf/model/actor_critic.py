@@ -20,7 +20,7 @@ from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import is_image
 from sf.model.action_mask import ACTION_MASK, ActionMask
 from sf.model.critic_clock import CriticClock
-from sf.model.encoder_choice import NOT_NORMALISED, encoder_names
+from sf.model.encoders.choice import NOT_NORMALISED, encoder_names
 from sf.model.layers import compute_dtype, orthogonal
 from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer, SymlogReturns, ValueNorm
 from sf.model.recurrent.gru import GRU

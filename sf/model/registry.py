@@ -14,7 +14,7 @@ or by a package with an entry point in the group `sf.models`, which is loaded wh
             return self.layer(obs)
 
 Numbers arrive in the dtype of the network's products, images as they are: uint8, in the layout of the space
-(`sf.model.images.PixelConv2d` takes them).
+(`sf.model.encoders.images.PixelConv2d` takes them).
 """
 
 from __future__ import annotations
@@ -153,4 +153,5 @@ def _find_in_module(table: dict[str, Any], kind: str, name: str) -> Any:
 
 
 # The built-in ones register themselves, before one of a user's could take their names.
-from sf.model import actor_critic, boards, encoders, symbols  # noqa: E402, F401
+from sf.model import actor_critic  # noqa: E402, F401
+from sf.model.encoders import boards, convnets, symbols, vectors  # noqa: E402, F401

@@ -6,7 +6,7 @@ import torch
 from sf.config import ModelConfig
 from sf.envs import Planes, UsageError
 from sf.envs.spaces.actions import ActionSpec
-from sf.model.encoder_choice import encoder_names
+from sf.model.encoders.choice import encoder_names
 from sf.model.registry import build_encoder, build_model
 
 SMALL = ModelConfig(encoder_conv_mlp_layers=(16,), encoder_mlp_layers=(8,))

@@ -7,7 +7,7 @@ from torch import nn
 
 from sf.config import ModelConfig
 from sf.envs.spaces.actions import ActionSpec
-from sf.model.images import ImageShape, PixelConv2d
+from sf.model.encoders.images import ImageShape, PixelConv2d
 from sf.model.registry import build_encoder, build_model, register_encoder, register_model
 
 DOOM = gym.spaces.Box(0, 255, (72, 128, 3), np.uint8)

@@ -41,7 +41,7 @@ MY_ENV = "import gymnasium as gym\n\n\ndef MyEnv():\n    return gym.make('CartPo
 OWN = {  # modules that pages speak of without showing them
     "my_envs": MY_ENV,
     "my_module": MY_ENV,
-    "my_nets": "from sf.model.encoders import MlpEncoder as MyEncoder\n",
+    "my_nets": "from sf.model.encoders.vectors import MlpEncoder as MyEncoder\n",
     "own_env": (ROOT / "docs" / "examples" / "own_env.py").read_text(),
 }
 SHOWN = {  # modules that begin with their names

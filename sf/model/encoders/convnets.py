@@ -1,18 +1,17 @@
-"""Encoders: from one observation [N, ...] to features [N, out_size]."""
+"""The encoders of images: convolutions, then linear layers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import gymnasium as gym
-import numpy as np
-import torch
 from torch import Tensor, nn
 
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
-from sf.model.images import ImageShape, PixelConv2d
-from sf.model.layers import activation, channels_last, compute_dtype, mlp, orthogonal
+from sf.model.encoders.blocks import ResidualBlock, flat
+from sf.model.encoders.images import ImageShape, PixelConv2d
+from sf.model.layers import activation, channels_last, mlp, orthogonal
 from sf.model.registry import register_encoder
 
 
@@ -58,7 +57,7 @@ class ConvEncoder(nn.Module):
         self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return self.linear(_flat(self.convolutions(pixels)))
+        return self.linear(flat(self.convolutions(pixels)))
 
 
 @register_encoder("resnet")
@@ -77,7 +76,7 @@ class ResnetEncoder(nn.Module):
                 else PixelConv2d(image, out_channels, kernel=3, stride=1, padding=1)
             )
             layers += [first, nn.MaxPool2d(3, stride=2, padding=1)]
-            layers += [_Residual(out_channels, config.nonlinearity) for _ in range(2)]
+            layers += [ResidualBlock(out_channels, config.nonlinearity) for _ in range(2)]
             channels, height, width = out_channels, (height + 1) // 2, (width + 1) // 2
         layers.append(activation(config.nonlinearity))
         self.convolutions = channels_last(nn.Sequential(*layers))
@@ -85,40 +84,4 @@ class ResnetEncoder(nn.Module):
         self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return self.linear(_flat(self.convolutions(pixels)))
-
-
-class _Residual(nn.Module):
-    def __init__(self, channels: int, nonlinearity: str) -> None:
-        super().__init__()
-        self.branch = nn.Sequential(
-            activation(nonlinearity, inplace=False),  # the input itself is still needed for the sum
-            orthogonal(nn.Conv2d(channels, channels, 3, padding=1)),
-            activation(nonlinearity),
-            orthogonal(nn.Conv2d(channels, channels, 3, padding=1)),
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.branch(x)
-
-
-@register_encoder("mlp")
-class MlpEncoder(nn.Module):
-    """Linear layers on the flattened observation. Pixels as uint8 are divided by 255."""
-
-    def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
-        super().__init__()
-        size, widths = int(np.prod(space.shape)), config.encoder_mlp_layers
-        self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
-
-    def forward(self, obs: Tensor) -> Tensor:
-        x = obs.flatten(1)
-        if x.dtype == torch.uint8:
-            x = x * (1 / 255)
-        weight = next(self.linear.parameters(), None)
-        return x if weight is None else self.linear(x.to(compute_dtype(weight)))
-
-
-def _flat(x: Tensor) -> Tensor:
-    """[N, C, H, W] in channels_last memory -> [N, H x W x C], without a copy."""
-    return x.permute(0, 2, 3, 1).flatten(1)
+        return self.linear(flat(self.convolutions(pixels)))

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
 from sf.envs.spaces.planes import Planes
+from sf.model.encoders.blocks import ResidualBlock, flat
 from sf.model.layers import activation, channels_last, mlp, orthogonal
 from sf.model.registry import register_encoder
 
@@ -22,7 +23,7 @@ def board_layers(
 ) -> tuple[nn.Sequential, nn.Sequential, int]:
     """Convolutions of 3x3 that keep the size of a board of up to 12 cells a side, linear layers, and their `out_size`.
 
-    `encoded` applies them to [N, C, H, W].
+    The linear layers take what the convolutions give, made flat.
     """
     layers, height, width = _convolutions(channels, height, width, config, _MIN_CONVOLUTIONS)
     return channels_last(nn.Sequential(*layers)), *_linear(height, width, config)
@@ -47,12 +48,6 @@ def _linear(height: int, width: int, config: ModelConfig) -> tuple[nn.Sequential
     return mlp(size, config.encoder_conv_mlp_layers, config.nonlinearity, layer_norm=config.layer_norm)
 
 
-def encoded(board: Tensor, convolutions: nn.Module, linear: nn.Module) -> Tensor:
-    """[N, C, H, W] -> [N, out_size]"""
-    x = convolutions(board)
-    return linear(x.permute(0, 2, 3, 1).flatten(1))  # the memory is channels_last: no copy
-
-
 @register_encoder("planes")
 class PlanesEncoder(nn.Module):
     """Planes [N, C, H, W] -> [N, out_size], as they are, by residual blocks and linear layers."""
@@ -65,30 +60,13 @@ class PlanesEncoder(nn.Module):
             )
         channels, height, width = space.shape
         layers, height, width = _convolutions(channels, height, width, config, at_least=1)
-        blocks = [_Residual(config) for _ in range(_RESIDUAL_BLOCKS)]
+        blocks = [
+            ResidualBlock(_CONV_CHANNELS, config.nonlinearity, begins_as_identity=True) for _ in range(_RESIDUAL_BLOCKS)
+        ]
         # Each block begins with an activation, so none comes before the first.
         layers = [*layers[:-1], *blocks, activation(config.nonlinearity)]
         self.convolutions = channels_last(nn.Sequential(*layers))
         self.linear, self.out_size = _linear(height, width, config)
 
     def forward(self, planes: Tensor) -> Tensor:
-        return encoded(planes, self.convolutions, self.linear)
-
-
-class _Residual(nn.Module):
-    """x + two convolutions of it, with an activation before each (He et al. 2016, "Identity mappings").
-
-    The second begins with weights of 0, so the block begins as the identity.
-    """
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        first, second = (nn.Conv2d(_CONV_CHANNELS, _CONV_CHANNELS, 3, padding=1) for _ in range(2))
-        nn.init.zeros_(second.weight)
-        nn.init.zeros_(second.bias)  # type: ignore[arg-type]  # it has one
-        self.layers = nn.Sequential(
-            activation(config.nonlinearity, inplace=False), orthogonal(first), activation(config.nonlinearity), second
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.layers(x)
+        return self.linear(flat(self.convolutions(planes)))

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
 from sf.envs.spaces.symbol_grids import MOST_CODES, codes, grid_shape, is_integer_grid
-from sf.model.boards import board_layers, encoded
+from sf.model.encoders.blocks import flat
+from sf.model.encoders.boards import board_layers
 from sf.model.layers import compute_dtype
 from sf.model.registry import register_encoder
 
@@ -56,7 +57,7 @@ class SymbolsEncoder(nn.Module):
         elif not self.grid.channels_trail:
             symbols = symbols.permute(0, 2, 3, 1)
         x = self._embedded(symbols) if self.is_embedded else self._scaled(symbols)  # [N, H, W, E]
-        return encoded(x.permute(0, 3, 1, 2), self.convolutions, self.linear)
+        return self.linear(flat(self.convolutions(x.permute(0, 3, 1, 2))))
 
     def _embedded(self, symbols: Tensor) -> Tensor:
         rows = (symbols.int() - self.lowest).clamp(0, self.num_codes - 1)

@@ -1,0 +1,1 @@
+"""Encoders: from one observation [N, ...] to features [N, out_size], and which observation gets which."""
