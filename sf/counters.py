@@ -8,19 +8,19 @@ import numpy as np
 
 from sf.arrays import Field, SharedArrays
 
-_NAMES = ("steps", "calls", "busy_s", "wait_s", "slot_wait_s", "episodes", "player_steps", "heartbeat")
+_NAMES = ("steps", "calls", "busy_s", "wait_s", "slot_wait_s", "episodes", "rows", "heartbeat")
 
 
 @dataclass(frozen=True)
 class Counters:
     """One row a process.
 
-    steps: env steps (rollout worker), actions computed (policy worker), samples trained on, or lost with a learner that
-        died (learner).
+    steps: env steps (rollout worker), actions (policy worker), env steps trained on, or lost with a learner that died
+        (learner).
+    rows: of slots, those of agents that wait included, which are no env steps (rollout worker).
     calls: group steps, forward passes, optimiser steps.
     busy_s, wait_s: seconds of work, and of waiting for a message.
     slot_wait_s: seconds of waiting for a free slot (rollout worker).
-    player_steps: env steps of players that do not learn, which no learner takes (rollout worker).
     episodes: that have ended, by themselves or by the fault of an environment (rollout worker).
     heartbeat: odd while it works, even while it waits; grows with every piece of work.
     """

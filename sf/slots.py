@@ -1,7 +1,6 @@
 """Trajectory slots: the shared rows that rollout workers, policy workers and the learner write and read.
 
-A slot is one actor for T steps with one policy. `sf.envs.group` says what a row means; beside what the environment
-gives, row t holds what the policy did at t. Row T of the observations is row 0 of the actor's next slot.
+A slot is one actor for T steps with one policy. `sf.rows` says what is in it, and this module how it travels.
 
 Life of a slot: FREE -> FILLING -> FULL -> TRAINING -> FREE. Every slot belongs to one group of environments, whose
 rollout worker alone takes it when it is FREE and makes it FULL; the learner alone takes it when it is FULL and makes it
@@ -11,54 +10,23 @@ after it received it, can be sent again. FREE slots are the only throttle of the
 a learner, which takes the slots of its policy. A slot of a player that does not learn (`sf.seats`) is never FULL: its
 rollout worker makes it FREE again.
 
-Learners number the slots that they take. So what was in the hands of one that died, in slots that it was copying or in
-batches that it had filled, is known: all that it had taken and not trained on.
+Learners count the env steps in the slots that they take. So what was in the hands of one that died, in slots that it
+was copying or in batches that it had filled, is known: all that it had taken and not trained on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
 
-import gymnasium as gym
 import numpy as np
 
 from sf.arrays import Field, SharedArrays
-from sf.envs import ActionSpec, EnvSpec
+from sf.envs import EnvSpec
 from sf.queues import PIPES, IndexQueue, Queues
+from sf.rows import env_steps_in, slot_fields
 
 FREE, FILLING, FULL, TRAINING = range(4)
-
-OBS = "obs/"  # prefix of the observation fields
-
-
-def slot_fields(spec: EnvSpec, num_slots: int, rollout: int) -> list[Field]:
-    """The schema: every field is [num_slots, rows of the slot, ...]."""
-    action = ActionSpec.of(spec.action_space)
-    boxes = cast("dict[str, gym.spaces.Box]", dict(spec.obs_space.items()))
-    steps = (num_slots, rollout)
-    steps_and_next = (num_slots, rollout + 1)
-    return [
-        *(Field(OBS + key, steps_and_next + boxes[key].shape, boxes[key].dtype) for key in boxes),
-        Field("first", steps_and_next, np.bool_),
-        Field("discrete", (*steps, len(action.discrete_sizes)), np.int32),
-        Field("continuous", (*steps, action.num_continuous), np.float32),
-        Field("log_prob", steps, np.float32),
-        Field("value", steps, np.float32),
-        Field("policy_version", steps, np.int32),
-        Field("reward", steps, np.float32),
-        Field("terminated", steps, np.bool_),
-        Field("truncated", steps, np.bool_),
-        Field("valid", steps, np.bool_),
-        Field("state", (num_slots,), np.int32),
-        Field("actor", (num_slots,), np.int32),
-        Field("policy", (num_slots,), np.int32),
-    ]
-
-
-def bytes_per_slot(spec: EnvSpec, rollout: int) -> int:
-    return sum(field.num_bytes for field in slot_fields(spec, 1, rollout))
 
 
 @dataclass(frozen=True)
@@ -70,9 +38,8 @@ class SlotPool:
     """
 
     arrays: SharedArrays
-    taken: (
-        SharedArrays  # `count` [P]: how many slots the learners of a policy have taken; `number` [num_slots]: the last
-    )
+    # `count` [P]: how many env steps the learners of a policy have taken; `after` [num_slots]: up to this slot.
+    taken: SharedArrays
     inboxes: tuple[IndexQueue, ...]  # one a rollout worker: groups that have a free slot, or an answer
     full: tuple[IndexQueue, ...]  # one a policy: slots
     groups_per_worker: int
@@ -97,7 +64,7 @@ class SlotPool:
         num_slots = len(inboxes) * groups_per_worker * slots_per_group
         pool = cls(
             SharedArrays(slot_fields(spec, num_slots, rollout), name="sf-slots"),
-            SharedArrays([Field("count", (num_policies,), np.int64), Field("number", (num_slots,), np.int64)]),
+            SharedArrays([Field("count", (num_policies,), np.int64), Field("after", (num_slots,), np.int64)]),
             inboxes,
             tuple(queues.make(2 * num_slots) for _ in range(num_policies)),
             groups_per_worker,
@@ -134,16 +101,17 @@ class SlotPool:
         state = self.arrays["state"][first : first + self.slots_per_group]
         return bool((state == FILLING).any() or np.count_nonzero(state == FREE) >= self.actors_per_group)
 
-    def samples_taken(self, policy_id: int = 0) -> int:
+    def env_steps_taken(self, policy_id: int = 0) -> int:
         """By all learners that this policy has had, those included that are lost because one of them died."""
-        return int(self.taken["count"][policy_id]) * self.arrays["reward"].shape[1]
+        return int(self.taken["count"][policy_id])
 
     def reset(self) -> None:
         """All slots are free, and full ones are lost. Only while neither a rollout worker nor a learner lives."""
         state, policy = self.arrays["state"], self.arrays["policy"]
         for policy_id, queue in enumerate(self.full):
             self._count_what_was_being_taken(policy_id)
-            self.taken["count"][policy_id] += np.count_nonzero((state == FULL) & (policy == policy_id))
+            full = np.flatnonzero((state == FULL) & (policy == policy_id)).tolist()
+            self.taken["count"][policy_id] += sum(env_steps_in(self.arrays, full))
             queue.drain()
         self.arrays["state"][:] = FREE
         for worker_idx in range(len(self.inboxes)):
@@ -176,10 +144,10 @@ class SlotPool:
         _put_by_worker(self.inboxes, self.groups_per_worker, groups)
 
     def _count_what_was_being_taken(self, policy_id: int) -> None:
-        """A learner that died between taking a slot and counting it has left the number in the slot."""
+        """A learner that died between taking a slot and counting it has left the sum in the slot."""
         is_held = (self.arrays["state"] == TRAINING) & (self.arrays["policy"] == policy_id)
         count = self.taken["count"]
-        count[policy_id] = max(int(count[policy_id]), int(self.taken["number"][is_held].max(initial=0)))
+        count[policy_id] = max(int(count[policy_id]), int(self.taken["after"][is_held].max(initial=0)))
 
 
 @dataclass(frozen=True)
@@ -201,18 +169,14 @@ class WorkerSlots:
         state[free[:count]] = FILLING
         return free[:count]
 
-    def hand_over(self, slots: list[int]) -> int:
-        """Give filled slots to the learners of their policies. Those of players that do not learn are free again.
-
-        Returns how many these are.
-        """
+    def hand_over(self, slots: list[int]) -> None:
+        """Give filled slots to the learners of their policies. Those of players that do not learn are free again."""
         state, policy = self.arrays["state"], self.arrays["policy"]
         of_players = [slot for slot in slots if policy[slot] >= len(self.full)] if self.has_seats else []
         state[of_players] = FREE
         slots = [slot for slot in slots if slot not in of_players] if of_players else slots
         state[slots] = FULL
         _put_by_policy(self.full, policy, slots)
-        return len(of_players)
 
 
 @dataclass(frozen=True)
@@ -232,15 +196,15 @@ class LearnerSlots:
     def take(self, at_most: int) -> list[int]:
         """Filled slots, oldest first; waits for the first. Raises StopRequested."""
         state, policy = self.arrays["state"], self.arrays["policy"]
-        count, number = self.taken["count"], self.taken["number"]
+        count, after = self.taken["count"], self.taken["after"]
         taken: list[int] = []
         while not taken:
             for slot in self.full.get_many(at_most):
                 # A repeated message is dropped: the slot is no longer FULL.
                 if state[slot] == FULL and policy[slot] == self.policy_id:
-                    number[slot] = 1 + count[self.policy_id]
+                    after[slot] = count[self.policy_id] + env_steps_in(self.arrays, [slot])[0]
                     state[slot] = TRAINING
-                    count[self.policy_id] = number[slot]
+                    count[self.policy_id] = after[slot]
                     taken.append(slot)
         return taken
 

@@ -16,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from sf.envs import EnvSpec
 from sf.queues import PipeQueue, StopRequested
-from sf.slots import FILLING, FREE, FULL, TRAINING, SlotPool, bytes_per_slot
+from sf.rows import bytes_per_slot
+from sf.slots import FILLING, FREE, FULL, TRAINING, SlotPool
 
 SPEC = EnvSpec(
     obs_space=gym.spaces.Dict(
@@ -48,9 +49,16 @@ def make_pool(num_workers=2, groups_per_worker=2, slots_per_group=3, actors_per_
 def new_pool(**sizes):
     pool = make_pool(**sizes)
     pool.reset()
-    for name in ("count", "number"):
+    for name in ("count", "after"):
         pool.taken[name][:] = 0
     return pool
+
+
+class RowsInSteps(dict):
+    """Arrays of slots without observations."""
+
+    def named(self, prefix):
+        return {}
 
 
 LEARNER = -1  # rollout workers are 0, 1, ...
@@ -127,7 +135,7 @@ class SlotLife(RuleBasedStateMachine):
             assert sorted(self.filling[worker_idx]) == (first + np.flatnonzero(own == FILLING)).tolist()
         if LEARNER not in self.dead:
             assert sorted(self.training) == np.flatnonzero(self.state == TRAINING).tolist()
-            assert self.pool.samples_taken() == len(self.received) * self.pool.arrays["reward"].shape[1]
+            assert self.pool.env_steps_taken() == len(self.received) * self.pool.arrays["reward"].shape[1]
 
     def teardown(self):
         """Drive everything to rest: nothing is lost."""
@@ -163,8 +171,12 @@ class SlotLife(RuleBasedStateMachine):
         """The pool as a process sees it that may be stopped halfway."""
         return dataclasses.replace(
             self.pool,
-            arrays={"state": HalfwayArray(self.state, accesses), "policy": self.pool.arrays["policy"]},
-            taken={name: HalfwayArray(self.pool.taken[name], accesses) for name in ("count", "number")},
+            arrays=RowsInSteps(
+                state=HalfwayArray(self.state, accesses),
+                policy=self.pool.arrays["policy"],
+                reward=self.pool.arrays["reward"],
+            ),
+            taken={name: HalfwayArray(self.pool.taken[name], accesses) for name in ("count", "after")},
             inboxes=tuple(HalfwayQueue(queue, accesses, self.copies) for queue in self.pool.inboxes),
             full=tuple(HalfwayQueue(queue, accesses, self.copies) for queue in self.pool.full),
         )
@@ -400,7 +412,7 @@ def test_full_slots_that_are_given_up_count_as_taken_by_the_learner_of_their_pol
     learner.give_back(learner.take(at_most=1))
     learner.take(at_most=1)
     pool.reset()
-    assert [pool.samples_taken(policy_id) for policy_id in range(2)] == [2 * rollout, 3 * rollout]
+    assert [pool.env_steps_taken(policy_id) for policy_id in range(2)] == [2 * rollout, 3 * rollout]
     assert (pool.arrays["state"] == FREE).all()
 
 

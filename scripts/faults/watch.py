@@ -22,10 +22,11 @@ from faults.machine import patience
 from sf.arrays import Field, SharedArrays
 from sf.commands import cli
 from sf.counters import Counters
+from sf.rows import slot_fields
 from sf.run.children.table import counts
 from sf.run.memory import rows_by_role
 from sf.run.plan import Plan, make_plan
-from sf.slots import FREE, TRAINING, slot_fields
+from sf.slots import FREE, TRAINING
 from sf.storage.run_dir import RunDir
 
 PATIENCE_S = 180.0  # what has not happened by then will not happen

@@ -21,7 +21,7 @@ from sf.learner.update import Updater
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.processes.torch_runtime import configure
-from sf.slots import slot_fields
+from sf.rows import slot_fields
 
 _ENVS = ("doom_health_gathering", "atari_breakout")
 _ROWS = 12  # of a table

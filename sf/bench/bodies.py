@@ -15,7 +15,7 @@ from sf.policy.worker import PolicyWorkerArgs
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
-from sf.slots import OBS
+from sf.rows import OBS, env_steps_in
 from sf.weights import PolicyWorkers, SharedWeights
 
 _REPORT_EVERY_S = 0.25
@@ -77,11 +77,11 @@ def _drain(reports: Reports, args: LearnerArgs) -> None:
             break
         counters.working()
         busy_since = time.perf_counter()
+        num_taken = sum(env_steps_in(args.slots.arrays, slots))
         args.slots.give_back(slots)
-        samples = len(slots) * args.config.rollout
-        env_steps += samples
+        env_steps += num_taken
         now = time.perf_counter()
-        counters.add(steps=samples, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
+        counters.add(steps=num_taken, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
         if now - reported_at > _REPORT_EVERY_S:
             reported_at = now
             reports.send("train", env_steps=env_steps)

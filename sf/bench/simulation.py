@@ -108,7 +108,8 @@ def _frames_per_second(plan: Plan, worker_idx: int, core: int | None, seconds: f
     while (now := time.perf_counter() - start) < seconds + _WARMUP_S:
         if measured_from == 0.0 and now >= _WARMUP_S:
             measured_from, steps = now, 0
+        # As in a run, agents that wait for their turn take no step.
+        steps += num_actors if mask is None else int((mask > 0).reshape(num_actors, -1).any(axis=1).sum())
         group.step(*random_actions(rng, action, num_actors, mask), obs, result)
-        steps += num_actors
     group.close()
     return steps * plan.spec.frameskip / (now - measured_from)

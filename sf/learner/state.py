@@ -105,9 +105,9 @@ class LearnerState:
         """Not while updates are skipped: the last checkpoint is where to go back to if that does not end."""
         return self._checkpoints.is_due and self.updater.skipped.in_row == 0
 
-    def count(self, num_samples: int) -> None:
-        self.env_steps += num_samples
-        self._trained_steps += num_samples
+    def count(self, env_steps: int) -> None:
+        self.env_steps += env_steps
+        self._trained_steps += env_steps
 
     def apply_orders(self) -> bool:
         """Carry out what the parent has decided over this policy. Returns whether it has other weights now."""

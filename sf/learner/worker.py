@@ -13,7 +13,6 @@ import time
 import torch
 
 from sf.learner.args import LearnerArgs
-from sf.learner.batches.batch import Batch
 from sf.learner.batches.loaders import AsyncLoader, SyncLoader, make_loader
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.pace import Pace
@@ -112,17 +111,19 @@ def _train(
         busy_since = time.perf_counter()
         if batch is None:
             break
+        env_steps = batch.num_env_steps()
         if state.apply_orders():
             state.publish(weights)
         pace.begin(busy_since)
         steps = state.updater.train_iteration(batch, state.share_done, after_step, goes_on)
         loader.release()
         weights.flush()
-        samples = _num_seen(batch, steps, config.num_batches_per_epoch)
-        state.count(samples)
+        # Also where the first epoch was cut short: those that an optimiser step has seen.
+        env_steps = env_steps * min(steps, config.num_batches_per_epoch) // config.num_batches_per_epoch
+        state.count(env_steps)
         now = time.perf_counter()
         say(pace.end(now))
-        counters.add(steps=samples, calls=steps, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
+        counters.add(steps=env_steps, calls=steps, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
         if gradient_workers is not None:
             gradient_workers.measured(steps, busy_s=now - busy_since, for_batch_s=busy_since - waiting_since)
         is_cut = steps < config.steps_per_iteration
@@ -139,8 +140,3 @@ def _train(
             state.save()
         state.keep_milestone_if_due()
         state.remember_if_due()
-
-
-def _num_seen(batch: Batch, num_steps: int, steps_per_epoch: int) -> int:
-    """Samples of the batch that an optimiser step has seen, also where the first epoch was cut short."""
-    return batch.num_samples * min(num_steps, steps_per_epoch) // steps_per_epoch

@@ -238,14 +238,14 @@ class Progress:
         rate = 0.0
         if then is not None and now is not then:
             elapsed, delta = now.since(then)
-            rate = self._rate(delta, "rollout", elapsed)
+            rate = self._rate(delta, "rollout", elapsed, of="rows")
         return first_update(self.num_steps_before_update, self._num_sampled(now), rate)
 
     def _num_sampled(self, snapshot: Snapshot) -> int:
-        return int(snapshot.counts["steps"][self.roles["rollout"]].sum())
+        return int(snapshot.counts["rows"][self.roles["rollout"]].sum())
 
-    def _rate(self, delta: dict[str, np.ndarray], role: str, elapsed: float) -> float:
-        return float(delta["steps"][self.roles[role]].sum()) / elapsed
+    def _rate(self, delta: dict[str, np.ndarray], role: str, elapsed: float, of: str = "steps") -> float:
+        return float(delta[of][self.roles[role]].sum()) / elapsed
 
     def _shares(self, delta: dict[str, np.ndarray], elapsed: float) -> dict[str, float]:
         shares = {}

@@ -26,8 +26,8 @@ from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
 from sf.requests import PolicyChannel
+from sf.rows import OBS
 from sf.seats import Seats
-from sf.slots import OBS
 from sf.storage import checkpoint
 
 

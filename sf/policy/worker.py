@@ -27,12 +27,11 @@ from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model, load_flat
 from sf.native import kernels, programs
 from sf.policy.compiled_acting import CompiledActing
-from sf.policy.turns import Turns
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
 from sf.requests import PolicyChannel
-from sf.slots import OBS
+from sf.rows import OBS, Turns
 from sf.weights import SharedWeights, SharedWeightsSpec
 
 
@@ -114,7 +113,7 @@ class _Policy:
         max_actors = args.channel.num_groups * args.channel.actors_per_group
         self._obs = _ObsGather(args.rows, max_actors, args.weights.device)
         self._states = _States(self._shared, max_actors)
-        self._turns = None if self._model.state_size else Turns.where_there_are(args.rows, self._action_spec)
+        self._turns = None if self._model.state_size else Turns.where_there_are(args.rows)
         self._answers = _Answers(self._action_spec, max_actors, args.weights.device)
 
     def act(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:

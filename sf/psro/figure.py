@@ -24,12 +24,14 @@ def draw(title: str, iterations: Sequence[Iteration]) -> bytes:
     """A PNG file."""
     from matplotlib.figure import Figure  # noqa: PLC0415  an extra
 
-    from sf.report.style import house_style  # noqa: PLC0415
+    from sf.report.style import house_style, log_scale  # noqa: PLC0415
 
     with house_style():
         figure = Figure(figsize=(9.0, 3.8), layout="constrained")
         curve, table = figure.subplots(1, 2)
         _draw_exploitability(curve, iterations)
+        if any(each.exploitability for each in iterations):
+            log_scale(curve)
         payoffs = payoff_table([each.payoffs for each in iterations])
         largest = max(float(np.abs(payoffs).max()), 1e-9)
         image = table.imshow(payoffs, cmap="RdBu", vmin=-largest, vmax=largest)
@@ -45,9 +47,5 @@ def _draw_exploitability(axis: Axes, iterations: Sequence[Iteration]) -> None:
     known = [(each.env_steps, each.exploitability) for each in iterations if each.exploitability is not None]
     axis.plot([steps for steps, _ in known], [value for _, value in known], marker="o", markersize=3)
     axis.set(title="exploitability of the mixture", xlabel="env steps")
-    if any(value > 0 for _, value in known):
-        from sf.report.style import log_scale  # noqa: PLC0415
-
-        log_scale(axis)
     if not known:
         axis.text(0.5, 0.5, "not known in this game", ha="center", va="center", transform=axis.transAxes)

@@ -34,7 +34,8 @@ from sf.requests import WorkerChannel
 from sf.rollout.assignment import Assignment, AssignmentRules
 from sf.rollout.matches import Match, Matches
 from sf.rollout.truncations import Truncations
-from sf.slots import OBS, WorkerSlots
+from sf.rows import OBS, Turns
+from sf.slots import WorkerSlots
 
 _REPORT_EPISODES_EVERY_S = 0.5
 
@@ -86,16 +87,19 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
             counters.working()
             busy_since = time.perf_counter()
             answered = channel.take(looked_at)
+            env_steps = 0
             for group_idx in answered:
                 group = groups[group_idx]
                 finished, num_cut = group.advance(), group.pop_num_cut()
+                env_steps += group.num_env_steps
                 counters.add(episodes=len(finished) + num_cut)  # what is not reported before this process dies is lost
                 episodes.add(finished, group.ended_with, num_cut, group.pop_matches())
             for group_idx in looked_at:
                 groups[group_idx].begin_if_it_can()
             now = time.perf_counter()
             counters.add(
-                steps=len(answered) * channel.actors_per_group,
+                steps=env_steps,
+                rows=len(answered) * channel.actors_per_group,
                 calls=len(answered),
                 busy_s=now - busy_since,
                 **{wait_name: busy_since - waiting_since},
@@ -146,6 +150,8 @@ class _Group:
         self._slot_policy = self._assignment.policy.copy()  # [N] whose the slots are that are being filled
         self._actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)
         self._result = StepResult.empty(num_actors)
+        self._turns = Turns.where_there_are(args.slots.arrays)
+        self.num_env_steps = num_actors  # of the last step: of the agents that had something to choose
         self._slots: list[int] = []  # that are being filled
         self._row = 0
         # [N, ...], what the next rollout begins with: row T of the slots handed over last.
@@ -216,6 +222,8 @@ class _Group:
     def _step(self) -> list[Episode]:
         """Apply the actions of the present row, and write what they caused."""
         rows, slots, t, result = self._rows, self._slots, self._row, self._result
+        if self._turns is not None:
+            self.num_env_steps = int(self._turns.whose(slots, t).sum())
         finished = self._envs.step(
             rows["discrete"][slots, t], rows["continuous"][slots, t], self._obs_rows(t + 1), result
         )
@@ -237,7 +245,7 @@ class _Group:
         """Give the filled slots to the learner; their last observations begin the next ones."""
         self._next_obs = {key: rows[self._slots, self._rollout] for key, rows in self._obs.items()}
         self._next_first = self._rows["first"][self._slots, self._rollout]
-        self._counters.add(player_steps=self._rollout * self._pool.hand_over(self._slots))
+        self._pool.hand_over(self._slots)
         self._slots = []
 
     def _obs_rows(self, t: int) -> dict[str, list[np.ndarray]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sf.envs.errors import UsageError
-from sf.slots import bytes_per_slot
+from sf.rows import bytes_per_slot
 
 if TYPE_CHECKING:
     from sf.run.plan import Plan

@@ -43,7 +43,7 @@ def test_the_display_says_when_the_first_update_is_due_until_it_has_come(monkeyp
     progress.record()
     assert progress.outlook().bottleneck == "starting: first update after 2,048 steps"
     for _ in range(2):
-        counters.row(0).add(steps=500)
+        counters.row(0).add(steps=250, rows=500)
         progress.record()
     sentence = progress.outlook().bottleneck
     assert sentence.startswith("starting: first update after 2,048 steps, in about ")

@@ -43,7 +43,7 @@ class DeathAfter(StopAfter):
 
     def is_set(self):
         if super().is_set():
-            num_taken = int(self._args.slots.taken["count"][0]) * self._args.config.sampler.rollout
+            num_taken = int(self._args.slots.taken["count"][0])
             (self._args.checkpoints / TAKEN).write_text(str(num_taken))
             os.kill(os.getpid(), signal.SIGKILL)
         return False

@@ -11,7 +11,7 @@ from torch import Tensor
 from sf import gpu
 from sf.arrays import SharedArrays
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.slots import OBS
+from sf.rows import OBS
 
 STEP_FIELDS = (
     "discrete",
@@ -78,6 +78,11 @@ class Batch:
     @property
     def num_samples(self) -> int:
         return self.reward.numel()
+
+    def num_env_steps(self) -> int:
+        """Samples in which the agent has anything to choose."""
+        acts = self.acts()
+        return self.num_samples if acts is None else int(acts[:-1].sum())
 
     def acts(self) -> Tensor | None:
         """[T+1, B] bool: whether the agent has anything to choose, by its action mask. None: always."""

@@ -18,7 +18,8 @@ from sf.learner.batches.batch import STEP_FIELDS, Batch
 from sf.learner.batches.buffer import BatchBuffer
 from sf.processes.stopping import StopFlag
 from sf.queues import StopRequested
-from sf.slots import OBS, LearnerSlots
+from sf.rows import OBS
+from sf.slots import LearnerSlots
 from sf.weights import SharedWeights
 
 _LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run is to stop

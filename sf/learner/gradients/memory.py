@@ -16,7 +16,7 @@ from sf.arrays import Field, SharedArrays
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.model.actor_critic import UnrollOutput
-from sf.slots import OBS
+from sf.rows import OBS
 
 
 class Inputs(NamedTuple):

@@ -15,7 +15,7 @@ def arguments(start: Start) -> LearnerArgs:
     counters = memory.counter_row("learner", policy_id)
     predecessor_env_steps = None
     if start.num_before:
-        steps = memory.pool.samples_taken(policy_id)
+        steps = memory.pool.env_steps_taken(policy_id)
         counters.add(steps=steps - counters.get("steps"))  # what was in the hands of the dead one is taken, and lost
         predecessor_env_steps = start.resumed_steps[policy_id] + steps
     policy_workers, orders = start.links.of_learner(policy_id)

@@ -1,0 +1,84 @@
+"""Which rows of slots are env steps."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from sf.envs import EnvSpec
+from sf.envs.spaces.actions import ACTION_MASK
+from sf.queues import PipeQueue
+from sf.rows import OBS, Turns, env_steps_in
+from sf.slots import SlotPool
+
+ROLLOUT = 3
+DISCRETE, CONTINUOUS = gym.spaces.Discrete(2), gym.spaces.Box(-1, 1, (1,))
+
+
+def make_pool(action_space=DISCRETE, with_masks=True, num_policies=1):
+    boxes = {"obs": gym.spaces.Box(0, 1, (2,), np.float32)}
+    if with_masks:
+        boxes[ACTION_MASK] = gym.spaces.Box(0, 1, (2,), np.int8)
+    pool = SlotPool.allocate(
+        EnvSpec(obs_space=gym.spaces.Dict(boxes), action_space=action_space),
+        ROLLOUT,
+        inboxes=(PipeQueue(1 << 8),),
+        groups_per_worker=1,
+        slots_per_group=4,
+        actors_per_group=4,
+        num_policies=num_policies,
+    )
+    if with_masks:
+        masks = pool.arrays[OBS + ACTION_MASK]  # [4, T+1, 2]
+        masks[:] = 1
+        masks[0, :2] = 0
+        masks[1, :] = 0
+        masks[2, ROLLOUT] = 0  # row 0 of the next slot
+        masks[3, 1, 0] = 0  # one choice is left
+    return pool
+
+
+def test_rows_in_which_nothing_can_be_chosen_are_no_env_steps():
+    assert env_steps_in(make_pool().arrays, [3, 0, 1, 2]) == [3, 1, 0, 3]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"with_masks": False},
+        {"action_space": gym.spaces.Tuple((DISCRETE, CONTINUOUS))},  # there is always something to choose
+    ],
+)
+def test_without_turns_every_row_is_an_env_step(layout):
+    rows = make_pool(**layout).arrays
+    assert Turns.where_there_are(rows) is None
+    assert env_steps_in(rows, [0, 1]) == [ROLLOUT, ROLLOUT]
+
+
+def test_each_agent_is_asked_for_in_its_own_row():
+    turns = Turns.where_there_are(make_pool().arrays)
+    assert turns.whose(np.array([0, 0, 1, 2, 3]), np.array([1, 2, 0, ROLLOUT, 1])).tolist() == [
+        False,
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert turns.whose([0, 1, 2, 3], 0).tolist() == [False, False, True, True]
+
+
+def test_what_a_learner_takes_is_counted_in_env_steps_also_where_it_dies_before_it_says_so():
+    pool = make_pool(num_policies=2)
+    worker, learner = pool.of_worker(0), pool.of_learner(1)
+    slots = worker.take(0, 4)
+    pool.arrays["policy"][slots] = [1, 1, 0, 1]
+    worker.hand_over(slots)
+    assert learner.take(at_most=1) == [0]
+    assert [pool.env_steps_taken(policy_id) for policy_id in range(2)] == [0, 1]
+    assert learner.take(at_most=2) == [1, 3]
+    pool.taken["count"][1] = 1  # as if it had died in between
+    pool.recover_learner(1)
+    assert [pool.env_steps_taken(policy_id) for policy_id in range(2)] == [0, 4]
+    pool.reset()
+    assert [pool.env_steps_taken(policy_id) for policy_id in range(2)] == [3, 4]
