@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import gymnasium as gym
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sf.config import Config, LearnerConfig
 from sf.envs import ActionSpec
@@ -38,7 +38,9 @@ from sf.learner.training_metrics import TrainingMetrics
 from sf.model.actor_critic import UnrollOutput
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import num_weights, write_flat
+from sf.model.normalizers import RunningMoments
 from sf.model.registry import build_model
+from sf.ranks.ranks import ALONE, Ranks
 
 
 class Updater:
@@ -56,8 +58,10 @@ class Updater:
         bfloat16: bool,
         device: torch.device,
         gradient_workers: GradientWorkers | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
-        """gradient_workers: compute a part of each minibatch."""
+        """gradient_workers: compute a part of each minibatch. ranks: who train this network, with the same calls."""
+        assert ranks.size == 1 or gradient_workers is None
         self._config = config.learner
         self._config_now = self._config  # with what the run's progress has changed
         self._max_policy_lag = config.sampler.max_policy_lag
@@ -67,6 +71,11 @@ class Updater:
         self._gradient_workers = gradient_workers
         self.model = build_model(config.model, obs_space, action_spec).to(device)
         self._parameters = list(self.model.parameters())
+        self._ranks = ranks
+        self._joined = ranks.joined(_Unroll(self.model))
+        for part in self.model.modules():
+            if isinstance(part, RunningMoments):
+                part.ranks = ranks
         self._optimizer = Optimizer(self._config, self.model)
         self.version = 1
         self._oldest_version = 0  # that is trained on
@@ -105,7 +114,7 @@ class Updater:
         self._config_now = self._with_entropy_bonus(share_done)
         version_before = self.version
         for minibatch in self._minibatches(batch, mask, goes_on):
-            if not goes_on():
+            if not self._ranks.all_agree(goes_on()):
                 break
             self._step(minibatch)
             self.version += 1
@@ -225,7 +234,7 @@ class Updater:
         if not needs_evaluation(self._config, has_memory):
             return whole
         before = self._evaluate_before(batch, goes_on)
-        return None if before is None else prepare(self._config, whole, before, has_memory)
+        return None if before is None else prepare(self._config, whole, before, has_memory, self._ranks)
 
     def _evaluate_before(self, batch: Batch, goes_on: Callable[[], bool]) -> Evaluation | None:
         """Of all trajectories, in parts as large as a step's; None where `goes_on` says no before one of them."""
@@ -233,7 +242,7 @@ class Updater:
         log_probs, values, choices = [], [], []
         with torch.no_grad():
             for some in columns.chunk(self._config.num_batches_per_epoch):
-                if not goes_on():
+                if not self._ranks.all_agree(goes_on()):
                     return None
                 part = batch.columns(some)
                 policy, value = self._evaluate(part)
@@ -253,14 +262,15 @@ class Updater:
 
     def _unroll(self, inputs: Inputs) -> UnrollOutput:
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
-            return cast("UnrollOutput", self.model.unroll(*inputs))
+            network = self._joined if torch.is_grad_enabled() else self.model.unroll
+            return cast("UnrollOutput", network(*inputs))
 
     def _step(self, minibatch: Minibatch) -> None:
         """One optimiser step."""
         self._optimizer.zero_grad()
         result, target = self._loss(minibatch)
         grad_norm = self._make_gradients(result.loss)
-        loss = result.loss.detach()
+        loss = result.of_all_ranks
         is_finite = loss.isfinite() & grad_norm.isfinite()
         is_skipped = (~is_finite).float()
         self._optimizer.step(is_skipped)
@@ -271,11 +281,22 @@ class Updater:
     def _loss(self, minibatch: Minibatch) -> tuple[PPOLoss, Tensor]:
         """The loss, and the value targets [T, B] in the scale of returns."""
         policy, value = self._evaluate(minibatch.batch)
-        return minibatch_loss(self._config_now, minibatch, policy, value, self.model.value_norm)
+        return minibatch_loss(self._config_now, minibatch, policy, value, self.model.value_norm, self._ranks)
 
     def _make_gradients(self, loss: Tensor) -> Tensor:
         """Those of all parameters, clipped. Returns their global norm before the clip, 0-dim."""
-        loss.backward()
+        (loss * self._ranks.size).backward()  # the mean of the ranks' gradients is then the sum of those of their parts
         if self._gradient_workers is not None:
             self._gradient_workers.add_gradients(self._unroll, self._parameters)
         return torch.nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm or float("inf"))
+
+
+class _Unroll(nn.Module):
+    """`unroll` of a network as the forward pass of a module, which is what ranks join."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self._network = network
+
+    def forward(self, *inputs: Any) -> UnrollOutput:
+        return cast("UnrollOutput", self._network.unroll(*inputs))

@@ -65,7 +65,8 @@ class ActorCritic(nn.Module):
         self.policy_head = orthogonal(
             nn.Linear(self.trunk.out_size, self._num_logits + action_spec.num_continuous), POLICY_GAIN
         )
-        self.log_stddev = nn.Parameter(torch.full((action_spec.num_continuous,), math.log(config.initial_stddev)))
+        stddevs = torch.full((action_spec.num_continuous,), math.log(config.initial_stddev))
+        self.log_stddev = nn.Parameter(stddevs, requires_grad=len(stddevs) > 0)
         has_clock = config.critic_clock is True
         self.critic_clock = CriticClock(self.trunk.out_size, config.nonlinearity) if has_clock else None
         self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), 1.0)

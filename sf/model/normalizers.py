@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sf.envs.spaces.observations import is_image
+from sf.ranks.ranks import ALONE
 
 EPSILON = 1e-5  # added to the variance
 CLIP = 10.0  # a normalised observation is held within this many standard deviations
@@ -33,6 +34,7 @@ class RunningMoments(nn.Module):
         self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("var", torch.ones(shape, dtype=torch.float64))
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.ranks = ALONE  # whose samples are merged
 
     @torch.no_grad()
     def update(self, samples: Tensor, mask: Tensor) -> None:
@@ -47,6 +49,7 @@ class RunningMoments(nn.Module):
         x = torch.where(keep, x, 0.0)
         mean = x.sum(0) / n.clamp(min=1)
         var = torch.where(keep, x - mean, 0.0).square().sum(0) / n.clamp(min=1)
+        n, mean, var = self._of_all_ranks(n, mean, var)
         total = (self.count + n).clamp(min=1)
         delta = mean - self.mean
         merged_var = (self.var * self.count + var * n + delta.square() * self.count * n / total) / total
@@ -57,6 +60,15 @@ class RunningMoments(nn.Module):
     @property
     def stddev(self) -> Tensor:
         return (self.var + EPSILON).sqrt()
+
+    def _of_all_ranks(self, n: Tensor, mean: Tensor, var: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Count, mean and variance of the samples of all ranks, from those of this one."""
+        if self.ranks.size == 1:
+            return n, mean, var
+        distance = mean - self.mean  # the same origin on all ranks, and no digits are lost
+        n, moved, squared = self.ranks.totals(n, n * distance, n * (var + distance.square()))
+        distance = moved / n.clamp(min=1)
+        return n, self.mean + distance, (squared / n.clamp(min=1) - distance.square()).clamp(min=0)
 
 
 class VectorNormalizer(nn.Module):

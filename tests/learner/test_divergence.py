@@ -88,7 +88,7 @@ def spoil_loss(updater, batch):
     def spoiled(one, *args):
         updater._loss = loss_of_batch
         result, target = loss_of_batch(one, *args)
-        return result._replace(loss=result.loss + math.nan), target
+        return result._replace(loss=result.loss + math.nan, of_all_ranks=result.of_all_ranks + math.nan), target
 
     updater._loss = spoiled
 

@@ -6,14 +6,16 @@ from torch import Tensor
 
 from sf.learner.batches.minibatches import Moments
 from sf.learner.loss.masked_mean import MaskedMean
+from sf.ranks.ranks import ALONE, Ranks
 
 _LEAST_STDDEV = 1e-5  # is added, so that equal advantages are not divided by 0
 
 
-def moments(advantage: Tensor, mean: MaskedMean) -> Moments:
-    """Mean and standard deviation of advantages [T, B], over the samples of `mean`."""
-    centre = mean(advantage)
-    return Moments(centre, mean((advantage - centre).square()).sqrt())
+def moments(advantage: Tensor, mean: MaskedMean, ranks: Ranks = ALONE) -> Moments:
+    """Mean and standard deviation of advantages [T, B], over the samples of `mean`, of all ranks."""
+    (centre,) = ranks.totals(mean(advantage))
+    (variance,) = ranks.totals(mean((advantage - centre).square()))
+    return Moments(centre, variance.sqrt())
 
 
 def normalized(advantage: Tensor, of: Moments) -> Tensor:

@@ -10,9 +10,10 @@ from sf.config import LearnerConfig
 from sf.learner.batches.minibatches import Minibatch, Moments, Targets
 from sf.learner.batches.priorities import priorities
 from sf.learner.loss.advantages import corrected, moments
-from sf.learner.loss.masked_mean import MaskedMean
+from sf.learner.loss.masked_mean import MaskedMean, share_out
 from sf.learner.loss.minibatch_loss import ppo_settings
 from sf.learner.loss.targets import make_targets
+from sf.ranks.ranks import ALONE, Ranks
 
 
 class Evaluation(NamedTuple):
@@ -28,7 +29,9 @@ def needs_evaluation(config: LearnerConfig, has_memory: bool) -> bool:
     return _is_decoupled(config) or _needs_targets(config, has_memory)
 
 
-def prepare(config: LearnerConfig, whole: Minibatch, before: Evaluation, has_memory: bool) -> Minibatch:
+def prepare(
+    config: LearnerConfig, whole: Minibatch, before: Evaluation, has_memory: bool, ranks: Ranks = ALONE
+) -> Minibatch:
     """The iteration `whole` with all that its steps share.
 
     With `decoupled_clip` that is the proximal policy, with `shuffle_steps` the targets, with
@@ -43,7 +46,7 @@ def prepare(config: LearnerConfig, whole: Minibatch, before: Evaluation, has_mem
     if _is_of_steps(config, has_memory):
         whole = whole._replace(targets=targets)
     if _is_normalized_at_once(config):
-        whole = whole._replace(advantage_moments=_moments(config, whole, before, targets))
+        whole = whole._replace(advantage_moments=_moments(config, whole, before, targets, ranks))
     if config.trajectory_priority:
         alpha, beta = config.trajectory_priority, config.trajectory_priority_beta
         whole = whole._replace(priorities=priorities(targets.advantage, whole.mask, alpha=alpha, beta=beta))
@@ -67,10 +70,12 @@ def _is_normalized_at_once(config: LearnerConfig) -> bool:
     return config.normalize_advantages and config.normalize_advantages_over == "iteration"
 
 
-def _moments(config: LearnerConfig, whole: Minibatch, before: Evaluation, targets: Targets) -> Moments:
+def _moments(config: LearnerConfig, whole: Minibatch, before: Evaluation, targets: Targets, ranks: Ranks) -> Moments:
     """Of the advantages as the loss of a minibatch would take them now, over the samples that it would count."""
     settings, advantage = ppo_settings(config), targets.advantage
     if settings.corrects_advantages:
         advantage = corrected(advantage, before.log_prob, whole.batch.log_prob, settings.rho_bar)
     chosen = whole.mask if before.has_choice is None else whole.mask & before.has_choice
-    return moments(advantage, MaskedMean(chosen, advantage.dtype))
+    mean = MaskedMean(chosen, advantage.dtype)
+    share_out(ranks, [mean])
+    return moments(advantage, mean, ranks)

@@ -12,6 +12,7 @@ from sf.learner.loss.ppo import PPOLoss, PPOSettings, ppo_loss
 from sf.learner.loss.targets import make_targets
 from sf.model.distributions import ActionDistribution
 from sf.model.normalizers import ValueNorm
+from sf.ranks.ranks import ALONE, Ranks
 
 
 def minibatch_loss(
@@ -20,8 +21,9 @@ def minibatch_loss(
     policy: ActionDistribution,
     value: Tensor,
     value_norm: ValueNorm,
+    ranks: Ranks = ALONE,
 ) -> tuple[PPOLoss, Tensor]:
-    """The loss, and the value targets [T, B] in the scale of returns.
+    """The loss of this rank, see `ppo_loss`, and the value targets [T, B] in the scale of returns.
 
     policy: of [T, B]; value: [T+1, B] in the critic's scale. Both carry gradients. Where the minibatch has no targets,
     they are made from this policy and these values: no newer ones exist.
@@ -47,6 +49,7 @@ def minibatch_loss(
         advantage_moments=minibatch.advantage_moments,
         sample_weight=None if priorities is None else priorities.weight.expand_as(minibatch.mask),
         settings=ppo_settings(config),
+        ranks=ranks,
     )
     return loss, targets.value
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from sf.learner.batches.minibatches import Moments
 from sf.learner.loss.advantages import corrected, moments, normalized
-from sf.learner.loss.masked_mean import MaskedMean
+from sf.learner.loss.masked_mean import MaskedMean, share_out
+from sf.ranks.ranks import ALONE, Ranks
 
 # exp(20) is 5e8: far beyond any ratio that still teaches something, and far from overflow.
 _MAX_LOG_RATIO = 20.0
@@ -55,8 +56,30 @@ class PPOMetrics(NamedTuple):
 
 
 class PPOLoss(NamedTuple):
-    loss: Tensor  # 0-dim, carries the gradients
+    loss: Tensor  # 0-dim, carries the gradients; of several ranks, the part of this one
     metrics: PPOMetrics
+    of_all_ranks: Tensor  # 0-dim, detached: the sum of the parts
+
+
+class _Parts(NamedTuple):
+    """0-dim, of this rank: what the metrics are made of. Those of all ranks are their sums.
+
+    target: the value target less that of a return of 0; residual: target - value.
+    """
+
+    loss: Tensor
+    policy_loss: Tensor
+    value_loss: Tensor
+    entropy: Tensor
+    approx_kl: Tensor
+    ratio: Tensor  # of target to behaviour policy
+    squared_ratio: Tensor
+    clip_fraction: Tensor
+    value_clip_fraction: Tensor
+    target: Tensor
+    squared_target: Tensor
+    residual: Tensor
+    squared_residual: Tensor
 
 
 def ppo_loss(
@@ -75,6 +98,7 @@ def ppo_loss(
     advantage_moments: Moments | None = None,
     sample_weight: Tensor | None = None,
     settings: PPOSettings,
+    ranks: Ranks = ALONE,
 ) -> PPOLoss:
     """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be even NaN.
 
@@ -107,6 +131,8 @@ def ppo_loss(
             multiplied by the mean of the weights in the mask divided by their maximum. So its gradient is that of
             weights which are divided by their maximum, and only make updates smaller (Schaul et al. 2016, section 3.4).
             None: all samples count alike.
+        ranks: means are those over the samples of all ranks, and so are the metrics. The loss is the part of this rank:
+            the loss of all samples, and its gradient, are the sums over all ranks.
     """
     assert log_prob.ndim == 2, log_prob.shape
     others = (proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target)
@@ -121,11 +147,12 @@ def ppo_loss(
     weight = _log_ratio(proximal_log_prob, behaviour_log_prob).exp().clamp(max=max(1.0, settings.rho_bar))
     chosen = mask if has_choice is None else mask & has_choice
     mean, mean_of_chosen = (MaskedMean(some, log_prob.dtype, sample_weight) for some in (mask, chosen))
+    share_out(ranks, [mean, mean_of_chosen])
 
     advantage = advantage.detach()
     if settings.corrects_advantages:
         advantage = corrected(advantage, log_prob, behaviour_log_prob, settings.rho_bar)
-    own_moments = moments(advantage, mean_of_chosen)
+    own_moments = moments(advantage, mean_of_chosen, ranks)
     if settings.normalize_advantages:
         advantage = normalized(advantage, own_moments if advantage_moments is None else advantage_moments)
 
@@ -148,30 +175,45 @@ def ppo_loss(
         loss = loss * _mean_by_max(sample_weight, mask)
 
     with torch.no_grad():
-        residual = value_target - value
-        residual_variance = mean((residual - mean(residual)).square())
-        target_variance = mean((value_target - mean(value_target)).square())
         behaviour_ratio = _log_ratio(log_prob, behaviour_log_prob).exp()
-        ratio_mean = mean_of_chosen(behaviour_ratio)
-        metrics = PPOMetrics(
+        from_zero, residual = (x.double() for x in (value_target - zero_return, value_target - value))
+        parts = _Parts(
+            loss=loss,
             policy_loss=policy_loss,
             value_loss=value_loss,
             entropy=entropy_mean,
             approx_kl=mean_of_chosen(ratio - 1 - log_ratio),
-            ratio_mean=ratio_mean,
+            ratio=mean_of_chosen(behaviour_ratio),
+            squared_ratio=mean_of_chosen(behaviour_ratio.square()),
             clip_fraction=mean_of_chosen(((ratio < low) | (ratio > high)).to(ratio.dtype)),
-            effective_sample_size=ratio_mean.square() / mean_of_chosen(behaviour_ratio.square()).clamp(min=1e-8),
             value_clip_fraction=mean((move.abs() > clip_value).to(ratio.dtype)) if clip_value > 0 else mean(ratio * 0),
+            target=mean(from_zero),
+            squared_target=mean(from_zero.square()),
+            residual=mean(residual),
+            squared_residual=mean(residual.square()),
+        )
+        of_all = _Parts(*ranks.totals(*parts))
+        target_variance = of_all.squared_target - of_all.target.square()
+        residual_variance = of_all.squared_residual - of_all.residual.square()
+        metrics = PPOMetrics(
+            policy_loss=of_all.policy_loss,
+            value_loss=of_all.value_loss,
+            entropy=of_all.entropy,
+            approx_kl=of_all.approx_kl,
+            ratio_mean=of_all.ratio,
+            clip_fraction=of_all.clip_fraction,
+            effective_sample_size=of_all.ratio.square() / of_all.squared_ratio.clamp(min=1e-8),
+            value_clip_fraction=of_all.value_clip_fraction,
             explained_variance=torch.where(
-                target_variance > _LEAST_VARIATION**2 * mean((value_target - zero_return).square()),
+                target_variance > _LEAST_VARIATION**2 * of_all.squared_target,
                 1 - residual_variance / target_variance.clamp(min=1e-30),
                 torch.nan,
-            ),
+            ).to(ratio.dtype),
             advantage_mean=own_moments.mean,
             advantage_stddev=own_moments.stddev,
             num_samples=mean.num_samples,
         )
-    return PPOLoss(loss, PPOMetrics(*(metric.detach() for metric in metrics)))
+    return PPOLoss(loss, PPOMetrics(*(metric.detach() for metric in metrics)), of_all.loss.detach())
 
 
 def _mean_by_max(weight: Tensor, mask: Tensor) -> Tensor:

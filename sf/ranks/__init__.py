@@ -1,0 +1,1 @@
+"""Ranks: learners of one policy, each with its own samples, that train as one."""

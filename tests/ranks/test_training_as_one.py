@@ -1,0 +1,52 @@
+"""Two ranks with half of the samples each train as one learner with all of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import one_rank
+import pytest
+import torch
+
+WAYS = {
+    "without memory": {"core": "none"},
+    "GRU": {"core": "gru"},
+    "minibatches": {"core": "gru", "num_batches_per_epoch": 2},
+    "moments of the iteration": {"core": "gru", "num_batches_per_epoch": 2, "normalize_advantages_over": "iteration"},
+    "targets once": {"core": "none", "shuffle_steps": True, "decoupled_clip": True},
+    "GAE, plain gradient": {"core": "none", "with_vtrace": False, "with_ppo_clip": False},
+    "adaptive rate": {"core": "none", "lr_schedule": "kl_adaptive", "lr_adaptive_max": 0.01},
+    "critic apart": {"core": "gru", "share_critic": False, "lr_schedule": "linear", "train_for_env_steps": 1000},
+}
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    """What each of two ranks came to, by the name of the way."""
+    folder = tmp_path_factory.mktemp("ranks")
+    outs = [folder / f"rank_{rank}" for rank in range(2)]
+    words = [str(len(outs)), str(folder / "meeting")]
+    processes = [
+        subprocess.Popen([sys.executable, one_rank.__file__, str(rank), *words, str(out), json.dumps(WAYS)])
+        for rank, out in enumerate(outs)
+    ]
+    assert [process.wait(timeout=300) for process in processes] == [0] * len(outs)
+    return [torch.load(out, weights_only=True) for out in outs]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_two_ranks_train_as_one_learner_with_all_samples(ranks, monkeypatch, way):
+    monkeypatch.setattr(torch, "randperm", torch.arange)
+    weights, metrics = one_rank.trained(WAYS[way])
+    (weights_0, metrics_0), (weights_1, _) = (rank[way] for rank in ranks)
+    assert torch.equal(weights_0, weights_1)
+    torch.testing.assert_close(weights_0, weights, rtol=1e-5, atol=1e-5)
+    untrained = one_rank.make_updater(one_rank.CONFIG.replace(**WAYS[way])).flat_weights()
+    assert (weights - untrained).abs().max() > 0.01
+    for iteration, of_one in metrics.items():
+        of_two = metrics_0[iteration]
+        shared = of_one.keys() - {"lag_mean", "lag_max", "masked_share"}  # these are of the samples of each rank
+        expected = {key: of_one[key] for key in shared}
+        assert {key: of_two[key] for key in shared} == pytest.approx(expected, rel=1e-3, abs=1e-4)
