@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import sys
 from typing import Any, NoReturn
 
@@ -40,6 +41,13 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
 
     with ended_by_ctrl_c():
         config = cli.parse(defaults=defaults)
+        from sf.ranks.place import Place  # noqa: PLC0415
+
+        with ends.exit_status():
+            place = Place.from_environment()
+        place.take_cores()
+        if not place.is_first:  # one of them tells the user
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
         from sf.processes import fork_servers  # noqa: PLC0415
 
@@ -53,7 +61,7 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
         gc.freeze()
         gc.enable()
         with ends.exit_status():
-            plan = make_plan(config)
+            plan = make_plan(config, place)
     try:
         summary = train(config, plan=plan)
     except ValueError as error:

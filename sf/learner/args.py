@@ -11,6 +11,7 @@ from sf.counters import CounterRow
 from sf.envs import EnvSpec
 from sf.learner.end_of_run import EndOfRun
 from sf.processes.stopping import StopFlag
+from sf.ranks.place import Place
 from sf.recovery import RecoveryMemory
 from sf.slots import LearnerSlots
 from sf.weights import SharedWeightsSpec
@@ -40,4 +41,5 @@ class LearnerArgs:
     hyperparameters: dict[str, float]  # that differ from the configuration
     predecessor_env_steps: int | None  # that the learner before this one had reached; None at the first start
     started_at: float  # time.time() of the start of the run
+    place: Place  # among the ranks
     stop: StopFlag

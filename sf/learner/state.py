@@ -16,7 +16,8 @@ from sf.learner.divergence import RollbackBudget
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.orders import Orders
 from sf.learner.update import Updater
-from sf.processes.child import Reports
+from sf.processes.child import FinalError, Reports
+from sf.ranks.ranks import ALONE, Ranks
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.weights import SharedWeights
@@ -24,13 +25,20 @@ from sf.weights import SharedWeights
 _REMEMBER_EVERY_S = 5.0  # a successor loses this much training, unless writing takes long
 _REMEMBER_FOR_SNAPSHOTS_EVERY_S = 1.0  # which are taken of this state
 _REMEMBER_COSTS = 0.02  # the largest share of the time of the training thread
+_COMPARE_EVERY = 100  # iterations, the weights of all ranks
+_NOT_THE_SAME = (
+    "the weights of the ranks are no longer the same to the bit: give all machines the same versions and kinds of "
+    "processors; the same command goes on from the last checkpoint"
+)
 
 
-def new_updater(args: LearnerArgs, config: Config, gradient_workers: GradientWorkers | None = None) -> Updater:
+def new_updater(
+    args: LearnerArgs, config: Config, gradient_workers: GradientWorkers | None = None, ranks: Ranks = ALONE
+) -> Updater:
     """An untrained network and its optimiser. config: takes the place of that in `args`."""
     action_spec = ActionSpec.of(args.spec.action_space)
     device = gpu.torch_device(args.weights.device)
-    return Updater(config, args.spec.obs_space, action_spec, args.bfloat16, device, gradient_workers)
+    return Updater(config, args.spec.obs_space, action_spec, args.bfloat16, device, gradient_workers, ranks)
 
 
 class LearnerState:
@@ -42,10 +50,12 @@ class LearnerState:
         reports: Reports,
         published_version: int,
         gradient_workers: GradientWorkers | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         """published_version: of the weights that the learner before this one published last; 0 if there was none."""
         self._args = args
         self._gradient_workers = gradient_workers
+        self._ranks = ranks
         self._reports = reports
         self._recovery = args.recoveries[args.policy_id]
         self._orders = Orders(
@@ -54,6 +64,7 @@ class LearnerState:
         self.updater = self._new_updater()
         self.env_steps = 0
         self._trained_steps = 0  # of these, what the weights have learned from
+        self._num_iterations = 0
         self.seconds_before = 0.0
         # The state of a successor includes the seconds of its predecessor.
         self._counts_seconds_from = args.started_at if args.predecessor_env_steps is None else time.time()
@@ -65,6 +76,8 @@ class LearnerState:
         self._remember_every_s = _REMEMBER_FOR_SNAPSHOTS_EVERY_S if has_snapshots else _REMEMBER_EVERY_S
         self._rollbacks = RollbackBudget(args.config.supervision)
         saved = self._latest()
+        if ranks.size > 1:
+            saved = self._of_first_rank(saved)
         if saved is not None:
             self.env_steps = saved.state["env_steps"]
             self._trained_steps = saved.state["trained_steps"]
@@ -106,8 +119,12 @@ class LearnerState:
         return self._checkpoints.is_due and self.updater.skipped.in_row == 0
 
     def count(self, env_steps: int) -> None:
+        """An iteration is done. Raises FinalError where the ranks have come to different weights."""
         self.env_steps += env_steps
         self._trained_steps += env_steps
+        self._num_iterations += 1
+        if self._num_iterations % _COMPARE_EVERY == 0 and not self._ranks.have_the_same(self.updater.flat_weights()):
+            raise FinalError(_NOT_THE_SAME)
 
     def apply_orders(self) -> bool:
         """Carry out what the parent has decided over this policy. Returns whether it has other weights now."""
@@ -124,7 +141,7 @@ class LearnerState:
 
     def save(self) -> bool:
         """Write a checkpoint, if anything was trained since the last. Where that fails, it is due again soon."""
-        if self._checkpoints.saved_version == self.updater.version:
+        if self._checkpoints.saved_version == self.updater.version or not self._args.place.is_first:
             return True
         is_saved = self._checkpoints.save(self._checkpoint, self.updater.version, self.env_steps)
         if is_saved:
@@ -133,6 +150,8 @@ class LearnerState:
 
     def keep_milestone_if_due(self) -> None:
         """Not while updates are skipped, as for checkpoints."""
+        if not self._args.place.is_first:
+            return
         if self._milestones.is_due(self.seconds) and self.updater.skipped.in_row == 0:
             self._milestones.keep(self._checkpoint, self.seconds)
 
@@ -148,8 +167,10 @@ class LearnerState:
         self._rollbacks.spend(num_skipped, names, diverged.learning_rate)
         path = checkpoint.latest(self._args.checkpoints, lambda text: self._reports.send("say", text=text))
         self.updater, trained_steps, self.weights_event = self._new_updater(), 0, 0
-        if path is not None:
-            saved = checkpoint.load(path)
+        saved = None if path is None else checkpoint.load(path)
+        if self._ranks.size > 1:
+            saved = self._of_first_rank(saved)
+        if saved is not None:
             self.updater.load(saved.tensors, saved.state["updater"])
             trained_steps = saved.state["trained_steps"]
             self.weights_event = saved.state.get("weights_event", 0)
@@ -168,7 +189,7 @@ class LearnerState:
 
     def remember_if_due(self) -> None:
         """Keep the state for a successor."""
-        if time.monotonic() >= self._remember_at:
+        if self._args.place.is_first and time.monotonic() >= self._remember_at:
             begun_at = time.monotonic()
             with suppress(FloatingPointError):
                 self._recovery.write(self._checkpoint())
@@ -183,8 +204,13 @@ class LearnerState:
         path = checkpoint.latest(self._args.checkpoints, lambda text: self._reports.send("say", text=text))
         return None if path is None else checkpoint.load(path)
 
+    def _of_first_rank(self, saved: Checkpoint | None) -> Checkpoint | None:
+        """What the first rank goes on from. The others have no checkpoints."""
+        data = self._ranks.share(b"" if saved is None else checkpoint.encode(saved))
+        return checkpoint.decode(data) if data else None
+
     def _new_updater(self) -> Updater:
-        updater = new_updater(self._args, self._args.config, self._gradient_workers)
+        updater = new_updater(self._args, self._args.config, self._gradient_workers, self._ranks)
         updater.set_hyperparameters(self._orders.hyperparameters)
         return updater
 

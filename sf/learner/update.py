@@ -98,8 +98,8 @@ class Updater:
         """Train `num_epochs` times on the batch; `after_step` is called after each optimiser step.
 
         share_done: of the run before this batch, from 0 to 1, for the schedules. goes_on: asked before each piece of
-        work, none of which is larger than an optimiser step. The iteration ends where it says no. Returns the number of
-        optimiser steps, which may be 0 then.
+        work, none of which is larger than an optimiser step. The iteration ends where it says no, which all ranks have
+        to say at once. Returns the number of optimiser steps, which may be 0 then.
         """
         # [T, B], as the data arrives. Rows that are not valid may bear the version of another policy.
         lag = torch.where(batch.valid, self.version - batch.policy_version, 0)
@@ -114,7 +114,7 @@ class Updater:
         self._config_now = self._with_entropy_bonus(share_done)
         version_before = self.version
         for minibatch in self._minibatches(batch, mask, goes_on):
-            if not self._ranks.all_agree(goes_on()):
+            if not goes_on():
                 break
             self._step(minibatch)
             self.version += 1
@@ -242,7 +242,7 @@ class Updater:
         log_probs, values, choices = [], [], []
         with torch.no_grad():
             for some in columns.chunk(self._config.num_batches_per_epoch):
-                if not self._ranks.all_agree(goes_on()):
+                if not goes_on():
                     return None
                 part = batch.columns(some)
                 policy, value = self._evaluate(part)

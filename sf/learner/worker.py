@@ -12,14 +12,16 @@ import time
 
 import torch
 
+from sf import gpu
 from sf.learner.args import LearnerArgs
 from sf.learner.batches.loaders import AsyncLoader, SyncLoader, make_loader
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
 from sf.learner.trial import iteration_seconds
-from sf.processes.child import Reports
+from sf.processes.child import Reports, end_with_error
 from sf.processes.torch_runtime import configure
+from sf.ranks.ranks import Ranks, join, said_where_others_end
 from sf.weights import PolicyWorkers, SharedWeights
 
 _REPORT_EVERY_S = 1.0
@@ -47,13 +49,14 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
             policy_id=args.policy_id,
             say=lambda text: reports.send("say", text=text),
         )
+    ranks = join(args.place, gpu.torch_device(args.weights.device))
     torch.manual_seed(args.config.run.seed + args.policy_id)
     pace = Pace(args.config.learner)
     if args.predecessor_env_steps is None:
         sentence = pace.expect(iteration_seconds(args, weights.slot_state.shape[1]))
         if sentence is not None:
             reports.send("say", text=sentence)
-    state = LearnerState(args, reports, weights.latest_version, gradient_workers)
+    state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks)
     state.publish(weights)
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
     loader = make_loader(args, weights)
@@ -66,7 +69,13 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     )
     if state.lost_steps:
         state.remember_if_due()  # a successor that comes before the first iteration must not count them again
-    _train(reports, args, weights, state, loader, pace, gradient_workers)
+    try:
+        with said_where_others_end(ranks):
+            _train(reports, args, weights, state, loader, pace, gradient_workers, ranks)
+    except Exception as error:
+        if ranks.size == 1:
+            raise
+        end_with_error(reports, error)  # threads of torch.distributed may wait for other ranks for ever
     if gradient_workers is not None:
         gradient_workers.close()
     reports.send("saving")
@@ -74,6 +83,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
     reports.send("finished", env_steps=state.env_steps)
     policy_workers.wait_until_gone()
+    ranks.leave()
 
 
 def _train(
@@ -84,6 +94,7 @@ def _train(
     loader: AsyncLoader | SyncLoader,
     pace: Pace,
     gradient_workers: GradientWorkers | None,
+    ranks: Ranks,
 ) -> None:
     """Iteration after iteration, until the run has its env steps, or is asked to stop."""
     config, counters = args.config.learner, args.counters
@@ -99,23 +110,26 @@ def _train(
 
     def goes_on() -> bool:
         counters.working()
+        if ranks.size > 1:
+            return True  # an iteration that all have begun is ended by all
         # A synchronous run that ends between two iterations can be resumed to the bit.
         patience_s = 0.0 if args.config.sampler.async_rl else _FINISH_ITERATION_WITHIN_S
         return not args.stop.is_set() or pace.seconds_left < patience_s
 
-    while not (state.is_finished or args.stop.is_set()):
+    while not state.is_finished:
         waiting_since = time.perf_counter()
         counters.waiting()
-        batch = loader.next()
+        batch = None if args.stop.is_set() else loader.next()
+        own_steps = 0 if batch is None else batch.num_env_steps()
+        env_steps, all_go_on, share_done = _agreed(ranks, own_steps, batch is not None, state.share_done)
         counters.working()
         busy_since = time.perf_counter()
-        if batch is None:
+        if batch is None or not all_go_on:
             break
-        env_steps = batch.num_env_steps()
         if state.apply_orders():
             state.publish(weights)
         pace.begin(busy_since)
-        steps = state.updater.train_iteration(batch, state.share_done, after_step, goes_on)
+        steps = state.updater.train_iteration(batch, share_done, after_step, goes_on)
         loader.release()
         weights.flush()
         # Also where the first epoch was cut short: those that an optimiser step has seen.
@@ -140,3 +154,12 @@ def _train(
             state.save()
         state.keep_milestone_if_due()
         state.remember_if_due()
+
+
+def _agreed(ranks: Ranks, env_steps: int, goes_on: bool, share_done: float) -> tuple[int, bool, float]:
+    """Of the next iteration: the env steps of all ranks, whether all go on, and the share done by the first's clock."""
+    if ranks.size == 1:
+        return env_steps, goes_on, share_done
+    own = torch.tensor([env_steps, not goes_on, share_done if ranks.rank == 0 else 0.0], dtype=torch.float64)
+    steps, num_against, share = ranks.totals(own)[0].tolist()
+    return round(steps), num_against == 0, share

@@ -7,11 +7,20 @@ samples would do, and their weights stay the same.
 
 from __future__ import annotations
 
+import inspect
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed
 from torch import Tensor, nn
+
+from sf.processes.child import SaidError
+from sf.ranks.meeting import meet
+from sf.ranks.place import Place
 
 
 class Ranks:
@@ -27,9 +36,9 @@ class Ranks:
         """The sums of all ranks, element by element, in one message. sums: of any shapes; they carry no gradients."""
         return list(sums)
 
-    def all_agree(self, yes: bool) -> bool:
-        """Whether all ranks say so."""
-        return yes
+    def share(self, data: bytes) -> bytes:
+        """What the first rank has; data of the others does not matter."""
+        return data
 
     def joined(self, network: nn.Module) -> nn.Module:
         """The same network, whose gradients after a backward pass are the mean of those of all ranks.
@@ -38,8 +47,17 @@ class Ranks:
         """
         return network
 
+    def have_the_same(self, numbers: Tensor) -> bool:
+        """Whether `numbers` are the same to the bit on all ranks. Where they are not, at least one of them says so."""
+        return True
+
+    def leave(self) -> None:
+        """At the end, when nobody waits for this rank any more."""
+
 
 ALONE = Ranks()
+_LEAVES_WITHIN = timedelta(seconds=30)
+_NETWORKS = ("gloo", "NCCL", "TCPStore")  # as their errors name them
 
 
 class DistributedRanks(Ranks):
@@ -49,27 +67,72 @@ class DistributedRanks(Ranks):
     on Accelerating Data Parallel Training", section 3.2).
     """
 
-    def __init__(self, device: torch.device, group: torch.distributed.ProcessGroup | None = None) -> None:
-        """device: of what is sent. group: None for the default one."""
+    def __init__(self, device: torch.device, store: torch.distributed.Store) -> None:
+        """device: of what is sent. store: of these ranks. They are those of the default group."""
         self._device = device
-        self._group = group
-        self.rank = torch.distributed.get_rank(group)
-        self.size = torch.distributed.get_world_size(group)
+        self._store = store
+        self.rank = torch.distributed.get_rank()
+        self.size = torch.distributed.get_world_size()
 
     @torch.no_grad()
     def totals(self, *sums: Tensor) -> list[Tensor]:
-        message = torch.cat([each.detach().double().flatten() for each in sums])
-        torch.distributed.all_reduce(message, group=self._group)
+        message = torch.cat([each.detach().to(self._device, torch.float64).flatten() for each in sums])
+        torch.distributed.all_reduce(message)
         parts = message.split([each.numel() for each in sums])
-        return [part.view(each.shape).to(each.dtype) for part, each in zip(parts, sums, strict=True)]
+        return [part.view(each.shape).to(each.device, each.dtype) for part, each in zip(parts, sums, strict=True)]
 
-    def all_agree(self, yes: bool) -> bool:
-        (num_against,) = self.totals(torch.tensor(0.0 if yes else 1.0, device=self._device))
-        return not num_against
+    def share(self, data: bytes) -> bytes:
+        is_source = self.rank == 0
+        (size,) = self.totals(torch.tensor(len(data) if is_source else 0))
+        message = torch.empty(int(size), dtype=torch.uint8, device=self._device)
+        if is_source and data:
+            message.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
+        torch.distributed.broadcast(message, src=0)
+        return message.cpu().numpy().tobytes()
 
     def joined(self, network: nn.Module) -> nn.Module:
-        options: dict[str, Any] = {} if self._device.type == "cpu" else {"device_ids": [self._device]}
+        joined = nn.parallel.DistributedDataParallel
         # Statistics are the same on all ranks in any case: nothing has to be sent before a forward pass.
-        return nn.parallel.DistributedDataParallel(
-            network, process_group=self._group, broadcast_buffers=False, **options
-        )
+        is_new = "forward_sync_buffers" in inspect.signature(joined).parameters
+        options: dict[str, Any] = {"forward_sync_buffers" if is_new else "broadcast_buffers": False}
+        if self._device.type != "cpu":
+            options["device_ids"] = [self._device]
+        return joined(network, **options)
+
+    def have_the_same(self, numbers: Tensor) -> bool:
+        own = torch.tensor(zlib.crc32(numbers.detach().cpu().contiguous().numpy().tobytes()), dtype=torch.float64)
+        return float(self.totals(own)[0]) == self.size * float(own)  # whole numbers, far below 2^53
+
+    def leave(self) -> None:
+        # Who closes its connections first may take the last message from another one.
+        leaving = [f"leaves/{rank}" for rank in range(self.size)]
+        self._store.set(leaving[self.rank], "")
+        with suppress(RuntimeError):  # one has died, or the store has gone: nobody waits for this rank
+            self._store.wait(leaving, _LEAVES_WITHIN)
+        torch.distributed.destroy_process_group()
+
+
+@contextmanager
+def said_where_others_end(ranks: Ranks) -> Iterator[None]:
+    """Says in one sentence what torch.distributed says where another rank has gone."""
+    try:
+        yield
+    except RuntimeError as error:
+        text = str(error)
+        if ranks.size == 1 or not any(name in text for name in _NETWORKS):
+            raise
+        raise SaidError(f"another rank has ended, or cannot be reached: {text.partition('. ')[0]}") from None
+
+
+def join(place: Place, device: torch.device) -> Ranks:
+    """The ranks that `torchrun` has started, as it tells them to find each other; waits until all have come.
+
+    By NCCL on GPUs, by gloo on CPUs.
+    """
+    if place.is_alone:
+        return ALONE
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    shared, *_ = next(torch.distributed.rendezvous("env://", place.rank, place.size))
+    store = meet(shared, place.rank, place.size)
+    torch.distributed.init_process_group(backend, store=store, rank=place.rank, world_size=place.size)
+    return DistributedRanks(device, store)

@@ -32,6 +32,7 @@ from sf.play.exploitability import require_exploitability
 from sf.players.entrants import Entrant, find_entrants
 from sf.processes.fork_servers import allow_many_descriptors, descriptors_needed
 from sf.processes.torch_runtime import resolve_bfloat16, resolve_device
+from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
 from sf.run import memory_needed
 from sf.run.describing import describe, said_where_slow
 
@@ -58,6 +59,7 @@ class Plan:
     weight_shapes: dict[str, tuple[int, ...]]  # by name
     entrants: Mapping[str, Entrant]  # players that are in the pool from the start
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
+    place: Place = ALONE_HERE  # of this trainer among the ranks
 
     @property
     def num_groups(self) -> int:
@@ -81,7 +83,7 @@ class Plan:
     def num_gradient_workers(self) -> int:
         """Of each learner: as many as there are cores for."""
         chosen = self.config.learner.gradient_workers
-        if chosen is not None or self.device != "cpu" or not self.config.sampler.async_rl:
+        if chosen is not None or self.device != "cpu" or not self.config.sampler.async_rl or not self.place.is_alone:
             return chosen or 0
         return max(0, self.num_cores // (self.num_policies * self.learner_threads) - 1)
 
@@ -141,8 +143,9 @@ class Plan:
         return self.config.run.target_env_steps(self.spec.frameskip)
 
     def device_of(self, policy_id: int) -> str:
-        """ "cpu", or "cuda:N": policies are spread over the GPUs, each with its learner and its policy workers."""
-        return self.device if self.device == "cpu" else f"cuda:{policy_id % gpu.count()}"
+        """ "cpu", or "cuda:N": policies and ranks are spread over the GPUs, with their learners and policy workers."""
+        number = self.place.local_rank * self.num_policies + policy_id
+        return self.device if self.device == "cpu" else f"cuda:{number % gpu.count()}"
 
     def pin_workers(self) -> PinnedCores:
         """Choose the cores of the rollout workers; for as long as the result lives, other runs spread around them.
@@ -154,8 +157,11 @@ class Plan:
         return PinnedCores(self.cores, self.num_workers)
 
 
-def make_plan(config: Config) -> Plan:
-    """Raises ValueError, with what to change, for whatever cannot work."""
+def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
+    """Raises ValueError, with what to change, for whatever cannot work. place: of this trainer among the ranks."""
+    if not place.is_alone:
+        require_can_be_ranked(config)
+        config = place.config_of(config)
     sampler = config.sampler
     device = resolve_device(config.run.device)
     spec = describe(config.run.env, config.environment)
@@ -200,6 +206,7 @@ def make_plan(config: Config) -> Plan:
         weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},
         entrants=_entrants(config, spec),
         why_no_loops=_why_no_loops(config.model.compile, device),
+        place=place,
     )
     if not sampler.async_rl:
         _check_rounds(plan)

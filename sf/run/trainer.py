@@ -25,6 +25,7 @@ from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import record_start
 from sf.processes.stopping import Signals, caught_signals
+from sf.ranks.place import Place
 from sf.run import initial_weights
 from sf.run.children.role import Body
 from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
@@ -55,8 +56,10 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
     """
     if config.watch.with_wandb:
         require_wandb()
-    plan = plan or make_plan(config)
+    plan = plan or make_plan(config, Place.from_environment())
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+    if not plan.place.is_first:
+        run_dir, config = run_dir.of_rank(plan.place.rank), plan.config
     said: list[str] = []  # before there is a directory for the log
 
     def say(line: str) -> None:

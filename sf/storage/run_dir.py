@@ -57,6 +57,10 @@ class RunDir:
     def at(cls, train_dir: str, experiment: str) -> RunDir:
         return cls(Path(train_dir) / experiment)
 
+    def of_rank(self, rank: int) -> RunDir:
+        """Where another rank than the first writes what it says. It has no checkpoints."""
+        return RunDir(self.path.parent / ".ranks" / self.path.name / f"{rank:02d}")
+
     @property
     def config(self) -> Path:
         return self.path / "config.yaml"

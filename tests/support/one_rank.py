@@ -106,13 +106,12 @@ def trained(flags, rank=0, size=1, ranks=ALONE):
 def main():
     rank, size, meeting_place, out, ways = sys.argv[1:]
     torch.set_num_threads(1)
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{meeting_place}", rank=int(rank), world_size=int(size)
-    )
+    store = torch.distributed.FileStore(meeting_place, int(size))
+    torch.distributed.init_process_group("gloo", store=store, rank=int(rank), world_size=int(size))
     torch.randperm = torch.arange  # each learner shuffles its own samples: so they are cut alike
-    ranks = DistributedRanks(CPU)
+    ranks = DistributedRanks(CPU, store)
     torch.save({name: trained(flags, ranks.rank, ranks.size, ranks) for name, flags in json.loads(ways).items()}, out)
-    torch.distributed.destroy_process_group()
+    ranks.leave()
 
 
 if __name__ == "__main__":

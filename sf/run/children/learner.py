@@ -45,6 +45,7 @@ def arguments(start: Start) -> LearnerArgs:
         hyperparameters=dict(start.hyperparameters(policy_id)),
         predecessor_env_steps=predecessor_env_steps,
         started_at=memory.started_at,
+        place=plan.place,
         stop=memory.stop,
     )
 

@@ -210,7 +210,7 @@ class Supervisor:
         if child.process.exitcode == UNGUARDED:
             self.failure = UsageError(UNGUARDED_MESSAGE)
             return []
-        if self._ends_over_a_queue([child], cause):
+        if self._ends_over_a_queue([child], cause) or self._ends_the_ranks(child, cause):
             return []
         if not self._budget.spend(child.name, time.monotonic()):
             return self._give_up(child, cause)
@@ -221,6 +221,14 @@ class Supervisor:
             if self._memory.queues.may_be_locked_by(child.process.pid):
                 self._end_over_a_queue(f"{child.name} died inside of a queue, which may be locked for ever", cause)
         return self._is_a_queue_locked
+
+    def _ends_the_ranks(self, child: Child, cause: str) -> bool:
+        """The learners of several ranks begin together: torchrun starts them again, or the user does."""
+        place = self._memory.plan.place
+        if place.is_alone or not self._roles[child.role].saves:
+            return False
+        self.failure = ChildError(f"{child.name} of rank {place.rank} has ended, and with it all ranks: {cause}")
+        return True
 
     def _end_over_a_queue(self, what: str, cause: str) -> None:
         self._is_a_queue_locked = True

@@ -1,0 +1,89 @@
+"""Where this trainer stands among the ranks, as `torchrun` says it in environment variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sf.config import Config
+from sf.envs.errors import UsageError
+from sf.machine.cores import num_usable_cores, shares, usable_cores
+
+_SEED_STRIDE = 1_000_003  # between ranks; environments count up from the seed of their rank
+
+
+@dataclass(frozen=True)
+class Place:
+    """rank: from 0 to size - 1. local_rank: among the `local_size` ranks of this machine."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+
+    @classmethod
+    def from_environment(cls, variables: Mapping[str, str] | None = None) -> Place:
+        """By the variables of `torchrun`, or alone where there are none. Raises UsageError where some are missing."""
+        variables = os.environ if variables is None else variables
+        if "RANK" not in variables or "WORLD_SIZE" not in variables:
+            return ALONE_HERE
+        try:
+            names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+            place = cls(*(int(variables[name]) for name in names))
+        except (KeyError, ValueError) as error:
+            raise UsageError(
+                f"RANK and WORLD_SIZE are set, as torchrun does it, but another variable is not ({error}): start the "
+                "ranks with torchrun, or unset them"
+            ) from None
+        return place
+
+    @property
+    def is_alone(self) -> bool:
+        return self.size == 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it writes what is written once: checkpoints, metrics, the display."""
+        return self.rank == 0
+
+    def take_cores(self) -> None:
+        """Keep this process, and those that it starts, to its share of the cores of this machine."""
+        if self.local_size > 1:
+            own = shares(usable_cores(), self.local_size, num_usable_cores())[self.local_rank]
+            os.sched_setaffinity(0, own)
+
+    def config_of(self, run: Config) -> Config:
+        """The configuration of this rank: it draws other numbers than the first, and leaves to that one what is done
+        once."""
+        if self.is_first:
+            return run
+        return run.replace(
+            seed=(run.run.seed + _SEED_STRIDE * self.rank) % 2**32,
+            restart_behavior="resume",
+            with_wandb=False,
+            stop_at_return=None,
+            save_milestones_sec=0,
+            eval_every_env_steps=None,
+            video_every_env_steps=None,
+            exploitability_every_env_steps=None,
+        )
+
+
+ALONE_HERE = Place()
+
+
+def require_can_be_ranked(config: Config) -> None:
+    """Raises UsageError for what several ranks cannot do."""
+    reasons = {
+        "several policies": config.population.num_policies > 1,
+        "players that do not learn (past_share)": config.players.with_players,
+        "gradient_workers": bool(config.learner.gradient_workers),
+        "trajectory_priority": config.learner.trajectory_priority > 0,
+        "synchronous training (async_rl false)": not config.sampler.async_rl,
+    }
+    for what, is_asked in reasons.items():
+        if is_asked:
+            raise UsageError(
+                f"there is no training on several ranks with {what}: leave it out, or train without torchrun"
+            )

@@ -1,0 +1,63 @@
+"""Where a trainer stands among the ranks."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from sf.config import Config
+from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
+
+TORCHRUN = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
+
+
+def test_torchrun_says_which_rank_this_is():
+    assert Place.from_environment(TORCHRUN) == Place(rank=5, size=8, local_rank=1, local_size=4)
+    assert Place.from_environment({}) == ALONE_HERE
+    assert Place.from_environment({"RANK": "3"}) == ALONE_HERE  # some shells have such a variable
+
+
+@pytest.mark.parametrize("broken", [{"LOCAL_RANK": "one"}, {"LOCAL_WORLD_SIZE": None}])
+def test_a_variable_that_is_not_as_torchrun_sets_it_is_said(broken):
+    variables = {name: value for name, value in {**TORCHRUN, **broken}.items() if value is not None}
+    with pytest.raises(ValueError, match="as torchrun does it, but another variable is not"):
+        Place.from_environment(variables)
+
+
+def test_ranks_of_one_machine_share_its_cores(monkeypatch):
+    cores, taken = {0, 1, 2, 3, 4}, []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: cores)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, own: taken.append(set(own)))
+    for local_rank in range(2):
+        Place(rank=6 + local_rank, size=8, local_rank=local_rank, local_size=2).take_cores()
+    assert set.union(*taken) == cores
+    assert not taken[0] & taken[1]
+    Place(rank=3, size=8, local_rank=0, local_size=1).take_cores()
+    assert len(taken) == 2  # alone on its machine
+
+
+def test_the_first_rank_does_what_is_done_once_and_no_two_draw_the_same_numbers():
+    run = Config().replace(seed=7, save_milestones_sec=60, eval_every_env_steps=1000, restart_behavior="restart")
+    places = [Place(rank, 3, rank, 3) for rank in range(3)]
+    configs = [place.config_of(run) for place in places]
+    assert configs[0] is run
+    assert len({config.run.seed for config in configs}) == 3
+    assert configs[1].run.save_milestones_sec == 0
+    assert configs[1].evaluation.eval_every_env_steps is None
+    assert configs[1].run.restart_behavior == "resume"
+
+
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        ({"num_policies": 2}, "several policies"),
+        ({"past_share": 0.2}, "players that do not learn"),
+        ({"gradient_workers": 1}, "gradient_workers"),
+        ({"async_rl": False}, "synchronous training"),
+    ],
+)
+def test_what_ranks_cannot_do_is_one_sentence(flags, what):
+    require_can_be_ranked(Config())
+    with pytest.raises(ValueError, match=f"there is no training on several ranks with {what}"):
+        require_can_be_ranked(Config().replace(**flags))

@@ -1,0 +1,116 @@
+"""Two ranks under torchrun, through the real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+PATIENCE_S = 300
+FLAGS = [
+    *("--env", "CartPole-v1", "--num_workers", "1", "--num_envs_per_worker", "8", "--rollout", "16"),
+    *("--batch_size", "128", "--num_batches_per_epoch", "2", "--num_epochs", "1", "--compile", "false"),
+    *("--device", "cpu", "--experiment", "ranks", "--summaries_every_sec", "0.5"),
+]
+
+
+def start(tmp_path, *flags, max_restarts=0):
+    words = ["--standalone", "--nproc-per-node", "2", "--max-restarts", str(max_restarts), "-m", "sf"]
+    with (tmp_path / "output").open("w") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "torch.distributed.run", *words, *FLAGS, "--train_dir", str(tmp_path), *flags],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def ended(process, tmp_path):
+    """Its status, and that no process of it is left."""
+    try:
+        status = process.wait(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        pytest.fail((tmp_path / "output").read_text())
+    return status
+
+
+def descendants(pid):
+    """Of a process, by name."""
+    found = {}
+    with suppress(OSError):  # it has just ended
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            found[int(child)] = Path(f"/proc/{child}/comm").read_text().strip()
+            found |= descendants(child)
+    return found
+
+
+def wait_for(condition, tmp_path):
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < give_up_at, (tmp_path / "output").read_text()
+        time.sleep(0.1)
+
+
+def checkpoints(tmp_path):
+    return sorted((tmp_path / "ranks" / "checkpoints").glob("checkpoint_*"))
+
+
+def test_two_ranks_train_one_policy_in_one_run(tmp_path):
+    assert ended(start(tmp_path, "--train_for_env_steps", "6000"), tmp_path) == 0, (tmp_path / "output").read_text()
+    summaries = [json.loads((path / "summary.json").read_text()) for path in (tmp_path / "ranks", other(tmp_path))]
+    of_both = 2 * 2 * 128  # env steps of an iteration
+    for summary in summaries:
+        assert summary["env_steps"] == -(-6000 // of_both) * of_both
+        assert summary["train/policy_version"] == 1 + 2 * summary["env_steps"] // of_both
+        assert summary["restarts"] == 0
+    # They play different episodes.
+    assert summaries[0]["mean_return"] != summaries[1]["mean_return"]
+    assert len(checkpoints(tmp_path)) == 1
+    assert not list((other(tmp_path) / "checkpoints").iterdir())
+    output = (tmp_path / "output").read_text()
+    assert output.count("resume: ") == 1
+
+
+def other(tmp_path):
+    return tmp_path / ".ranks" / "ranks" / "01"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_the_death_of_a_learner_ends_all_ranks_and_torchrun_starts_them_again(tmp_path):
+    process = start(tmp_path, "--train_for_env_steps", "20000", "--save_every_sec", "1", max_restarts=2)
+    for _ in range(2):
+        num_before = len(checkpoints(tmp_path)) and checkpoints(tmp_path)[-1].name
+        wait_for(lambda before=num_before: checkpoints(tmp_path) and checkpoints(tmp_path)[-1].name != before, tmp_path)
+        learners = [pid for pid, name in descendants(process.pid).items() if name == "learner-0"]
+        assert len(learners) == 2
+        os.kill(learners[-1], signal.SIGKILL)
+        wait_for(lambda pids=learners: not any(Path(f"/proc/{pid}").exists() for pid in pids), tmp_path)
+    assert ended(process, tmp_path) == 0, (tmp_path / "output").read_text()
+    summary = json.loads((tmp_path / "ranks" / "summary.json").read_text())
+    assert summary["env_steps"] >= 20000
+    assert (tmp_path / "output").read_text().count("has ended, and with it all ranks") >= 2
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_a_stopped_run_of_ranks_saves_and_is_resumed_by_one(tmp_path):
+    process = start(tmp_path, "--save_every_sec", "1")
+    wait_for(lambda: checkpoints(tmp_path), tmp_path)
+    children = descendants(process.pid)
+    process.send_signal(signal.SIGTERM)
+    ended(process, tmp_path)
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), tmp_path)
+    saved = int(checkpoints(tmp_path)[-1].stem.rpartition("_")[2])
+    words = [sys.executable, "-m", "sf", *FLAGS, "--train_dir", str(tmp_path), "--train_for_env_steps", str(saved + 1)]
+    resumed = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert json.loads((tmp_path / "ranks" / "summary.json").read_text())["env_steps"] > saved
