@@ -8,7 +8,7 @@ import numpy as np
 
 from sf.arrays import Field, SharedArrays
 
-_NAMES = ("steps", "calls", "busy_s", "wait_s", "slot_wait_s", "episodes", "rows", "heartbeat")
+_NAMES = ("steps", "calls", "busy_s", "wait_s", "slot_wait_s", "episodes", "rows", "player_steps", "heartbeat")
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Counters:
     steps: env steps (rollout worker), actions (policy worker), env steps trained on, or lost with a learner that died
         (learner).
     rows: of slots, those of agents that wait included, which are no env steps (rollout worker).
+    player_steps: env steps of players that do not learn, which no learner takes (rollout worker).
     calls: group steps, forward passes, optimiser steps.
     busy_s, wait_s: seconds of work, and of waiting for a message.
     slot_wait_s: seconds of waiting for a free slot (rollout worker).

@@ -169,14 +169,19 @@ class WorkerSlots:
         state[free[:count]] = FILLING
         return free[:count]
 
-    def hand_over(self, slots: list[int]) -> None:
-        """Give filled slots to the learners of their policies. Those of players that do not learn are free again."""
+    def hand_over(self, slots: list[int]) -> int:
+        """Give filled slots to the learners of their policies. Those of players that do not learn are free again.
+
+        Returns the env steps in these.
+        """
         state, policy = self.arrays["state"], self.arrays["policy"]
         of_players = [slot for slot in slots if policy[slot] >= len(self.full)] if self.has_seats else []
+        env_steps_of_players = sum(env_steps_in(self.arrays, of_players))
         state[of_players] = FREE
         slots = [slot for slot in slots if slot not in of_players] if of_players else slots
         state[slots] = FULL
         _put_by_policy(self.full, policy, slots)
+        return env_steps_of_players
 
 
 @dataclass(frozen=True)

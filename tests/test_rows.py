@@ -10,13 +10,13 @@ from sf.envs import EnvSpec
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.queues import PipeQueue
 from sf.rows import OBS, Turns, env_steps_in
-from sf.slots import SlotPool
+from sf.slots import FREE, FULL, SlotPool
 
 ROLLOUT = 3
 DISCRETE, CONTINUOUS = gym.spaces.Discrete(2), gym.spaces.Box(-1, 1, (1,))
 
 
-def make_pool(action_space=DISCRETE, with_masks=True, num_policies=1):
+def make_pool(action_space=DISCRETE, with_masks=True, num_policies=1, has_seats=False):
     boxes = {"obs": gym.spaces.Box(0, 1, (2,), np.float32)}
     if with_masks:
         boxes[ACTION_MASK] = gym.spaces.Box(0, 1, (2,), np.int8)
@@ -28,6 +28,7 @@ def make_pool(action_space=DISCRETE, with_masks=True, num_policies=1):
         slots_per_group=4,
         actors_per_group=4,
         num_policies=num_policies,
+        has_seats=has_seats,
     )
     if with_masks:
         masks = pool.arrays[OBS + ACTION_MASK]  # [4, T+1, 2]
@@ -82,3 +83,13 @@ def test_what_a_learner_takes_is_counted_in_env_steps_also_where_it_dies_before_
     assert [pool.env_steps_taken(policy_id) for policy_id in range(2)] == [0, 4]
     pool.reset()
     assert [pool.env_steps_taken(policy_id) for policy_id in range(2)] == [3, 4]
+
+
+def test_a_rollout_worker_learns_how_many_env_steps_players_have_played_whose_slots_no_learner_takes():
+    pool = make_pool(has_seats=True)
+    worker = pool.of_worker(0)
+    slots = worker.take(0, 4)
+    pool.arrays["policy"][slots] = [1, 0, 2, 0]  # one policy learns
+    assert worker.hand_over(slots) == 1 + 3
+    assert (pool.arrays["state"] == [FREE, FULL, FREE, FULL]).all()
+    assert pool.of_learner().take(at_most=4) == [1, 3]

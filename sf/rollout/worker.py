@@ -245,7 +245,7 @@ class _Group:
         """Give the filled slots to the learner; their last observations begin the next ones."""
         self._next_obs = {key: rows[self._slots, self._rollout] for key, rows in self._obs.items()}
         self._next_first = self._rows["first"][self._slots, self._rollout]
-        self._pool.hand_over(self._slots)
+        self._counters.add(player_steps=self._pool.hand_over(self._slots))
         self._slots = []
 
     def _obs_rows(self, t: int) -> dict[str, list[np.ndarray]]:
