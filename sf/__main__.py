@@ -41,10 +41,15 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
 
     with ended_by_ctrl_c():
         config = cli.parse(defaults=defaults)
+        from sf.processes.child import die_with_creator  # noqa: PLC0415
         from sf.ranks.place import Place  # noqa: PLC0415
 
         with ends.exit_status():
             place = Place.from_environment()
+        if place.is_alone and config.ranks.num_learners > 1:
+            _launch(config.ranks.num_learners, config.supervision.max_restarts)
+        if not place.is_alone:
+            die_with_creator()  # torchrun's agent, which may be killed
         place.take_cores()
         if not place.is_first:  # one of them tells the user
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -69,6 +74,12 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
     except ChildError as error:
         ends.end(str(error), ends.FAILURE)
     cli.report(config, summary)
+
+
+def _launch(num_learners: int, max_restarts: int) -> NoReturn:
+    from sf.ranks.launcher import launch  # noqa: PLC0415
+
+    raise SystemExit(launch(num_learners, max_restarts))
 
 
 if __name__ == "__main__":

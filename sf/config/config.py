@@ -20,6 +20,7 @@ from sf.metrics.config import WatchConfig
 from sf.model.config import ModelConfig
 from sf.players.config import PlayersConfig
 from sf.population.config import PopulationConfig
+from sf.ranks.config import RanksConfig
 from sf.rollout.config import SamplerConfig
 from sf.run.config import RunConfig, SupervisionConfig
 
@@ -36,6 +37,7 @@ class Config:
     population: PopulationConfig = field(default_factory=PopulationConfig)
     players: PlayersConfig = field(default_factory=PlayersConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    ranks: RanksConfig = field(default_factory=RanksConfig)
     supervision: SupervisionConfig = field(default_factory=SupervisionConfig)
     watch: WatchConfig = field(default_factory=WatchConfig)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
+import torch
+
 from sf import gpu
 from sf.config import Config
 from sf.envs import ActionSpec
@@ -77,7 +79,7 @@ class LearnerState:
         self._rollbacks = RollbackBudget(args.config.supervision)
         saved = self._latest()
         if ranks.size > 1:
-            saved = self._of_first_rank(saved)
+            saved = self._newest_of_all(saved)
         if saved is not None:
             self.env_steps = saved.state["env_steps"]
             self._trained_steps = saved.state["trained_steps"]
@@ -141,7 +143,7 @@ class LearnerState:
 
     def save(self) -> bool:
         """Write a checkpoint, if anything was trained since the last. Where that fails, it is due again soon."""
-        if self._checkpoints.saved_version == self.updater.version or not self._args.place.is_first:
+        if self._checkpoints.saved_version == self.updater.version or not self._args.place.saves:
             return True
         is_saved = self._checkpoints.save(self._checkpoint, self.updater.version, self.env_steps)
         if is_saved:
@@ -169,7 +171,7 @@ class LearnerState:
         self.updater, trained_steps, self.weights_event = self._new_updater(), 0, 0
         saved = None if path is None else checkpoint.load(path)
         if self._ranks.size > 1:
-            saved = self._of_first_rank(saved)
+            saved = self._newest_of_all(saved)
         if saved is not None:
             self.updater.load(saved.tensors, saved.state["updater"])
             trained_steps = saved.state["trained_steps"]
@@ -189,7 +191,7 @@ class LearnerState:
 
     def remember_if_due(self) -> None:
         """Keep the state for a successor."""
-        if self._args.place.is_first and time.monotonic() >= self._remember_at:
+        if self._args.place.saves and time.monotonic() >= self._remember_at:
             begun_at = time.monotonic()
             with suppress(FloatingPointError):
                 self._recovery.write(self._checkpoint())
@@ -204,9 +206,14 @@ class LearnerState:
         path = checkpoint.latest(self._args.checkpoints, lambda text: self._reports.send("say", text=text))
         return None if path is None else checkpoint.load(path)
 
-    def _of_first_rank(self, saved: Checkpoint | None) -> Checkpoint | None:
-        """What the first rank goes on from. The others have no checkpoints."""
-        data = self._ranks.share(b"" if saved is None else checkpoint.encode(saved))
+    def _newest_of_all(self, saved: Checkpoint | None) -> Checkpoint | None:
+        """What all ranks go on from. saved: what this one has; several have some where they share no disk."""
+        own = torch.zeros(self._ranks.size, dtype=torch.float64)
+        own[self._ranks.rank] = 0 if saved is None else 1 + saved.state["env_steps"]
+        (of_all,) = self._ranks.totals(own)
+        source = int(of_all.argmax())  # the first of equals
+        is_source = saved is not None and source == self._ranks.rank
+        data = self._ranks.share(checkpoint.encode(saved) if saved is not None and is_source else b"", source)
         return checkpoint.decode(data) if data else None
 
     def _new_updater(self) -> Updater:

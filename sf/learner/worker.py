@@ -21,6 +21,7 @@ from sf.learner.state import LearnerState
 from sf.learner.trial import iteration_seconds
 from sf.processes.child import Reports, end_with_error
 from sf.processes.torch_runtime import configure
+from sf.ranks.agreement import Agreement
 from sf.ranks.ranks import Ranks, join, said_where_others_end
 from sf.weights import PolicyWorkers, SharedWeights
 
@@ -49,7 +50,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
             policy_id=args.policy_id,
             say=lambda text: reports.send("say", text=text),
         )
-    ranks = join(args.place, gpu.torch_device(args.weights.device))
+    ranks = join(args.place, gpu.torch_device(args.weights.device), args.config.ranks.compress_gradients)
     torch.manual_seed(args.config.run.seed + args.policy_id)
     pace = Pace(args.config.learner)
     if args.predecessor_env_steps is None:
@@ -98,6 +99,7 @@ def _train(
 ) -> None:
     """Iteration after iteration, until the run has its env steps, or is asked to stop."""
     config, counters = args.config.learner, args.counters
+    agreement = Agreement(ranks)
     reported_at = time.perf_counter()
 
     def say(sentence: str | None) -> None:
@@ -120,8 +122,9 @@ def _train(
         waiting_since = time.perf_counter()
         counters.waiting()
         batch = None if args.stop.is_set() else loader.next()
-        own_steps = 0 if batch is None else batch.num_env_steps()
-        env_steps, all_go_on, share_done = _agreed(ranks, own_steps, batch is not None, state.share_done)
+        env_steps, all_go_on, share_done = agreement.reach(
+            0 if batch is None else batch.num_env_steps(), batch is not None, state.share_done
+        )
         counters.working()
         busy_since = time.perf_counter()
         if batch is None or not all_go_on:
@@ -143,7 +146,7 @@ def _train(
         is_cut = steps < config.steps_per_iteration
         if now - reported_at > _REPORT_EVERY_S or state.is_finished or is_cut:
             reported_at = now
-            reports.send("train", env_steps=state.env_steps, **state.updater.pop_metrics())
+            _report(reports, state, agreement, ranks)
         if is_cut and not args.config.sampler.async_rl:
             say(_CUT_IN_SYNCHRONOUS_MODE)
         if state.has_diverged:
@@ -156,10 +159,7 @@ def _train(
         state.remember_if_due()
 
 
-def _agreed(ranks: Ranks, env_steps: int, goes_on: bool, share_done: float) -> tuple[int, bool, float]:
-    """Of the next iteration: the env steps of all ranks, whether all go on, and the share done by the first's clock."""
-    if ranks.size == 1:
-        return env_steps, goes_on, share_done
-    own = torch.tensor([env_steps, not goes_on, share_done if ranks.rank == 0 else 0.0], dtype=torch.float64)
-    steps, num_against, share = ranks.totals(own)[0].tolist()
-    return round(steps), num_against == 0, share
+def _report(reports: Reports, state: LearnerState, agreement: Agreement, ranks: Ranks) -> None:
+    reports.send("train", env_steps=state.env_steps, **state.updater.pop_metrics())
+    if ranks.size > 1:
+        reports.send("ranks", wait_shares=agreement.pop_wait_shares())

@@ -4,6 +4,7 @@ The cases, and how each shows:
 
 slow          No iteration of the learner has ended within the window, and rollout workers never wait: steps take long.
 starting      Nothing has been trained on yet, or no iteration of the learner has ended within the window.
+ranks         Of several learners of one policy, one comes later than the others, which wait for it.
 learner       Rollout workers wait for free slots, and the learner never waits. Slots are the only throttle of the
               sampler, and come back at the pace of the learner.
 turns         Synchronous training: the sampler waits for slots while the learner trains, then the learner waits for
@@ -26,13 +27,29 @@ larger batches, and a GPU last.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 _NOTABLE = 0.2  # a share of time that is worth a word
 _MOST = 0.75
 _FULL = 0.92  # cores that are in use for more of the time than this leave nothing to gain
 _PARTS = {"rollout": "environments", "policy": "inference", "learner": "learner"}
+
+
+@dataclass(frozen=True)
+class RanksLoad:
+    """Who waits for whom among several learners of one policy.
+
+    slowest: the rank that waits least, on machine `host`. wait_share, slowest_wait_share: of the time of the others,
+    and of its own, that goes by in waiting for other ranks, from 0 to 1. bottleneck: the sentence of the slowest on
+    itself; empty where it is the one that asks.
+    """
+
+    slowest: int
+    host: str
+    wait_share: float
+    slowest_wait_share: float
+    bottleneck: str
 
 
 @dataclass(frozen=True)
@@ -59,6 +76,7 @@ class Load:
     num_epochs: int = 1
     is_on_gpu: bool = False
     is_synchronous: bool = False
+    ranks: RanksLoad | None = None  # where there are several
 
     @property
     def is_full(self) -> bool:
@@ -92,6 +110,20 @@ def bottleneck(load: Load | None) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
+
+
+def _has_slow_rank(load: Load) -> bool:
+    return load.ranks is not None and load.ranks.wait_share - load.ranks.slowest_wait_share > _NOTABLE
+
+
+def _ranks(load: Load) -> str:
+    assert load.ranks is not None
+    ranks = load.ranks
+    itself = ranks.bottleneck or bottleneck(replace(load, ranks=None))
+    return (
+        f"rank {ranks.slowest} on {ranks.host} is the slowest, the learners of the others wait "
+        f"{_percent(ranks.wait_share)} of their time for it; there: {itself}"
+    )
 
 
 def _learner(load: Load) -> str:
@@ -182,6 +214,7 @@ _RULES = (
         _has_no_iteration,
         lambda load: "not known: the learner has ended no iteration within the last minute",
     ),
+    _Rule("ranks", _has_slow_rank, _ranks),
     _Rule(
         "learner",
         lambda load: not load.is_synchronous and load.slot_wait > _NOTABLE and load.learner_busy > _MOST,

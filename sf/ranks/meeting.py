@@ -1,30 +1,92 @@
-"""How ranks find each other in the store of `torchrun`, which still has what earlier ranks have left in it."""
+"""How the ranks of a run find each other in the store of `torchrun`, and what they make sure of before they begin."""
 
 from __future__ import annotations
 
+import json
+import os
 import time
 import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
-from torch.distributed import PrefixStore, Store
+from torch.distributed import PrefixStore, Store, rendezvous
+
+from sf.config import Config
+from sf.envs.errors import UsageError
+from sf.ranks.place import Place
 
 _LOOKS_EVERY_S = 0.05
+_PATIENCE = timedelta(seconds=60)  # with ranks that look at their flags
+_MAY_DIFFER = {  # between machines
+    "train_dir",
+    "trust",
+    "num_learners",
+    "num_workers",
+    "num_envs_per_worker",
+    "set_workers_cpu_affinity",
+    "learner_threads",
+    "queues",
+}
 
 
-def meet(store: Store, rank: int, size: int) -> Store:
-    """A part of the store for these ranks alone; waits until all have come.
+@dataclass(frozen=True)
+class Meeting:
+    """store: of the ranks that have met, alone. sees_disk_of_first: whether the run directory is that of rank 0.
+
+    is_first_start: torchrun has not started these ranks before, after a failure or where a machine came or went.
+    """
+
+    store: Store
+    name: str
+    sees_disk_of_first: bool
+    is_first_start: bool
+
+
+def connect(place: Place) -> Store:
+    """The store of `torchrun`, or of the part of it where these ranks have met."""
+    shared, *_ = next(rendezvous("env://", place.rank, place.size))
+    return PrefixStore(f"sf/{place.meeting}", shared) if place.meeting else shared
+
+
+def meet(place: Place, config: Config, folder: Path) -> Meeting:
+    """Waits until all ranks have come.
+
+    config: as the user has it. folder: for what ranks write, in the directory of all runs. Raises UsageError where a
+    rank was started with other flags than the first.
+    """
+    shared = connect(place)
+    name = name_of_meeting(shared, place.rank, place.size)
+    store = PrefixStore(f"sf/{name}", shared)
+    path = folder / "meeting"
+    if place.is_first:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+        is_first_start = shared.add("sf/starts", 1) == 1 and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
+        store.set("first", json.dumps({"flags": config.flat(), "is_first_start": is_first_start}, default=str))
+    first = json.loads(store.get("first"))
+    _require_same_flags(place.rank, json.loads(json.dumps(config.flat(), default=str)), first["flags"])
+    sees_disk = path.is_file() and path.read_text() == name
+    _wait_for_all(store, place)
+    return Meeting(store, name, sees_disk, first["is_first_start"])
+
+
+def name_of_meeting(store: Store, rank: int, size: int) -> str:
+    """One name for all ranks that are there now, in a store that still has what earlier ranks have left in it.
 
     After a failure torchrun starts all ranks again with the same store. No variable that it sets tells one start from
     the next on every machine. So each rank comes with a new name, and the first answers each name that it finds with
     the one name of all: an answer to an earlier rank is never read.
     """
     if rank == 0:
-        name = _receive(store, size)
-    else:
-        own = uuid.uuid4().hex
-        store.set(f"sf/came/{rank}", own)
-        name = store.get(f"sf/answer/{own}").decode()  # waits for it
-        store.set(f"sf/met/{name}/{rank}", "")
-    return PrefixStore(f"sf/{name}", store)
+        return _receive(store, size)
+    own = uuid.uuid4().hex
+    store.set(f"sf/came/{rank}", own)
+    name = store.get(f"sf/answer/{own}").decode()  # waits for it
+    store.set(f"sf/met/{name}/{rank}", "")
+    return name
 
 
 def _receive(store: Store, size: int) -> str:
@@ -39,3 +101,23 @@ def _receive(store: Store, size: int) -> str:
         if missing:
             time.sleep(_LOOKS_EVERY_S)
     return name
+
+
+def _require_same_flags(rank: int, own: Mapping[str, Any], first: Mapping[str, Any]) -> None:
+    differ = [name for name in own if name not in _MAY_DIFFER and own[name] != first.get(name)]
+    if differ:
+        name = differ[0]
+        raise UsageError(
+            f"{name} is {own[name]} at rank {rank}, and {first.get(name)} at rank 0: give all ranks the same flags"
+        )
+
+
+def _wait_for_all(store: Store, place: Place) -> None:
+    """Nobody begins without one that has found other flags. Raises UsageError."""
+    ready = [f"ready/{rank}" for rank in range(place.size)]
+    store.set(ready[place.rank], "")
+    try:
+        store.wait(ready, _PATIENCE)
+    except RuntimeError:
+        missing = ", ".join(str(rank) for rank, key in enumerate(ready) if not store.check([key]))
+        raise UsageError(f"rank {missing} has not come: see what it has said on its machine") from None

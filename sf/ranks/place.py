@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,12 +16,18 @@ _SEED_STRIDE = 1_000_003  # between ranks; environments count up from the seed o
 
 @dataclass(frozen=True)
 class Place:
-    """rank: from 0 to size - 1. local_rank: among the `local_size` ranks of this machine."""
+    """rank: from 0 to size - 1. local_rank: among the `local_size` ranks of this machine.
+
+    meeting: the name under which the ranks have met, once they have. has_disk: it keeps the run on a disk that the
+    first rank does not see, so that the run goes on from there where the machine of that one is lost.
+    """
 
     rank: int = 0
     size: int = 1
     local_rank: int = 0
     local_size: int = 1
+    meeting: str = ""
+    has_disk: bool = False
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] | None = None) -> Place:
@@ -30,13 +37,13 @@ class Place:
             return ALONE_HERE
         try:
             names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-            place = cls(*(int(variables[name]) for name in names))
+            rank, size, local_rank, local_size = (int(variables[name]) for name in names)
         except (KeyError, ValueError) as error:
             raise UsageError(
                 f"RANK and WORLD_SIZE are set, as torchrun does it, but another variable is not ({error}): start the "
                 "ranks with torchrun, or unset them"
             ) from None
-        return place
+        return cls(rank, size, local_rank, local_size)
 
     @property
     def is_alone(self) -> bool:
@@ -44,8 +51,18 @@ class Place:
 
     @property
     def is_first(self) -> bool:
-        """Whether it writes what is written once: checkpoints, metrics, the display."""
+        """Whether it does what is done once: merged metrics, evaluations, the display."""
         return self.rank == 0
+
+    @property
+    def saves(self) -> bool:
+        """Whether it writes checkpoints: one rank for each disk."""
+        return self.is_first or self.has_disk
+
+    def after(self, meeting: str, sees_disk_of_first: bool) -> Place:
+        """The place of a rank that has met the others."""
+        has_disk = not sees_disk_of_first and self.local_rank == 0
+        return dataclasses.replace(self, meeting=meeting, has_disk=has_disk)
 
     def take_cores(self) -> None:
         """Keep this process, and those that it starts, to its share of the cores of this machine."""
@@ -60,7 +77,6 @@ class Place:
             return run
         return run.replace(
             seed=(run.run.seed + _SEED_STRIDE * self.rank) % 2**32,
-            restart_behavior="resume",
             with_wandb=False,
             stop_at_return=None,
             save_milestones_sec=0,
@@ -80,7 +96,6 @@ def require_can_be_ranked(config: Config) -> None:
         "players that do not learn (past_share)": config.players.with_players,
         "gradient_workers": bool(config.learner.gradient_workers),
         "trajectory_priority": config.learner.trajectory_priority > 0,
-        "synchronous training (async_rl false)": not config.sampler.async_rl,
     }
     for what, is_asked in reasons.items():
         if is_asked:

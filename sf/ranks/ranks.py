@@ -8,6 +8,7 @@ samples would do, and their weights stay the same.
 from __future__ import annotations
 
 import inspect
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,9 +18,10 @@ from typing import Any
 import torch
 import torch.distributed
 from torch import Tensor, nn
+from torch.distributed import PrefixStore
 
 from sf.processes.child import SaidError
-from sf.ranks.meeting import meet
+from sf.ranks.meeting import connect
 from sf.ranks.place import Place
 
 
@@ -31,13 +33,14 @@ class Ranks:
 
     rank = 0
     size = 1
+    waited_s = 0.0  # for numbers of other ranks, since the start
 
     def totals(self, *sums: Tensor) -> list[Tensor]:
         """The sums of all ranks, element by element, in one message. sums: of any shapes; they carry no gradients."""
         return list(sums)
 
-    def share(self, data: bytes) -> bytes:
-        """What the first rank has; data of the others does not matter."""
+    def share(self, data: bytes, source: int = 0) -> bytes:
+        """What rank `source` has; data of the others does not matter."""
         return data
 
     def joined(self, network: nn.Module) -> nn.Module:
@@ -67,28 +70,34 @@ class DistributedRanks(Ranks):
     on Accelerating Data Parallel Training", section 3.2).
     """
 
-    def __init__(self, device: torch.device, store: torch.distributed.Store) -> None:
-        """device: of what is sent. store: of these ranks. They are those of the default group."""
+    def __init__(
+        self, device: torch.device, store: torch.distributed.Store, compresses_gradients: bool = False
+    ) -> None:
+        """device: of the network. store: of these ranks. They are those of the default group."""
         self._device = device
         self._store = store
+        self._compresses_gradients = compresses_gradients
         self.rank = torch.distributed.get_rank()
         self.size = torch.distributed.get_world_size()
 
     @torch.no_grad()
     def totals(self, *sums: Tensor) -> list[Tensor]:
-        message = torch.cat([each.detach().to(self._device, torch.float64).flatten() for each in sums])
+        # Numbers of the host go by gloo, on a GPU as well: they wait for no kernel.
+        message = torch.cat([each.detach().to(sums[0].device, torch.float64).flatten() for each in sums])
+        began = time.perf_counter()
         torch.distributed.all_reduce(message)
+        self.waited_s += time.perf_counter() - began
         parts = message.split([each.numel() for each in sums])
         return [part.view(each.shape).to(each.device, each.dtype) for part, each in zip(parts, sums, strict=True)]
 
-    def share(self, data: bytes) -> bytes:
-        is_source = self.rank == 0
+    def share(self, data: bytes, source: int = 0) -> bytes:
+        is_source = self.rank == source
         (size,) = self.totals(torch.tensor(len(data) if is_source else 0))
-        message = torch.empty(int(size), dtype=torch.uint8, device=self._device)
+        message = torch.empty(int(size), dtype=torch.uint8)
         if is_source and data:
             message.copy_(torch.frombuffer(bytearray(data), dtype=torch.uint8))
-        torch.distributed.broadcast(message, src=0)
-        return message.cpu().numpy().tobytes()
+        torch.distributed.broadcast(message, src=source)
+        return message.numpy().tobytes()
 
     def joined(self, network: nn.Module) -> nn.Module:
         joined = nn.parallel.DistributedDataParallel
@@ -97,7 +106,14 @@ class DistributedRanks(Ranks):
         options: dict[str, Any] = {"forward_sync_buffers" if is_new else "broadcast_buffers": False}
         if self._device.type != "cpu":
             options["device_ids"] = [self._device]
-        return joined(network, **options)
+        result = joined(network, **options)
+        if self._compresses_gradients:
+            from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (  # noqa: PLC0415  slow to import
+                bf16_compress_hook,
+            )
+
+            result.register_comm_hook(None, bf16_compress_hook)
+        return result
 
     def have_the_same(self, numbers: Tensor) -> bool:
         own = torch.tensor(zlib.crc32(numbers.detach().cpu().contiguous().numpy().tobytes()), dtype=torch.float64)
@@ -124,15 +140,14 @@ def said_where_others_end(ranks: Ranks) -> Iterator[None]:
         raise SaidError(f"another rank has ended, or cannot be reached: {text.partition('. ')[0]}") from None
 
 
-def join(place: Place, device: torch.device) -> Ranks:
-    """The ranks that `torchrun` has started, as it tells them to find each other; waits until all have come.
+def join(place: Place, device: torch.device, compresses_gradients: bool = False) -> Ranks:
+    """The ranks that have met; waits until all have come.
 
-    By NCCL on GPUs, by gloo on CPUs.
+    By NCCL on GPUs, by gloo on CPUs, and on both for numbers of the host.
     """
     if place.is_alone:
         return ALONE
-    backend = "nccl" if device.type == "cuda" else "gloo"
-    shared, *_ = next(torch.distributed.rendezvous("env://", place.rank, place.size))
-    store = meet(shared, place.rank, place.size)
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    store = PrefixStore("learners", connect(place))
     torch.distributed.init_process_group(backend, store=store, rank=place.rank, world_size=place.size)
-    return DistributedRanks(device, store)
+    return DistributedRanks(device, store, compresses_gradients)

@@ -16,6 +16,7 @@ from sf.processes.child import Child
 from sf.run.evaluations.orders import EvaluatorOrders
 from sf.run.evaluations.results import Evaluations
 from sf.run.evaluations.videos import Videos
+from sf.run.ranks_report import RanksReport
 
 Report = dict[str, Any]
 
@@ -36,6 +37,7 @@ class ReportHandler:
         population: Population | None = None,
         matchmaker: Matchmaker | None = None,
         stale_data: Callable[[], StaleData] = lambda: StaleData(Config(), has_auto_sizes=False),
+        ranks: RanksReport | None = None,
     ) -> None:
         self._progress = progress
         self._frameskip = frameskip
@@ -45,12 +47,13 @@ class ReportHandler:
         self._videos = videos
         self._population = population
         self._matchmaker = matchmaker
+        self._ranks = ranks
         self._stale_data = defaultdict[int, StaleData](stale_data)  # by policy
         self._places_said: set[str] = set()  # of faults
         self._remarks_said: set[str] = set()  # what they were about
         self._are_env_deaths_said = False  # of workers whose environments fail again and again
 
-    def handle(self, child: Child, report: Report) -> None:  # noqa: PLR0912  a case is a kind of report
+    def handle(self, child: Child, report: Report) -> None:  # noqa: PLR0912, PLR0915  a case is a kind
         name, progress = child.name, self._progress
         match report["kind"]:
             # While it trains
@@ -63,6 +66,9 @@ class ReportHandler:
                 metrics = {key: value for key, value in report.items() if key not in ("kind", "env_steps")}
                 progress.add_training(child.idx, report["env_steps"], metrics)
                 self._say_if_any(name, self._stale_data[child.idx].see(time.monotonic(), metrics))
+            case "ranks":
+                assert self._ranks is not None
+                self._ranks.note_waits(report["wait_shares"])
             case "say":
                 self._say(f"{name}: {report['text']}")
             case "remark":

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sf.config import Config
+from sf.envs import UsageError
 from sf.metrics.display.live import Display
 from sf.metrics.display.panel import Target
 from sf.metrics.progress import Progress
@@ -24,7 +25,9 @@ from sf.metrics.sinks.wandb_sink import WandbSink, require_wandb
 from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import record_start
-from sf.processes.stopping import Signals, caught_signals
+from sf.processes.stopping import Signals, caught_signals, ended_by_ctrl_c
+from sf.ranks.board import Board, StoreBoard
+from sf.ranks.meeting import meet
 from sf.ranks.place import Place
 from sf.run import initial_weights
 from sf.run.children.role import Body
@@ -36,6 +39,7 @@ from sf.run.evaluations.results import Evaluations
 from sf.run.evaluations.videos import Videos
 from sf.run.memory import RunMemory
 from sf.run.plan import Plan, make_plan
+from sf.run.ranks_report import RanksReport
 from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.run.reports import ReportHandler
 from sf.storage.earlier_run import left_behind
@@ -58,8 +62,29 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
         require_wandb()
     plan = plan or make_plan(config, Place.from_environment())
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
-    if not plan.place.is_first:
-        run_dir, config = run_dir.of_rank(plan.place.rank), plan.config
+    if plan.place.is_alone:
+        if config.ranks.num_learners > 1:
+            raise UsageError(
+                f"num_learners is {config.ranks.num_learners}: a call from Python trains with one, so use sf-train, or "
+                "start the script with torchrun"
+            )
+        return _train(config, plan, run_dir, on_record, Board())
+    with ended_by_ctrl_c():
+        meeting = meet(plan.place, config, run_dir.ranks)
+    place = plan.place.after(meeting.name, meeting.sees_disk_of_first)
+    plan = dataclasses.replace(plan, place=place)
+    if not place.is_first:
+        config = plan.config
+    if not (place.saves and meeting.is_first_start):
+        config = config.replace(restart_behavior="resume")
+    board = StoreBoard(meeting.store, place, config.ranks.rank_timeout_s)
+    try:
+        return _train(config, plan, run_dir if place.saves else run_dir.of_rank(place.rank), on_record, board)
+    finally:
+        board.close()
+
+
+def _train(config: Config, plan: Plan, run_dir: RunDir, on_record: OnRecord | None, board: Board) -> dict[str, Any]:
     said: list[str] = []  # before there is a directory for the log
 
     def say(line: str) -> None:
@@ -87,7 +112,7 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
             initial_weights.write_beginnings(plan, run_dir)
             record_start(run_dir)
             resumed_steps = [env_steps or 0 for env_steps in saved_steps]
-            summary = Run(plan, run_dir, resumed_steps, on_record, on_under_way=earlier.settle).run()
+            summary = Run(plan, run_dir, resumed_steps, on_record, on_under_way=earlier.settle, board=board).run()
             log.write(outcome(summary))
             return summary
 
@@ -109,8 +134,11 @@ class Run:
         on_record: OnRecord | None = None,
         bodies: Mapping[str, Body] = MappingProxyType({}),
         on_under_way: Callable[[Callable[[str], None]], None] = lambda say: None,
+        board: Board | None = None,
     ) -> None:
+        """board: of the ranks that this trainer is one of."""
         self._on_under_way = on_under_way
+        self._ranks = RanksReport(plan.place, board or Board())
         self._plan = plan
         self._run_dir = run_dir
         roles = roles_with(bodies)
@@ -180,6 +208,7 @@ class Run:
                 decisions.population,
                 decisions.matchmaker,
                 stale_data=lambda: StaleData(self._plan.config, self._plan.has_auto_sizes),
+                ranks=self._ranks,
             )
             asked_by = None
             try:
@@ -192,13 +221,15 @@ class Run:
                     )
                 for child, report in self._supervisor.stop(signals, lambda: orders.is_filming):
                     events.handle(child, report)
+                if asked_by is None and not self._ends_by_itself and self._supervisor.failure is None:
+                    self._ranks.wait_for_own_signal(signals)
                 decisions.end()
                 videos.remove_unfinished()
                 if self._progress.env_steps > 0:
                     self._on_under_way(display.say)
                 self._memory.pinned.release()
         summary = {
-            **self._progress.summary(),
+            **self._ranks.summary_of_all(self._progress.summary(), self._supervisor.failure is not None),
             "stopped_by": asked_by if signals.first is None else signal.Signals(signals.first).name,
         }
         writer.write_summary(summary)
@@ -240,6 +271,9 @@ class Run:
             if self._supervisor.is_under_way:
                 self._on_under_way(display.say)
             decisions.act_if_due()
+            silence = self._ranks.silence
+            if silence is not None:
+                self._supervisor.cut_off(silence)
             if time.monotonic() >= record_at:
                 record_at = time.monotonic() + run.summaries_every_sec
                 self._record(writer, display, decisions)
@@ -259,15 +293,23 @@ class Run:
         return asked_by
 
     @property
+    def _ends_by_itself(self) -> bool:
+        """Whether the run has what it was to have, in steps or in time."""
+        has_steps = self._progress.env_steps >= self._plan.target_env_steps
+        return has_steps or self._progress.seconds > self._plan.config.run.train_for_seconds
+
+    @property
     def _has_all_steps(self) -> bool:
         """Of several policies. A single learner ends by itself, at the very step."""
         return self._plan.num_policies > 1 and self._progress.env_steps >= self._plan.target_env_steps
 
     def _record(self, writer: MetricsWriter, display: Display, decisions: Decisions) -> None:
         decisions.before_record()
-        record = self._progress.record()
+        record, outlook = self._progress.record(), self._progress.outlook()
+        self._ranks.tell(record, outlook)
+        record, outlook = self._ranks.of_all(record), self._ranks.outlook_of_all(outlook)
         if self._progress.has_begun:
             writer.write(record)
-        display.show(record, self._progress.outlook())
+        display.show(record, outlook)
         if self._progress.has_begun:
             self._hooks.call(record)

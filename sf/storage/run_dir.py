@@ -57,9 +57,14 @@ class RunDir:
     def at(cls, train_dir: str, experiment: str) -> RunDir:
         return cls(Path(train_dir) / experiment)
 
+    @property
+    def ranks(self) -> Path:
+        """Where other ranks than the first write."""
+        return self.path.parent / ".ranks" / self.path.name
+
     def of_rank(self, rank: int) -> RunDir:
-        """Where another rank than the first writes what it says. It has no checkpoints."""
-        return RunDir(self.path.parent / ".ranks" / self.path.name / f"{rank:02d}")
+        """Where a rank writes what it says, if it has the disk of the first. It has no checkpoints."""
+        return RunDir(self.ranks / f"{rank:02d}")
 
     @property
     def config(self) -> Path:

@@ -13,7 +13,7 @@ import pytest
 
 from sf.counters import Counters
 from sf.machine.cores import usable_cores
-from sf.metrics.bottleneck import Load, bottleneck
+from sf.metrics.bottleneck import Load, RanksLoad, bottleneck
 from sf.metrics.core_use import core_seconds
 from sf.metrics.progress import Progress
 
@@ -147,6 +147,20 @@ def test_a_learner_that_is_waited_for_is_named_even_where_no_core_is_idle():
     sentence = bottleneck(full(LEARNER, learner=1.4))
     assert "learner busy 92 %" in sentence
     assert "--learner_threads" not in sentence  # there is no core for them
+
+
+def test_a_rank_that_the_others_wait_for_is_named_with_what_holds_it_up():
+    other = RanksLoad(
+        slowest=3, host="node-7", wait_share=0.4, slowest_wait_share=0.1, bottleneck="none: no part waits much"
+    )
+    assert bottleneck(replace(INFERENCE, ranks=other)) == (
+        "rank 3 on node-7 is the slowest, the learners of the others wait 40 % of their time for it; there: none: no "
+        "part waits much"
+    )
+    itself = replace(other, bottleneck="")
+    assert bottleneck(replace(INFERENCE, ranks=itself)).endswith(f"; there: {bottleneck(INFERENCE)}")
+    even = replace(other, slowest_wait_share=0.3)
+    assert bottleneck(replace(INFERENCE, ranks=even)) == bottleneck(INFERENCE)
 
 
 def test_one_epoch_cannot_be_made_fewer():

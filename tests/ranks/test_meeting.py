@@ -4,40 +4,87 @@ from __future__ import annotations
 
 import threading
 import uuid
+from datetime import timedelta
 
+import pytest
 import torch.distributed
 
-from sf.ranks.meeting import meet
+from sf.config import Config
+from sf.envs.errors import UsageError
+from sf.ranks import meeting
+from sf.ranks.meeting import meet, name_of_meeting
+from sf.ranks.place import Place
 
 SIZE = 3
 
 
-def met(path):
-    """What each rank reads of what the first one has written, in the part of the store that they share."""
-    read = {}
+def by_rank(come):
+    """What `come(rank)` returns or raises for each rank, all at the same time."""
+    came = {}
 
-    def come(rank):
-        store = meet(torch.distributed.FileStore(str(path), -1), rank, SIZE)
-        if rank == 0:
-            store.set("word", uuid.uuid4().hex)
-        read[rank] = store.get("word")
+    def note(rank):
+        try:
+            came[rank] = come(rank)
+        except ValueError as error:
+            came[rank] = error
 
-    threads = [threading.Thread(target=come, args=(rank,), daemon=True) for rank in range(SIZE)]
+    threads = [threading.Thread(target=note, args=(rank,), daemon=True) for rank in range(SIZE)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(timeout=60)
-    assert read.keys() == set(range(SIZE))
-    return read
+    assert came.keys() == set(range(SIZE))
+    return came
+
+
+def store_at(path):
+    return torch.distributed.FileStore(str(path), -1)
+
+
+@pytest.fixture
+def meetings(tmp_path, monkeypatch):
+    """A function from the configuration and the folder of each rank to its meeting."""
+    monkeypatch.setattr(meeting, "connect", lambda place: store_at(tmp_path / "store"))
+    monkeypatch.setattr(meeting, "_PATIENCE", timedelta(seconds=1))
+
+    def of(configs, folders):
+        return by_rank(lambda rank: meet(Place(rank, SIZE, rank, SIZE), configs[rank], folders[rank]))
+
+    return of
 
 
 def test_later_ranks_never_read_what_earlier_ones_have_left(tmp_path):
     path = tmp_path / "store"
     words = []
     for _ in range(3):
-        read = met(path)
+        read = by_rank(lambda rank: name_of_meeting(store_at(path), rank, SIZE))
         assert len(set(read.values())) == 1
         words.append(read[0])
         # One of them dies before the first answers it.
         torch.distributed.FileStore(str(path), -1).set("sf/came/2", uuid.uuid4().hex)
     assert len(set(words)) == 3
+
+
+def test_a_rank_knows_whether_it_sees_the_disk_of_the_first(meetings, tmp_path):
+    folders = [tmp_path / "shared", tmp_path / "shared", tmp_path / "own"]
+    met = meetings([Config()] * SIZE, folders)
+    assert [met[rank].sees_disk_of_first for rank in range(SIZE)] == [True, True, False]
+    places = [Place(rank, SIZE, 0, 1).after(met[rank].name, met[rank].sees_disk_of_first) for rank in range(SIZE)]
+    assert [place.saves for place in places] == [True, False, True]
+    assert len({place.meeting for place in places}) == 1
+
+
+def test_what_torchrun_starts_again_does_not_begin_anew(meetings, tmp_path, monkeypatch):
+    folders = [tmp_path] * SIZE
+    firsts = [meetings([Config()] * SIZE, folders) for _ in range(2)]
+    assert [{each.is_first_start for each in met.values()} for met in firsts] == [{True}, {False}]
+
+
+def test_other_flags_than_those_of_the_first_rank_are_said(meetings, tmp_path):
+    configs = [Config(), Config().replace(num_workers=7, train_dir="elsewhere"), Config().replace(gamma=0.9)]
+    met = meetings(configs, [tmp_path] * SIZE)
+    assert isinstance(met[2], UsageError)
+    assert str(met[2]) == "gamma is 0.9 at rank 2, and 0.99 at rank 0: give all ranks the same flags"
+    # Nobody begins without it.
+    assert [isinstance(met[rank], UsageError) for rank in (0, 1)] == [True, True]
+    assert "rank 2 has not come" in str(met[0])

@@ -45,7 +45,6 @@ def test_the_first_rank_does_what_is_done_once_and_no_two_draw_the_same_numbers(
     assert len({config.run.seed for config in configs}) == 3
     assert configs[1].run.save_milestones_sec == 0
     assert configs[1].evaluation.eval_every_env_steps is None
-    assert configs[1].run.restart_behavior == "resume"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +53,6 @@ def test_the_first_rank_does_what_is_done_once_and_no_two_draw_the_same_numbers(
         ({"num_policies": 2}, "several policies"),
         ({"past_share": 0.2}, "players that do not learn"),
         ({"gradient_workers": 1}, "gradient_workers"),
-        ({"async_rl": False}, "synchronous training"),
     ],
 )
 def test_what_ranks_cannot_do_is_one_sentence(flags, what):

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+import sf
+from sf.storage import checkpoint
+
 PATIENCE_S = 300
 FLAGS = [
     *("--env", "CartPole-v1", "--num_workers", "1", "--num_envs_per_worker", "8", "--rollout", "16"),
@@ -21,15 +24,19 @@ FLAGS = [
 ]
 
 
-def start(tmp_path, *flags, max_restarts=0):
+def start(tmp_path, *flags):
+    return started(tmp_path, "-m", "sf", *FLAGS, "--num_learners", "2", "--train_dir", str(tmp_path), *flags)
+
+
+def start_by_torchrun(tmp_path, *flags, max_restarts=0):
     words = ["--standalone", "--nproc-per-node", "2", "--max-restarts", str(max_restarts), "-m", "sf"]
+    return started(tmp_path, "-m", "torch.distributed.run", *words, *FLAGS, "--train_dir", str(tmp_path), *flags)
+
+
+def started(tmp_path, *words):
     with (tmp_path / "output").open("w") as output:
-        return subprocess.Popen(
-            [sys.executable, "-m", "torch.distributed.run", *words, *FLAGS, "--train_dir", str(tmp_path), *flags],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        command = [sys.executable, *words]
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
 
 
 def ended(process, tmp_path):
@@ -71,8 +78,10 @@ def test_two_ranks_train_one_policy_in_one_run(tmp_path):
         assert summary["env_steps"] == -(-6000 // of_both) * of_both
         assert summary["train/policy_version"] == 1 + 2 * summary["env_steps"] // of_both
         assert summary["restarts"] == 0
-    # They play different episodes.
-    assert summaries[0]["mean_return"] != summaries[1]["mean_return"]
+    # The first tells of the episodes of both, which are different ones.
+    assert summaries[0]["episodes"] > summaries[1]["episodes"] > 0
+    records = [json.loads(line) for line in (tmp_path / "ranks" / "metrics.jsonl").read_text().splitlines()]
+    assert {record.get("ranks/slowest") for record in records} & {0, 1}
     assert len(checkpoints(tmp_path)) == 1
     assert not list((other(tmp_path) / "checkpoints").iterdir())
     output = (tmp_path / "output").read_text()
@@ -86,7 +95,7 @@ def other(tmp_path):
 @pytest.mark.long
 @pytest.mark.timeout(3 * PATIENCE_S)
 def test_the_death_of_a_learner_ends_all_ranks_and_torchrun_starts_them_again(tmp_path):
-    process = start(tmp_path, "--train_for_env_steps", "20000", "--save_every_sec", "1", max_restarts=2)
+    process = start_by_torchrun(tmp_path, "--train_for_env_steps", "20000", "--save_every_sec", "1", max_restarts=2)
     for _ in range(2):
         num_before = len(checkpoints(tmp_path)) and checkpoints(tmp_path)[-1].name
         wait_for(lambda before=num_before: checkpoints(tmp_path) and checkpoints(tmp_path)[-1].name != before, tmp_path)
@@ -106,11 +115,39 @@ def test_a_stopped_run_of_ranks_saves_and_is_resumed_by_one(tmp_path):
     process = start(tmp_path, "--save_every_sec", "1")
     wait_for(lambda: checkpoints(tmp_path), tmp_path)
     children = descendants(process.pid)
-    process.send_signal(signal.SIGTERM)
-    ended(process, tmp_path)
+    process.send_signal(signal.SIGINT)
+    assert ended(process, tmp_path) == 130
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), tmp_path)
     saved = int(checkpoints(tmp_path)[-1].stem.rpartition("_")[2])
     words = [sys.executable, "-m", "sf", *FLAGS, "--train_dir", str(tmp_path), "--train_for_env_steps", str(saved + 1)]
     resumed = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert json.loads((tmp_path / "ranks" / "summary.json").read_text())["env_steps"] > saved
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_a_killed_launcher_takes_all_ranks_with_it(tmp_path):
+    process = start(tmp_path, "--save_every_sec", "1")
+    wait_for(lambda: checkpoints(tmp_path), tmp_path)
+    children = descendants(process.pid)
+    process.kill()
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_synchronous_ranks_come_to_the_same_weights_to_the_bit_each_time(tmp_path):
+    flags = ("--async_rl", "false", "--train_for_env_steps", "4000")
+    weights = []
+    for name in ("once", "again"):
+        (tmp_path / name).mkdir()
+        process = start(tmp_path / name, *flags)
+        assert ended(process, tmp_path / name) == 0, (tmp_path / name / "output").read_text()
+        weights.append(checkpoint.fingerprint(checkpoint.load(checkpoints(tmp_path / name)[-1])))
+    assert weights[0] == weights[1]
+
+
+def test_a_run_in_this_process_has_one_learner(tmp_path):
+    with pytest.raises(ValueError, match="num_learners is 2: a call from Python trains with one"):
+        sf.train(env="CartPole-v1", num_learners=2, train_dir=str(tmp_path))

@@ -61,6 +61,7 @@ class Supervisor:
         self._children: list[Child] = []
         self._is_stopping = False
         self._is_a_queue_locked = False
+        self._is_cut_off = False  # from another rank
         self._is_optional_awaited: Callable[[], bool] = lambda: False
         self._reported: Counter[str] = Counter()  # episodes that have ended, by child
         self._learners: dict[int, Child] = {}  # by policy, the latest
@@ -132,7 +133,7 @@ class Supervisor:
             is_awaited = self._is_optional_awaited() and signals.first is None and self.failure is None
             return is_awaited and time.monotonic() - asked_at < OPTIONAL_WITHIN_S
         # Who has sent a signal waits for no iteration that is long, or hangs; nor is one waited for that may hang.
-        is_free_to_save = signals.first is None and not self._is_a_queue_locked
+        is_free_to_save = signals.first is None and not (self._is_a_queue_locked or self._is_cut_off)
         is_awaited = self._roles[child.role].saves and (child.idx in self._saving or is_free_to_save)
         patience_s = _FINISH_WITHIN_S if is_awaited else _STOP_WITHIN_S
         return not signals.is_urgent and time.monotonic() - asked_at < patience_s
@@ -222,10 +223,16 @@ class Supervisor:
                 self._end_over_a_queue(f"{child.name} died inside of a queue, which may be locked for ever", cause)
         return self._is_a_queue_locked
 
+    def cut_off(self, why: str) -> None:
+        """Another rank has gone without a word. The learner may wait for it for ever."""
+        self._is_cut_off = True
+        self.failure = self.failure or ChildError(f"{why}: all ranks end, and torchrun may start them again")
+
     def _ends_the_ranks(self, child: Child, cause: str) -> bool:
         """The learners of several ranks begin together: torchrun starts them again, or the user does."""
         place = self._memory.plan.place
-        if place.is_alone or not self._roles[child.role].saves:
+        takes_the_learner = self._roles[child.role].saves or (self._restarts_as_one and not self._is_optional(child))
+        if place.is_alone or not takes_the_learner:
             return False
         self.failure = ChildError(f"{child.name} of rank {place.rank} has ended, and with it all ranks: {cause}")
         return True

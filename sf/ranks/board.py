@@ -1,0 +1,131 @@
+"""What the trainers of a run tell each other: a line a rank in the store of `torchrun`, which all read.
+
+Each line has one writer, which writes it again every second. A line that stands still says that its rank has gone:
+connections alone would not, where a machine or a network vanishes without a word.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from torch.distributed import Store
+
+from sf.ranks.place import Place
+
+_WRITES_EVERY_S = 1.0
+
+
+class Board:
+    """One trainer alone: there is nobody to tell."""
+
+    def post(self, **words: Any) -> None:
+        """The own line has these words, too, from the next time on that it is written."""
+
+    def lines(self) -> Mapping[int, Mapping[str, Any]]:
+        """The latest line of each other rank that has been read."""
+        return {}
+
+    def host(self, rank: int) -> str:
+        """The name of its machine."""
+        return socket.gethostname()
+
+    def silence(self) -> str | None:
+        """A sentence about a rank that has not been heard of for too long; None where there is none."""
+        return None
+
+    def wait_for_all(self, word: str, patience_s: float) -> None:
+        """Until each other rank has this word in its line, or has ended."""
+
+    def close(self) -> None:
+        """Say that this rank has ended."""
+
+
+class StoreBoard(Board):
+    """The lines of several ranks.
+
+    A thread writes and reads them, for which nobody waits: a store on a machine that has vanished does not answer.
+    """
+
+    def __init__(self, store: Store, place: Place, timeout_s: float) -> None:
+        """store: of these ranks alone. timeout_s: for so long a line may stand still."""
+        self._store = store
+        self._place = place
+        self._timeout_s = timeout_s
+        self._own: dict[str, Any] = {"host": socket.gethostname(), "beat": 0, "has_ended": False}
+        self._lock = threading.Lock()  # over the own line
+        self._lines: dict[int, dict[str, Any]] = {}
+        self._lines_change = threading.Condition()
+        now = time.monotonic()
+        self._exchanged_at = now
+        self._changed_at = {rank: now for rank in range(place.size) if rank != place.rank}
+        self._is_closed = threading.Event()
+        self._thread = threading.Thread(target=self._exchange_again_and_again, name="board", daemon=True)
+        self._thread.start()
+
+    def post(self, **words: Any) -> None:
+        with self._lock:
+            self._own.update(words)
+
+    def lines(self) -> Mapping[int, Mapping[str, Any]]:
+        return self._lines
+
+    def host(self, rank: int) -> str:
+        return self._own["host"] if rank == self._place.rank else self._lines.get(rank, {}).get("host", "?")
+
+    def silence(self) -> str | None:
+        now = time.monotonic()
+        if now - self._exchanged_at > self._timeout_s:
+            return f"the store of torchrun has not answered for {now - self._exchanged_at:.0f} s (--rank_timeout_s)"
+        for rank, changed_at in self._changed_at.items():
+            if now - changed_at > self._timeout_s and not self._lines.get(rank, {}).get("has_ended", False):
+                where = f"rank {rank} on {self.host(rank)}"
+                return f"{where} has not been heard of for {now - changed_at:.0f} s (--rank_timeout_s)"
+        return None
+
+    def wait_for_all(self, word: str, patience_s: float) -> None:
+        def is_there() -> bool:
+            lines = (self._lines.get(rank, {}) for rank in self._changed_at)
+            return all(word in line or line.get("has_ended", False) for line in lines)
+
+        with self._lines_change:
+            self._lines_change.wait_for(is_there, patience_s)
+
+    def close(self) -> None:
+        self.post(has_ended=True)
+        self._is_closed.set()
+        self._thread.join(2 * _WRITES_EVERY_S)
+
+    def _exchange_again_and_again(self) -> None:
+        is_last = False
+        while not is_last:
+            is_last = self._is_closed.is_set()
+            try:
+                self._exchange()
+                self._exchanged_at = time.monotonic()
+            except RuntimeError:  # the store has gone, or does not answer: `silence` says so in time
+                pass
+            self._is_closed.wait(_WRITES_EVERY_S)
+
+    def _exchange(self) -> None:
+        with self._lock:
+            self._own["beat"] += 1
+            own = json.dumps(self._own)
+        self._store.set(_key(self._place.rank), own)
+        for rank in self._changed_at:
+            if not self._store.check([_key(rank)]):
+                continue
+            line = json.loads(self._store.get(_key(rank)))
+            if line["beat"] != self._lines.get(rank, {}).get("beat"):
+                self._changed_at[rank] = time.monotonic()
+            with self._lines_change:
+                self._lines = {**self._lines, rank: line}
+                self._lines_change.notify_all()
+
+
+def _key(rank: int) -> str:
+    return f"line/{rank}"

@@ -1,0 +1,68 @@
+"""One record of a run from those of its ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+_SUMS = (
+    "sampled_env_frames_per_second",
+    "episodes",
+    "episodes_in_mean",
+    "restarts",
+    "lost_episodes",
+    "lost_frames",
+    "env_faults",
+)
+_OVER_EPISODES = ("mean_return", "mean_episode_steps", "mean_episode_frames")
+_OVER_EPISODES_PREFIX = "stats/"
+_MEANS = ("train/lag_mean", "train/masked_share", "cores/in_use_share")
+_MEANS_SUFFIXES = ("/busy_share", "/wait_share", "/slot_wait_share", "/actions_per_batch")
+_SUMS_PREFIX = "cores/"
+
+
+def merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Counts and rates of sampling are sums, returns are means over the episodes of all, shares of time are means over
+    the ranks. All else is the same on each of them, or stays that of the first.
+
+    records: one a rank, the first of rank 0.
+    """
+    record = dict(records[0])
+    for name in record:
+        values = [other[name] for other in records if _is_number(other.get(name))]
+        if not values:
+            continue
+        if name in _OVER_EPISODES or name.startswith(_OVER_EPISODES_PREFIX):
+            record[name] = _mean_over_episodes(records, name)
+        elif name == "std_return":
+            record[name] = _std_return(records)
+        elif name == "min_return":
+            record[name] = min(values)
+        elif name in ("max_return", "train/lag_max"):
+            record[name] = max(values)
+        elif name in _MEANS or name.endswith(_MEANS_SUFFIXES):
+            record[name] = sum(values) / len(values)
+        elif name in _SUMS or name.startswith(_SUMS_PREFIX):
+            record[name] = sum(values)
+    return record
+
+
+def _mean_over_episodes(records: Sequence[Mapping[str, Any]], name: str) -> float:
+    return _weighted_mean((r[name], r["episodes_in_mean"]) for r in records if _is_number(r.get(name)))
+
+
+def _std_return(records: Sequence[Mapping[str, Any]]) -> float:
+    """Over the episodes of all: the mean square of each rank is its variance and the square of its mean."""
+    with_episodes = [r for r in records if _is_number(r.get("std_return"))]
+    mean = _mean_over_episodes(with_episodes, "mean_return")
+    squares = ((r["std_return"] ** 2 + r["mean_return"] ** 2, r["episodes_in_mean"]) for r in with_episodes)
+    return float(max(0.0, _weighted_mean(squares) - mean**2) ** 0.5)
+
+
+def _weighted_mean(values_and_weights: Iterable[tuple[float, float]]) -> float:
+    pairs = list(values_and_weights)
+    return float(sum(value * weight for value, weight in pairs) / sum(weight for _, weight in pairs))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

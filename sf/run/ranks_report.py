@@ -1,0 +1,97 @@
+"""What a rank tells the others of itself, and what the first makes of it: one record, one display."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from multiprocessing import connection
+from typing import Any
+
+from sf.metrics.bottleneck import RanksLoad
+from sf.metrics.progress import Outlook
+from sf.processes.stopping import Signals
+from sf.ranks.board import Board
+from sf.ranks.place import Place
+from sf.ranks.records import merged
+
+_OWN_SIGNAL_WITHIN_S = 5.0
+_SUMMARIES_WITHIN_S = 5.0
+
+
+class RanksReport:
+    """wait_shares: of each rank, for how much of its time its learner waits for others."""
+
+    def __init__(self, place: Place, board: Board) -> None:
+        self._place = place
+        self._board = board
+        self._wait_shares: Sequence[float] = ()
+
+    @property
+    def silence(self) -> str | None:
+        """A sentence about a rank that has not been heard of for too long; None where there is none."""
+        return self._board.silence()
+
+    def note_waits(self, wait_shares: Sequence[float]) -> None:
+        self._wait_shares = wait_shares
+
+    def tell(self, record: Mapping[str, Any], outlook: Outlook) -> None:
+        """Give the other ranks the last record of this one."""
+        if not self._place.is_alone:
+            sampled = outlook.sampled_frames_per_second
+            self._board.post(record=record, bottleneck=outlook.bottleneck, sampled_frames_per_second=sampled)
+
+    def of_all(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The record of the run. record: of this rank."""
+        if self._place.is_alone or not self._place.is_first:
+            return record
+        others = [line["record"] for line in self._board.lines().values() if "record" in line]
+        record = merged([record, *others])
+        load = self._load()
+        if load is not None:
+            record |= {
+                "ranks/slowest": load.slowest,
+                "ranks/wait_share": load.wait_share,
+                "ranks/slowest_wait_share": load.slowest_wait_share,
+            }
+        return record
+
+    def summary_of_all(self, summary: dict[str, Any], has_failed: bool) -> dict[str, Any]:
+        """The summary of the run. summary: of this rank. The first waits for the others', unless the run has failed."""
+        self._board.post(summary=summary)
+        if self._place.is_alone or not self._place.is_first:
+            return summary
+        if not has_failed:
+            self._board.wait_for_all("summary", _SUMMARIES_WITHIN_S)
+        return merged([summary, *(line["summary"] for line in self._board.lines().values() if "summary" in line)])
+
+    def outlook_of_all(self, outlook: Outlook) -> Outlook:
+        """outlook: of this rank."""
+        if self._place.is_alone or not self._place.is_first:
+            return outlook
+        others = (line.get("sampled_frames_per_second", 0.0) for line in self._board.lines().values())
+        load = outlook.load and dataclasses.replace(outlook.load, ranks=self._load())
+        sampled = outlook.sampled_frames_per_second + sum(others)
+        return dataclasses.replace(outlook, load=load, sampled_frames_per_second=sampled)
+
+    def wait_for_own_signal(self, signals: Signals) -> None:
+        """Another rank was asked to end, and so this one ends.
+
+        torchrun asks all where a machine comes or goes, but not all at the same moment. A rank that ended by itself
+        meanwhile would have done its part, and would not be started again.
+        """
+        if not self._place.is_alone:
+            connection.wait([signals.wakeup], _OWN_SIGNAL_WITHIN_S)
+
+    def _load(self) -> RanksLoad | None:
+        """Who waits for whom; None where that is not known yet."""
+        if not self._wait_shares:
+            return None
+        slowest = min(range(self._place.size), key=self._wait_shares.__getitem__)
+        others = [share for rank, share in enumerate(self._wait_shares) if rank != slowest]
+        return RanksLoad(
+            slowest=slowest,
+            host=self._board.host(slowest),
+            wait_share=sum(others) / len(others),
+            slowest_wait_share=self._wait_shares[slowest],
+            bottleneck=self._board.lines().get(slowest, {}).get("bottleneck", ""),
+        )

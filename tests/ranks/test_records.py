@@ -1,0 +1,50 @@
+"""One record of a run from those of its ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sf.metrics.policy_progress import episode_means
+from sf.ranks.records import merged
+
+
+def record(episodes, **others):
+    return {**episode_means([[value, 2 * value, 8 * value, {"kills": value}] for value in episodes]), **others}
+
+
+def test_returns_of_all_ranks_are_those_of_all_their_episodes():
+    parts = [np.random.default_rng(seed).normal(seed, 1 + seed, size=3 + seed).tolist() for seed in range(3)]
+    of_all = merged([record(part) for part in parts])
+    assert of_all == pytest.approx(record([value for part in parts for value in part]))
+
+
+def test_ranks_without_episodes_do_not_count():
+    assert merged([record([]), record([])])["mean_return"] is None
+    of_two = merged([record([3.0]), record([]), record([5.0])])
+    assert (of_two["mean_return"], of_two["episodes_in_mean"]) == (4.0, 2)
+
+
+def test_counts_are_sums_shares_are_means_and_the_rest_is_that_of_the_first_rank():
+    first = record(
+        [1.0],
+        **{"env_steps": 100, "sampled_env_frames_per_second": 10.0, "restarts": 1, "policy/busy_share": 0.2},
+        **{"cores/learner": 0.5, "cores/in_use_share": 0.5, "train/loss": 3.0, "train/lag_max": 4.0},
+    )
+    second = record(
+        [1.0],
+        **{"env_steps": 100, "sampled_env_frames_per_second": 30.0, "restarts": 2, "policy/busy_share": 0.6},
+        **{"cores/learner": 1.0, "cores/in_use_share": 1.0, "train/loss": 3.0, "train/lag_max": 9.0},
+    )
+    of_all = merged([first, second])
+    assert of_all == pytest.approx(
+        record(
+            [1.0, 1.0],
+            **{"env_steps": 100, "sampled_env_frames_per_second": 40.0, "restarts": 3, "policy/busy_share": 0.4},
+            **{"cores/learner": 1.5, "cores/in_use_share": 0.75, "train/loss": 3.0, "train/lag_max": 9.0},
+        )
+    )
+
+
+def test_what_the_first_rank_has_not_measured_yet_is_left_out():
+    assert merged([record([1.0]), record([1.0], **{"train/loss": 3.0})]) == record([1.0, 1.0])
