@@ -46,10 +46,10 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
 
         with ends.exit_status():
             place = Place.from_environment()
-        if place.is_alone and config.ranks.num_learners > 1:
+        if not place.is_by_torchrun and config.ranks.num_learners > 1:
             _launch(config.ranks.num_learners, config.supervision.max_restarts)
-        if not place.is_alone:
-            die_with_creator()  # torchrun's agent, which may be killed
+        if place.is_by_torchrun:
+            die_with_creator()  # the agent of torchrun
         place.take_cores()
         if not place.is_first:  # one of them tells the user
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from sf.arrays import Field, SharedArrays
 
-_NAMES = ("steps", "calls", "busy_s", "wait_s", "slot_wait_s", "episodes", "rows", "player_steps", "heartbeat")
+_NAMES = (
+    "steps", "calls", "busy_s", "wait_s", "slot_wait_s", "episodes", "rows", "player_steps", "heartbeat", "is_held_up"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class Counters:
     slot_wait_s: seconds of waiting for a free slot (rollout worker).
     episodes: that have ended, by themselves or by the fault of an environment (rollout worker).
     heartbeat: odd while it works, even while it waits; grows with every piece of work.
+    is_held_up: 1 while it waits for other ranks, however much work it has (learner).
     """
 
     arrays: SharedArrays
@@ -51,6 +56,15 @@ class CounterRow:
     def add(self, **amounts: float) -> None:
         for name, amount in amounts.items():
             self.arrays[name][self.process_idx] += amount
+
+    @contextmanager
+    def held_up(self) -> Iterator[None]:
+        """By other ranks, while this is open."""
+        self.arrays["is_held_up"][self.process_idx] = 1
+        try:
+            yield
+        finally:
+            self.arrays["is_held_up"][self.process_idx] = 0
 
     def working(self) -> None:
         """A piece of work begins."""

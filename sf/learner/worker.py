@@ -99,7 +99,7 @@ def _train(
 ) -> None:
     """Iteration after iteration, until the run has its env steps, or is asked to stop."""
     config, counters = args.config.learner, args.counters
-    agreement = Agreement(ranks)
+    agreement = Agreement(ranks, counters.held_up)
     reported_at = time.perf_counter()
 
     def say(sentence: str | None) -> None:

@@ -103,9 +103,10 @@ def bottleneck(load: Load | None) -> str:
     """The sentence. load: None before anything was trained on."""
     if load is None:
         return "starting: nothing has been trained on yet"
-    sentence = next(rule.sentence(load) for rule in _RULES if rule.applies(load))
-    others = f"; other programs use {load.of_others:.1f} of {load.num_cores} cores" if load.is_crowded else ""
-    return sentence + others
+    rule = next(rule for rule in _RULES if rule.applies(load))
+    tells_of_others = load.is_crowded and rule.name != "ranks"
+    others = f"; other programs use {load.of_others:.1f} of {load.num_cores} cores" if tells_of_others else ""
+    return rule.sentence(load) + others
 
 
 def _percent(share: float) -> str:

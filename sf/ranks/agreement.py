@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -22,8 +24,10 @@ class Agreed(NamedTuple):
 class Agreement:
     """Reached by all ranks before each iteration."""
 
-    def __init__(self, ranks: Ranks) -> None:
+    def __init__(self, ranks: Ranks, held_up: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        """held_up: what is opened while this rank waits for others."""
         self._ranks = ranks
+        self._held_up = held_up
         self._waited_s = ranks.waited_s  # up to what the others know
         self._waits_s = torch.zeros(ranks.size, dtype=torch.float64)  # of each rank, since `pop_wait_shares`
         self._since = time.perf_counter()
@@ -37,7 +41,8 @@ class Agreement:
         waits_s = torch.zeros(ranks.size, dtype=torch.float64)
         waits_s[ranks.rank] = ranks.waited_s - self._waited_s
         self._waited_s = ranks.waited_s
-        numbers, waits_s = ranks.totals(numbers, waits_s)
+        with self._held_up():
+            numbers, waits_s = ranks.totals(numbers, waits_s)
         self._waits_s += waits_s
         steps, num_against, share = numbers.tolist()
         return Agreed(round(steps), num_against == 0, share)

@@ -18,14 +18,16 @@ _SEED_STRIDE = 1_000_003  # between ranks; environments count up from the seed o
 class Place:
     """rank: from 0 to size - 1. local_rank: among the `local_size` ranks of this machine.
 
-    meeting: the name under which the ranks have met, once they have. has_disk: it keeps the run on a disk that the
-    first rank does not see, so that the run goes on from there where the machine of that one is lost.
+    is_by_torchrun: which may start it again. meeting: the name under which the ranks have met, once they have.
+    has_disk: it keeps the run on a disk that the first rank does not see, so that the run goes on from there where the
+    machine of that one is lost.
     """
 
     rank: int = 0
     size: int = 1
     local_rank: int = 0
     local_size: int = 1
+    is_by_torchrun: bool = False
     meeting: str = ""
     has_disk: bool = False
 
@@ -43,7 +45,7 @@ class Place:
                 f"RANK and WORLD_SIZE are set, as torchrun does it, but another variable is not ({error}): start the "
                 "ranks with torchrun, or unset them"
             ) from None
-        return cls(rank, size, local_rank, local_size)
+        return cls(rank, size, local_rank, local_size, is_by_torchrun=True)
 
     @property
     def is_alone(self) -> bool:

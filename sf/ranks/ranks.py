@@ -22,6 +22,7 @@ from torch.distributed import PrefixStore
 
 from sf.processes.child import SaidError
 from sf.ranks.meeting import connect
+from sf.ranks.network import choose_interface
 from sf.ranks.place import Place
 
 
@@ -147,6 +148,7 @@ def join(place: Place, device: torch.device, compresses_gradients: bool = False)
     """
     if place.is_alone:
         return ALONE
+    choose_interface(place)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     store = PrefixStore("learners", connect(place))
     torch.distributed.init_process_group(backend, store=store, rank=place.rank, world_size=place.size)

@@ -11,6 +11,7 @@ import dataclasses
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from types import MappingProxyType
 from typing import Any
 
@@ -62,7 +63,7 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
         require_wandb()
     plan = plan or make_plan(config, Place.from_environment())
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
-    if plan.place.is_alone:
+    if not plan.place.is_by_torchrun:
         if config.ranks.num_learners > 1:
             raise UsageError(
                 f"num_learners is {config.ranks.num_learners}: a call from Python trains with one, so use sf-train, or "
@@ -73,15 +74,11 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
         meeting = meet(plan.place, config, run_dir.ranks)
     place = plan.place.after(meeting.name, meeting.sees_disk_of_first)
     plan = dataclasses.replace(plan, place=place)
-    if not place.is_first:
-        config = plan.config
     if not (place.saves and meeting.is_first_start):
         config = config.replace(restart_behavior="resume")
-    board = StoreBoard(meeting.store, place, config.ranks.rank_timeout_s)
-    try:
-        return _train(config, plan, run_dir if place.saves else run_dir.of_rank(place.rank), on_record, board)
-    finally:
-        board.close()
+    run_dir = run_dir if place.saves else run_dir.of_rank(place.rank)
+    with closing(Board() if place.is_alone else StoreBoard(meeting.store, place, config.ranks.rank_timeout_s)) as board:
+        return _train(config, plan, run_dir, on_record, board)
 
 
 def _train(config: Config, plan: Plan, run_dir: RunDir, on_record: OnRecord | None, board: Board) -> dict[str, Any]:

@@ -13,7 +13,7 @@ TORCHRUN = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE
 
 
 def test_torchrun_says_which_rank_this_is():
-    assert Place.from_environment(TORCHRUN) == Place(rank=5, size=8, local_rank=1, local_size=4)
+    assert Place.from_environment(TORCHRUN) == Place(5, 8, 1, 4, is_by_torchrun=True)
     assert Place.from_environment({}) == ALONE_HERE
     assert Place.from_environment({"RANK": "3"}) == ALONE_HERE  # some shells have such a variable
 

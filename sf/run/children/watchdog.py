@@ -31,10 +31,12 @@ class Watchdog:
         was_suspended = now - self._checked_at > timeout_s / 2  # with all children: their time did not pass either
         self._checked_at = now
         for child in children:
-            beat = self._memory.counter_row(child.role, child.idx).get("heartbeat")
-            if beat != child.beat or not child.is_ready or was_suspended:
+            counters = self._memory.counter_row(child.role, child.idx)
+            beat = counters.get("heartbeat")
+            has_moved = beat != child.beat or was_suspended or bool(counters.get("is_held_up"))
+            if has_moved or not child.is_ready:
                 self._moved_at = now
-            if beat != child.beat or not self._is_at_work(child, beat, children) or was_suspended:
+            if has_moved or not self._is_at_work(child, beat, children):
                 child.beat, child.beat_at = beat, now
         hanging = [c for c in children if now - c.beat_at > (timeout_s if c.is_ready else self._start_within_s)]
         if not hanging and now - self._moved_at > timeout_s:

@@ -187,6 +187,21 @@ def test_where_all_wait_and_nothing_moves_all_hang(run):
     assert run.go_on(2, moving=[]) == sorted(run.children)
 
 
+def test_nobody_hangs_where_the_learner_waits_for_other_ranks(run):
+    drain(run)
+    run.memory.pool.full[0].put(0)
+    with run.row("learner-0").held_up():
+        assert run.go_on(5 * TIMEOUT_S, moving=[]) == []
+    assert run.go_on(TIMEOUT_S + 2, moving=others(run, "learner-0")) == ["learner-0"]
+
+
+def test_a_run_that_is_cut_off_from_another_rank_ends_at_once(run):
+    run.supervisor.cut_off("rank 1 on node-7 has not been heard of for 30 s")
+    assert str(run.supervisor.failure) == (
+        "rank 1 on node-7 has not been heard of for 30 s: all ranks end, and torchrun may start them again"
+    )
+
+
 def test_where_one_hangs_those_that_wait_for_it_do_not(run):
     drain(run)
     run.row("rollout-0").working()
