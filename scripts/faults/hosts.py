@@ -109,7 +109,7 @@ class Network:
             *("-m", "torch.distributed.run", "--nnodes", f"1:{NUM_HOSTS}", "--nproc-per-node", "1"),
             *("--max-restarts", "1000", "--rdzv-id", "campaign", "--rdzv-backend", "c10d"),
             *("--rdzv-endpoint", f"10.77.0.1:{_PORT}", "--local-addr", address),
-            *("--rdzv-conf", f"is_host={int(idx == 0)},last_call_timeout=5,join_timeout=600"),
+            *("--rdzv-conf", f"is_host={int(idx == 0)},last_call_timeout=5,read_timeout=600"),
         ]
         command = [sys.executable, *agent, "-m", "sf", *flags, "--train_dir", str(train_dir)]
         return Host(

@@ -39,6 +39,10 @@ class Orders:
         self._recoveries = recoveries
         self._waiting: list[dict[str, Any]] = []
 
+    @property
+    def are_waiting(self) -> bool:
+        return bool(self._waiting) or self._orders.poll()
+
     def carry_out(self, updater: Updater) -> int | None:
         """Returns the `weights_event` of the weights that `updater` has copied; None where it has copied none.
 

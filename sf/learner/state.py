@@ -66,6 +66,7 @@ class LearnerState:
         self.updater = self._new_updater()
         self.env_steps = 0
         self._trained_steps = 0  # of these, what the weights have learned from
+        self._unsaid_lost_steps = 0
         self._num_iterations = 0
         self.seconds_before = 0.0
         # The state of a successor includes the seconds of its predecessor.
@@ -79,6 +80,7 @@ class LearnerState:
         self._rollbacks = RollbackBudget(args.config.supervision)
         saved = self._latest()
         if ranks.size > 1:
+            self._follow_the_first(None)
             saved = self._newest_of_all(saved)
         if saved is not None:
             self.env_steps = saved.state["env_steps"]
@@ -120,17 +122,35 @@ class LearnerState:
         """Not while updates are skipped: the last checkpoint is where to go back to if that does not end."""
         return self._checkpoints.is_due and self.updater.skipped.in_row == 0
 
-    def count(self, env_steps: int) -> None:
-        """An iteration is done. Raises FinalError where the ranks have come to different weights."""
-        self.env_steps += env_steps
+    @property
+    def has_orders(self) -> bool:
+        return self._orders.are_waiting
+
+    def count(self, env_steps: int, lost_steps: int = 0) -> None:
+        """An iteration is done. lost_steps: that were taken, and not trained on. Raises FinalError where the ranks have
+        come to different weights."""
+        self.env_steps += env_steps + lost_steps
+        self._unsaid_lost_steps += lost_steps
         self._trained_steps += env_steps
         self._num_iterations += 1
         if self._num_iterations % _COMPARE_EVERY == 0 and not self._ranks.have_the_same(self.updater.flat_weights()):
             raise FinalError(_NOT_THE_SAME)
 
+    def pop_lost_steps(self) -> int:
+        """Of all ranks, since the last call, as the first says it; 0 on the others."""
+        lost, self._unsaid_lost_steps = self._unsaid_lost_steps, 0
+        return lost if self._args.place.is_first else 0
+
     def apply_orders(self) -> bool:
-        """Carry out what the parent has decided over this policy. Returns whether it has other weights now."""
-        weights_event = self._orders.carry_out(self.updater)
+        """Carry out what the parent has decided over this policy: that of the first rank, which has orders, for all.
+
+        Returns whether the policy has other weights now.
+        """
+        weights_event = None
+        if self._args.place.is_first:
+            weights_event = self._orders.carry_out(self.updater)
+        if self._ranks.size > 1:
+            weights_event = self._follow_the_first(weights_event)
         if weights_event is None:
             return False
         self.weights_event = weights_event
@@ -215,6 +235,22 @@ class LearnerState:
         is_source = saved is not None and source == self._ranks.rank
         data = self._ranks.share(checkpoint.encode(saved) if saved is not None and is_source else b"", source)
         return checkpoint.decode(data) if data else None
+
+    def _follow_the_first(self, weights_event: int | None) -> int | None:
+        """Take over from the first rank its hyperparameters and, where it has other weights, these. Returns their
+        event."""
+        is_first = self._ranks.rank == 0
+        tensors = self.updater.tensors() if weights_event is not None else {}
+        decided = {"weights_event": weights_event, "hyperparameters": dict(self._orders.hyperparameters)}
+        data = self._ranks.share(checkpoint.encode(Checkpoint(tensors, decided)) if is_first else b"")
+        if is_first:
+            return weights_event
+        saved = checkpoint.decode(data)
+        if saved.state["weights_event"] is not None:
+            self.updater.copy(saved.tensors)
+        self._orders.hyperparameters = saved.state["hyperparameters"]
+        self.updater.set_hyperparameters(self._orders.hyperparameters)
+        return saved.state["weights_event"]
 
     def _new_updater(self) -> Updater:
         updater = new_updater(self._args, self._args.config, self._gradient_workers, self._ranks)

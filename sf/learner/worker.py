@@ -9,19 +9,24 @@ Unblocked  by rollout workers, or by a stop.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
 from sf import gpu
+from sf.counters import CounterRow
 from sf.learner.args import LearnerArgs
-from sf.learner.batches.loaders import AsyncLoader, SyncLoader, make_loader
+from sf.learner.batches.batch import Batch
+from sf.learner.batches.choice import make_loader
+from sf.learner.batches.loaders import Loader
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
 from sf.learner.trial import iteration_seconds
 from sf.processes.child import Reports, end_with_error
 from sf.processes.torch_runtime import configure
-from sf.ranks.agreement import Agreement
+from sf.ranks.agreement import Agreement, Word
 from sf.ranks.ranks import Ranks, join, said_where_others_end
 from sf.weights import PolicyWorkers, SharedWeights
 
@@ -50,7 +55,8 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
             policy_id=args.policy_id,
             say=lambda text: reports.send("say", text=text),
         )
-    ranks = join(args.place, gpu.torch_device(args.weights.device), args.config.ranks.compress_gradients)
+    device, compresses = gpu.torch_device(args.weights.device), args.config.ranks.compress_gradients
+    ranks = join(args.place, device, args.policy_id, compresses)
     torch.manual_seed(args.config.run.seed + args.policy_id)
     pace = Pace(args.config.learner)
     if args.predecessor_env_steps is None:
@@ -92,14 +98,14 @@ def _train(
     args: LearnerArgs,
     weights: SharedWeights,
     state: LearnerState,
-    loader: AsyncLoader | SyncLoader,
+    loader: Loader,
     pace: Pace,
     gradient_workers: GradientWorkers | None,
     ranks: Ranks,
 ) -> None:
     """Iteration after iteration, until the run has its env steps, or is asked to stop."""
     config, counters = args.config.learner, args.counters
-    agreement = Agreement(ranks, counters.held_up)
+    agreement = Agreement(ranks, lambda: _held_up(counters, loader))
     reported_at = time.perf_counter()
 
     def say(sentence: str | None) -> None:
@@ -122,25 +128,25 @@ def _train(
         waiting_since = time.perf_counter()
         counters.waiting()
         batch = None if args.stop.is_set() else loader.next()
-        env_steps, all_go_on, share_done = agreement.reach(
-            0 if batch is None else batch.num_env_steps(), batch is not None, state.share_done
-        )
+        agreed = agreement.reach(_own_word(state, loader, batch))
         counters.working()
         busy_since = time.perf_counter()
-        if batch is None or not all_go_on:
+        if batch is None or not agreed.goes_on:
             break
-        if state.apply_orders():
+        if agreed.has_orders and state.apply_orders():
             state.publish(weights)
         pace.begin(busy_since)
-        steps = state.updater.train_iteration(batch, share_done, after_step, goes_on)
+        steps = state.updater.train_iteration(batch, agreed.share_done, after_step, goes_on)
         loader.release()
         weights.flush()
         # Also where the first epoch was cut short: those that an optimiser step has seen.
-        env_steps = env_steps * min(steps, config.num_batches_per_epoch) // config.num_batches_per_epoch
-        state.count(env_steps)
+        env_steps = agreed.env_steps * min(steps, config.num_batches_per_epoch) // config.num_batches_per_epoch
+        state.count(env_steps, agreed.lost_steps)
         now = time.perf_counter()
         say(pace.end(now))
-        counters.add(steps=env_steps, calls=steps, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
+        counters.add(
+            steps=env_steps + agreed.lost_steps, calls=steps, wait_s=busy_since - waiting_since, busy_s=now - busy_since
+        )
         if gradient_workers is not None:
             gradient_workers.measured(steps, busy_s=now - busy_since, for_batch_s=busy_since - waiting_since)
         is_cut = steps < config.steps_per_iteration
@@ -159,7 +165,25 @@ def _train(
         state.remember_if_due()
 
 
+@contextmanager
+def _held_up(counters: CounterRow, loader: Loader) -> Iterator[None]:
+    """While other ranks are waited for."""
+    with counters.held_up(), loader.held_up():
+        yield
+
+
+def _own_word(state: LearnerState, loader: Loader, batch: Batch | None) -> Word:
+    """Of this rank, to the others. batch: of the next iteration; None: it does not go on."""
+    return Word(
+        env_steps=0 if batch is None else batch.num_env_steps(),
+        goes_on=batch is not None,
+        lost_steps=loader.pop_lost_steps(),
+        share_done=state.share_done,
+        has_orders=state.has_orders,
+    )
+
+
 def _report(reports: Reports, state: LearnerState, agreement: Agreement, ranks: Ranks) -> None:
     reports.send("train", env_steps=state.env_steps, **state.updater.pop_metrics())
     if ranks.size > 1:
-        reports.send("ranks", wait_shares=agreement.pop_wait_shares())
+        reports.send("ranks", wait_shares=agreement.pop_wait_shares(), lost_steps=state.pop_lost_steps())

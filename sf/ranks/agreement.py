@@ -12,19 +12,25 @@ import torch
 from sf.ranks.ranks import Ranks
 
 
-class Agreed(NamedTuple):
-    """env_steps: of all ranks in this iteration. all_go_on: none has been asked to stop. share_done: of the run, from 0
-    to 1, by the clock of the first rank."""
+class Word(NamedTuple):
+    """What one learner says of itself, or what holds for all.
+
+    env_steps: in the iteration that begins. goes_on: it has a batch, and was not asked to stop. lost_steps: env steps
+    that were taken since the last time, and that nobody will train on. share_done: of the run, from 0 to 1.
+    has_orders: the parent has decided something over the policy.
+    """
 
     env_steps: int
-    all_go_on: bool
-    share_done: float
+    goes_on: bool
+    lost_steps: int = 0
+    share_done: float = 0.0
+    has_orders: bool = False
 
 
 class Agreement:
     """Reached by all ranks before each iteration."""
 
-    def __init__(self, ranks: Ranks, held_up: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+    def __init__(self, ranks: Ranks, held_up: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
         """held_up: what is opened while this rank waits for others."""
         self._ranks = ranks
         self._held_up = held_up
@@ -32,20 +38,24 @@ class Agreement:
         self._waits_s = torch.zeros(ranks.size, dtype=torch.float64)  # of each rank, since `pop_wait_shares`
         self._since = time.perf_counter()
 
-    def reach(self, env_steps: int, goes_on: bool, share_done: float) -> Agreed:
-        """Waits until all ranks have come. env_steps: of this rank, in this iteration."""
+    def reach(self, own: Word) -> Word:
+        """Waits until all ranks have come.
+
+        Steps are those of all. All go on, or none does. The clock and the parent are those of the first rank.
+        """
         ranks = self._ranks
         if ranks.size == 1:
-            return Agreed(env_steps, goes_on, share_done)
-        numbers = torch.tensor([env_steps, not goes_on, share_done if ranks.rank == 0 else 0.0], dtype=torch.float64)
+            return own
+        of_first = (own.share_done, own.has_orders) if ranks.rank == 0 else (0.0, 0.0)
+        numbers = torch.tensor([own.env_steps, own.lost_steps, not own.goes_on, *of_first], dtype=torch.float64)
         waits_s = torch.zeros(ranks.size, dtype=torch.float64)
         waits_s[ranks.rank] = ranks.waited_s - self._waited_s
         self._waited_s = ranks.waited_s
         with self._held_up():
             numbers, waits_s = ranks.totals(numbers, waits_s)
         self._waits_s += waits_s
-        steps, num_against, share = numbers.tolist()
-        return Agreed(round(steps), num_against == 0, share)
+        env_steps, lost_steps, num_against, share_done, has_orders = numbers.tolist()
+        return Word(round(env_steps), num_against == 0, round(lost_steps), share_done, bool(has_orders))
 
     def pop_wait_shares(self) -> list[float]:
         """Of each rank: for how much of the time since the last call its learner has waited for others, from 0 to 1."""

@@ -80,6 +80,7 @@ class Place:
         return run.replace(
             seed=(run.run.seed + _SEED_STRIDE * self.rank) % 2**32,
             with_wandb=False,
+            with_pbt=False,
             stop_at_return=None,
             save_milestones_sec=0,
             eval_every_env_steps=None,
@@ -94,7 +95,6 @@ ALONE_HERE = Place()
 def require_can_be_ranked(config: Config) -> None:
     """Raises UsageError for what several ranks cannot do."""
     reasons = {
-        "several policies": config.population.num_policies > 1,
         "players that do not learn (past_share)": config.players.with_players,
         "gradient_workers": bool(config.learner.gradient_workers),
         "trajectory_priority": config.learner.trajectory_priority > 0,

@@ -141,8 +141,8 @@ def said_where_others_end(ranks: Ranks) -> Iterator[None]:
         raise SaidError(f"another rank has ended, or cannot be reached: {text.partition('. ')[0]}") from None
 
 
-def join(place: Place, device: torch.device, compresses_gradients: bool = False) -> Ranks:
-    """The ranks that have met; waits until all have come.
+def join(place: Place, device: torch.device, policy_id: int = 0, compresses_gradients: bool = False) -> Ranks:
+    """The learners of this policy on the ranks that have met; waits until all have come.
 
     By NCCL on GPUs, by gloo on CPUs, and on both for numbers of the host.
     """
@@ -150,6 +150,6 @@ def join(place: Place, device: torch.device, compresses_gradients: bool = False)
         return ALONE
     choose_interface(place)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    store = PrefixStore("learners", connect(place))
+    store = PrefixStore(f"learners/{policy_id}", connect(place))
     torch.distributed.init_process_group(backend, store=store, rank=place.rank, world_size=place.size)
     return DistributedRanks(device, store, compresses_gradients)

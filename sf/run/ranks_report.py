@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from multiprocessing import connection
 from typing import Any
 
+from sf.arrays import SharedArrays
 from sf.metrics.bottleneck import RanksLoad
 from sf.metrics.progress import Outlook
 from sf.processes.stopping import Signals
@@ -19,26 +20,31 @@ _SUMMARIES_WITHIN_S = 5.0
 
 
 class RanksReport:
-    """wait_shares: of each rank, for how much of its time its learner waits for others."""
+    """Between the parent of a rank and the board of all."""
 
-    def __init__(self, place: Place, board: Board) -> None:
+    def __init__(self, place: Place, board: Board, shaping: SharedArrays | None = None) -> None:
+        """shaping: `weights` [P, K] of shaped rewards by policy, which the parent of the first rank may change."""
         self._place = place
         self._board = board
-        self._wait_shares: Sequence[float] = ()
+        self._shaping = shaping
+        self._wait_shares: dict[int, Sequence[float]] = {}  # by policy: see `note_waits`
 
     @property
     def silence(self) -> str | None:
         """A sentence about a rank that has not been heard of for too long; None where there is none."""
         return self._board.silence()
 
-    def note_waits(self, wait_shares: Sequence[float]) -> None:
-        self._wait_shares = wait_shares
+    def note_waits(self, policy_id: int, wait_shares: Sequence[float]) -> None:
+        """wait_shares: of each rank, for how much of its time the learner of this policy waits for others."""
+        self._wait_shares[policy_id] = wait_shares
 
     def tell(self, record: Mapping[str, Any], outlook: Outlook) -> None:
         """Give the other ranks the last record of this one."""
-        if not self._place.is_alone:
-            sampled = outlook.sampled_frames_per_second
-            self._board.post(record=record, bottleneck=outlook.bottleneck, sampled_frames_per_second=sampled)
+        if self._place.is_alone:
+            return
+        sampled = outlook.sampled_frames_per_second
+        self._board.post(record=record, bottleneck=outlook.bottleneck, sampled_frames_per_second=sampled)
+        self._share_shaping()
 
     def of_all(self, record: dict[str, Any]) -> dict[str, Any]:
         """The record of the run. record: of this rank."""
@@ -82,16 +88,27 @@ class RanksReport:
         if not self._place.is_alone:
             connection.wait([signals.wakeup], _OWN_SIGNAL_WITHIN_S)
 
+    def _share_shaping(self) -> None:
+        """Population-based training goes on at the first rank."""
+        if self._shaping is None:
+            return
+        if self._place.is_first:
+            self._board.post(shaping=self._shaping["weights"].tolist())
+        elif "shaping" in self._board.lines().get(0, {}):
+            self._shaping["weights"][:] = self._board.lines()[0]["shaping"]
+
     def _load(self) -> RanksLoad | None:
         """Who waits for whom; None where that is not known yet."""
         if not self._wait_shares:
             return None
-        slowest = min(range(self._place.size), key=self._wait_shares.__getitem__)
-        others = [share for rank, share in enumerate(self._wait_shares) if rank != slowest]
+        of_policies = list(self._wait_shares.values())
+        waits = [sum(shares) / len(shares) for shares in zip(*of_policies, strict=True)]
+        slowest = min(range(self._place.size), key=waits.__getitem__)
+        others = [share for rank, share in enumerate(waits) if rank != slowest]
         return RanksLoad(
             slowest=slowest,
             host=self._board.host(slowest),
             wait_share=sum(others) / len(others),
-            slowest_wait_share=self._wait_shares[slowest],
+            slowest_wait_share=waits[slowest],
             bottleneck=self._board.lines().get(slowest, {}).get("bottleneck", ""),
         )

@@ -68,7 +68,8 @@ class ReportHandler:
                 self._say_if_any(name, self._stale_data[child.idx].see(time.monotonic(), metrics))
             case "ranks":
                 assert self._ranks is not None
-                self._ranks.note_waits(report["wait_shares"])
+                self._ranks.note_waits(child.idx, report["wait_shares"])
+                self._lose(report["lost_steps"])
             case "say":
                 self._say(f"{name}: {report['text']}")
             case "remark":

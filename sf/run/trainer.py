@@ -135,11 +135,11 @@ class Run:
     ) -> None:
         """board: of the ranks that this trainer is one of."""
         self._on_under_way = on_under_way
-        self._ranks = RanksReport(plan.place, board or Board())
         self._plan = plan
         self._run_dir = run_dir
         roles = roles_with(bodies)
         self._memory = RunMemory.allocate(plan, run_dir, counts(plan))
+        self._ranks = RanksReport(plan.place, board or Board(), self._memory.shaping)
         self._is_resumed = any(resumed_steps)
         self._supervisor = Supervisor(self._memory, roles)
         if resumed_steps:

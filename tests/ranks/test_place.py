@@ -50,7 +50,6 @@ def test_the_first_rank_does_what_is_done_once_and_no_two_draw_the_same_numbers(
 @pytest.mark.parametrize(
     ("flags", "what"),
     [
-        ({"num_policies": 2}, "several policies"),
         ({"past_share": 0.2}, "players that do not learn"),
         ({"gradient_workers": 1}, "gradient_workers"),
     ],

@@ -148,6 +148,20 @@ def test_synchronous_ranks_come_to_the_same_weights_to_the_bit_each_time(tmp_pat
     assert weights[0] == weights[1]
 
 
+@pytest.mark.long
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_each_of_several_policies_trains_on_all_ranks_and_the_population_evolves(tmp_path):
+    evolves = ("--with_pbt", "true", "--pbt_period_env_steps", "4000", "--pbt_start_mutation", "4000")
+    flags = ("--num_policies", "2", "--lr_schedule", "constant", "--stats_avg", "4", *evolves)
+    assert ended(start(tmp_path, *flags, "--train_for_env_steps", "16000"), tmp_path) == 0, (
+        tmp_path / "output"
+    ).read_text()
+    assert len((tmp_path / "ranks" / "population.jsonl").read_text().splitlines()) > 1
+    for policy_id in range(2):
+        assert list((tmp_path / "ranks" / "checkpoints" / f"policy_{policy_id:02d}").glob("checkpoint_*"))
+    assert not (other(tmp_path) / "population.jsonl").exists()
+
+
 def test_a_run_in_this_process_has_one_learner(tmp_path):
     with pytest.raises(ValueError, match="num_learners is 2: a call from Python trains with one"):
         sf.train(env="CartPole-v1", num_learners=2, train_dir=str(tmp_path))

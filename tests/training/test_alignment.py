@@ -18,7 +18,7 @@ from counting import counting_policy_worker
 from runs import DEVICE, QUEUES
 
 from sf.config import Config
-from sf.learner.batches.loaders import make_loader
+from sf.learner.batches.choice import make_loader
 from sf.processes.torch_runtime import configure
 from sf.run.plan import make_plan
 from sf.run.trainer import Run

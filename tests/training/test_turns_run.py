@@ -9,7 +9,7 @@ from runs import DEVICE, QUEUES
 from sf import gpu
 from sf.config import Config
 from sf.envs import ActionSpec
-from sf.learner.batches.loaders import make_loader
+from sf.learner.batches.choice import make_loader
 from sf.learner.update import Updater
 from sf.processes.torch_runtime import configure
 from sf.run.plan import make_plan

@@ -6,14 +6,13 @@ In asynchronous training a thread fills the next batch while the learner trains 
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from queue import Empty, SimpleQueue
 
 import torch
 
 from sf import gpu
 from sf.arrays import SharedArrays
-from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import STEP_FIELDS, Batch
 from sf.learner.batches.buffer import BatchBuffer
 from sf.processes.stopping import StopFlag
@@ -25,18 +24,24 @@ from sf.weights import SharedWeights
 _LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run is to stop
 
 
-def make_loader(args: LearnerArgs, weights: SharedWeights) -> AsyncLoader | SyncLoader:
-    """The loader of an asynchronous or of a synchronous run."""
-    device = args.weights.device
-    copier = SlotCopier(args.slots.arrays, weights)
+class Loader:
+    """What a learner asks of the one that fills its batches."""
 
-    def buffer() -> BatchBuffer:
-        state_size = weights.slot_state.shape[1]
-        return BatchBuffer(args.slots.arrays, args.config.slots_per_iteration, state_size, device)
+    def next(self) -> Batch | None:
+        """The next filled batch; None after a stop. The one before must have been released."""
+        raise NotImplementedError
 
-    if args.config.sampler.async_rl:
-        return AsyncLoader(args.slots, copier, (buffer(), buffer()), device, args.stop)
-    return SyncLoader(args.slots, copier, buffer(), weights, args.num_actors)
+    def release(self) -> None:
+        """The learner has trained on the batch, or queued all that reads it: it may be overwritten after that."""
+        raise NotImplementedError
+
+    def held_up(self) -> AbstractContextManager[None]:
+        """Opened while the learner, which has a batch, waits for other ranks."""
+        return nullcontext()
+
+    def pop_lost_steps(self) -> int:
+        """Env steps since the last call that were taken, and that nobody will train on."""
+        return 0
 
 
 class SlotCopier:
@@ -57,7 +62,7 @@ class SlotCopier:
             batch.state[column] = self._slot_state[slot]
 
 
-class AsyncLoader:
+class AsyncLoader(Loader):
     """Fills batches in a thread; `next` hands them out in turn.
 
     There are two batches: one is trained on while the other is filled. The last slots of a batch go back only when the
@@ -143,7 +148,7 @@ class AsyncLoader:
         return held
 
 
-class SyncLoader:
+class SyncLoader(Loader):
     """Fills a batch from whole rounds of collection, in the order of the actors, so that every run is the same.
 
     A round is one slot of every actor. The sampler stands still from the end of a round until its slots are given back.

@@ -1,0 +1,25 @@
+"""Which loader a learner has."""
+
+from __future__ import annotations
+
+from sf.learner.args import LearnerArgs
+from sf.learner.batches.buffer import BatchBuffer
+from sf.learner.batches.loaders import AsyncLoader, Loader, SlotCopier, SyncLoader
+from sf.learner.batches.yielding_loader import YieldingLoader
+from sf.weights import SharedWeights
+
+
+def make_loader(args: LearnerArgs, weights: SharedWeights) -> Loader:
+    """The loader of an asynchronous or of a synchronous run."""
+    device = args.weights.device
+    copier = SlotCopier(args.slots.arrays, weights)
+
+    def buffer() -> BatchBuffer:
+        state_size = weights.slot_state.shape[1]
+        return BatchBuffer(args.slots.arrays, args.config.slots_per_iteration, state_size, device)
+
+    if not args.config.sampler.async_rl:
+        return SyncLoader(args.slots, copier, buffer(), weights, args.num_actors)
+    may_block_others = args.config.population.num_policies > 1 and not args.place.is_alone
+    kind = YieldingLoader if may_block_others else AsyncLoader
+    return kind(args.slots, copier, (buffer(), buffer()), device, args.stop)
