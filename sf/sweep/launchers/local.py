@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -72,13 +71,12 @@ class LocalLauncher:
 
     def start(self, run: SweepRun) -> str:
         place = self._free_places.pop(0)
-        command = [sys.executable, "-m", "sf", *run.arguments(self._directory)]
         environment = dict(os.environ)
         if self._gpus:
             environment["CUDA_VISIBLE_DEVICES"] = self._gpus[place % len(self._gpus)]
         with self.log(run).open("ab") as log:
             popen = subprocess.Popen(
-                command,
+                run.command(self._directory),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -181,7 +181,7 @@ class SlurmLauncher:
         self._folder.mkdir(exist_ok=True)
         # New, so that nobody has laid a pickle there, and the user's alone.
         folder = Path(tempfile.mkdtemp(prefix="job-", dir=self._folder)).absolute()
-        command = [sys.executable, "-m", "sf", *run.arguments(self._directory)]
+        command = run.command(self._directory)
         training = TrainingJob(command, log_of(self._directory, run.name).absolute(), folder, self._flags.retries)
         # TrainingJob counts itself how often it was queued again, whatever for.
         executor = submitit.SlurmExecutor(folder, max_num_timeout=sys.maxsize)
