@@ -68,6 +68,10 @@ class Cluster:
 
     def end(self):
         """Nothing is left."""
+        if (self.folder / "held").exists():
+            fd = os.open(self.folder / "held", os.O_RDWR)  # which waits for nobody
+            (self.folder / "held").unlink()
+            os.close(fd)
         for job_id in self.ids:
             self.lose(job_id, "CANCELLED")
 

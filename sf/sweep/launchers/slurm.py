@@ -33,7 +33,7 @@ from sf.sweep.sweep_dir import last_line, log_of
 
 _PROGRAMS = ("sbatch", "srun", "squeue", "scancel")
 _AT_ONCE = 8  # runs of a search, where it is not said
-_LOOK_EVERY_S = 2.0  # at files
+_LOOK_EVERY_S = 5.0  # at files, which many share
 _ASK_EVERY_S = 20.0  # SLURM, which many ask
 _SEEN_WITHIN_S = 60.0  # a file on another machine of the cluster
 _NO_WORD = 1  # status of a run that has left none
