@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,17 +17,17 @@ from rich.table import Table
 from rich.text import Text
 
 from sf.commands import cli
-from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.metrics.readable import number
 from sf.processes.stopping import caught_signals
 from sf.report.groups import shown
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun, read_sweep
-from sf.sweep.places import gpus_of, share_out
-from sf.sweep.pool import RunPool, make_directory
+from sf.sweep.launchers import launcher as launchers
+from sf.sweep.launchers.slurm_flags import SlurmFlags
 from sf.sweep.results import Result, over_seeds, points, require_same_settings, write_csv
 from sf.sweep.runner import SweepRunner
+from sf.sweep.sweep_dir import make_directory
 from sf.trust.named_code import TRUST, require_trusted
 
 if TYPE_CHECKING:
@@ -46,9 +47,12 @@ class SweepFlags:
     train_dir: Path = Path("train_dir")
     """Directory of the sweep. The runs go to a folder in it that is named after the file."""
 
+    launcher: launchers.Name = "local"
+    """slurm: each run is a job of a SLURM cluster."""
+
     parallel: int | None = None
-    """Runs at once. Default: as many as the cores allow, given the num_workers of the runs. A run whose num_workers
-    is not set gets all cores, or with --parallel an equal share of them."""
+    """Runs at once. Default: as many as the cores allow, given the num_workers of the runs; with --launcher slurm, all.
+    A run whose num_workers is not set gets all cores, or with --parallel an equal share of them."""
 
     dry_run: bool = False
     """Print the commands and stop."""
@@ -56,6 +60,8 @@ class SweepFlags:
     trust: bool = False
     """Allow the file to name environments, encoders and models of its own (module:Name). Loading them runs their
     code. Needed only if you have not trained with them before: docs/reliability.md."""
+
+    slurm: SlurmFlags = field(default_factory=SlurmFlags)
 
     def __post_init__(self) -> None:
         if self.parallel is not None and self.parallel < 1:
@@ -83,17 +89,22 @@ def _sweep(flags: SweepFlags) -> int:
     configs = _configured(runs, directory, flags.sweep)
     for run, config in zip(runs, configs, strict=True):
         require_same_settings(run, config, RunDir(directory / run.name))
-    places, workers = share_out(configs, flags.parallel)
-    places = min(places, len(runs))
-    runs = [run.with_flags(num_workers=num) for run, num in zip(runs, workers, strict=True)]
+    launcher = launchers.make_launcher(flags.launcher, flags.slurm, configs, flags.parallel)
+    places = min(launcher.places, len(runs))
+    runs = [run.with_flags(num_workers=num) for run, num in zip(runs, launcher.workers, strict=True)]
     if flags.dry_run:
         for run in runs:
             print(shlex.join(["sf-train", *run.arguments(directory)]))
         return 0
+    launcher.require()
     console = Console()
     if not console.is_terminal:
         console.width = _WIDTH_OF_FILES
-    with run_lock.held(directory, console.print), caught_signals() as signals:
+
+    def say(sentence: str) -> None:
+        console.print(sentence, highlight=False, markup=False)
+
+    with run_lock.held(directory, say), caught_signals() as signals:
         make_directory(directory)
         with Live(console=console, auto_refresh=False, transient=True) as live:
             csv_errors: set[str] = set()
@@ -103,21 +114,20 @@ def _sweep(flags: SweepFlags) -> int:
                     write_csv(directory / "results.csv", results)
                 except OSError as error:  # the runs go on, and the next attempt may succeed
                     if str(error) not in csv_errors:
-                        console.print(f"results.csv cannot be written ({error})", highlight=False, markup=False)
+                        say(f"results.csv cannot be written ({error})")
                     csv_errors.add(str(error))
                 if console.is_terminal:
                     live.update(_progress(results), refresh=True)
 
-            cores = shares(usable_cores(), places, num_usable_cores())
-            pool = RunPool(directory, cores, gpus_of(configs))
-            runner = SweepRunner(runs, directory, pool, console.print, show)
-            console.print(f"{len(runs)} runs in {directory}, {places} at once", highlight=False)
+            launcher.open(directory, places, say)
+            runner = SweepRunner(runs, directory, launcher, say, show)
+            say(f"{len(runs)} runs in {directory}, {places} at once")
             runner.run(signals)
         results = runner.results
         console.print(results_table(results))
-        console.print(f"every number of every run: {directory / 'results.csv'}", highlight=False)
+        say(f"every number of every run: {directory / 'results.csv'}")
         if signals.first is not None:
-            console.print(f"the same command goes on: sf-sweep {flags.sweep}", highlight=False)
+            say(f"the same command goes on: {shlex.join(['sf-sweep', *sys.argv[1:]])}")
             return 128 + signals.first
         return int(any(result.state == "failed" for result in results))
 

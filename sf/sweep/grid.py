@@ -18,6 +18,7 @@ import itertools
 import json
 import math
 import reprlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,10 @@ class SweepRun:
         """Of sf-train, for a run directory inside that of the sweep."""
         flags = {**self.flags, "train_dir": str(directory), "experiment": self.name}
         return cli.arguments(flags)
+
+    def command(self, directory: Path) -> list[str]:
+        """That of its process."""
+        return [sys.executable, "-m", "sf", *self.arguments(directory)]
 
     def with_flags(self, **flags: Any) -> SweepRun:
         """The same with these flags beside its own, or in their place."""

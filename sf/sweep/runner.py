@@ -8,7 +8,8 @@ from pathlib import Path
 from sf.processes.stopping import Signals
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun
-from sf.sweep.pool import ASKED_TO_END, RunPool
+from sf.sweep.launchers.launcher import Launcher
+from sf.sweep.launchers.run_process import ASKED_TO_END
 from sf.sweep.results import Result, State, is_done, read_result
 
 
@@ -19,13 +20,13 @@ class SweepRunner:
         self,
         runs: Sequence[SweepRun],
         directory: Path,
-        pool: RunPool,
+        launcher: Launcher,
         say: Callable[[str], None],
         show: Callable[[Sequence[Result]], None],
     ) -> None:
         self._runs = runs
         self._directory = directory
-        self._pool = pool
+        self._launcher = launcher
         self._say = say
         self._show = show
         self._states: dict[str, State] = {
@@ -34,7 +35,7 @@ class SweepRunner:
 
     @property
     def results(self) -> list[Result]:
-        return [read_result(run, self._run_dir(run), self._states[run.name]) for run in self._runs]
+        return [read_result(run, self._run_dir(run), self._state(run)) for run in self._runs]
 
     def run(self, signals: Signals) -> None:
         """Until all have ended, or a signal."""
@@ -43,24 +44,28 @@ class SweepRunner:
         if num_done:
             self._say(f"{num_done} of {len(self._runs)} runs are done already")
         try:
-            while (waiting or not self._pool.is_empty) and signals.first is None:
-                while waiting and self._pool.has_place:
+            while (waiting or not self._launcher.is_empty) and signals.first is None:
+                while waiting and self._launcher.has_place and signals.first is None:
                     self._start(waiting.pop(0))
-                for run, status in self._pool.wait(signals):
+                for run, status in self._launcher.wait(signals):
                     self._end(run, status)
                 self._show(self.results)
         finally:
-            for run, status in self._pool.stop(signals):
+            for run, status in self._launcher.stop(signals):
                 self._end(run, status, is_stopping=True)
             self._show(self.results)
 
     def _run_dir(self, run: SweepRun) -> RunDir:
         return RunDir(self._directory / run.name)
 
+    def _state(self, run: SweepRun) -> State:
+        state = self._states[run.name]
+        return "waiting" if state == "running" and self._launcher.is_queued(run) else state
+
     def _start(self, run: SweepRun) -> None:
-        self._pool.start(run)
+        done = self._launcher.start(run)
         self._states[run.name] = "running"
-        self._say(f"started {run.name}")
+        self._say(f"{done} {run.name}")
 
     def _end(self, run: SweepRun, status: int, *, is_stopping: bool = False) -> None:
         if status == 0:
@@ -71,5 +76,5 @@ class SweepRunner:
             self._say(f"stopped {run.name}")
         else:
             self._states[run.name] = "failed"
-            log = self._pool.log(run)
-            self._say(f"failed {run.name} (status {status}): {self._pool.last_words(run)}; all it said is in {log}")
+            log = self._launcher.log(run)
+            self._say(f"failed {run.name} (status {status}): {self._launcher.last_words(run)}; all it said is in {log}")

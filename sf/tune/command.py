@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import sys
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -20,16 +21,17 @@ from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
 from sf.machine import extras
-from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.processes.stopping import caught_signals
 from sf.storage import run_lock
-from sf.sweep.places import gpus_of, share_out
-from sf.sweep.pool import RunPool, make_directory
+from sf.sweep.launchers import launcher as launchers
+from sf.sweep.launchers.slurm_flags import SlurmFlags
+from sf.sweep.sweep_dir import make_directory
 from sf.trust.named_code import TRUST, require_trusted
 from sf.tune.search import Search, read_search
 
 if TYPE_CHECKING:
     from sf.config import Config
+    from sf.sweep.launchers.launcher import Launcher
 
 _WIDTH_OF_FILES = 160  # columns, where the output is no terminal
 
@@ -47,9 +49,12 @@ class TuneFlags:
     trials: int | None = None
     """Trials in all, those of earlier starts included. Default: what the file says, else 30."""
 
+    launcher: launchers.Name = "local"
+    """slurm: each run is a job of a SLURM cluster."""
+
     parallel: int | None = None
     """Runs at once. Default: the number of cores divided by the runs' num_workers, or 1 where the file leaves
-    num_workers out."""
+    num_workers out; with --launcher slurm, 8."""
 
     seed: int = 0
     """Seed of Optuna's sampler. The runs have seeds of their own, in the file."""
@@ -60,6 +65,8 @@ class TuneFlags:
     trust: bool = False
     """true: the file may name environments, encoders and models of its own (module:Name), though you have not trained
     with them before. They are code: docs/reliability.md."""
+
+    slurm: SlurmFlags = field(default_factory=SlurmFlags)
 
     def __post_init__(self) -> None:
         if self.parallel is not None and self.parallel < 1:
@@ -82,8 +89,8 @@ def _tune(flags: TuneFlags) -> int:
     search = read_search(flags.search)
     config = _checked(search, directory, flags)
     end = _end(flags.search, config)
-    places, [workers] = share_out([config], flags.parallel)
-    added = {"num_workers": workers, **({TRUST: True} if flags.trust else {})}
+    launcher = launchers.make_launcher(flags.launcher, flags.slurm, [config], flags.parallel)
+    added = {"num_workers": launcher.workers[0], **({TRUST: True} if flags.trust else {})}
     search = dataclasses.replace(search, added=added, num_trials=flags.trials or search.num_trials)
     if flags.dry_run:
         print(shlex.join(["sf-train", *search.examples()[0].arguments(directory)]))
@@ -91,10 +98,11 @@ def _tune(flags: TuneFlags) -> int:
     extras.require("tune", "optuna", "matplotlib", purpose="a search")
     if search.sampler == "gp" and find_spec("scipy") is None:
         raise UsageError(f"{flags.search}: the sampler gp needs scipy: pip install scipy, or take the sampler tpe")
-    return _search(flags, search, directory, config, end, places)
+    launcher.require()
+    return _search(flags, search, directory, end, launcher)
 
 
-def _search(flags: TuneFlags, search: Search, directory: Path, config: Config, end: int, places: int) -> int:
+def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launcher: Launcher) -> int:
     from sf.tune import results  # noqa: PLC0415  they need Optuna
     from sf.tune.study import FILE, open_study, rungs  # noqa: PLC0415
     from sf.tune.tuner import Tuner  # noqa: PLC0415
@@ -108,7 +116,7 @@ def _search(flags: TuneFlags, search: Search, directory: Path, config: Config, e
 
     with run_lock.held(directory, say), caught_signals() as signals:
         make_directory(directory)
-        study = open_study(search, directory, end, flags.seed, places)
+        study = open_study(search, directory, end, flags.seed, launcher.places)
         complaints: set[str] = set()
 
         def write() -> None:
@@ -120,16 +128,17 @@ def _search(flags: TuneFlags, search: Search, directory: Path, config: Config, e
                     say(f"the results cannot be written ({error})")
                 complaints.add(str(error))
 
-        pool = RunPool(directory, shares(usable_cores(), places, num_usable_cores()), gpus_of([config]))
-        say(f"{search.num_trials} trials in {directory}, {places} runs at once; the study is {directory / FILE}")
-        Tuner(search, study, directory, rungs(end), pool, say, write).run(signals)
+        launcher.open(directory, launcher.places, say)
+        num = f"{search.num_trials} trials in {directory}, {launcher.places} runs at once"
+        say(f"{num}; the study is {directory / FILE}")
+        Tuner(search, study, directory, rungs(end), launcher, say, write).run(signals)
         console.print(results.table(study, search))
         if results.draw(directory / "search.png", study, search):
             say(f"the best as a preset: sf-train --config {directory / 'best.yaml'}")
             say(f"values, and the importance of each flag: {directory / 'search.png'}")
             say(f"every trial: {directory / 'trials.csv'}")
         if signals.first is not None:
-            say(f"the same command goes on: sf-tune {flags.search}")
+            say(f"the same command goes on: {shlex.join(['sf-tune', *sys.argv[1:]])}")
             return 128 + signals.first
         return int(not results.ranked(study))
 

@@ -13,7 +13,8 @@ from optuna.trial import TrialState
 from sf.processes.stopping import Signals
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun
-from sf.sweep.pool import ASKED_TO_END, RunPool
+from sf.sweep.launchers.launcher import Launcher
+from sf.sweep.launchers.run_process import ASKED_TO_END
 from sf.sweep.results import is_done, read_result
 from sf.tune import study as studies
 from sf.tune.curve import Curve
@@ -46,7 +47,7 @@ class Tuner:
         study: optuna.Study,
         directory: Path,
         rungs: Sequence[int],
-        pool: RunPool,
+        launcher: Launcher,
         say: Callable[[str], None],
         show: Callable[[], None],
     ) -> None:
@@ -54,7 +55,7 @@ class Tuner:
         self._study = study
         self._directory = directory
         self._rungs = rungs
-        self._pool = pool
+        self._launcher = launcher
         self._say = say
         self._show = show
         self._open = [self._opened(trial) for trial in studies.unfinished(study)]
@@ -67,19 +68,19 @@ class Tuner:
         try:
             while signals.first is None:
                 self._start_runs()
-                if self._pool.is_empty:
+                if self._launcher.is_empty:
                     break
-                for run, status in self._pool.wait(signals):
+                for run, status in self._launcher.wait(signals):
                     self._ended(run, status)
                 self._prune()
                 self._show()
         finally:
-            for run, status in self._pool.stop(signals):
+            for run, status in self._launcher.stop(signals):
                 self._ended(run, status)
             self._show()
 
     def _start_runs(self) -> None:
-        while self._pool.has_place:
+        while self._launcher.has_place:
             trial = next((trial for trial in self._open if trial.waiting), None)
             if trial is None:
                 if self._num_asked >= self._search.num_trials:
@@ -93,9 +94,9 @@ class Tuner:
                 self._ended(run, 0)
             else:
                 trial.running.append(run)
-                self._pool.start(run)
+                done = self._launcher.start(run)
                 chosen = ", ".join(f"{name} {_short(value)}" for name, value in run.point.items())
-                self._say(f"started {run.name}: {chosen}")
+                self._say(f"{done} {run.name}: {chosen}")
 
     def _opened(self, trial: optuna.Trial) -> _Trial:
         runs = self._search.runs(trial.number, self._search.suggest(trial))
@@ -115,13 +116,13 @@ class Tuner:
             else:
                 trial.values.append(float(value))
         elif status not in ASKED_TO_END:
-            trial.failure = f"{run.name} failed (status {status}): {self._pool.last_words(run)}"
+            trial.failure = f"{run.name} failed (status {status}): {self._launcher.last_words(run)}"
         elif not trial.is_pruned and trial.failure is None:
             return  # somebody else has stopped it: it goes on when the search does
         if trial.failure is not None:
             trial.waiting.clear()
             for other in trial.running:
-                self._pool.interrupt(other)
+                self._launcher.interrupt(other)
         if not trial.running and not trial.waiting:
             self._tell(trial)
 
@@ -156,7 +157,7 @@ class Tuner:
                     trial.is_pruned = True
                     trial.waiting.clear()
                     for run in trial.running:
-                        self._pool.interrupt(run)
+                        self._launcher.interrupt(run)
 
 
 def _reported(trial: optuna.Trial) -> dict[int, float]:

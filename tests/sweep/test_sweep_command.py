@@ -12,8 +12,8 @@ from faults import processes
 from rich.console import Console
 
 from sf.sweep import command as sweep_command
-from sf.sweep import places, pool
 from sf.sweep.grid import SweepRun
+from sf.sweep.launchers import places, run_process
 from sf.sweep.results import Result
 
 SMALL = "num_workers: 1, num_envs_per_worker: 2, batch_size: 64, rollout: 8, device: cpu, encoder_mlp_layers: [8]"
@@ -159,7 +159,7 @@ def test_a_run_heeds_sigint_where_the_sweep_itself_was_started_to_ignore_it():
 
     def before_the_program():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        pool.begin(sorted(os.sched_getaffinity(0)))
+        run_process.begin(sorted(os.sched_getaffinity(0)))
 
     code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     done = subprocess.run(

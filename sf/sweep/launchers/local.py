@@ -1,28 +1,29 @@
-"""Several runs of sf-train at once, each a process with cores of its own.
+"""`--launcher local`: several runs of sf-train at once on this machine, each a process with cores of its own.
 
-Each run writes its output to a file beside its directory. When the process that holds the pool dies, its runs are asked
+Each run writes its output to a file beside its directory. When the command dies, its runs are asked
 to end: they save, and resume next time.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection
 from pathlib import Path
 
+from sf.config import Config
+from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.processes.stopping import Signals
 from sf.sweep.grid import SweepRun
+from sf.sweep.launchers.places import gpus_of, share_out
+from sf.sweep.launchers.run_process import begin
+from sf.sweep.sweep_dir import last_line, log_of
 
-_PR_SET_PDEATHSIG = 1
 _LOOK_EVERY_S = 2.0
-ASKED_TO_END = (128 + signal.SIGINT, 128 + signal.SIGTERM)  # statuses of a run that was
 
 
 @dataclass
@@ -33,18 +34,22 @@ class _Process:
     place: int
 
 
-class RunPool:
-    """directory: each run has one inside. cores: of each place; as many runs at once as there are places.
+class LocalLauncher:
+    """configs: of the runs, or of one that stands for all. parallel: runs at once. None: as many as the cores allow."""
 
-    gpus: names of those that the places are spread over; none: they are left to the runs.
-    """
-
-    def __init__(self, directory: Path, cores: Sequence[Sequence[int]], gpus: Sequence[str]) -> None:
-        self._directory = directory
-        self._cores = cores
-        self._gpus = gpus
-        self._free_places = list(range(len(cores)))
+    def __init__(self, configs: Sequence[Config], parallel: int | None) -> None:
+        self.places, self.workers = share_out(configs, parallel)
+        self._configs = configs
         self._processes: list[_Process] = []
+
+    def require(self) -> None:
+        """Raises nothing: runs can be started here."""
+
+    def open(self, directory: Path, places: int, say: Callable[[str], None]) -> None:
+        self._directory = directory
+        self._cores = shares(usable_cores(), places, num_usable_cores())
+        self._gpus = gpus_of(self._configs)  # names of those that the places are spread over; none: left to the runs
+        self._free_places = list(range(places))
 
     @property
     def has_place(self) -> bool:
@@ -55,24 +60,23 @@ class RunPool:
         return not self._processes
 
     def log(self, run: SweepRun) -> Path:
-        """Beside the directory of the run, which the run itself makes."""
-        return self._directory / f"{run.name}.log"
+        return log_of(self._directory, run.name)
 
     def last_words(self, run: SweepRun) -> str:
         """The last line of its output."""
-        lines = self.log(run).read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "no output"
+        return last_line(self.log(run)) or "no output"
 
-    def start(self, run: SweepRun) -> None:
-        """Start it, or go on with it where its directory has a checkpoint. Only where there is a place."""
+    def is_queued(self, run: SweepRun) -> bool:
+        return False
+
+    def start(self, run: SweepRun) -> str:
         place = self._free_places.pop(0)
-        command = [sys.executable, "-m", "sf", *run.arguments(self._directory)]
         environment = dict(os.environ)
         if self._gpus:
             environment["CUDA_VISIBLE_DEVICES"] = self._gpus[place % len(self._gpus)]
         with self.log(run).open("ab") as log:
             popen = subprocess.Popen(
-                command,
+                run.command(self._directory),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -81,12 +85,9 @@ class RunPool:
                 preexec_fn=partial(begin, self._cores[place]),  # noqa: PLW1509  there are no threads here
             )
         self._processes.append(_Process(run, popen, os.pidfd_open(popen.pid), place))
+        return "started"
 
     def wait(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
-        """Wait for an end, a signal, or the time to look at the runs; yields those that have ended, with their status.
-
-        The status of one that died of a signal is negative.
-        """
         ready = connection.wait([*(process.pidfd for process in self._processes), signals.wakeup], _LOOK_EVERY_S)
         signals.clear_wakeup()
         for process in [process for process in self._processes if process.pidfd in ready]:
@@ -97,7 +98,6 @@ class RunPool:
             yield process.run, status
 
     def interrupt(self, run: SweepRun) -> None:
-        """Ask it to save and end, where it is under way."""
         for process in self._processes:
             if process.run == run:
                 process.popen.send_signal(signal.SIGINT)
@@ -111,21 +111,3 @@ class RunPool:
             if signals.is_urgent:
                 for process in self._processes:
                     process.popen.kill()
-
-
-def make_directory(directory: Path) -> None:
-    """That of the runs. Raises ValueError where it cannot be made."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"{directory} cannot hold the runs ({error.strerror}): name another --train_dir") from None
-
-
-def begin(cores: Sequence[int]) -> None:
-    """In the process of a run, before its program: keep to the cores of its place, and save when the parent dies.
-
-    A command in the background of a script has SIGINT ignored, and what it starts would ignore it, too.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.sched_setaffinity(0, cores)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

@@ -1,0 +1,27 @@
+"""What lies in the directory of a sweep or a search beside the runs themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def make_directory(directory: Path) -> None:
+    """That of the runs. Raises ValueError where it cannot be made."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{directory} cannot hold the runs ({error.strerror}): name another --train_dir") from None
+
+
+def log_of(directory: Path, name: str) -> Path:
+    """The output of the run of that name: beside its directory, which the run itself makes."""
+    return directory / f"{name}.log"
+
+
+def last_line(path: Path) -> str | None:
+    """The last line with words in it; None where there is none, or no file."""
+    try:
+        lines = path.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return None
+    return lines[-1] if lines else None
