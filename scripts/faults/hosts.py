@@ -57,7 +57,9 @@ class Host:
             output.write(f"--- start {self.num_starts}\n")
             output.flush()
             words = ["ip", "netns", "exec", self.name, *self.command]
-            self.agent = subprocess.Popen(words, stdout=output, stderr=output, start_new_session=True)
+            # Else an agent that comes later waits for an address that is not told again (torch 2.13).
+            environment = {**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+            self.agent = subprocess.Popen(words, stdout=output, stderr=output, start_new_session=True, env=environment)
 
     def ask_to_end(self) -> None:
         """Ctrl-C."""

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from torch.distributed import PrefixStore, Store, rendezvous
+from torch.distributed import PrefixStore, Store, TCPStore
 
 from sf.config import Config
 from sf.envs.errors import UsageError
@@ -34,21 +34,24 @@ _MAY_DIFFER = {  # between machines
 
 @dataclass(frozen=True)
 class Meeting:
-    """store: of the ranks that have met, alone. sees_disk_of_first: whether the run directory is that of rank 0.
-
-    is_first_start: torchrun has not started these ranks before, after a failure or where a machine came or went.
+    """store: of the ranks that have met, alone; at the first rank it lives as long as this. sees_disk_of_first: whether
+    the run directory is that of rank 0.
     """
 
     store: Store
     name: str
     sees_disk_of_first: bool
-    is_first_start: bool
 
 
-def connect(place: Place) -> Store:
-    """The store of `torchrun`, or of the part of it where these ranks have met."""
-    shared, *_ = next(rendezvous("env://", place.rank, place.size))
-    return PrefixStore(f"sf/{place.meeting}", shared) if place.meeting else shared
+def connect(place: Place, is_parent: bool = False) -> Store:
+    """The store of `torchrun`, or of the part of it where these ranks have met.
+
+    Where torchrun has none for its workers, the parent of the first rank is the host of one.
+    """
+    is_host = is_parent and place.is_first and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store = TCPStore(address, port, is_master=is_host, wait_for_workers=False)
+    return PrefixStore(f"sf/{place.meeting}", store) if place.meeting else store
 
 
 def meet(place: Place, config: Config, folder: Path) -> Meeting:
@@ -57,20 +60,19 @@ def meet(place: Place, config: Config, folder: Path) -> Meeting:
     config: as the user has it. folder: for what ranks write, in the directory of all runs. Raises UsageError where a
     rank was started with other flags than the first.
     """
-    shared = connect(place)
+    shared = connect(place, is_parent=True)
     name = name_of_meeting(shared, place.rank, place.size)
     store = PrefixStore(f"sf/{name}", shared)
     path = folder / "meeting"
     if place.is_first:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
-        is_first_start = shared.add("sf/starts", 1) == 1 and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
-        store.set("first", json.dumps({"flags": config.flat(), "is_first_start": is_first_start}, default=str))
-    first = json.loads(store.get("first"))
-    _require_same_flags(place.rank, json.loads(json.dumps(config.flat(), default=str)), first["flags"])
+        store.set("flags", json.dumps(config.flat(), default=str))
+    flags = json.loads(store.get("flags"))
+    _require_same_flags(place.rank, json.loads(json.dumps(config.flat(), default=str)), flags)
     sees_disk = path.is_file() and path.read_text() == name
     _wait_for_all(store, place)
-    return Meeting(store, name, sees_disk, first["is_first_start"])
+    return Meeting(store, name, sees_disk)
 
 
 def name_of_meeting(store: Store, rank: int, size: int) -> str:

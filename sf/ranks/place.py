@@ -57,6 +57,11 @@ class Place:
         return self.rank == 0
 
     @property
+    def is_started_again(self) -> bool:
+        """By torchrun, after a failure."""
+        return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+
+    @property
     def saves(self) -> bool:
         """Whether it writes checkpoints: one rank for each disk."""
         return self.is_first or self.has_disk
@@ -92,8 +97,13 @@ class Place:
 ALONE_HERE = Place()
 
 
-def require_can_be_ranked(config: Config) -> None:
+def require_can_be_ranked(config: Config, place: Place) -> None:
     """Raises UsageError for what several ranks cannot do."""
+    if place.size > place.local_size and config.run.restart_behavior != "resume":
+        raise UsageError(
+            f"restart_behavior is {config.run.restart_behavior}: torchrun starts the ranks again whenever a machine "
+            "comes or goes, and each time they would begin anew; leave it out and name another --experiment"
+        )
     reasons = {
         "players that do not learn (past_share)": config.players.with_players,
         "gradient_workers": bool(config.learner.gradient_workers),

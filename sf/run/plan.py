@@ -160,7 +160,7 @@ class Plan:
 def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     """Raises ValueError, with what to change, for whatever cannot work. place: of this trainer among the ranks."""
     if not place.is_alone:
-        require_can_be_ranked(config)
+        require_can_be_ranked(config, place)
         config = place.config_of(config)
     sampler = config.sampler
     device = resolve_device(config.run.device)

@@ -74,7 +74,7 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
         meeting = meet(plan.place, config, run_dir.ranks)
     place = plan.place.after(meeting.name, meeting.sees_disk_of_first)
     plan = dataclasses.replace(plan, place=place)
-    if not (place.saves and meeting.is_first_start):
+    if place.is_started_again or not place.saves:
         config = config.replace(restart_behavior="resume")
     run_dir = run_dir if place.saves else run_dir.of_rank(place.rank)
     with closing(Board() if place.is_alone else StoreBoard(meeting.store, place, config.ranks.rank_timeout_s)) as board:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import uuid
 from datetime import timedelta
@@ -44,7 +45,7 @@ def store_at(path):
 @pytest.fixture
 def meetings(tmp_path, monkeypatch):
     """A function from the configuration and the folder of each rank to its meeting."""
-    monkeypatch.setattr(meeting, "connect", lambda place: store_at(tmp_path / "store"))
+    monkeypatch.setattr(meeting, "connect", lambda place, is_parent: store_at(tmp_path / "store"))
     monkeypatch.setattr(meeting, "_PATIENCE", timedelta(seconds=1))
 
     def of(configs, folders):
@@ -74,12 +75,6 @@ def test_a_rank_knows_whether_it_sees_the_disk_of_the_first(meetings, tmp_path):
     assert len({place.meeting for place in places}) == 1
 
 
-def test_what_torchrun_starts_again_does_not_begin_anew(meetings, tmp_path, monkeypatch):
-    folders = [tmp_path] * SIZE
-    firsts = [meetings([Config()] * SIZE, folders) for _ in range(2)]
-    assert [{each.is_first_start for each in met.values()} for met in firsts] == [{True}, {False}]
-
-
 def test_other_flags_than_those_of_the_first_rank_are_said(meetings, tmp_path):
     configs = [Config(), Config().replace(num_workers=7, train_dir="elsewhere"), Config().replace(gamma=0.9)]
     met = meetings(configs, [tmp_path] * SIZE)
@@ -88,3 +83,17 @@ def test_other_flags_than_those_of_the_first_rank_are_said(meetings, tmp_path):
     # Nobody begins without it.
     assert [isinstance(met[rank], UsageError) for rank in (0, 1)] == [True, True]
     assert "rank 2 has not come" in str(met[0])
+
+
+def test_the_parent_of_the_first_rank_is_the_host_of_a_store_where_torchrun_has_none(monkeypatch):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    monkeypatch.setenv("MASTER_PORT", str(port))
+    monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE", raising=False)
+    first, second = (Place(rank, 2, 0, 1) for rank in range(2))
+    host = meeting.connect(first, is_parent=True)
+    meeting.connect(second, is_parent=True).set("word", "of the second")
+    assert meeting.connect(first).get("word") == b"of the second"  # its learner's
+    assert host.get("word") == b"of the second"

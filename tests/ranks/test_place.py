@@ -55,6 +55,14 @@ def test_the_first_rank_does_what_is_done_once_and_no_two_draw_the_same_numbers(
     ],
 )
 def test_what_ranks_cannot_do_is_one_sentence(flags, what):
-    require_can_be_ranked(Config())
+    place = Place(0, 2, 0, 2)
+    require_can_be_ranked(Config(), place)
     with pytest.raises(ValueError, match=f"there is no training on several ranks with {what}"):
-        require_can_be_ranked(Config().replace(**flags))
+        require_can_be_ranked(Config().replace(**flags), place)
+
+
+def test_what_may_be_started_again_at_any_moment_does_not_begin_anew_each_time():
+    anew = Config().replace(restart_behavior="overwrite")
+    require_can_be_ranked(anew, Place(0, 2, 0, 2))  # on one machine it is known which start is the first
+    with pytest.raises(ValueError, match="restart_behavior is overwrite: torchrun starts the ranks again"):
+        require_can_be_ranked(anew, Place(0, 2, 0, 1))
