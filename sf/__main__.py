@@ -6,10 +6,14 @@ import gc
 import io
 import os
 import sys
-from typing import Any, NoReturn
+import time
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sf.commands import ends
 from sf.processes.interrupt import keeps_the_status_of_a_signal
+
+if TYPE_CHECKING:
+    from sf.config import Config
 
 
 def main(**defaults: Any) -> None:
@@ -47,7 +51,7 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
         with ends.exit_status():
             place = Place.from_environment()
         if not place.is_by_torchrun and config.ranks.num_learners > 1:
-            _launch(config.ranks.num_learners, config.supervision.max_restarts)
+            _launch(config)
         if place.is_by_torchrun:
             die_with_creator()  # the agent of torchrun
         place.take_cores()
@@ -76,10 +80,13 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
     cli.report(config, summary)
 
 
-def _launch(num_learners: int, max_restarts: int) -> NoReturn:
+def _launch(config: Config) -> NoReturn:
     from sf.ranks.launcher import launch  # noqa: PLC0415
+    from sf.run.children.restarts import RestartBudget  # noqa: PLC0415
 
-    raise SystemExit(launch(num_learners, max_restarts))
+    supervision = config.supervision
+    budget = RestartBudget(supervision.max_restarts, supervision.restart_window_s)
+    raise SystemExit(launch(config.ranks.num_learners, lambda: budget.spend("ranks", time.monotonic())))
 
 
 if __name__ == "__main__":

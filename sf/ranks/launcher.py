@@ -6,23 +6,38 @@ import logging
 import os
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from sf.processes.stopping import STOP_SIGNALS
+from sf.ranks.place import STARTED_AGAIN
+
+USER_ERROR = 2  # exit status, see sf.commands.ends
+_ASKED_TO_END = tuple(128 + signum for signum in STOP_SIGNALS)
 _OWN_PROGRAMS = ("sf-train", "__main__.py")
 
 
-def launch(num_ranks: int, max_restarts: int) -> int:
+def launch(num_ranks: int, may_start_again: Callable[[], bool]) -> int:
     """Run this command once for each rank, and wait for all. Returns the exit status.
 
-    When one ends with another status than 0, all are ended and started again, `max_restarts` times in all.
+    When one fails, all are ended, and started again as often as `may_start_again` says so. A user's mistake would be
+    the same again, and a rank that was asked to end has ended all.
     """
-    # torch tells in several lines what each rank has told in one.
-    logging.disable(logging.CRITICAL)
+    logging.disable(logging.CRITICAL)  # torch tells in several lines what each rank has told in one
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    while True:
+        status = _launch_once(num_ranks)
+        if status in (0, USER_ERROR) or status in _ASKED_TO_END or not may_start_again():
+            return status
+        print("all ranks are started again, from what was saved", flush=True)
+        os.environ[STARTED_AGAIN] = "1"
+
+
+def _launch_once(num_ranks: int) -> int:
     here = "localhost"
     config = LaunchConfig(
         min_nodes=1,
@@ -32,7 +47,7 @@ def launch(num_ranks: int, max_restarts: int) -> int:
         rdzv_backend="c10d",
         rdzv_endpoint=f"{here}:0",
         local_addr=here,
-        max_restarts=max_restarts,
+        max_restarts=0,
     )
     try:
         elastic_launch(config, sys.executable)(*_words_of_this_command())

@@ -11,6 +11,7 @@ from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.machine.cores import num_usable_cores, shares, usable_cores
 
+STARTED_AGAIN = "SF_RANKS_STARTED_AGAIN"  # a variable that the launcher sets
 _SEED_STRIDE = 1_000_003  # between ranks; environments count up from the seed of their rank
 
 
@@ -58,8 +59,8 @@ class Place:
 
     @property
     def is_started_again(self) -> bool:
-        """By torchrun, after a failure."""
-        return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+        """After a failure, by torchrun or by `--num_learners`."""
+        return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0" or STARTED_AGAIN in os.environ
 
     @property
     def saves(self) -> bool:
@@ -112,5 +113,5 @@ def require_can_be_ranked(config: Config, place: Place) -> None:
     for what, is_asked in reasons.items():
         if is_asked:
             raise UsageError(
-                f"there is no training on several ranks with {what}: leave it out, or train without torchrun"
+                f"there is no training on several ranks with {what}: leave it out, or train with one learner"
             )

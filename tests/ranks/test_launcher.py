@@ -1,0 +1,59 @@
+"""How the ranks of this machine are started, and started again."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from sf.ranks import launcher
+from sf.ranks.place import STARTED_AGAIN, Place
+
+
+@pytest.fixture(autouse=True)
+def kept(monkeypatch):
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(launcher.logging, "disable", lambda level: None)
+
+
+def launched(monkeypatch, statuses, num_restarts):
+    """The status of all, and how many starts there were, where each start ends with the next of `statuses`."""
+    started = []
+
+    def launch_once(num_ranks):
+        started.append(Place(0, num_ranks, 0, num_ranks).is_started_again)
+        return statuses[len(started) - 1]
+
+    monkeypatch.setattr(launcher, "_launch_once", launch_once)
+    budget = iter([True] * num_restarts + [False])
+    return launcher.launch(2, lambda: next(budget)), started
+
+
+def test_ranks_that_fail_are_started_again_and_know_it(monkeypatch):
+    os.environ.pop(STARTED_AGAIN, None)
+    assert launched(monkeypatch, [1, 137, 0], num_restarts=5) == (0, [False, True, True])
+
+
+def test_ranks_that_fail_again_and_again_are_given_up(monkeypatch):
+    status, starts = launched(monkeypatch, [1, 1, 1], num_restarts=2)
+    assert (status, len(starts)) == (1, 3)
+
+
+@pytest.mark.parametrize("status", [0, 2, 130, 143])
+def test_an_end_that_was_asked_for_and_a_mistake_of_the_user_start_nothing(monkeypatch, status):
+    ended, starts = launched(monkeypatch, [status], num_restarts=5)
+    assert (ended, len(starts)) == (status, 1)
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("/usr/bin/sf-train", ["-m", "sf", "--env", "x"]),
+        ("/site-packages/sf/__main__.py", ["-m", "sf", "--env", "x"]),
+        ("train_mine.py", ["train_mine.py", "--env", "x"]),
+    ],
+)
+def test_each_rank_runs_the_command_that_was_given(monkeypatch, program, words):
+    monkeypatch.setattr(sys, "argv", [program, "--env", "x"])
+    assert launcher._words_of_this_command() == words
