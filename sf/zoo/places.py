@@ -8,7 +8,7 @@ from pathlib import Path
 from sf.envs.errors import UsageError
 from sf.storage.run_dir import RunDir
 from sf.zoo import hub
-from sf.zoo.folder import WEIGHTS
+from sf.zoo.files import WEIGHTS
 
 IN_THE_BOX = Path(__file__).parent / "policies"
 _ZOO = "zoo"

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -253,3 +254,12 @@ def test_a_group_that_cannot_be_played_takes_one_sentence(monkeypatch, capsys):
     status, out, err = sf_play(monkeypatch, capsys, "keyed_env:Keyed")
     assert (status, out) == (2, "")
     assert "keyed_env:Keyed cannot be played: give its group the methods of sf.envs.group.PlayedGroup" in err
+
+
+def test_who_plays_alone_does_not_wait_for_torch_to_be_imported():
+    code = (
+        "import sys; import sf.commands.play.command, sf.commands.play.playing; from sf.commands.play.game import *; "
+        "print(find_game(PlayFlags('CartPole-v1')).names, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['you'] False\n"

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,11 +14,13 @@ from sf import envs
 from sf.commands.play.flags import PlayFlags
 from sf.envs import EnvOptions
 from sf.envs.registry import kwargs_against
-from sf.play.contestants import Contestant, find_contest, find_opponents, overridden
 from sf.play.opponents import RANDOM, Opponent
 from sf.play.player import Player
 from sf.storage import finite_json
 from sf.zoo.places import is_policy
+
+if TYPE_CHECKING:
+    from sf.play.contestants import Contestant
 
 YOU = "you"
 
@@ -64,6 +66,8 @@ def find_game(flags: PlayFlags) -> Game:
         return Game(env, options, 1, {})
     if not against and policies:
         return Game(env, options, num_agents, policies)
+    from sf.play.contestants import find_opponents  # noqa: PLC0415  torch is slow to import: not to play alone
+
     others = find_opponents(env, options, spec, against or (RANDOM,), flags.checkpoint, flags.trust)
     return Game(env, options, num_agents, others)
 
@@ -72,10 +76,13 @@ def _named(flags: PlayFlags) -> tuple[str, EnvOptions, Mapping[str, Contestant]]
     """The environment that `flags.env` names, its options, and the policies of that name, if it is a run."""
     env, options = flags.env, EnvOptions()
     policies: Mapping[str, Contestant] = {}
+    if is_policy(env) or flags.override:
+        from sf.play.contestants import find_contest, overridden  # noqa: PLC0415
     if is_policy(env):
         found = find_contest(Path(env), (), flags.checkpoint, flags.policy, (), flags.trust)
         env, options, policies = found.config.run.env, found.options, found.players
-    options = overridden(options, flags.override)
+    if flags.override:
+        options = overridden(options, flags.override)
     if flags.env_wrappers:
         options = dataclasses.replace(options, env_wrappers=flags.env_wrappers)
     return env, _with_kwargs(options, EnvOptions(env_kwargs=flags.env_kwargs).kwargs), policies
