@@ -7,7 +7,7 @@ A family is a folder of `envs/`, or a module in `envs/libraries/`, with its reco
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -95,6 +95,10 @@ class Family:
 
     install: str | None = None
     """How to install it, where it is an extra. A wrong name gets no hint of its names: that would import it."""
+
+    against: Callable[[str], Mapping[str, Any]] | None = None
+    """The `env_kwargs` by which an environment of one agent meets the opponent of a name, as a person types it:
+    `sf-play ENV --against NAME`. Raises UsageError for a name that it does not know. None: it has no such opponents."""
 
     code_of: Callable[[str], str | None] = _no_code
     """The file of the code that a name has run, beside that of installed packages; None: there is none.

@@ -30,6 +30,8 @@ from typing import Protocol
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.spaces.action_names import ActionNames
+
 ObsRows = Mapping[str, Sequence[np.ndarray]]
 """Where the next observations go: `rows[key][n]` is a writable array of the shape of `obs_space[key]` for actor n."""
 
@@ -46,6 +48,7 @@ class EnvSpec:
     has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.time_limits`
     env_obs_space: gym.Space | None = None  # what the environment itself returns; None: as obs_space
     layers: tuple[str, ...] = field(default=(), compare=False)  # see `sf.envs.layers`, where single ones are known
+    action_names: ActionNames = field(default=(), compare=False)  # of each choice of each discrete head, where known
 
     @property
     def native_obs_space(self) -> gym.Space:
@@ -137,4 +140,20 @@ class RenderedGroup(EnvGroup, Protocol):
 
     def returns(self) -> list[float]:
         """[N] What `Episode.episode_return` would be so far, of the episode that each actor is in."""
+        ...
+
+
+class PlayedGroup(RenderedGroup, Protocol):
+    """A `RenderedGroup` that a person can play, by `sf-play`."""
+
+    def present(self) -> list[np.ndarray]:
+        """The picture of each view as it is now, also of an episode that has had no step."""
+        ...
+
+    def moves(self, actor_idx: int) -> Mapping[int, str]:
+        """What the allowed actions of an actor are called now, where the position decides that; else nothing."""
+        ...
+
+    def show_to(self, actor_idx: int) -> None:
+        """From now on the pictures are for this actor, and hide what it may not know."""
         ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sf.envs.atari.family import ATARI
@@ -110,6 +110,15 @@ def code_of(env_id: str) -> str | None:
     """
     family = _first_asked(env_id)
     return None if family is None else family.code_of(env_id)
+
+
+def kwargs_against(env_id: str, name: str) -> Mapping[str, Any] | None:
+    """The `env_kwargs` that make this opponent part of the environment; None where its family has no opponents.
+
+    See `Family.against`. Raises UsageError where the family has none of this name.
+    """
+    family = _first_asked(env_id)
+    return None if family is None or family.against is None else family.against(name)
 
 
 def env_ids() -> list[str]:

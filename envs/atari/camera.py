@@ -30,6 +30,7 @@ class AtariCamera:
         self.num_envs = num_envs
         self.single_observation_space = self._env.single_observation_space
         self.single_action_space = self._env.single_action_space
+        self.ale = self._env.ale
         self.films = [Film() for _ in range(num_envs)]
         self._returns = np.zeros(num_envs)
 
@@ -62,7 +63,7 @@ class AtariCamera:
         self._env.close()
         for twin in self._twins:
             twin.close()
-        del self._env, self._twins  # frees the emulators and ends their threads
+        del self._env, self._twins, self.ale  # frees the emulators and ends their threads
 
     def _begin(self, n: int, screens: np.ndarray) -> None:
         self._latest[n] = screens[0, 0].copy()

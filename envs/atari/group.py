@@ -126,7 +126,11 @@ class AtariGroup:
         self._seeds = np.array(seeds)
         obs_space = gym.spaces.Dict({"obs": env.single_observation_space})
         self.spec = EnvSpec(
-            obs_space, env.single_action_space, frameskip=frameskip, env_obs_space=env.single_observation_space
+            obs_space,
+            env.single_action_space,
+            frameskip=frameskip,
+            env_obs_space=env.single_observation_space,
+            action_names=(tuple(action.name for action in env.ale.get_action_set()),),
         )
         self.num_actors = env.num_envs
         self._ended = np.zeros(self.num_actors, bool)  # games that the next step resets

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+
+ANGLES = {"TURN_LEFT_RIGHT_DELTA": ("TURN_LEFT", "TURN_RIGHT"), "LOOK_UP_DOWN_DELTA": ("LOOK_DOWN", "LOOK_UP")}
+"""Buttons that are held by an angle: what a negative one does, and a positive one."""
 
 
 @dataclass(frozen=True)
@@ -12,6 +16,11 @@ class Head:
 
     buttons: tuple[str, ...]
     options: tuple[tuple[float, ...], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the options: the buttons that each holds, and how far one turns by it, in degrees a tic."""
+        return tuple(_name(self.buttons, option) for option in self.options)
 
 
 def one_of(*buttons: str) -> Head:
@@ -25,6 +34,17 @@ def turn_by(num_options: int, max_degrees: float, button: str = "TURN_LEFT_RIGHT
     """Turn, or look up and down, in every tic, by one of `num_options` angles from -max_degrees to max_degrees."""
     step = 2 * max_degrees / (num_options - 1)
     return Head((button,), tuple((i * step - max_degrees,) for i in range(num_options)))
+
+
+def _name(buttons: Sequence[str], option: Sequence[float]) -> str:
+    held = []
+    for button, strength in zip(buttons, option, strict=True):
+        if button in ANGLES and strength:
+            negative, positive = ANGLES[button]
+            held.append(f"{positive if strength > 0 else negative} {abs(strength):g}")
+        elif strength:
+            held.append(button)
+    return "+".join(held) or "NOOP"
 
 
 @dataclass(frozen=True)

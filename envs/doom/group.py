@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from sf.envs.doom.camera import FilmedGame
-from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS
+from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS, Head
 from sf.envs.doom.game import DoomEnv
 from sf.envs.doom.game_protocol import Game, Rows
 from sf.envs.doom.matches.match import Match
@@ -33,12 +33,14 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     """
     if env_id in MATCHES:
         setup = match_setup(env_id, options)
-        obs_space, action_space = spaces(FULL_HEADS, MEASUREMENTS)
+        heads: tuple[Head, ...] = FULL_HEADS
+        obs_space, action_space = spaces(heads, MEASUREMENTS)
         num_agents, frameskip, weights = setup.num_agents, FRAMESKIP, setup.shaping.weights
     else:
         config_path(env_id)
         scenario = find_scenario(env_id)
-        obs_space, action_space = spaces(scenario.heads, scenario.measurements)
+        heads = scenario.heads
+        obs_space, action_space = spaces(heads, scenario.measurements)
         num_agents, frameskip, weights = 1, scenario.frameskip, scenario.shaping.weights
     return EnvSpec(
         obs_space,
@@ -46,6 +48,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
         num_agents,
         options.env_frameskip or frameskip,
         weights if options.doom_shaping else {},
+        action_names=tuple(head.names for head in heads),
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import vizdoom
 
-from sf.envs.doom.controls import Head, Measurement, one_of, turn_by
+from sf.envs.doom.controls import ANGLES, Head, Measurement, one_of, turn_by
 from sf.envs.errors import UsageError
 
 _EXCLUDE_EACH_OTHER = (
@@ -25,7 +25,6 @@ _EXCLUDE_EACH_OTHER = (
     {"SELECT_NEXT_ITEM", "SELECT_PREV_ITEM"},
     {"SELECT_NEXT_WEAPON", "SELECT_PREV_WEAPON", *(f"SELECT_WEAPON{slot}" for slot in range(10))},
 )
-_ANGLES = {"TURN_LEFT_RIGHT_DELTA", "LOOK_UP_DOWN_DELTA"}
 
 
 def find_config(name: str) -> Path:
@@ -62,7 +61,7 @@ def _heads(path: Path, buttons: Sequence[str]) -> tuple[Head, ...]:
         together = [name for name in left if name in rivals]
         for name in together:
             del left[name]
-        if button in _ANGLES:
+        if button in ANGLES:
             heads.append(turn_by(11, max_degrees=10.0, button=button))
         elif button.endswith("_DELTA"):
             raise UsageError(

@@ -16,6 +16,7 @@ from sf.envs.groups.finished_episode import finished_episode
 from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.layers import layers
 from sf.envs.seeding import env_seed
+from sf.envs.spaces.action_names import action_names
 from sf.envs.spaces.actions import decoder, supported_action_space
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
 from sf.envs.time_limits import has_own_time_limit
@@ -64,6 +65,7 @@ class GymGroup:
             has_own_time_limit=has_own_time_limit(self._envs[0]),
             env_obs_space=self._writer.env_space,
             layers=layers(self._envs[0]),
+            action_names=action_names(self._envs[0], action_space),
         )
         self.num_actors = len(envs)
         self._seeds = [env_seed(seed, first_env_idx + n) for n in range(len(envs))]

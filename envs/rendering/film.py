@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,16 +16,33 @@ class Film:
     def __init__(self) -> None:
         self._beginning: list[np.ndarray] = []
         self._pictures: list[np.ndarray] = []
+        self._latest: np.ndarray | None = None
 
     def begin(self, picture: np.ndarray) -> None:
         """An episode begins with this picture."""
         self._pictures += self._beginning  # of an episode that had no step
         self._beginning = [picture]
+        self._latest = picture
 
     def add(self, picture: np.ndarray) -> None:
         """The episode has gone on to this picture."""
         self._pictures += [*self._beginning, picture]
         self._beginning = []
+        self._latest = picture
+
+    def replace(self, picture: np.ndarray) -> None:
+        """The newest picture is this one instead."""
+        self._latest = picture
+        if self._beginning:
+            self._beginning = [picture]
+        elif self._pictures:
+            self._pictures[-1] = picture
+
+    @property
+    def latest(self) -> np.ndarray:
+        """The newest picture, also where its episode has had no step."""
+        assert self._latest is not None, "nothing was filmed"
+        return self._latest
 
     def cut(self) -> list[np.ndarray]:
         """What was added since the last call."""
@@ -45,9 +62,12 @@ class Camera(Protocol):
         """Of each agent, in the episode that is under way."""
         ...
 
+    # One that films a single environment may have methods `moves(agent_idx)` and `show_to(agent_idx)`: see
+    # `sf.envs.group.PlayedGroup`.
+
 
 class FilmedGroup:
-    """A `RenderedGroup`: a group and the cameras of its environments."""
+    """A `PlayedGroup`: a group and the cameras of its environments."""
 
     def __init__(self, group: EnvGroup, cameras: Sequence[Camera], pictures_per_s: float) -> None:
         self._group = group
@@ -70,5 +90,23 @@ class FilmedGroup:
     def pictures(self) -> list[list[np.ndarray]]:
         return [film.cut() for film in self._films]
 
+    def present(self) -> list[np.ndarray]:
+        return [film.latest for film in self._films]
+
+    def moves(self, actor_idx: int) -> Mapping[int, str]:
+        moves, agent_idx = self._of_camera("moves", actor_idx)
+        return {} if moves is None else moves(agent_idx)
+
+    def show_to(self, actor_idx: int) -> None:
+        show_to, agent_idx = self._of_camera("show_to", actor_idx)
+        if show_to is not None:
+            show_to(agent_idx)
+
     def returns(self) -> list[float]:
         return [float(episode_return) for camera in self._cameras for episode_return in camera.returns()]
+
+    def _of_camera(self, method: str, actor_idx: int) -> tuple[Callable[[int], Any] | None, int]:
+        """The method of the camera that films this actor's match alone, if it has it; and the agent in the match."""
+        env_idx, agent_idx = divmod(actor_idx, self.spec.num_agents)
+        has_own = len(self._cameras) * self.spec.num_agents == self.num_actors
+        return getattr(self._cameras[env_idx], method, None) if has_own else None, agent_idx

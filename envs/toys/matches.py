@@ -84,6 +84,7 @@ class RockPaperScissors(_ZeroSumGame):
 
     PAYOFF = ((0.0, -1.0, 2.0), (1.0, 0.0, -1.0), (-2.0, 1.0, 0.0))
     CHOICES: ClassVar = dict.fromkeys(("player_0", "player_1"), ("rock", "paper", "scissors"))
+    action_names = CHOICES["player_0"]
     OBS: ClassVar = dict.fromkeys(("player_0", "player_1"), (1.0,))
     EQUILIBRIUM: ClassVar = dict.fromkeys(("player_0", "player_1"), (1 / 4, 1 / 2, 1 / 4))
     VALUE: ClassVar[float] = 0.0

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tyro
 
 from sf.commands import cli
+from sf.commands.episode_lines import say_episode, say_summary, short_names
+from sf.commands.gentle_interrupt import GentleInterrupt
 from sf.screen.projector import Projector, Screen
 
 if TYPE_CHECKING:
@@ -94,37 +95,13 @@ def main() -> None:
         "Example: sf-enjoy train_dir/doom_basic --video basic.mp4",
     )
     with cli.exit_status():
-        interrupt = _Interrupt()
+        interrupt = GentleInterrupt()
         _run(flags, interrupt)
         if interrupt.number:
             raise SystemExit(128 + interrupt.number)
 
 
-class _Interrupt:
-    """Within it, Ctrl-C ends the play after the step and the picture that are under way, so that a video is finished;
-    a second one ends at once. Before it, while nothing is played yet, the first one does.
-
-    SIGTERM does the same. number: of the signal that came, or 0.
-    """
-
-    def __init__(self) -> None:
-        self.number = 0
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> _Interrupt:
-        self._before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, frame: object) -> None:
-        self.number = number
-        self.__exit__()
-
-
-def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
+def _run(flags: EnjoyFlags, interrupt: GentleInterrupt) -> None:
     os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # it would swallow SIGTERM
     with closing(_screen(flags, interrupt)) as screen:  # what is wrong with it is said before torch is imported
         from sf import envs  # noqa: PLC0415
@@ -146,13 +123,13 @@ def _run(flags: EnjoyFlags, interrupt: _Interrupt) -> None:
         with closing(made) as group, interrupt:
             played = _play(flags, env, players, group, num_envs, screen, interrupt)
             has_file = screen.finish()
-    _say_summary(played, list(players))
+    say_summary(played, list(players))
     if has_file:
         is_cut = screen.is_full and len(played) < flags.episodes * num_agents
         print(f"video: {flags.video}{f', cut off by --max_seconds {flags.max_seconds:g}' if is_cut else ''}")
 
 
-def _screen(flags: EnjoyFlags, interrupt: _Interrupt) -> Screen:
+def _screen(flags: EnjoyFlags, interrupt: GentleInterrupt) -> Screen:
     from sf.screen.video import Video  # noqa: PLC0415
     from sf.screen.window import Window  # noqa: PLC0415
 
@@ -166,7 +143,7 @@ def _play(
     group: RenderedGroup,
     num_envs: int,
     screen: Screen,
-    interrupt: _Interrupt,
+    interrupt: GentleInterrupt,
 ) -> list[Played]:
     """Returns the episodes that were played to their end."""
     from sf.play.episodes import Play  # noqa: PLC0415
@@ -175,7 +152,7 @@ def _play(
     # Everybody meets the next one, and each is each agent in turn.
     lineups = (np.arange(flags.episodes)[:, None] + np.arange(group.spec.num_agents)) % len(players)  # [M, A]
     play = Play(group, list(players.values()), lineups, range(num_envs), num_envs, flags.seed, flags.deterministic)
-    stage = Stage(env, _short(list(players)), lineups, num_envs, group.num_views)
+    stage = Stage(env, short_names(list(players)), lineups, num_envs, group.num_views)
     rate = group.pictures_per_s * flags.speed
     projector = Projector(
         screen,
@@ -183,7 +160,7 @@ def _play(
         fps=min(rate, screen.max_fps) if flags.fps is None else flags.fps,
         num_views=group.num_views,
         limit=screen.limit,
-        title=f"sf-enjoy {', '.join(_short(list(players)))}",
+        title=f"sf-enjoy {', '.join(short_names(list(players)))}",
         goes_on=lambda: not interrupt.number,
     )
     all_played = []
@@ -192,42 +169,12 @@ def _play(
         played = play.step()
         all_played += played
         for episode in played:
-            _say_episode(episode, list(players), group.spec.num_agents)
+            say_episode(episode, list(players), group.spec.num_agents)
         for panels in stage.step(group.pictures(), group.returns(), play.value, played, play.match_idx):
             goes_on = goes_on and projector.show(panels)
     if goes_on and not interrupt.number:
         projector.hold(stage.panels(), _HOLD_S)
     return all_played
-
-
-def _short(names: Sequence[str]) -> list[str]:
-    """The run and the policy alone, where that tells them apart."""
-    kept = [
-        "/".join(part for part in Path(name).parts if part != "checkpoints" and not part.startswith("checkpoint_"))
-        for name in names
-    ]
-    return kept if len(set(kept)) == len(names) and all(kept) else list(names)
-
-
-def _say_episode(episode: Played, names: Sequence[str], num_agents: int) -> None:
-    what = f"episode {episode.match_idx + 1}"
-    if num_agents > 1:
-        what = f"match {episode.match_idx + 1}, agent {episode.agent_idx + 1}"
-    who = f" ({names[episode.policy_idx]})" if len(names) > 1 else ""
-    stats = "".join(f", {name} {value:g}" for name, value in episode.stats.items())
-    print(f"{what}{who}: return {episode.episode_return:.2f}, {episode.num_steps} steps{stats}", flush=True)
-
-
-def _say_summary(played: Sequence[Played], names: Sequence[str]) -> None:
-    if not played:
-        print("no episode has come to its end")
-    for policy_idx, name in enumerate(names):
-        returns = [episode.episode_return for episode in played if episode.policy_idx == policy_idx]
-        if returns:
-            print(
-                f"{name}: mean return {np.mean(returns):.2f}, from {min(returns):.2f} to {max(returns):.2f}, "
-                f"of {len(returns)} episode{'s' * (len(returns) > 1)}"
-            )
 
 
 if __name__ == "__main__":

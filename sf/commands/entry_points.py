@@ -55,6 +55,10 @@ def sf_enjoy() -> None:
     _run("sf.commands.enjoy")
 
 
+def sf_play() -> None:
+    _run("sf.commands.play.command")
+
+
 def sf_envs() -> None:
     _run("sf.commands.envs.command")
 

@@ -18,7 +18,8 @@ from sf.play.named_checkpoint import config_of
 from sf.storage import checkpoint, output_file
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
-from sf.zoo.folder import CARD, WEIGHTS, Precision, contents, without_training_state
+from sf.zoo.files import CARD, WEIGHTS
+from sf.zoo.folder import Precision, contents, without_training_state
 
 _DEPTH = 3  # of a checkpoint below its run
 

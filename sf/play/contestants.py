@@ -1,18 +1,20 @@
-"""Those who play, and the options of their environment, as the flags of `sf-eval` and `sf-enjoy` name them."""
+"""Those who play, and the options of their environment, as the flags of `sf-eval`, `sf-enjoy`, `sf-play` name them."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import yaml
 
 from sf.config import Config
-from sf.envs import EnvOptions
+from sf.envs import EnvOptions, EnvSpec
 from sf.envs.spaces import space_json
 from sf.play import opponents
 from sf.play.named_checkpoint import config_of, find_trusted, num_policies
@@ -54,16 +56,44 @@ def find_contest(
     assert isinstance(first, Checkpoint)
     config = config_of(first, name)
     options = overridden(config.environment, override)
-    for named in against:
-        if opponents.is_name(named):
-            obs_space, action_space = (
-                space_json.read(first.state.get(which), f"{name} has no {which} that can be read")
-                for which in ("obs_space", "action_space")
-            )
-            opponent = Opponent(named, config.run.env, options, obs_space, action_space)
-            opponent.player()  # what is wrong with it is said before anything starts
-            found[named] = opponent
+    if any(map(opponents.is_name, against)):
+        obs_space, action_space = (
+            space_json.read(first.state.get(which), f"{name} has no {which} that can be read")
+            for which in ("obs_space", "action_space")
+        )
+        found |= _opponents(against, config.run.env, options, obs_space, action_space)
     return Contest(found, config, options)
+
+
+def find_opponents(
+    env: str, options: EnvOptions, spec: EnvSpec, against: tuple[str, ...], which: str, is_trusted: bool = False
+) -> dict[str, Contestant]:
+    """Those whom a person plays against in `env`: policies and other opponents.
+
+    Raises ValueError as `find_contest` does, and where a policy does not fit the spaces of `spec`.
+    """
+    paths = [Path(named) for named in against if not opponents.is_name(named)]
+    found: dict[str, Contestant] = {}
+    if paths:
+        policies = find_policies(paths[0], tuple(paths[1:]), which, None, is_trusted)
+        name, first = next(iter(policies.items()))  # the others have its spaces
+        for space, of_env in (("obs_space", spec.native_obs_space), ("action_space", spec.action_space)):
+            if first.state.get(space) != json.loads(json.dumps(space_json.to_json(of_env))):
+                raise ValueError(f"against: {name} has another {space} than {env}: name a policy of this environment")
+        found |= policies
+    return found | _opponents(against, env, options, spec.native_obs_space, spec.action_space)
+
+
+def _opponents(
+    against: tuple[str, ...], env: str, options: EnvOptions, obs_space: gym.Space, action_space: gym.Space
+) -> dict[str, Contestant]:
+    """Those that are no policies."""
+    found: dict[str, Contestant] = {}
+    for named in filter(opponents.is_name, against):
+        opponent = Opponent(named, env, options, obs_space, action_space)
+        opponent.player()  # what is wrong with it is said before anything starts
+        found[named] = opponent
+    return found
 
 
 def find_policies(

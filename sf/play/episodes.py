@@ -93,6 +93,16 @@ class Play:
         """Whether every environment has played its matches."""
         return bool((self.match_idx >= len(self._lineups)).all())
 
+    @property
+    def first(self) -> np.ndarray:
+        """[N] bool, whether what an actor sees begins an episode."""
+        return self._first
+
+    @property
+    def is_playing(self) -> np.ndarray:
+        """[N] bool, whether the next action of an actor counts: not where its episode is over, and its reset comes."""
+        return self._in_episode | self._first
+
     def step(self) -> list[Played]:
         """One step of every environment. Returns the episodes that ended with it, of matches that count."""
         for policy_idx in np.unique(self._policy):
@@ -127,7 +137,7 @@ class Play:
     def _count_matches(self) -> None:
         """A match is over when every agent that was in an episode has ended it. The environment resets then."""
         result, num_agents = self._result, self._group.spec.num_agents
-        was_playing = (self._in_episode | self._first).reshape(-1, num_agents)
+        was_playing = self.is_playing.reshape(-1, num_agents)
         goes_on = was_playing & ~(result.terminated | result.truncated).reshape(-1, num_agents)
         self.match_idx = self.match_idx + self._num_envs * (was_playing.any(axis=1) & ~goes_on.any(axis=1))
         self._in_episode = goes_on.ravel()

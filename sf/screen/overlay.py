@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
 CAPTION_HEIGHT = 38  # two lines
-_FONT_SIZE = 13
+FONT_SIZE = 13
 _MIN_WIDTH = 260  # of a panel: for the text
 _GAP = 4  # between panels
 _MAX_HEIGHT = 480  # to which small pictures are enlarged
-_BACKGROUND, _TITLE, _TEXT = (24, 24, 27), (255, 255, 255), (190, 190, 200)
+BACKGROUND, TITLE, TEXT = (24, 24, 27), (255, 255, 255), (190, 190, 200)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Grid:
     def draw(self, panels: Sequence[Panel]) -> np.ndarray:
         """[H, W, 3] uint8."""
         canvas = np.empty((self.size[1], self.size[0], 3), np.uint8)
-        canvas[:] = _BACKGROUND
+        canvas[:] = BACKGROUND
         width, height = self._panel
         for i, panel in enumerate(panels):
             row, column = divmod(i, self._columns)
@@ -97,10 +97,10 @@ def _caption(title: str, text: str, width: int) -> np.ndarray:
     """[CAPTION_HEIGHT, width, 3] uint8."""
     from PIL import Image, ImageDraw  # noqa: PLC0415
 
-    image = Image.new("RGB", (width, CAPTION_HEIGHT), _BACKGROUND)
+    image = Image.new("RGB", (width, CAPTION_HEIGHT), BACKGROUND)
     draw = ImageDraw.Draw(image)
-    for line, colour, top in ((title, _TITLE, 3), (text, _TEXT, 20)):
-        draw.text((6, top), _fitting(line, width - 12), fill=colour, font=_font(_FONT_SIZE))
+    for line, colour, top in ((title, TITLE, 3), (text, TEXT, 20)):
+        draw.text((6, top), fitting(line, width - 12), fill=colour, font=font(FONT_SIZE))
     return np.asarray(image)
 
 
@@ -111,19 +111,19 @@ def _with_result(picture: np.ndarray, lines: Sequence[str]) -> np.ndarray:
     image = Image.fromarray(picture // 3)
     draw: Any = ImageDraw.Draw(image)
     centre = (image.width / 2, image.height / 2)
-    draw.multiline_text(centre, "\n".join(lines), fill=_TITLE, font=_font(18), anchor="mm", align="center")
+    draw.multiline_text(centre, "\n".join(lines), fill=TITLE, font=font(18), anchor="mm", align="center")
     return np.asarray(image)
 
 
-def _fitting(text: str, width: int) -> str:
+def fitting(text: str, width: int) -> str:
     """The text, or as much of it as fits into this many pixels."""
-    while text and _font(_FONT_SIZE).getlength(text) > width:
+    while text and font(FONT_SIZE).getlength(text) > width:
         text = f"{text[:-2]}…" if len(text) > 2 else ""
     return text
 
 
 @lru_cache
-def _font(size: int) -> FreeTypeFont | ImageFont:
+def font(size: int) -> FreeTypeFont | ImageFont:
     from PIL import ImageFont  # noqa: PLC0415
 
     return ImageFont.load_default(size)

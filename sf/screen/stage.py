@@ -30,6 +30,15 @@ class Stage:
         self._latest: dict[int, Played] = {}  # by actor
         self._panels: list[Panel | None] = [None] * len(self._actors_of)
 
+    def begin(self, pictures: Sequence[np.ndarray]) -> list[Panel]:
+        """The panels where an episode begins. pictures: of each view, as `sf.envs.group.PlayedGroup` has them."""
+        num_actors = len(self._num_steps)
+        for v, picture in enumerate(pictures):
+            if not self._is_over(v):
+                text = self._text(v, [0.0] * num_actors, np.full(num_actors, np.nan))
+                self._panels[v] = Panel(picture, self._title(v), text)
+        return self.panels()
+
     def step(
         self,
         pictures: Sequence[Sequence[np.ndarray]],

@@ -6,8 +6,9 @@ import difflib
 from pathlib import Path
 
 from sf.envs.errors import UsageError
+from sf.storage.run_dir import RunDir
 from sf.zoo import hub
-from sf.zoo.folder import WEIGHTS
+from sf.zoo.files import WEIGHTS
 
 IN_THE_BOX = Path(__file__).parent / "policies"
 _ZOO = "zoo"
@@ -25,6 +26,15 @@ def located(named: str | Path) -> Path:
     if path.parts[:1] == (_ZOO,) and not path.exists():
         path = _in_the_box(path)
     return path / WEIGHTS if (path / WEIGHTS).is_file() else path
+
+
+def is_policy(named: str) -> bool:
+    """Whether a user means a run or a policy by this, and no environment."""
+    path = Path(named)
+    if hub.is_address(named) or path.parts[:1] == (_ZOO,):
+        return True
+    is_in_folder = len(path.parts) > 1 and path.parent.is_dir() and ":" not in named
+    return path.is_file() or is_in_folder or (path / WEIGHTS).is_file() or RunDir(path).config.is_file()
 
 
 def names() -> list[str]:

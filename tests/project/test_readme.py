@@ -40,7 +40,11 @@ echo {sysconfig.get_path("purelib")} > here.pth
 """
 
 
+NEEDS_A_PERSON = re.compile(r"^sf-play.*\n", re.MULTILINE)  # tests/users/test_commands.py plays them
+
+
 def shortened(block: str) -> str:
+    block = NEEDS_A_PERSON.sub("", block)
     return re.sub(r"(sf-\w+)( [^#)\n]*)", lambda command: f"{command[0]} {SHORTER.get(command[1], '')} ", block)
 
 

@@ -45,6 +45,8 @@ COMMANDS = {
     "sf-league of others": ("sf.report.league.command", ["mine", "theirs", "--num_workers", "1"]),
     "sf-exploit": ("sf.psro.exploit_command", ["theirs", "--train_dir", "searches", "--matches", "2"]),
     "sf-enjoy": ("sf.commands.enjoy", ["theirs", "--video", "out.gif", "--episodes", "1"]),
+    "sf-play": ("sf.commands.play.command", ["theirs"]),
+    "sf-play --against": ("sf.commands.play.command", ["toy_match_rps", "--against", "theirs"]),
     "sf-export": ("sf.commands.export", ["theirs", "--out", "out.pt2"]),
     "sf-export of a folder": ("sf.commands.export", ["theirs", "--out", "shared", "--episodes", "1"]),
     "sf-sweep": ("sf.sweep.command", ["theirs.sweep.yaml", "--train_dir", "sweeps"]),
@@ -59,6 +61,7 @@ def _in_a_folder_of_theirs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [*sys.path])
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     for name in ("planted.py", "minigrid.py"):
         Path(name).write_text(PLANTED)
     yield

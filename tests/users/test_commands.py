@@ -26,6 +26,7 @@ import maps
 import pytest
 import yaml
 from pages import PAGES, ROOT, blocks, commands
+from typist import Typist
 
 from sf.commands import cli
 from sf.envs.libraries.packages import PACKAGES
@@ -277,6 +278,18 @@ def test_the_sweep_of_the_page_comes_to_its_end(here):
 @pytest.mark.parametrize("text", [text for text, (program, *_) in COMMANDS.items() if program == "sf-envs"])
 def test_a_list_of_environments_has_some(text):
     assert "doom_basic" in run_here(*COMMANDS[text])
+
+
+@pytest.mark.parametrize("text", [text for text, (program, *_) in COMMANDS.items() if program == "sf-play"])
+def test_a_person_plays_what_the_pages_name(text, here, monkeypatch):
+    if "openspiel:" in text:
+        pytest.importorskip("pyspiel")
+    if "connect_four" in text:
+        pytest.importorskip("pettingzoo")
+    if "DiscretizeAction" in text and not hasattr(gym.wrappers, "DiscretizeAction"):
+        pytest.skip("an older Gymnasium has no DiscretizeAction")
+    Typist(monkeypatch, "11", {12: "+escape"})
+    run_here(*COMMANDS[text])
 
 
 def bench_commands():

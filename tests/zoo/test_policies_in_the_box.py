@@ -102,3 +102,21 @@ def test_the_help_of_the_commands_names_the_page_which_names_every_policy():
         assert "docs/enjoy.md lists the zoo" in inspect.getsource(command)
     words = (ROOT / "docs/enjoy.md").read_text().split()
     assert [name for name in places.names() if not any(f"zoo/{name}" in word for word in words)] == []
+
+
+def test_what_a_person_names_is_a_policy_or_an_environment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train_dir" / "mine").mkdir(parents=True)
+    (tmp_path / "train_dir" / "mine" / "config.yaml").write_text("env: toy_identity\n")
+    (tmp_path / "CartPole-v1").mkdir()
+    for name in ("zoo/connect_four", "zoo/typo", "hf:me/mine", "train_dir/mine", "train_dir/typo"):
+        assert places.is_policy(name), name
+    for name in (
+        "CartPole-v1",
+        "doom_basic",
+        "ALE/Pong-v5",
+        "my_envs:Walk",
+        "pettingzoo:classic/rps_v2",
+        "doom:a/my.cfg",
+    ):
+        assert not places.is_policy(name), name

@@ -233,3 +233,13 @@ def test_a_doom_match_is_filmed_by_what_the_policy_sees_every_fourth_pixel_of():
         small = pictures[0][-1][3::4, 0::4]
         rows, columns = np.arange(72) * 120 // 72, np.arange(128) * 160 // 128
         np.testing.assert_array_equal(obs["obs"][0], small[np.ix_(rows, columns)])
+
+
+def test_the_present_picture_is_known_before_the_first_step_and_can_be_replaced():
+    film = Film()
+    film.begin(np.zeros((1, 1, 3), np.uint8))
+    film.replace(np.ones((1, 1, 3), np.uint8))
+    assert film.latest.max() == 1
+    film.add(np.full((1, 1, 3), 2, np.uint8))
+    assert film.latest.max() == 2
+    assert [picture.max() for picture in film.cut()] == [1, 2]

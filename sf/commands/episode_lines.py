@@ -1,0 +1,42 @@
+"""What `sf-enjoy` and `sf-play` print of the episodes that were played."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from sf.play.episodes import Played
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """The run and the policy alone, where that tells them apart."""
+    kept = [
+        "/".join(part for part in Path(name).parts if part != "checkpoints" and not part.startswith("checkpoint_"))
+        for name in names
+    ]
+    return kept if len(set(kept)) == len(names) and all(kept) else list(names)
+
+
+def say_episode(episode: Played, names: Sequence[str], num_agents: int) -> None:
+    what = f"episode {episode.match_idx + 1}"
+    if num_agents > 1:
+        what = f"match {episode.match_idx + 1}, agent {episode.agent_idx + 1}"
+    who = f" ({names[episode.policy_idx]})" if len(names) > 1 else ""
+    stats = "".join(f", {name} {value:g}" for name, value in episode.stats.items())
+    print(f"{what}{who}: return {episode.episode_return:.2f}, {episode.num_steps} steps{stats}", flush=True)
+
+
+def say_summary(played: Sequence[Played], names: Sequence[str]) -> None:
+    if not played:
+        print("no episode has come to its end")
+    for policy_idx, name in enumerate(names):
+        returns = [episode.episode_return for episode in played if episode.policy_idx == policy_idx]
+        if returns:
+            print(
+                f"{name}: mean return {np.mean(returns):.2f}, from {min(returns):.2f} to {max(returns):.2f}, "
+                f"of {len(returns)} episode{'s' * (len(returns) > 1)}"
+            )

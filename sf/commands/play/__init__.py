@@ -1,0 +1,1 @@
+"""`sf-play`: a person plays an environment with the keys."""

@@ -1,0 +1,112 @@
+"""The episodes of a person: from the first picture to what is said of the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from sf.commands.episode_lines import say_episode, short_names
+from sf.commands.gentle_interrupt import GentleInterrupt
+from sf.commands.play.flags import PlayFlags
+from sf.commands.play.game import YOU, Game, make_players
+from sf.envs import ActionSpec
+from sf.envs.group import PlayedGroup
+from sf.envs.spaces.actions import ACTION_MASK
+from sf.play.episodes import Play, Played
+from sf.play.human_player import HumanPlayer
+from sf.screen.console import Console
+from sf.screen.controls import Controls, WindowClosedError
+from sf.screen.keyboard import Keyboard
+from sf.screen.overlay import Panel
+from sf.screen.projector import Projector
+from sf.screen.stage import Stage
+
+_HOLD_S = 1.5  # the result of an episode stays on the screen
+_SLOW = 4.0  # pictures a second: what is no faster waits for a key
+
+
+def play(
+    flags: PlayFlags,
+    game: Game,
+    group: PlayedGroup,
+    keyboard: Keyboard,
+    console: Console,
+    interrupt: GentleInterrupt,
+) -> list[Played]:
+    """Returns the episodes that were played to their end."""
+
+    def choose(n: int, mask: np.ndarray | None) -> list[int]:
+        return controls.choose(mask, group.moves(n)) if episodes.is_playing[n] else controls.idle
+
+    human = HumanPlayer(game.env, ActionSpec.of(group.spec.action_space), choose)
+    lineups = game.lineups(flags.episodes, flags.agent)
+    episodes = Play(group, [human, *make_players(game)], lineups, range(1), 1, flags.seed, flags.deterministic)
+    waits = _waits(episodes, group) if flags.wait is None else flags.wait
+    controls = Controls(game.env, group.spec, waits, keyboard, console)
+    stage = Stage(game.env, [YOU, *short_names(list(game.others))], lineups, 1, group.num_views)
+    rate = group.pictures_per_s if flags.fps is None else flags.fps
+    projector = Projector(
+        console,
+        moments_per_s=rate,
+        fps=min(rate, console.max_fps),
+        num_views=1,
+        limit=console.limit,
+        title=f"sf-play {game.env}",
+        goes_on=lambda: not interrupt.number,
+    )
+    played: list[Played] = []
+    begins = True  # the next episode of the person has not been shown yet
+    with suppress(WindowClosedError):
+        while not episodes.is_done and not interrupt.number:
+            (match_idx,) = episodes.match_idx.tolist()
+            own = int(np.flatnonzero(lineups[match_idx] == 0)[0])
+            if begins and episodes.first[own]:
+                group.show_to(own)
+                projector.hold(_own_view(stage.begin(group.present()), own), 0.0)
+                controls.begin()
+                begins = False
+            ended = episodes.step()
+            played += ended
+            for episode in ended:
+                say_episode(episode, game.names, game.num_agents)
+            values = np.full(group.num_actors, np.nan)  # what the others expect is not for the person to know
+            for panels in stage.step(group.pictures(), group.returns(), values, ended, episodes.match_idx):
+                if not projector.show(_own_view(panels, own)):
+                    return played
+            is_over = episodes.match_idx[0] != match_idx
+            if is_over or any(episode.policy_idx == 0 for episode in ended):
+                begins = True
+                console.said = _what_came_out([each for each in played if each.match_idx == match_idx], is_over)
+                projector.hold(_own_view(stage.panels(), own), _HOLD_S)
+    return played
+
+
+def _waits(episodes: Play, group: PlayedGroup) -> bool:
+    """Whether the game waits for the person. An agent that may do nothing at first waits for its turn."""
+    masks = episodes.obs.get(ACTION_MASK)
+    takes_turns = masks is not None and not masks.reshape(len(masks), -1).any(axis=1).all()
+    return takes_turns or group.pictures_per_s <= _SLOW
+
+
+def _own_view(panels: list[Panel], agent_idx: int) -> list[Panel]:
+    """Where each agent has a view of its own, the person sees no other."""
+    return [panels[agent_idx]] if len(panels) > 1 else panels
+
+
+def _what_came_out(of_match: Sequence[Played], is_over: bool) -> str:
+    """What the person is told. of_match: the episodes of a match, which is_over. Prints who has won."""
+    own = [episode for episode in of_match if episode.policy_idx == 0]
+    others = [episode for episode in of_match if episode.policy_idx != 0]
+    text = f"return {own[-1].episode_return:.2f}, {own[-1].num_steps} steps" if own else ""
+    if not (is_over and own and others):
+        return text
+    margin = _score(own[-1]) - max(map(_score, others))
+    verdict = "you won" if margin > 0 else "you lost" if margin < 0 else "a draw"
+    print(f"match {own[-1].match_idx + 1}: {verdict}", flush=True)
+    return f"{verdict}: {text}"
+
+
+def _score(episode: Played) -> float:
+    return episode.stats.get("true_objective", episode.episode_return)

@@ -1,0 +1,108 @@
+"""The names of actions, wherever an environment has them."""
+
+from enum import IntEnum
+from typing import ClassVar
+
+import gymnasium as gym
+import pytest
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+
+from sf.envs.doom.controls import one_of, turn_by
+from sf.envs.options import EnvOptions
+from sf.envs.rendering.filming import film_envs
+from sf.envs.spaces.action_names import action_names
+
+
+class Env(gym.Env):
+    observation_space = Box(0.0, 1.0, (2,))
+    action_space = Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), 0.0, False, False, {}
+
+
+class Named(Env):
+    action_names = ("run", "hide")
+
+
+class Heads(Env):
+    action_space = MultiDiscrete([2, 3])
+    action_names: ClassVar = [["stay", "go"], ["a", "b", "c"]]
+
+
+class Ale(Env):
+    def get_action_meanings(self):
+        return ["NOOP", "FIRE"]
+
+
+class Grid(Env):
+    class Actions(IntEnum):
+        left = 0
+        right = 1
+
+    actions = Actions
+
+
+class Other(Env):
+    action_names = ("one", "two", "three")  # of another space
+    actions = 7
+
+
+class Raises(Env):
+    @property
+    def action_names(self):
+        raise RuntimeError("not ready")
+
+
+class Swapped(gym.Wrapper):
+    action_names = ("hide", "run")
+
+
+@pytest.mark.parametrize(
+    ("env", "names"),
+    [
+        (Env(), ()),
+        (Named(), (("run", "hide"),)),
+        (Heads(), (("stay", "go"), ("a", "b", "c"))),
+        (Ale(), (("NOOP", "FIRE"),)),
+        (Grid(), (("left", "right"),)),
+        (Other(), ()),
+        (Raises(), ()),
+        (gym.wrappers.TimeLimit(Named(), 5), (("run", "hide"),)),
+        (Swapped(Named()), (("hide", "run"),)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_names_of_an_environment(env, names):
+    assert action_names(env, env.action_space) == names
+
+
+@pytest.mark.parametrize(
+    ("env_id", "names"),
+    [
+        ("CartPole-v1", ("LEFT", "RIGHT")),
+        ("FrozenLake-v1", ("LEFT", "DOWN", "RIGHT", "UP")),
+        ("MountainCar-v0", ("LEFT", "NOOP", "RIGHT")),
+        ("Blackjack-v1", ("STICK", "HIT")),
+    ],
+)
+def test_environments_of_gymnasium_have_those_of_their_documentation(env_id, names):
+    group = film_envs(env_id, [lambda **kwargs: gym.make(env_id, **kwargs)], EnvOptions(), 0, 0)
+    assert group.spec.action_names == (names,)
+    group.close()
+
+
+def test_options_of_doom_are_called_as_their_buttons_and_by_how_far_one_turns():
+    assert one_of("MOVE_LEFT", "ATTACK").names == ("NOOP", "MOVE_LEFT", "ATTACK")
+    assert turn_by(5, max_degrees=3.0).names == (
+        "TURN_LEFT 3",
+        "TURN_LEFT 1.5",
+        "NOOP",
+        "TURN_RIGHT 1.5",
+        "TURN_RIGHT 3",
+    )
+    look = turn_by(3, max_degrees=10.0, button="LOOK_UP_DOWN_DELTA")
+    assert look.names == ("LOOK_DOWN 10", "NOOP", "LOOK_UP 10")
