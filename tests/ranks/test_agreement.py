@@ -1,0 +1,103 @@
+"""What the learners of all ranks agree on before each iteration."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+from sf.ranks.agreement import Agreement, Word
+from sf.ranks.ranks import ALONE, Ranks
+
+
+class ThreadRanks(Ranks):
+    """Ranks in threads of this process."""
+
+    def __init__(self, rank, size, barrier, board):
+        self.rank, self.size = rank, size
+        self._barrier, self._board = barrier, board
+
+    def totals(self, *sums):
+        self._board[self.rank] = [each.clone() for each in sums]
+        self._barrier.wait()
+        found = [torch.stack(of_all).sum(0) for of_all in zip(*self._board, strict=True)]
+        self._barrier.wait()
+        self.waited_s += 1.0 + self.rank
+        return found
+
+
+def together(words):
+    """What each of the ranks hears, whose own words these are; each reaches an agreement twice."""
+    size = len(words)
+    barrier, board, heard = threading.Barrier(size), [None] * size, [None] * size
+
+    def come(rank):
+        agreement = Agreement(ThreadRanks(rank, size, barrier, board))
+        heard[rank] = [agreement.reach(words[rank]) for _ in range(2)]
+
+    threads = [threading.Thread(target=come, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    return heard
+
+
+def test_all_hear_the_same_steps_are_sums_and_the_clock_is_that_of_the_first():
+    own = [
+        Word(env_steps=10, goes_on=True, lost_steps=3, share_done=0.25, has_orders=True),
+        Word(env_steps=20, goes_on=True, lost_steps=4, share_done=0.75),
+    ]
+    of_all = Word(env_steps=30, goes_on=True, lost_steps=7, share_done=0.25, has_orders=True)
+    assert together(own) == [[of_all] * 2] * 2
+
+
+def test_where_one_ends_all_end():
+    own = [Word(10, goes_on=True), Word(0, goes_on=False), Word(10, goes_on=True)]
+    assert {word.goes_on for words in together(own) for word in words} == {False}
+
+
+def test_orders_to_another_rank_than_the_first_do_not_count():
+    assert not together([Word(1, True), Word(1, True, has_orders=True)])[0][0].has_orders
+
+
+def test_one_alone_agrees_with_itself():
+    own = Word(10, goes_on=True, lost_steps=1, share_done=0.5, has_orders=True)
+    assert Agreement(ALONE).reach(own) is own
+
+
+def test_others_are_waited_for_while_it_is_said_so():
+    is_held_up = []
+
+    class Watched(ThreadRanks):
+        def totals(self, *sums):
+            is_held_up.append(marks[-1])
+            return super().totals(*sums)
+
+    marks = [False]
+
+    @contextmanager
+    def held_up():
+        marks.append(True)
+        yield
+        marks.append(False)
+
+    ranks = Watched(0, 2, threading.Barrier(1), [None])
+    agreement = Agreement(ranks, held_up)
+    agreement.reach(Word(1, True))
+    assert is_held_up == [True]
+    assert marks[-1] is False
+
+
+def test_the_share_of_time_that_goes_by_in_waiting_is_known_of_each_rank(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("sf.ranks.agreement.time.perf_counter", lambda: now[0])
+    agreement = Agreement(ThreadRanks(0, 2, threading.Barrier(1), [None]))
+    for _ in range(3):
+        agreement.reach(Word(1, True))  # what it waits in one, it tells in the next
+    now[0] = 10.0
+    assert agreement.pop_wait_shares() == pytest.approx([0.2, 0.0])
+    now[0] = 20.0
+    assert agreement.pop_wait_shares() == [0.0, 0.0]
