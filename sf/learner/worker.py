@@ -78,7 +78,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         state.remember_if_due()  # a successor that comes before the first iteration must not count them again
     try:
         with said_where_others_end(ranks):
-            _train(reports, args, weights, state, loader, pace, gradient_workers, ranks)
+            last = _train(reports, args, weights, state, loader, pace, gradient_workers, ranks)
     except Exception as error:
         if ranks.size == 1:
             raise
@@ -88,7 +88,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     reports.send("saving")
     if not state.save():
         raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
-    reports.send("finished", env_steps=state.env_steps)
+    reports.send("finished", env_steps=state.env_steps, is_signalled=last.is_signalled)
     policy_workers.wait_until_gone()
     ranks.leave()
 
@@ -102,9 +102,9 @@ def _train(
     pace: Pace,
     gradient_workers: GradientWorkers | None,
     ranks: Ranks,
-) -> None:
-    """Iteration after iteration, until the run has its env steps, or is asked to stop."""
-    config, counters = args.config.learner, args.counters
+) -> Word:
+    """Iteration after iteration, until the run has its env steps, or is asked to stop. Returns the last agreement."""
+    config, counters, agreed = args.config.learner, args.counters, Word(env_steps=0, goes_on=True)
     agreement = Agreement(ranks, lambda: _held_up(counters, loader))
     reported_at = time.perf_counter()
 
@@ -128,7 +128,7 @@ def _train(
         waiting_since = time.perf_counter()
         counters.waiting()
         batch = None if args.stop.is_set() else loader.next()
-        agreed = agreement.reach(_own_word(state, loader, batch))
+        agreed = agreement.reach(_own_word(args, state, loader, batch))
         counters.working()
         busy_since = time.perf_counter()
         if batch is None or not agreed.goes_on:
@@ -163,6 +163,7 @@ def _train(
             state.save()
         state.keep_milestone_if_due()
         state.remember_if_due()
+    return agreed
 
 
 @contextmanager
@@ -172,7 +173,7 @@ def _held_up(counters: CounterRow, loader: Loader) -> Iterator[None]:
         yield
 
 
-def _own_word(state: LearnerState, loader: Loader, batch: Batch | None) -> Word:
+def _own_word(args: LearnerArgs, state: LearnerState, loader: Loader, batch: Batch | None) -> Word:
     """Of this rank, to the others. batch: of the next iteration; None: it does not go on."""
     return Word(
         env_steps=0 if batch is None else batch.num_env_steps(),
@@ -180,6 +181,7 @@ def _own_word(state: LearnerState, loader: Loader, batch: Batch | None) -> Word:
         lost_steps=loader.pop_lost_steps(),
         share_done=state.share_done,
         has_orders=state.has_orders,
+        is_signalled=args.stop.is_by_signal(),
     )
 
 

@@ -20,10 +20,15 @@ class StopFlag:
     """Set once by the parent; the learner looks at it before each minibatch, ahead of the data that still waits."""
 
     def __init__(self) -> None:
-        self._arrays = SharedArrays([Field("stop", (1,), np.bool_)])
+        self._arrays = SharedArrays([Field("stop", (1,), np.bool_), Field("by_signal", (1,), np.bool_)])
 
-    def set(self) -> None:
+    def set(self, by_signal: bool = False) -> None:
+        """by_signal: a signal asks for the stop."""
+        self._arrays["by_signal"][0] = by_signal
         self._arrays["stop"][0] = True
+
+    def is_by_signal(self) -> bool:
+        return bool(self._arrays["by_signal"][0])
 
     def is_set(self) -> bool:
         return bool(self._arrays["stop"][0])

@@ -17,7 +17,7 @@ class Word(NamedTuple):
 
     env_steps: in the iteration that begins. goes_on: it has a batch, and was not asked to stop. lost_steps: env steps
     that were taken since the last time, and that nobody will train on. share_done: of the run, from 0 to 1.
-    has_orders: the parent has decided something over the policy.
+    has_orders: the parent has decided something over the policy. is_signalled: it was asked to stop by a signal.
     """
 
     env_steps: int
@@ -25,6 +25,7 @@ class Word(NamedTuple):
     lost_steps: int = 0
     share_done: float = 0.0
     has_orders: bool = False
+    is_signalled: bool = False
 
 
 class Agreement:
@@ -47,15 +48,17 @@ class Agreement:
         if ranks.size == 1:
             return own
         of_first = (own.share_done, own.has_orders) if ranks.rank == 0 else (0.0, 0.0)
-        numbers = torch.tensor([own.env_steps, own.lost_steps, not own.goes_on, *of_first], dtype=torch.float64)
+        against = (not own.goes_on, own.is_signalled)
+        numbers = torch.tensor([own.env_steps, own.lost_steps, *against, *of_first], dtype=torch.float64)
         waits_s = torch.zeros(ranks.size, dtype=torch.float64)
         waits_s[ranks.rank] = ranks.waited_s - self._waited_s
         self._waited_s = ranks.waited_s
         with self._held_up():
             numbers, waits_s = ranks.totals(numbers, waits_s)
         self._waits_s += waits_s
-        env_steps, lost_steps, num_against, share_done, has_orders = numbers.tolist()
-        return Word(round(env_steps), num_against == 0, round(lost_steps), share_done, bool(has_orders))
+        env_steps, lost_steps, num_against, num_signalled, share_done, has_orders = numbers.tolist()
+        goes_on, is_signalled = num_against == 0, num_signalled > 0
+        return Word(round(env_steps), goes_on, round(lost_steps), share_done, bool(has_orders), is_signalled)
 
     def pop_wait_shares(self) -> list[float]:
         """Of each rank: for how much of the time since the last call its learner has waited for others, from 0 to 1."""

@@ -20,13 +20,17 @@ _SUMMARIES_WITHIN_S = 5.0
 
 
 class RanksReport:
-    """Between the parent of a rank and the board of all."""
+    """Between the parent of a rank and the board of all.
+
+    has_signalled_rank: a signal has asked one of them to end.
+    """
 
     def __init__(self, place: Place, board: Board, shaping: SharedArrays | None = None) -> None:
         """shaping: `weights` [P, K] of shaped rewards by policy, which the parent of the first rank may change."""
         self._place = place
         self._board = board
         self._shaping = shaping
+        self.has_signalled_rank = False
         self._wait_shares: dict[int, Sequence[float]] = {}  # by policy: see `note_waits`
 
     @property
@@ -80,13 +84,12 @@ class RanksReport:
         return dataclasses.replace(outlook, load=load, sampled_frames_per_second=sampled)
 
     def wait_for_own_signal(self, signals: Signals) -> None:
-        """Another rank was asked to end, and so this one ends.
+        """This rank ends because another one was asked to.
 
         torchrun asks all where a machine comes or goes, but not all at the same moment. A rank that ended by itself
         meanwhile would have done its part, and would not be started again.
         """
-        if not self._place.is_alone:
-            connection.wait([signals.wakeup], _OWN_SIGNAL_WITHIN_S)
+        connection.wait([signals.wakeup], _OWN_SIGNAL_WITHIN_S)
 
     def _share_shaping(self) -> None:
         """Population-based training goes on at the first rank."""

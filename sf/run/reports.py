@@ -109,6 +109,8 @@ class ReportHandler:
             # The end
             case "finished":
                 progress.policies[child.idx].env_steps = report["env_steps"]
+                if self._ranks is not None and report.get("is_signalled", False):
+                    self._ranks.has_signalled_rank = True
             case "killed":
                 self._say(f"{name}: did not stop when asked to, killed")
             case "saved_for":

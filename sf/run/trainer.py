@@ -8,6 +8,7 @@ Waits for  a report, the death of a child, a signal, or the time of the next rec
 from __future__ import annotations
 
 import dataclasses
+import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +51,8 @@ from sf.storage.run_log import RunLog
 from sf.trust import known_code
 from sf.trust.named_code import named_code
 
+ANOTHER_RANK = "another rank"  # was asked to end, and so this one ends
+
 
 def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None = None) -> dict[str, Any]:
     """Train as configured, until the configured end or a signal; returns the summary that is also on disk.
@@ -57,7 +60,8 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
     on_record: see `sf.api.train`. plan: of this configuration, where it is made already. Raises ValueError for what the
     user can mend (before any process starts, where that can be known), `supervisor.ChildError` where a process fails
     for good, and what `on_record` raises.
-    `summary["stopped_by"]` is the signal that ended the run ("SIGINT"), "on_record" or "stop_at_return", or None.
+    `summary["stopped_by"]` is the signal that ended the run ("SIGINT"), "on_record" or "stop_at_return", "another rank"
+    where that was asked to end, or None.
     """
     if config.watch.with_wandb:
         require_wandb()
@@ -78,7 +82,10 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
         config = config.replace(restart_behavior="resume")
     run_dir = run_dir if place.saves else run_dir.of_rank(place.rank)
     with closing(Board() if place.is_alone else StoreBoard(meeting.store, place, config.ranks.rank_timeout_s)) as board:
-        return _train(config, plan, run_dir, on_record, board)
+        summary = _train(config, plan, run_dir, on_record, board)
+    if summary["stopped_by"] == ANOTHER_RANK and place.size > place.local_size:
+        os.kill(os.getppid(), signal.SIGTERM)  # the agent of torchrun, which would wait for the others for five minutes
+    return summary
 
 
 def _train(config: Config, plan: Plan, run_dir: RunDir, on_record: OnRecord | None, board: Board) -> dict[str, Any]:
@@ -218,13 +225,15 @@ class Run:
                     )
                 for child, report in self._supervisor.stop(signals, lambda: orders.is_filming):
                     events.handle(child, report)
-                if asked_by is None and not self._ends_by_itself and self._supervisor.failure is None:
+                if self._ranks.has_signalled_rank and signals.first is None:
                     self._ranks.wait_for_own_signal(signals)
                 decisions.end()
                 videos.remove_unfinished()
                 if self._progress.env_steps > 0:
                     self._on_under_way(display.say)
                 self._memory.pinned.release()
+        if self._ranks.has_signalled_rank:
+            asked_by = ANOTHER_RANK
         summary = {
             **self._ranks.summary_of_all(self._progress.summary(), self._supervisor.failure is not None),
             "stopped_by": asked_by if signals.first is None else signal.Signals(signals.first).name,
@@ -288,12 +297,6 @@ class Run:
         if best is not None:
             best.keep_if_due(now=True)
         return asked_by
-
-    @property
-    def _ends_by_itself(self) -> bool:
-        """Whether the run has what it was to have, in steps or in time."""
-        has_steps = self._progress.env_steps >= self._plan.target_env_steps
-        return has_steps or self._progress.seconds > self._plan.config.run.train_for_seconds
 
     @property
     def _has_all_steps(self) -> bool:

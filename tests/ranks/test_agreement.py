@@ -56,7 +56,9 @@ def test_all_hear_the_same_steps_are_sums_and_the_clock_is_that_of_the_first():
 
 def test_where_one_ends_all_end():
     own = [Word(10, goes_on=True), Word(0, goes_on=False), Word(10, goes_on=True)]
-    assert {word.goes_on for words in together(own) for word in words} == {False}
+    assert {(word.goes_on, word.is_signalled) for words in together(own) for word in words} == {(False, False)}
+    own[1] = Word(0, goes_on=False, is_signalled=True)
+    assert {(word.goes_on, word.is_signalled) for words in together(own) for word in words} == {(False, True)}
 
 
 def test_orders_to_another_rank_than_the_first_do_not_count():

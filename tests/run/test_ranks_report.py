@@ -84,6 +84,5 @@ def test_rewards_are_shaped_on_all_ranks_as_the_first_says():
 def test_a_rank_that_ends_with_another_waits_for_a_signal_of_its_own(monkeypatch):
     waited = []
     monkeypatch.setattr("sf.run.ranks_report.connection.wait", lambda ready, seconds: waited.append(ready))
-    for place in (Place(), FIRST):
-        RanksReport(place, ClaimedBoard()).wait_for_own_signal(SimpleNamespace(wakeup="the pipe"))
+    RanksReport(FIRST, ClaimedBoard()).wait_for_own_signal(SimpleNamespace(wakeup="the pipe"))
     assert waited == [["the pipe"]]

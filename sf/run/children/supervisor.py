@@ -107,7 +107,7 @@ class Supervisor:
         is_optional_awaited: whether the processes that training does without are at work that is worth a wait.
         """
         self._is_stopping = True
-        self._memory.stop.set()
+        self._memory.stop.set(by_signal=signals.first is not None)
         self._is_optional_awaited = is_optional_awaited
         for child in self._children:
             if not self._is_optional(child):
