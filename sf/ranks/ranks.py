@@ -109,11 +109,7 @@ class DistributedRanks(Ranks):
             options["device_ids"] = [self._device]
         result = joined(network, **options)
         if self._compresses_gradients:
-            from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (  # noqa: PLC0415  slow to import
-                bf16_compress_hook,
-            )
-
-            result.register_comm_hook(None, bf16_compress_hook)
+            result.register_comm_hook(None, _as_bfloat16)
         return result
 
     def have_the_same(self, numbers: Tensor) -> bool:
@@ -127,6 +123,16 @@ class DistributedRanks(Ranks):
         with suppress(RuntimeError):  # one has died, or the store has gone: nobody waits for this rank
             self._store.wait(leaving, _LEAVES_WITHIN)
         torch.distributed.destroy_process_group()
+
+
+def _as_bfloat16(state, bucket):
+    """PyTorch's own hook, which it refuses for gloo by its name. There are no types here: it takes none that are
+    strings."""
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (  # noqa: PLC0415  slow to import
+        bf16_compress_hook,
+    )
+
+    return bf16_compress_hook(state, bucket)
 
 
 @contextmanager

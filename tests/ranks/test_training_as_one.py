@@ -21,6 +21,8 @@ WAYS = {
     "critic apart": {"core": "gru", "share_critic": False, "lr_schedule": "linear", "train_for_env_steps": 1000},
 }
 
+COMPRESSED = {"compressed": {"core": "none", "compress_gradients": True}}
+
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):
@@ -29,7 +31,9 @@ def ranks(tmp_path_factory):
     outs = [folder / f"rank_{rank}" for rank in range(2)]
     words = [str(len(outs)), str(folder / "meeting")]
     processes = [
-        subprocess.Popen([sys.executable, one_rank.__file__, str(rank), *words, str(out), json.dumps(WAYS)])
+        subprocess.Popen(
+            [sys.executable, one_rank.__file__, str(rank), *words, str(out), json.dumps(WAYS | COMPRESSED)]
+        )
         for rank, out in enumerate(outs)
     ]
     assert [process.wait(timeout=300) for process in processes] == [0] * len(outs)
@@ -50,3 +54,12 @@ def test_two_ranks_train_as_one_learner_with_all_samples(ranks, monkeypatch, way
         shared = of_one.keys() - {"lag_mean", "lag_max", "masked_share"}  # these are of the samples of each rank
         expected = {key: of_one[key] for key in shared}
         assert {key: of_two[key] for key in shared} == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+def test_ranks_whose_gradients_are_sent_as_bfloat16_have_the_same_weights_to_the_bit(ranks, monkeypatch):
+    monkeypatch.setattr(torch, "randperm", torch.arange)
+    of_one, _ = one_rank.trained(COMPRESSED["compressed"])
+    (weights_0, _), (weights_1, _) = (rank["compressed"] for rank in ranks)
+    assert torch.equal(weights_0, weights_1)
+    assert not torch.equal(weights_0, ranks[0]["without memory"][0])  # they were rounded
+    torch.testing.assert_close(weights_0, of_one, rtol=0.01, atol=0.01)

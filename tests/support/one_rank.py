@@ -109,8 +109,11 @@ def main():
     store = torch.distributed.FileStore(meeting_place, int(size))
     torch.distributed.init_process_group("gloo", store=store, rank=int(rank), world_size=int(size))
     torch.randperm = torch.arange  # each learner shuffles its own samples: so they are cut alike
-    ranks = DistributedRanks(CPU, store)
-    torch.save({name: trained(flags, ranks.rank, ranks.size, ranks) for name, flags in json.loads(ways).items()}, out)
+    came_to = {}
+    for name, flags in json.loads(ways).items():
+        ranks = DistributedRanks(CPU, store, flags.get("compress_gradients", False))
+        came_to[name] = trained(flags, ranks.rank, ranks.size, ranks)
+    torch.save(came_to, out)
     ranks.leave()
 
 
