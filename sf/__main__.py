@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import io
-import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -45,18 +44,13 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
 
     with ended_by_ctrl_c():
         config = cli.parse(defaults=defaults)
-        from sf.processes.child import die_with_creator  # noqa: PLC0415
-        from sf.ranks.place import Place  # noqa: PLC0415
+        from sf.ranks.place import FINAL_FAILURE, Place  # noqa: PLC0415
 
         with ends.exit_status():
             place = Place.from_environment()
         if not place.is_by_torchrun and config.ranks.num_learners > 1:
             _launch(config)
-        if place.is_by_torchrun:
-            die_with_creator()  # the agent of torchrun
-        place.take_cores()
-        if not place.is_first:  # one of them tells the user
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        place.settle()
 
         from sf.processes import fork_servers  # noqa: PLC0415
 
@@ -76,7 +70,7 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
     except ValueError as error:
         ends.fail(str(error))
     except ChildError as error:
-        ends.end(str(error), ends.FAILURE)
+        ends.end(str(error), FINAL_FAILURE if error.is_final and place.is_by_torchrun else ends.FAILURE)
     cli.report(config, summary)
 
 

@@ -78,7 +78,7 @@ class LearnerState:
         has_snapshots = args.config.players.with_players and args.config.players.snapshot_every_env_steps > 0
         self._remember_every_s = _REMEMBER_FOR_SNAPSHOTS_EVERY_S if has_snapshots else _REMEMBER_EVERY_S
         self._rollbacks = RollbackBudget(args.config.supervision)
-        saved = self._latest()
+        saved = self._latest() if args.place.saves else None
         if ranks.size > 1:
             self._follow_the_first(None)
             saved = self._newest_of_all(saved)
@@ -88,6 +88,8 @@ class LearnerState:
             self.seconds_before = saved.state["seconds"]
             self.weights_event = saved.state.get("weights_event", 0)  # older checkpoints know of no population
             self.updater.load(saved.tensors, saved.state["updater"])
+            if ranks.size > 1:  # the numbers of whoever saved would be those of all
+                torch.manual_seed(args.config.run.seed + args.policy_id + self.env_steps)
         every_s = args.config.run.save_milestones_sec
         self._milestones = Milestones(args.milestones, every_s, self.seconds, reports)
         if args.predecessor_env_steps is not None:
@@ -186,7 +188,8 @@ class LearnerState:
         diverged, supervision = self.updater, self._args.config.supervision
         num_skipped, names = diverged.skipped.in_row, diverged.metrics.not_finite()
         self._reports.send("train", env_steps=self.env_steps, **diverged.pop_metrics())  # for the summary, if that ends
-        self._rollbacks.spend(num_skipped, names, diverged.learning_rate)
+        if self._args.place.is_first:  # the others end with it
+            self._rollbacks.spend(num_skipped, names, diverged.learning_rate)
         path = checkpoint.latest(self._args.checkpoints, lambda text: self._reports.send("say", text=text))
         self.updater, trained_steps, self.weights_event = self._new_updater(), 0, 0
         saved = None if path is None else checkpoint.load(path)
@@ -211,7 +214,7 @@ class LearnerState:
 
     def remember_if_due(self) -> None:
         """Keep the state for a successor."""
-        if self._args.place.saves and time.monotonic() >= self._remember_at:
+        if time.monotonic() >= self._remember_at:
             begun_at = time.monotonic()
             with suppress(FloatingPointError):
                 self._recovery.write(self._checkpoint())

@@ -104,7 +104,7 @@ def _train(
     ranks: Ranks,
 ) -> Word:
     """Iteration after iteration, until the run has its env steps, or is asked to stop. Returns the last agreement."""
-    config, counters, agreed = args.config.learner, args.counters, Word(env_steps=0, goes_on=True)
+    config, counters, agreed, last_s = args.config.learner, args.counters, Word(env_steps=0, goes_on=True), 0.0
     agreement = Agreement(ranks, lambda: _held_up(counters, loader))
     reported_at = time.perf_counter()
 
@@ -118,17 +118,15 @@ def _train(
 
     def goes_on() -> bool:
         counters.working()
-        if ranks.size > 1:
-            return True  # an iteration that all have begun is ended by all
         # A synchronous run that ends between two iterations can be resumed to the bit.
         patience_s = 0.0 if args.config.sampler.async_rl else _FINISH_ITERATION_WITHIN_S
-        return not args.stop.is_set() or pace.seconds_left < patience_s
+        return agreement.goes_on(not args.stop.is_set() or pace.seconds_left < patience_s)
 
     while not state.is_finished:
         waiting_since = time.perf_counter()
         counters.waiting()
         batch = None if args.stop.is_set() else loader.next()
-        agreed = agreement.reach(_own_word(args, state, loader, batch))
+        agreed = agreement.reach(_own_word(args, state, loader, batch, last_s))
         counters.working()
         busy_since = time.perf_counter()
         if batch is None or not agreed.goes_on:
@@ -143,12 +141,11 @@ def _train(
         env_steps = agreed.env_steps * min(steps, config.num_batches_per_epoch) // config.num_batches_per_epoch
         state.count(env_steps, agreed.lost_steps)
         now = time.perf_counter()
+        last_s = now - busy_since
         say(pace.end(now))
-        counters.add(
-            steps=env_steps + agreed.lost_steps, calls=steps, wait_s=busy_since - waiting_since, busy_s=now - busy_since
-        )
+        counters.add(steps=env_steps + agreed.lost_steps, calls=steps, wait_s=busy_since - waiting_since, busy_s=last_s)
         if gradient_workers is not None:
-            gradient_workers.measured(steps, busy_s=now - busy_since, for_batch_s=busy_since - waiting_since)
+            gradient_workers.measured(steps, busy_s=last_s, for_batch_s=busy_since - waiting_since)
         is_cut = steps < config.steps_per_iteration
         if now - reported_at > _REPORT_EVERY_S or state.is_finished or is_cut:
             reported_at = now
@@ -173,8 +170,8 @@ def _held_up(counters: CounterRow, loader: Loader) -> Iterator[None]:
         yield
 
 
-def _own_word(args: LearnerArgs, state: LearnerState, loader: Loader, batch: Batch | None) -> Word:
-    """Of this rank, to the others. batch: of the next iteration; None: it does not go on."""
+def _own_word(args: LearnerArgs, state: LearnerState, loader: Loader, batch: Batch | None, last_s: float) -> Word:
+    """Of this rank, to the others. batch: of the next iteration; None: it does not go on. last_s: see `Word`."""
     return Word(
         env_steps=0 if batch is None else batch.num_env_steps(),
         goes_on=batch is not None,
@@ -182,6 +179,7 @@ def _own_word(args: LearnerArgs, state: LearnerState, loader: Loader, batch: Bat
         share_done=state.share_done,
         has_orders=state.has_orders,
         is_signalled=args.stop.is_by_signal(),
+        last_s=last_s,
     )
 
 

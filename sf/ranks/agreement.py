@@ -11,6 +11,8 @@ import torch
 
 from sf.ranks.ranks import Ranks
 
+_LONG_S = 1.0  # an iteration that takes longer may be cut short by a stop
+
 
 class Word(NamedTuple):
     """What one learner says of itself, or what holds for all.
@@ -18,6 +20,7 @@ class Word(NamedTuple):
     env_steps: in the iteration that begins. goes_on: it has a batch, and was not asked to stop. lost_steps: env steps
     that were taken since the last time, and that nobody will train on. share_done: of the run, from 0 to 1.
     has_orders: the parent has decided something over the policy. is_signalled: it was asked to stop by a signal.
+    last_s: seconds that the iteration before took; 0 where there was none.
     """
 
     env_steps: int
@@ -26,6 +29,7 @@ class Word(NamedTuple):
     share_done: float = 0.0
     has_orders: bool = False
     is_signalled: bool = False
+    last_s: float = 0.0
 
 
 class Agreement:
@@ -38,6 +42,7 @@ class Agreement:
         self._waited_s = ranks.waited_s  # up to what the others know
         self._waits_s = torch.zeros(ranks.size, dtype=torch.float64)  # of each rank, since `pop_wait_shares`
         self._since = time.perf_counter()
+        self._asks_within = True
 
     def reach(self, own: Word) -> Word:
         """Waits until all ranks have come.
@@ -49,16 +54,35 @@ class Agreement:
             return own
         of_first = (own.share_done, own.has_orders) if ranks.rank == 0 else (0.0, 0.0)
         against = (not own.goes_on, own.is_signalled)
-        numbers = torch.tensor([own.env_steps, own.lost_steps, *against, *of_first], dtype=torch.float64)
+        times = (own.last_s, own.last_s == 0.0)
+        numbers = torch.tensor([own.env_steps, own.lost_steps, *against, *of_first, *times], dtype=torch.float64)
         waits_s = torch.zeros(ranks.size, dtype=torch.float64)
         waits_s[ranks.rank] = ranks.waited_s - self._waited_s
         self._waited_s = ranks.waited_s
         with self._held_up():
             numbers, waits_s = ranks.totals(numbers, waits_s)
         self._waits_s += waits_s
-        env_steps, lost_steps, num_against, num_signalled, share_done, has_orders = numbers.tolist()
-        goes_on, is_signalled = num_against == 0, num_signalled > 0
-        return Word(round(env_steps), goes_on, round(lost_steps), share_done, bool(has_orders), is_signalled)
+        env_steps, lost_steps, num_against, num_signalled, share_done, has_orders, last_s, num_new = numbers.tolist()
+        self._asks_within = num_new > 0 or last_s / ranks.size > _LONG_S
+        return Word(
+            env_steps=round(env_steps),
+            goes_on=num_against == 0,
+            lost_steps=round(lost_steps),
+            share_done=share_done,
+            has_orders=bool(has_orders),
+            is_signalled=num_signalled > 0,
+            last_s=last_s / ranks.size,
+        )
+
+    def goes_on(self, own: bool) -> bool:
+        """Whether all ranks go on within the iteration. It is asked before each of the same pieces of work on all.
+
+        An iteration that is short is ended by all that have begun it, without a word.
+        """
+        if self._ranks.size == 1 or not self._asks_within:
+            return own or self._ranks.size > 1
+        (num_against,) = self._ranks.totals(torch.tensor(0.0 if own else 1.0, dtype=torch.float64))
+        return float(num_against) == 0.0
 
     def pop_wait_shares(self) -> list[float]:
         """Of each rank: for how much of the time since the last call its learner has waited for others, from 0 to 1."""

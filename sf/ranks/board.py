@@ -82,6 +82,9 @@ class StoreBoard(Board):
         if now - self._exchanged_at > self._timeout_s:
             return f"the store of torchrun has not answered for {now - self._exchanged_at:.0f} s (--rank_timeout_s)"
         for rank, changed_at in self._changed_at.items():
+            failure = self._lines.get(rank, {}).get("failure")
+            if failure:
+                return f"rank {rank} on {self.host(rank)} has failed: {failure}"
             if now - changed_at > self._timeout_s and not self._lines.get(rank, {}).get("has_ended", False):
                 where = f"rank {rank} on {self.host(rank)}"
                 return f"{where} has not been heard of for {now - changed_at:.0f} s (--rank_timeout_s)"

@@ -7,30 +7,30 @@ import os
 import sys
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 
 from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from sf.processes.stopping import STOP_SIGNALS
-from sf.ranks.place import STARTED_AGAIN
+from sf.ranks.place import FINAL_FAILURE, STARTED_AGAIN
 
-USER_ERROR = 2  # exit status, see sf.commands.ends
+FAILURE, USER_ERROR = 1, 2  # exit statuses, see sf.commands.ends
 _ASKED_TO_END = tuple(128 + signum for signum in STOP_SIGNALS)
-_OWN_PROGRAMS = ("sf-train", "__main__.py")
 
 
 def launch(num_ranks: int, may_start_again: Callable[[], bool]) -> int:
     """Run this command once for each rank, and wait for all. Returns the exit status.
 
     When one fails, all are ended, and started again as often as `may_start_again` says so. A user's mistake would be
-    the same again, and a rank that was asked to end has ended all.
+    the same again, a final failure too, and a rank that was asked to end has ended all.
     """
     logging.disable(logging.CRITICAL)  # torch tells in several lines what each rank has told in one
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     while True:
         status = _launch_once(num_ranks)
+        if status == FINAL_FAILURE:
+            return FAILURE
         if status in (0, USER_ERROR) or status in _ASKED_TO_END or not may_start_again():
             return status
         print("all ranks are started again, from what was saved", flush=True)
@@ -50,16 +50,10 @@ def _launch_once(num_ranks: int) -> int:
         max_restarts=0,
     )
     try:
-        elastic_launch(config, sys.executable)(*_words_of_this_command())
+        elastic_launch(config, sys.executable)(*sys.orig_argv[1:])
     except SignalException as error:
         return 128 + error.sigval
     except ChildFailedError as error:
         _, failure = error.get_first_failure()
         return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode
     return 0
-
-
-def _words_of_this_command() -> list[str]:
-    program = sys.argv[0]
-    is_own = Path(program).name in _OWN_PROGRAMS
-    return [*(["-m", "sf"] if is_own else [program]), *sys.argv[1:]]

@@ -6,7 +6,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +19,7 @@ from sf.envs.errors import UsageError
 from sf.ranks.place import Place
 
 _LOOKS_EVERY_S = 0.05
+_COME_WITHIN_S = 300.0  # as long as the store waits for an answer
 _PATIENCE = timedelta(seconds=60)  # with ranks that look at their flags
 _MAY_DIFFER = {  # between machines
     "train_dir",
@@ -30,6 +31,9 @@ _MAY_DIFFER = {  # between machines
     "learner_threads",
     "queues",
 }
+
+
+_hosted: dict[tuple[str, int], TCPStore] = {}  # by this process
 
 
 @dataclass(frozen=True)
@@ -46,30 +50,40 @@ class Meeting:
 def connect(place: Place, is_parent: bool = False) -> Store:
     """The store of `torchrun`, or of the part of it where these ranks have met.
 
-    Where torchrun has none for its workers, the parent of the first rank is the host of one.
+    Where torchrun has none for its workers, the parent of the first rank is the host of one, as long as it lives.
     """
     is_host = is_parent and place.is_first and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    store = TCPStore(address, port, is_master=is_host, wait_for_workers=False)
+    store = _hosted.get((address, port)) or TCPStore(address, port, is_master=is_host, wait_for_workers=False)
+    if is_host:
+        _hosted[address, port] = store
     return PrefixStore(f"sf/{place.meeting}", store) if place.meeting else store
 
 
-def meet(place: Place, config: Config, folder: Path) -> Meeting:
+def meet(place: Place, config: Config, resolved: Mapping[str, Any], folder: Path) -> Meeting:
     """Waits until all ranks have come.
 
-    config: as the user has it. folder: for what ranks write, in the directory of all runs. Raises UsageError where a
-    rank was started with other flags than the first.
+    config: as the user has it. resolved: what this machine makes of flags that are auto, and that has to be the same
+    on all. folder: for what ranks write, in the directory of all runs. Raises UsageError where a rank was started with
+    other flags than the first, or does not come.
     """
+    try:
+        return _meet(place, config, resolved, folder)
+    except RuntimeError as error:  # of the store
+        raise UsageError(f"the ranks cannot meet at {os.environ['MASTER_ADDR']}: {error}".partition("\n")[0]) from None
+
+
+def _meet(place: Place, config: Config, resolved: Mapping[str, Any], folder: Path) -> Meeting:
     shared = connect(place, is_parent=True)
     name = name_of_meeting(shared, place.rank, place.size)
     store = PrefixStore(f"sf/{name}", shared)
     path = folder / "meeting"
+    own = json.dumps({**config.flat(), **resolved}, default=str)
     if place.is_first:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
-        store.set("flags", json.dumps(config.flat(), default=str))
-    flags = json.loads(store.get("flags"))
-    _require_same_flags(place.rank, json.loads(json.dumps(config.flat(), default=str)), flags)
+        store.set("flags", own)
+    _require_same_flags(place.rank, json.loads(own), json.loads(store.get("flags")))
     sees_disk = path.is_file() and path.read_text() == name
     _wait_for_all(store, place)
     return Meeting(store, name, sees_disk)
@@ -91,10 +105,24 @@ def name_of_meeting(store: Store, rank: int, size: int) -> str:
     return name
 
 
+def most_saved(store: Store, place: Place, env_steps: Sequence[int | None]) -> list[int | None]:
+    """Of each policy, the env steps of the newest checkpoint that any rank has. env_steps: that this one has."""
+    keys = [f"saved/{rank}" for rank in range(place.size)]
+    store.set(keys[place.rank], json.dumps(list(env_steps)))
+    of_ranks = [json.loads(store.get(key)) for key in keys]
+    found = [[each for each in of_policy if each is not None] for of_policy in zip(*of_ranks, strict=True)]
+    return [max(each, default=None) for each in found]
+
+
 def _receive(store: Store, size: int) -> str:
     name = uuid.uuid4().hex
     missing = set(range(1, size))
+    give_up_at = time.monotonic() + _COME_WITHIN_S
     while missing:
+        if time.monotonic() > give_up_at:
+            raise UsageError(
+                f"rank {min(missing)} has not come within {_COME_WITHIN_S:.0f} s: see what it has said on its machine"
+            )
         for rank in sorted(missing):
             if store.check([f"sf/met/{name}/{rank}"]):
                 missing.remove(rank)

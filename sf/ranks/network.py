@@ -12,6 +12,7 @@ from sf.ranks.place import Place
 _SIOCGIFADDR = 0x8915
 _NAMES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 _LOOPBACK = "lo"
+_ELSEWHERE = "192.0.2.1"  # an address that nobody has (RFC 5737): packets to it take the default route
 
 
 def choose_interface(place: Place) -> None:
@@ -20,10 +21,16 @@ def choose_interface(place: Place) -> None:
     By themselves they take what the name of this machine stands for, which is often an address that no other machine
     can reach.
     """
-    name = _LOOPBACK if place.size == place.local_size else interface_towards(os.environ["MASTER_ADDR"])
+    name = _LOOPBACK if place.size == place.local_size else _interface_to_others()
     if name is not None:
         for variable in _NAMES:
             os.environ.setdefault(variable, name)
+
+
+def _interface_to_others() -> str | None:
+    """On the first machine its own name often stands for loopback, which no other machine can reach."""
+    towards_first = interface_towards(os.environ["MASTER_ADDR"])
+    return interface_towards(_ELSEWHERE) if towards_first == _LOOPBACK else towards_first
 
 
 def interface_towards(host: str) -> str | None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.machine.cores import num_usable_cores, shares, usable_cores
+from sf.processes.child import die_with_creator
 
+FINAL_FAILURE = 3  # exit status of a rank that would fail again
 STARTED_AGAIN = "SF_RANKS_STARTED_AGAIN"  # a variable that the launcher sets
 _SEED_STRIDE = 1_000_003  # between ranks; environments count up from the seed of their rank
 
@@ -72,9 +75,22 @@ class Place:
         has_disk = not sees_disk_of_first and self.local_rank == 0
         return dataclasses.replace(self, meeting=meeting, has_disk=has_disk)
 
+    def settle(self) -> None:
+        """Make this process one of several: it ends with the agent of torchrun, and it, and those that it starts, keep
+        to their share of the cores. One of them tells the user."""
+        if self.is_by_torchrun:
+            agent = os.getppid()
+            die_with_creator()
+            if os.getppid() != agent:
+                os._exit(1)  # the agent had died before that took effect
+        self.take_cores()
+        if not self.is_first:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
     def take_cores(self) -> None:
-        """Keep this process, and those that it starts, to its share of the cores of this machine."""
-        if self.local_size > 1:
+        """Once: those that are left would be shared out again."""
+        if self.local_size > 1 and not _taken:
+            _taken.append(True)
             own = shares(usable_cores(), self.local_size, num_usable_cores())[self.local_rank]
             os.sched_setaffinity(0, own)
 
@@ -96,6 +112,7 @@ class Place:
 
 
 ALONE_HERE = Place()
+_taken: list[bool] = []  # whether this process has its share of the cores
 
 
 def require_can_be_ranked(config: Config, place: Place) -> None:
@@ -104,6 +121,12 @@ def require_can_be_ranked(config: Config, place: Place) -> None:
         raise UsageError(
             f"restart_behavior is {config.run.restart_behavior}: torchrun starts the ranks again whenever a machine "
             "comes or goes, and each time they would begin anew; leave it out and name another --experiment"
+        )
+    hangs_s, gone_s = config.supervision.worker_timeout_s, config.ranks.rank_timeout_s
+    if hangs_s < gone_s:
+        raise UsageError(
+            f"worker_timeout_s is {hangs_s:g}, and rank_timeout_s {gone_s:g}: "
+            "a learner that waits for another rank would be killed first; raise worker_timeout_s"
         )
     reasons = {
         "players that do not learn (past_share)": config.players.with_players,

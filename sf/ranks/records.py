@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,21 +15,36 @@ _SUMS = (
     "lost_frames",
     "env_faults",
 )
-_OVER_EPISODES = ("mean_return", "mean_episode_steps", "mean_episode_frames")
+_OVER_EPISODES = ("mean_return", "mean_episode_steps", "mean_episode_frames", "true_objective")
 _OVER_EPISODES_PREFIX = "stats/"
 _MEANS = ("train/lag_mean", "train/masked_share", "cores/in_use_share")
 _MEANS_SUFFIXES = ("/busy_share", "/wait_share", "/slot_wait_share", "/actions_per_batch")
 _SUMS_PREFIX = "cores/"
+_OF_POLICY = re.compile(r"policy_\d+/")
 
 
 def merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Counts and rates of sampling are sums, returns are means over the episodes of all, shares of time are means over
     the ranks. All else is the same on each of them, or stays that of the first.
 
-    records: one a rank, the first of rank 0.
+    records: one a rank, the first of rank 0. Names behind `policy_00/` and so on are of the episodes of that policy.
     """
+    found: dict[str, Any] = {}
+    for prefix in dict.fromkeys(_prefix(name) for name in records[0]):
+        parts = [{name[len(prefix) :]: r[name] for name in r if _prefix(name) == prefix} for r in records]
+        found |= {prefix + name: value for name, value in _merged(parts).items()}
+    return {name: found[name] for name in records[0]}
+
+
+def _prefix(name: str) -> str:
+    match = _OF_POLICY.match(name)
+    return match.group() if match else ""
+
+
+def _merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of names without a prefix."""
     record = dict(records[0])
-    for name in record:
+    for name in records[0]:
         values = [other[name] for other in records if _is_number(other.get(name))]
         if not values:
             continue
@@ -61,7 +77,8 @@ def _std_return(records: Sequence[Mapping[str, Any]]) -> float:
 
 def _weighted_mean(values_and_weights: Iterable[tuple[float, float]]) -> float:
     pairs = list(values_and_weights)
-    return float(sum(value * weight for value, weight in pairs) / sum(weight for _, weight in pairs))
+    total = sum(weight for _, weight in pairs)
+    return float(sum(value * weight for value, weight in pairs) / total) if total else pairs[0][0]
 
 
 def _is_number(value: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -60,6 +60,17 @@ class Plan:
     entrants: Mapping[str, Entrant]  # players that are in the pool from the start
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
     place: Place = ALONE_HERE  # of this trainer among the ranks
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """What became of flags that may be auto, and that is the same for all learners of a policy."""
+        learner = self.config.learner
+        return {
+            "device": self.device,
+            "bfloat16 (--precision)": self.bfloat16,
+            "rollout": self.config.rollout,
+            "batch_size": learner.batch_size,
+        }
 
     @property
     def num_groups(self) -> int:
@@ -143,8 +154,9 @@ class Plan:
         return self.config.run.target_env_steps(self.spec.frameskip)
 
     def device_of(self, policy_id: int) -> str:
-        """ "cpu", or "cuda:N": policies and ranks are spread over the GPUs, with their learners and policy workers."""
-        number = self.place.local_rank * self.num_policies + policy_id
+        """ "cpu", or "cuda:N": policies and ranks are spread over the GPUs, with their learners and policy workers. The
+        ranks of a policy never share one."""
+        number = policy_id * self.place.local_size + self.place.local_rank
         return self.device if self.device == "cpu" else f"cuda:{number % gpu.count()}"
 
     def pin_workers(self) -> PinnedCores:
@@ -164,6 +176,11 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         config = place.config_of(config)
     sampler = config.sampler
     device = resolve_device(config.run.device)
+    if device != "cpu" and not place.is_alone and place.local_size > gpu.count():
+        raise UsageError(
+            f"there are {place.local_size} ranks and {gpu.count()} GPUs on this machine: start as many ranks as there "
+            "are GPUs, or --device cpu"
+        )
     spec = describe(config.run.env, config.environment)
     if config.evaluation.video_every_env_steps:
         with said_where_slow(f"drawing {config.run.env}"):

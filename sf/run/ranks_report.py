@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import time
 from collections.abc import Mapping, Sequence
 from multiprocessing import connection
 from typing import Any
@@ -25,17 +27,42 @@ class RanksReport:
     has_signalled_rank: a signal has asked one of them to end.
     """
 
-    def __init__(self, place: Place, board: Board, shaping: SharedArrays | None = None) -> None:
-        """shaping: `weights` [P, K] of shaped rewards by policy, which the parent of the first rank may change."""
+    def __init__(
+        self, place: Place, board: Board, hangs_after_s: float = math.inf, shaping: SharedArrays | None = None
+    ) -> None:
+        """hangs_after_s: of learners that all wait for each other. shaping: `weights` [P, K] of shaped rewards by
+        policy, which the parent of the first rank may change."""
         self._place = place
         self._board = board
         self._shaping = shaping
+        self._hangs_after_s = hangs_after_s
+        self._held_up: dict[int, tuple[object, float]] = {}  # by policy: what was seen of all, and since when
         self.has_signalled_rank = False
         self._wait_shares: dict[int, Sequence[float]] = {}  # by policy: see `note_waits`
 
-    @property
-    def silence(self) -> str | None:
-        """A sentence about a rank that has not been heard of for too long; None where there is none."""
+    def why_lost(self, learners: Sequence[tuple[bool, float]]) -> str | None:
+        """Why the ranks cannot go on, in a sentence; None where they can.
+
+        learners: of each policy, whether others hold its learner up, and its heartbeat. Where that is so on all ranks,
+        and stays so, one of them hangs, which says of itself that it waits.
+        """
+        if self._place.is_alone:
+            return None
+        self._board.post(learners=learners)
+        now, lines = time.monotonic(), self._board.lines()
+        for policy_id, own in enumerate(learners):
+            of_all = [
+                tuple(own),
+                *(tuple(line["learners"][policy_id]) for line in lines.values() if "learners" in line),
+            ]
+            are_held_up = len(of_all) == self._place.size and all(is_held_up for is_held_up, _ in of_all)
+            if not are_held_up or self._held_up.get(policy_id, (None, 0.0))[0] != of_all:
+                self._held_up[policy_id] = of_all, now
+            elif now - self._held_up[policy_id][1] > self._hangs_after_s:
+                return (
+                    f"the learners of all ranks wait for each other for {self._hangs_after_s:g} s "
+                    "(--worker_timeout_s), so one of them hangs"
+                )
         return self._board.silence()
 
     def note_waits(self, policy_id: int, wait_shares: Sequence[float]) -> None:

@@ -16,6 +16,8 @@ from contextlib import closing
 from types import MappingProxyType
 from typing import Any
 
+from torch.distributed import Store
+
 from sf.config import Config
 from sf.envs import UsageError
 from sf.metrics.display.live import Display
@@ -29,7 +31,7 @@ from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import record_start
 from sf.processes.stopping import Signals, caught_signals, ended_by_ctrl_c
 from sf.ranks.board import Board, StoreBoard
-from sf.ranks.meeting import meet
+from sf.ranks.meeting import meet, most_saved
 from sf.ranks.place import Place
 from sf.run import initial_weights
 from sf.run.children.role import Body
@@ -65,7 +67,10 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
     """
     if config.watch.with_wandb:
         require_wandb()
-    plan = plan or make_plan(config, Place.from_environment())
+    if plan is None:
+        place = Place.from_environment()
+        place.settle()
+        plan = make_plan(config, place)
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     if not plan.place.is_by_torchrun:
         if config.ranks.num_learners > 1:
@@ -75,20 +80,27 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
             )
         return _train(config, plan, run_dir, on_record, Board())
     with ended_by_ctrl_c():
-        meeting = meet(plan.place, config, run_dir.ranks)
+        meeting = meet(plan.place, config, plan.resolved, run_dir.ranks)
     place = plan.place.after(meeting.name, meeting.sees_disk_of_first)
     plan = dataclasses.replace(plan, place=place)
     if place.is_started_again or not place.saves:
         config = config.replace(restart_behavior="resume")
     run_dir = run_dir if place.saves else run_dir.of_rank(place.rank)
     with closing(Board() if place.is_alone else StoreBoard(meeting.store, place, config.ranks.rank_timeout_s)) as board:
-        summary = _train(config, plan, run_dir, on_record, board)
+        try:
+            summary = _train(config, plan, run_dir, on_record, board, meeting.store)
+        except Exception as error:
+            board.post(failure=str(error).partition("\n")[0])
+            raise
     if summary["stopped_by"] == ANOTHER_RANK and place.size > place.local_size:
         os.kill(os.getppid(), signal.SIGTERM)  # the agent of torchrun, which would wait for the others for five minutes
     return summary
 
 
-def _train(config: Config, plan: Plan, run_dir: RunDir, on_record: OnRecord | None, board: Board) -> dict[str, Any]:
+def _train(
+    config: Config, plan: Plan, run_dir: RunDir, on_record: OnRecord | None, board: Board, store: Store | None = None
+) -> dict[str, Any]:
+    """store: of the ranks that have met, where there are several."""
     said: list[str] = []  # before there is a directory for the log
 
     def say(line: str) -> None:
@@ -99,6 +111,8 @@ def _train(config: Config, plan: Plan, run_dir: RunDir, on_record: OnRecord | No
         saved_steps: list[int | None] = [None] * plan.num_policies
         if config.run.restart_behavior == "resume":
             saved_steps = initial_weights.saved_env_steps(plan, run_dir, say)
+        if store is not None:
+            saved_steps = most_saved(store, plan.place, saved_steps)
         new = [policy_id for policy_id, env_steps in enumerate(saved_steps) if env_steps is None]
         if len(new) < plan.num_policies:
             config = initial_weights.of_resumed(config, run_dir, say)
@@ -112,7 +126,8 @@ def _train(config: Config, plan: Plan, run_dir: RunDir, on_record: OnRecord | No
             for line in said:
                 log.write(line)
             known_code.remember(named_code(config.flat()), log.write)
-            initial_weights.write(plan, run_dir, initial)
+            if plan.place.saves:
+                initial_weights.write(plan, run_dir, initial)
             initial_weights.write_beginnings(plan, run_dir)
             record_start(run_dir)
             resumed_steps = [env_steps or 0 for env_steps in saved_steps]
@@ -146,7 +161,8 @@ class Run:
         self._run_dir = run_dir
         roles = roles_with(bodies)
         self._memory = RunMemory.allocate(plan, run_dir, counts(plan))
-        self._ranks = RanksReport(plan.place, board or Board(), self._memory.shaping)
+        hangs_after_s = plan.config.supervision.worker_timeout_s
+        self._ranks = RanksReport(plan.place, board or Board(), hangs_after_s, self._memory.shaping)
         self._is_resumed = any(resumed_steps)
         self._supervisor = Supervisor(self._memory, roles)
         if resumed_steps:
@@ -277,15 +293,15 @@ class Run:
             if self._supervisor.is_under_way:
                 self._on_under_way(display.say)
             decisions.act_if_due()
-            silence = self._ranks.silence
-            if silence is not None:
-                self._supervisor.cut_off(silence)
+            lost = self._ranks.why_lost(self._learners())
+            if lost is not None:
+                self._supervisor.cut_off(lost)
             if time.monotonic() >= record_at:
                 record_at = time.monotonic() + run.summaries_every_sec
                 self._record(writer, display, decisions)
                 if best is not None:
                     best.keep_if_due()
-            if best is None and not decisions.orders.has_evaluations:
+            if best is None and self._plan.place.saves and not decisions.orders.has_evaluations:
                 best = BestCheckpoints(self._memory, self._progress, display.say)
         asked_by = self._hooks.stopped_by
         if asked_by is None:
@@ -297,6 +313,11 @@ class Run:
         if best is not None:
             best.keep_if_due(now=True)
         return asked_by
+
+    def _learners(self) -> list[tuple[bool, float]]:
+        """Of each policy: whether other ranks hold its learner up, and its heartbeat."""
+        rows = (self._memory.counter_row("learner", policy_id) for policy_id in range(self._plan.num_policies))
+        return [(bool(row.get("is_held_up")), row.get("heartbeat")) for row in rows]
 
     @property
     def _has_all_steps(self) -> bool:

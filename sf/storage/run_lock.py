@@ -11,6 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
+class HeldError(ValueError):
+    """Another process has the lock."""
+
+
 @contextmanager
 def held(directory: Path, say: Callable[[str], None] = print, flag: str | None = None) -> Iterator[None]:
     """Hold the lock of a directory that need not exist yet.
@@ -43,8 +47,8 @@ def _lock(fd: int, directory: Path, say: Callable[[str], None], flag: str | None
     except BlockingIOError:
         holder = os.read(fd, 200).decode(errors="replace") or "another process"
         if flag is not None:
-            raise ValueError(f"{holder} writes to {directory}: wait for its end, or name another --{flag}") from None
-        raise ValueError(
+            raise HeldError(f"{holder} writes to {directory}: wait for its end, or name another --{flag}") from None
+        raise HeldError(
             f"{holder} is running in {directory}: wait for its end, stop it, or name another --experiment"
         ) from None
     except OSError as error:

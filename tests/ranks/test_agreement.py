@@ -30,12 +30,15 @@ class ThreadRanks(Ranks):
 
 def together(words):
     """What each of the ranks hears, whose own words these are; each reaches an agreement twice."""
-    size = len(words)
+    return each(len(words), lambda agreement, rank: [agreement.reach(words[rank]) for _ in range(2)])
+
+
+def each(size, work):
+    """What `work(agreement, rank)` returns for each of the ranks."""
     barrier, board, heard = threading.Barrier(size), [None] * size, [None] * size
 
     def come(rank):
-        agreement = Agreement(ThreadRanks(rank, size, barrier, board))
-        heard[rank] = [agreement.reach(words[rank]) for _ in range(2)]
+        heard[rank] = work(Agreement(ThreadRanks(rank, size, barrier, board)), rank)
 
     threads = [threading.Thread(target=come, args=(rank,)) for rank in range(size)]
     for thread in threads:
@@ -103,3 +106,17 @@ def test_the_share_of_time_that_goes_by_in_waiting_is_known_of_each_rank(monkeyp
     assert agreement.pop_wait_shares() == pytest.approx([0.2, 0.0])
     now[0] = 20.0
     assert agreement.pop_wait_shares() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("last_s", "is_asked"), [(0.0, True), (5.0, True), (0.01, False)])
+def test_within_a_long_iteration_a_stop_of_one_is_heard_by_all(last_s, is_asked):
+    def go_on(agreement, rank):
+        agreement.reach(Word(1, goes_on=True, last_s=last_s))
+        return [agreement.goes_on(True), agreement.goes_on(rank == 0)]
+
+    assert each(2, go_on) == [[True, not is_asked]] * 2
+
+
+def test_one_alone_goes_on_as_it_says():
+    agreement = Agreement(ALONE)
+    assert [agreement.goes_on(True), agreement.goes_on(False)] == [True, False]

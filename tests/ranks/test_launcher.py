@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import pytest
 
 from sf.ranks import launcher
-from sf.ranks.place import STARTED_AGAIN, Place
+from sf.ranks.place import FINAL_FAILURE, STARTED_AGAIN, Place
 
 
 @pytest.fixture(autouse=True)
@@ -46,14 +45,5 @@ def test_an_end_that_was_asked_for_and_a_mistake_of_the_user_start_nothing(monke
     assert (ended, len(starts)) == (status, 1)
 
 
-@pytest.mark.parametrize(
-    ("program", "words"),
-    [
-        ("/usr/bin/sf-train", ["-m", "sf", "--env", "x"]),
-        ("/site-packages/sf/__main__.py", ["-m", "sf", "--env", "x"]),
-        ("train_mine.py", ["train_mine.py", "--env", "x"]),
-    ],
-)
-def test_each_rank_runs_the_command_that_was_given(monkeypatch, program, words):
-    monkeypatch.setattr(sys, "argv", [program, "--env", "x"])
-    assert launcher._words_of_this_command() == words
+def test_a_failure_that_would_come_again_starts_nothing(monkeypatch):
+    assert launched(monkeypatch, [FINAL_FAILURE], num_restarts=5) == (1, [False])

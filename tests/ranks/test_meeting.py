@@ -49,7 +49,9 @@ def meetings(tmp_path, monkeypatch):
     monkeypatch.setattr(meeting, "_PATIENCE", timedelta(seconds=1))
 
     def of(configs, folders):
-        return by_rank(lambda rank: meet(Place(rank, SIZE, rank, SIZE), configs[rank], folders[rank]))
+        return by_rank(
+            lambda rank: meet(Place(rank, SIZE, rank, SIZE), configs[rank], {"device": "cpu"}, folders[rank])
+        )
 
     return of
 
@@ -97,3 +99,17 @@ def test_the_parent_of_the_first_rank_is_the_host_of_a_store_where_torchrun_has_
     meeting.connect(second, is_parent=True).set("word", "of the second")
     assert meeting.connect(first).get("word") == b"of the second"  # its learner's
     assert host.get("word") == b"of the second"
+
+
+def test_all_ranks_know_how_far_the_newest_checkpoint_of_any_is(tmp_path):
+    own = [[None, 300], [200, None], [100, None]]
+    store = store_at(tmp_path / "store")
+    found = by_rank(lambda rank: meeting.most_saved(store_at(tmp_path / "store"), Place(rank, SIZE), own[rank]))
+    assert found == {rank: [200, 300] for rank in range(SIZE)}
+    assert meeting.most_saved(store, Place(), [None]) == [None]
+
+
+def test_a_rank_that_does_not_come_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(meeting, "_COME_WITHIN_S", 0.0)
+    with pytest.raises(UsageError, match="rank 1 has not come within 0 s"):
+        name_of_meeting(store_at(tmp_path / "store"), 0, SIZE)

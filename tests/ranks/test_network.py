@@ -30,6 +30,13 @@ def test_ranks_of_several_machines_use_the_interface_towards_the_first(monkeypat
     assert os.environ["GLOO_SOCKET_IFNAME"] == "towards 127.0.0.1"
 
 
+def test_the_first_machine_whose_own_name_means_loopback_uses_the_interface_of_the_default_route(monkeypatch):
+    found = {"127.0.0.1": "lo", "192.0.2.1": "eth0"}
+    monkeypatch.setattr(network, "interface_towards", found.get)
+    choose_interface(TWO_MACHINES)
+    assert os.environ["GLOO_SOCKET_IFNAME"] == "eth0"
+
+
 def test_what_the_user_has_chosen_stays(monkeypatch):
     os.environ["GLOO_SOCKET_IFNAME"] = "ib0"
     choose_interface(ONE_MACHINE)

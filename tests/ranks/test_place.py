@@ -30,9 +30,13 @@ def test_ranks_of_one_machine_share_its_cores(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: cores)
     monkeypatch.setattr(os, "sched_setaffinity", lambda pid, own: taken.append(set(own)))
     for local_rank in range(2):
+        monkeypatch.setattr("sf.ranks.place._taken", [])  # each in a process of its own
         Place(rank=6 + local_rank, size=8, local_rank=local_rank, local_size=2).take_cores()
     assert set.union(*taken) == cores
     assert not taken[0] & taken[1]
+    Place(rank=7, size=8, local_rank=1, local_size=2).take_cores()
+    assert len(taken) == 2  # it has its share
+    monkeypatch.setattr("sf.ranks.place._taken", [])
     Place(rank=3, size=8, local_rank=0, local_size=1).take_cores()
     assert len(taken) == 2  # alone on its machine
 
@@ -66,3 +70,8 @@ def test_what_may_be_started_again_at_any_moment_does_not_begin_anew_each_time()
     require_can_be_ranked(anew, Place(0, 2, 0, 2))  # on one machine it is known which start is the first
     with pytest.raises(ValueError, match="restart_behavior is overwrite: torchrun starts the ranks again"):
         require_can_be_ranked(anew, Place(0, 2, 0, 1))
+
+
+def test_a_learner_that_waits_for_a_rank_is_not_to_be_killed_before_that_one_is_missed():
+    with pytest.raises(ValueError, match="worker_timeout_s is 10, and rank_timeout_s 30: a learner"):
+        require_can_be_ranked(Config().replace(worker_timeout_s=10.0), Place(0, 2, 0, 2))

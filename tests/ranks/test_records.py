@@ -48,3 +48,11 @@ def test_counts_are_sums_shares_are_means_and_the_rest_is_that_of_the_first_rank
 
 def test_what_the_first_rank_has_not_measured_yet_is_left_out():
     assert merged([record([1.0]), record([1.0], **{"train/loss": 3.0})]) == record([1.0, 1.0])
+
+
+def test_returns_of_each_policy_are_those_of_its_episodes_on_all_ranks():
+    first = {**record([1.0]), **{f"policy_00/{name}": value for name, value in record([1.0]).items()}}
+    second = {**record([9.0] * 3), **{f"policy_00/{name}": value for name, value in record([9.0] * 3).items()}}
+    of_all = merged([first, second])
+    assert (of_all["mean_return"], of_all["policy_00/mean_return"]) == (7.0, 7.0)
+    assert of_all["policy_00/episodes_in_mean"] == 4

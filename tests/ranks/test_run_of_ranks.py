@@ -66,6 +66,28 @@ def wait_for(condition, tmp_path):
         time.sleep(0.1)
 
 
+def ranks_of(process):
+    """The parents of the ranks: children of the agent."""
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def wait_for_learner(process, tmp_path):
+    """Of any rank; returns its pid."""
+    wait_for(lambda: "learner-0" in descendants(process.pid).values(), tmp_path)
+    return next(pid for pid, name in descendants(process.pid).items() if name == "learner-0")
+
+
+def cpu_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def latest_record(tmp_path):
+    path = tmp_path / "ranks" / "metrics.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return json.loads(lines[-1]) if lines else None
+
+
 def checkpoints(tmp_path):
     return sorted((tmp_path / "ranks" / "checkpoints").glob("checkpoint_*"))
 
@@ -123,6 +145,33 @@ def test_a_stopped_run_of_ranks_saves_and_is_resumed_by_one(tmp_path):
     resumed = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert json.loads((tmp_path / "ranks" / "summary.json").read_text())["env_steps"] > saved
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_where_the_first_rank_is_gone_another_one_saves_what_it_remembers(tmp_path):
+    process = start(tmp_path, "--train_for_env_steps", "60000", "--save_every_sec", "1000", "--keep_checkpoints", "9")
+    wait_for(lambda: (latest_record(tmp_path) or {"seconds": 0})["seconds"] > 12, tmp_path)
+    reached = latest_record(tmp_path)["env_steps"]
+    (first,) = [pid for pid in ranks_of(process) if b"RANK=0" in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")]
+    os.kill(first, signal.SIGKILL)
+    assert ended(process, tmp_path) == 0, (tmp_path / "output").read_text()
+    saved = [int(path.stem.rpartition("_")[2]) for path in checkpoints(tmp_path)]
+    assert 0 < saved[0] < 60000  # of the moment of the death; the other one is of the end
+    assert saved[0] > reached / 4
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_a_stop_within_a_long_iteration_loses_nothing_that_was_trained_on(tmp_path):
+    process = start(tmp_path, "--num_epochs", "5000", "--max_policy_lag", "100000")
+    log = tmp_path / "ranks" / "run.log"
+    learner = wait_for_learner(process, tmp_path)
+    wait_for(lambda: cpu_seconds(learner) > 8, tmp_path)
+    process.send_signal(signal.SIGINT)
+    assert ended(process, tmp_path) == 130
+    assert "did not stop when asked to" not in log.read_text()
+    assert len(checkpoints(tmp_path)) == 1
 
 
 @pytest.mark.long

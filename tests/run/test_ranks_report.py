@@ -75,8 +75,8 @@ def test_rewards_are_shaped_on_all_ranks_as_the_first_says():
     boards, weights = ClaimedBoard(), [[1.0, 2.0], [3.0, 4.0]]
     shapings = [SharedArrays([Field("weights", (2, 2), np.float32)]) for _ in range(2)]
     shapings[0]["weights"][:] = weights
-    RanksReport(FIRST, boards, shapings[0]).tell(record(), Outlook(load=None))
-    other = RanksReport(SECOND, ClaimedBoard(r0=boards.own), shapings[1])
+    RanksReport(FIRST, boards, shaping=shapings[0]).tell(record(), Outlook(load=None))
+    other = RanksReport(SECOND, ClaimedBoard(r0=boards.own), shaping=shapings[1])
     other.tell(record(), Outlook(load=None))
     assert shapings[1]["weights"].tolist() == weights
 
@@ -86,3 +86,27 @@ def test_a_rank_that_ends_with_another_waits_for_a_signal_of_its_own(monkeypatch
     monkeypatch.setattr("sf.run.ranks_report.connection.wait", lambda ready, seconds: waited.append(ready))
     RanksReport(FIRST, ClaimedBoard()).wait_for_own_signal(SimpleNamespace(wakeup="the pipe"))
     assert waited == [["the pipe"]]
+
+
+def test_learners_that_all_wait_for_each_other_are_found(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("sf.run.ranks_report.time.monotonic", lambda: now[0])
+    line = {"learners": [[True, 7.0]]}
+    report = RanksReport(FIRST, ClaimedBoard(r1=line), hangs_after_s=20.0)
+    for own in ((True, 3.0), (True, 4.0)):  # the first goes on once more
+        now[0] += 15.0
+        assert report.why_lost([own]) is None
+    now[0] += 15.0
+    assert report.why_lost([(True, 4.0)]) is None
+    now[0] += 15.0
+    assert "the learners of all ranks wait for each other for 20 s" in report.why_lost([(True, 4.0)])
+
+
+def test_a_rank_that_is_at_work_is_waited_for(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("sf.run.ranks_report.time.monotonic", lambda: now[0])
+    report = RanksReport(FIRST, ClaimedBoard(r1={"learners": [[False, 7.0]]}), hangs_after_s=20.0)
+    for _ in range(5):
+        now[0] += 15.0
+        assert report.why_lost([(True, 4.0)]) is None
+    assert RanksReport(Place(), ClaimedBoard(), hangs_after_s=0.0).why_lost([(True, 4.0)]) is None

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing import connection
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from sf.envs.errors import UsageError
@@ -30,7 +32,8 @@ from sf.run.children.starter import Starter
 from sf.run.children.table import ROLES
 from sf.run.children.watchdog import Watchdog
 from sf.run.memory import RunMemory
-from sf.storage import checkpoint_names
+from sf.storage import checkpoint_names, run_lock
+from sf.storage.run_dir import RunDir
 
 _STOP_WITHIN_S = 5.0
 OPTIONAL_WITHIN_S = 60.0  # the evaluator: a video
@@ -43,7 +46,11 @@ Event = tuple[Child, dict[str, Any]]
 
 
 class ChildError(RuntimeError):
-    """A child process failed for good; the text is what the child said."""
+    """A child process failed for good; the text is what the child said. is_final: another start would not help."""
+
+    def __init__(self, text: str, is_final: bool = False) -> None:
+        super().__init__(text)
+        self.is_final = is_final
 
 
 class Supervisor:
@@ -142,12 +149,11 @@ class Supervisor:
         """A learner has ended, and not said that it saved its last state: the one it remembered is all there is."""
         memory, said = self._memory, list[str]()
         try:
-            saved = save_remembered(
-                memory.recoveries[child.idx],
-                memory.checkpoints_of(child.idx),
-                memory.plan.config.run.keep_checkpoints,
-                said.append,
-            )
+            with self._where_it_saves(child.idx) as checkpoints:
+                if checkpoints is None:
+                    return
+                keep = memory.plan.config.run.keep_checkpoints
+                saved = save_remembered(memory.recoveries[child.idx], checkpoints, keep, said.append)
         except (OSError, ValueError) as error:
             cause = child.cause_of_death()
             self.failure = self.failure or ChildError(f"{child.name} could not save what it had: {cause}; {error}")
@@ -155,6 +161,23 @@ class Supervisor:
         yield from ((child, {"kind": "say", "text": text}) for text in said)
         if saved is not None:
             yield child, {"kind": "saved_for", "path": str(saved), "env_steps": checkpoint_names.env_steps(saved)}
+
+    @contextmanager
+    def _where_it_saves(self, policy_id: int) -> Iterator[Path | None]:
+        """Of ranks on one disk the first saves; where its parent has gone, whichever of the others is there first.
+
+        None where another one does it.
+        """
+        memory, plan = self._memory, self._memory.plan
+        if plan.place.saves:
+            yield memory.checkpoints_of(policy_id)
+            return
+        of_run = RunDir.at(plan.config.run.train_dir, plan.config.run.experiment_name)
+        try:
+            with of_run.locked(lambda sentence: None):
+                yield of_run.checkpoints_of(policy_id, plan.num_policies)
+        except run_lock.HeldError:
+            yield None
 
     # Watching
 
@@ -197,7 +220,7 @@ class Supervisor:
 
     def _fail_or_replace(self, child: Child, cause: str) -> list[Event]:
         if child.error and child.error["is_final"]:
-            self.failure = ChildError(f"{child.name}: {child.error['message']}")
+            self.failure = ChildError(f"{child.name}: {child.error['message']}", is_final=True)
             if self._roles[child.role].saves:
                 self._diverged.add(child.idx)
             return []
@@ -206,7 +229,7 @@ class Supervisor:
         is_setting_up = not child.is_ready or (is_usage_error and not self._roles[child.role].is_optional)
         if child.error and is_setting_up and self.starter.num_starts(child) == 1:
             text = child.error["message"] if is_usage_error else f"{child.name}: {cause}"
-            self.failure = (UsageError if is_usage_error else ChildError)(text)
+            self.failure = UsageError(text) if is_usage_error else ChildError(text, is_final=True)
             return []
         if child.process.exitcode == UNGUARDED:
             self.failure = UsageError(UNGUARDED_MESSAGE)
