@@ -61,14 +61,18 @@ def _measure(env: str, size: int, rounds: int, seconds: float, compresses: bool)
     """What each rank found."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
-        found = []
+        readers, processes = [], []
         for rank in range(size):
             reader, writer = context.Pipe(duplex=False)
             words = (rank, size, f"{folder}/store", env, rounds, seconds, compresses, writer)
-            context.Process(target=_rank, args=words, daemon=True).start()
+            processes.append(context.Process(target=_rank, args=words, daemon=True))
+            processes[-1].start()
             writer.close()
-            found.append(reader)
-        return [reader.recv() for reader in found]
+            readers.append(reader)
+        found = [reader.recv() for reader in readers]
+        for process in processes:
+            process.join()
+        return found
 
 
 def _rank(
