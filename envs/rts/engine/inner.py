@@ -1,0 +1,8 @@
+"""How the functions of the engine are compiled that only compiled functions call."""
+
+from __future__ import annotations
+
+from numba import njit
+
+# Without what Python would need to call them, which takes most of the time of compiling them.
+inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", _nrt=False)
