@@ -1,4 +1,4 @@
-"""Episodes of a group of games, for players that are asked: what the group and the single environments have in common."""
+"""Episodes of a group of games, for players that are asked: the group and the single environments are made of it."""
 
 from __future__ import annotations
 

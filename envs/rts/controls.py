@@ -8,9 +8,9 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.rts.engine.allowed import TACTICS
+from sf.envs.rts.engine.commands.names import COMMANDS, FLAG_COMMANDS, TOWER_COMMANDS
 from sf.envs.rts.engine.planes import WALLS
 from sf.envs.rts.engine.state import NEUTRAL
-from sf.envs.rts.engine.strategy import COMMANDS, FLAG_COMMANDS, TOWER_COMMANDS
 from sf.envs.rts.engine.units import ATHLETE, BARRACKS, BASE, FLAG, NAMES, RESOURCE, RUNNER, TOWER, UNITS, Unit
 from sf.envs.rts.settings import Settings
 from sf.envs.spaces.actions import ACTION_MASK

@@ -65,10 +65,8 @@ class Games:
         self.worlds.players["phase"][which, :2] = 0
 
     def advance(self, choices: np.ndarray, num_ticks: int) -> tuple[np.ndarray, int]:
-        """Carry out commands [E, P, H] int64, and let all games go on. Returns the rewards [E, 2] and the ticks played."""
-        played = compiled.advance(
-            self.worlds, self._goes_on, 0, 0, choices, self.by_kind, num_ticks, self._rewards
-        )
+        """Carry out commands [E, P, H] int64, and let all games go on. Returns rewards [E, 2] and the ticks played."""
+        played = compiled.advance(self.worlds, self._goes_on, 0, 0, choices, self.by_kind, num_ticks, self._rewards)
         return self._rewards.copy(), played
 
     def watch(self, num_ticks: int) -> int:
@@ -98,7 +96,7 @@ class Games:
         parts = self._arrays(g)
         if found != wanted or len(raw) != sum(part.nbytes for part in parts):
             raise UsageError(
-                f"this is no snapshot of a game with version, size and room {wanted} (it has {found}): restore it into an "
+                f"this is no snapshot of a game with version, size, room {wanted} (it has {found}): restore it into an "
                 "environment with the settings that it was taken from"
             )
         offset = 0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gymnasium as gym
 import numpy as np
 
 from sf.envs.entries import describer
 from sf.envs.errors import UsageError
-from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
+from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.rts.arena import Arena
 from sf.envs.rts.controls import OBSERVATION
@@ -37,7 +38,7 @@ describe = describer(make_group)
 def _make(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_idx: int) -> RtsGroup:
     if options.env_frameskip not in (None, 1):
         raise UsageError(
-            f"{env_id}: env_frameskip is {options.env_frameskip}: give the ticks of a decision as frame_skip in env_kwargs"
+            f"{env_id}: env_frameskip is {options.env_frameskip}: give ticks of a decision as frame_skip in env_kwargs"
         )
     game, num_players = NAMES[env_id]
     if num_players == 2 and (wrong := {"opponent", "curriculum"} & options.kwargs.keys()):
@@ -54,8 +55,6 @@ class RtsGroup:
         self.arena = arena
         controls, self._skip = arena.controls, arena.settings.skip
         obs_space = controls.obs_space(arena.settings)
-        import gymnasium as gym
-
         if not isinstance(obs_space, gym.spaces.Dict):
             obs_space = gym.spaces.Dict({"obs": obs_space})
         self.spec = EnvSpec(obs_space, controls.action_space(), num_agents=arena.num_players, frameskip=self._skip)
@@ -102,7 +101,9 @@ class RtsGroup:
         pass
 
     def _write(self, obs: ObsRows) -> None:
-        for row, planes in zip(obs[self._key], self.arena.planes.reshape(self.num_actors, *self.arena.planes.shape[2:]), strict=True):
+        for row, planes in zip(
+            obs[self._key], self.arena.planes.reshape(self.num_actors, *self.arena.planes.shape[2:]), strict=True
+        ):
             row[...] = planes
         if self.arena.controls.has_mask:
             for row, mask in zip(obs[ACTION_MASK], self.arena.masks.reshape(self.num_actors, -1), strict=True):

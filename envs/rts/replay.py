@@ -1,4 +1,4 @@
-"""Replays: the state in which a game began, and every command since; the engine makes the rest of it again, to the bit."""
+"""Replays: the state in which a game began, and every command since. The engine makes the rest again, to the bit."""
 
 from __future__ import annotations
 
@@ -73,9 +73,13 @@ class Replay:
             version, end = head["version"], str(head["end"])
             known = version != VERSION or Settings(**head["settings"])
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise UsageError(f"{path} is no replay ({error}): name a file {SUFFIX} that an environment has written") from None
+            raise UsageError(
+                f"{path} is no replay ({error}): name a file {SUFFIX} that an environment has written"
+            ) from None
         if not isinstance(known, Settings):
-            raise UsageError(f"{path} is a replay of version {version}, and this is {VERSION}: play it with its own version")
+            raise UsageError(
+                f"{path} is a replay of version {version}, and this is {VERSION}: play it with its own version"
+            )
         if choices.ndim != 3 or choices.dtype != np.int8:
             raise UsageError(f"{path} is no replay: its commands are {choices.dtype} of shape {choices.shape}")
         return cls(known, start, choices, end)

@@ -23,8 +23,8 @@ class Settings:
     game: str = "mini"
 
     opponent: str | Mapping[str, float] | None = None
-    """An AI, "mixed" for all AIs but random as often as each other, or a mapping of AIs to how often each plays. Default:
-    simple in Mini-RTS, flag in Capture the Flag."""
+    """An AI, "mixed" for all but random as often as each other, or a mapping of AIs to how often each plays.
+    Default: simple in Mini-RTS, flag in Capture the Flag."""
 
     frame_skip: int | None = None
     """Ticks from one action to the next. Default: 50, in Capture the Flag 10."""
@@ -39,8 +39,8 @@ class Settings:
     """How many observations are shown at once, the newest first."""
 
     curriculum: int = 0
-    """For this many episodes of each environment the AI plays the first k ticks of an episode, k uniform from 0 to a number
-    that falls from 1000 to 0. 0: it never does."""
+    """For this many episodes of each environment the AI plays the first k ticks of an episode, k uniform from 0 to a
+    number that falls from 1000 to 0. 0: it never does."""
 
     max_ticks: int | None = None
     """A game that lasts longer is a draw. Default: 6000."""
@@ -70,7 +70,9 @@ class Settings:
         ):  # fmt: skip
             value = getattr(self, name)
             is_int = isinstance(value, int) and not isinstance(value, bool)
-            _require(value is None or (is_int and value >= least), f"{name} is {value!r}: an integer of {least} or more")
+            _require(
+                value is None or (is_int and value >= least), f"{name} is {value!r}: an integer of {least} or more"
+            )
         _require(self.size <= 256, f"size is {self.size}: at most 256")
         _require(self.size == 20 or self.game != "tower", f"size is {self.size}: the maze of Tower Defense has 20")
         self.mixture  # noqa: B018  a wrong opponent is reported at once
@@ -96,7 +98,7 @@ class Settings:
             given = dict.fromkeys(names, 1.0)
         _require(
             isinstance(given, Mapping) and len(given) > 0 and all(name in known for name in given),
-            f"opponent is {self.opponent!r}: {', '.join((*known, MIXED))}, or a mapping of those to how often each plays",
+            f"opponent is {self.opponent!r}: {', '.join((*known, MIXED))}, or a mapping of AIs to how often each plays",
         )
         shares = list(given.values())
         _require(

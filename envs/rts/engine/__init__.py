@@ -1,2 +1,1 @@
-"""The engine: state in flat arrays, and compiled functions that change it. It knows nothing of observations or rewards of
-a trainer."""
+"""The engine: state in flat arrays, and compiled functions that change it."""

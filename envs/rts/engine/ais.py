@@ -7,24 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from sf.envs.rts.engine.commands.commanding import command
+from sf.envs.rts.engine.commands.names import COMMANDS, FLAG, FLAG_COMMANDS, NUM_SITES, TOWERS
+from sf.envs.rts.engine.commands.production import build, count, make
+from sf.envs.rts.engine.commands.troops import attack, hit_and_run
 from sf.envs.rts.engine.inner import inner
-
-from sf.envs.rts.engine.state import below
-from sf.envs.rts.engine.strategy import (
-    COMMANDS,
-    FLAG,
-    FLAG_COMMANDS,
-    NUM_SITES,
-    TOWERS,
-    attack,
-    build,
-    command,
-    count,
-    hit_and_run,
-    make,
-)
-from sf.envs.rts.engine.orders import GUARD, order
-from sf.envs.rts.engine.state import numbers_of
+from sf.envs.rts.engine.orders.giving import GUARD, order
+from sf.envs.rts.engine.places import numbers_of
+from sf.envs.rts.engine.randomness import below
 from sf.envs.rts.engine.units import ATHLETE, BARRACKS, MELEE, RANGE, WORKER
 
 AIS = ("nobody", "simple", "hit_and_run", "flag", "random")
@@ -45,7 +35,13 @@ def ai_command(world, owner):
     elif ai == FLAG_AI:
         capture(world, owner)
     elif ai == RANDOM:
-        num = 1 + NUM_SITES if world.game.rules == TOWERS else len(FLAG_COMMANDS) if world.game.rules == FLAG else len(COMMANDS)
+        num = (
+            1 + NUM_SITES
+            if world.game.rules == TOWERS
+            else len(FLAG_COMMANDS)
+            if world.game.rules == FLAG
+            else len(COMMANDS)
+        )
         command(world, owner, below(world.players[owner], num))
 
 
@@ -84,7 +80,12 @@ def capture(world, owner):
     elif world.units[carrier].owner == owner:
         command(world, owner, _ESCORT)
         for i in numbers_of(world, owner):
-            if i != carrier and world.units[i].alive and world.units[i].kind == ATHLETE and world.units[i].order != GUARD:
+            if (
+                i != carrier
+                and world.units[i].alive
+                and world.units[i].kind == ATHLETE
+                and world.units[i].order != GUARD
+            ):
                 order(world, i, GUARD)
     else:
         command(world, owner, _ATTACK)

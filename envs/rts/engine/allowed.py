@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from sf.envs.rts.engine.commands.names import FLAG, TOWERS
+from sf.envs.rts.engine.commands.production import builder, count, idle_maker
+from sf.envs.rts.engine.commands.sites import place_at
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.state import NOBODY
-from sf.envs.rts.engine.strategy import FLAG, TOWERS, builder, count, idle_maker, place_at
 from sf.envs.rts.engine.units import BARRACKS, MELEE, RANGE, TOWER, WORKER
 
 TACTICS = ("keep", "attack", "attack_in_range", "defend", "hit_and_run")

@@ -14,9 +14,9 @@ from typing import Any
 from numba import njit
 
 from sf.envs.rts.engine.allowed import write_allowed
+from sf.envs.rts.engine.commands.commanding import command, command_kinds
 from sf.envs.rts.engine.planes import draw_planes
 from sf.envs.rts.engine.state import NOBODY, World
-from sf.envs.rts.engine.strategy import command, command_kinds
 from sf.envs.rts.engine.tick import begin, tick
 
 _FOLDER = Path(__file__).parent
@@ -28,7 +28,7 @@ def _compile(digest: int) -> tuple[Callable[..., Any], ...]:
     def advance(worlds, begins, extra, helper, choices, by_kind, num_ticks, rewards):
         """Begin games anew, or let them go on: one function, since each has the whole engine in it.
 
-        begins: [G] int64, -1 for a game that goes on. Else it begins anew, and the AI `helper` plays for player 0 for so
+        begins: [G] int64, -1 for a game that goes on. Else it begins anew, and the AI `helper` plays for player 0 as
             many ticks. extra: more troops of each side at its beginning.
         choices: [G, P, H] int64, the commands of the first P players of games that go on: of each kind of unit, or one
             of COMMANDS. The games go on for `num_ticks`, or to their end.
@@ -70,8 +70,8 @@ def _compile(digest: int) -> tuple[Callable[..., Any], ...]:
 
     @njit(cache=True, nogil=True)
     def observe(worlds, num_players, by_kind, plane_of, planes, masks):
-        """Write what the first players of each game see [G, P, C, S, S] float32, and what they may command [G, P, L] int8
-        where L is not 0: see `sf.envs.rts.engine.planes` and `sf.envs.rts.engine.allowed`.
+        """Write what the first players of each game see [G, P, C, S, S] float32, and what they may command [G, P, L]
+        int8, where L is not 0: see `sf.envs.rts.engine.planes` and `sf.envs.rts.engine.allowed`.
         """
         _ = digest
         games, players, units, cells, ground, kinds = worlds

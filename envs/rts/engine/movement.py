@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from sf.envs.rts.engine.inner import inner
-
-from sf.envs.rts.engine.state import WALL, column_of, is_free, put, take
+from sf.envs.rts.engine.places import column_of, is_free, put, take
+from sf.envs.rts.engine.state import WALL
 
 _HALF = math.sqrt(0.5)
-_LADEN = 0.5  # of its speed, that a unit with the flag has
+_LADEN = 0.6  # of its speed, that a unit with the flag has
 
 
 @inner

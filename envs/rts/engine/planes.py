@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-from sf.envs.rts.engine.inner import inner
 
+from sf.envs.rts.engine.commands.names import FLAG, MINI, TOWERS
+from sf.envs.rts.engine.inner import inner
+from sf.envs.rts.engine.places import column_of, numbers_of
 from sf.envs.rts.engine.sight import look
-from sf.envs.rts.engine.state import NEUTRAL, column_of, numbers_of
-from sf.envs.rts.engine.strategy import FLAG, MINI, TOWERS
-from sf.envs.rts.engine.units import BASE
+from sf.envs.rts.engine.state import NEUTRAL
+from sf.envs.rts.engine.units import BASE, RESOURCE
 from sf.envs.rts.engine.units import FLAG as THE_FLAG
-from sf.envs.rts.engine.units import RESOURCE
 
 OWN_HP, ENEMY_HP, STORE, SEEN, WALLS = range(5)
-"""The first planes: hit points; the minerals of the player or, in Capture the Flag, who has the flag; what is in sight; in
-Tower Defense, walls. One for each kind of unit of each owner follow."""
+"""The first planes: hit points; minerals or, in Capture the Flag, who has the flag; what is in sight; in Tower Defense,
+walls. One for each kind of unit of each owner follow."""
 
 HP_STEPS = 10.0
 MINERAL_STEP, MINERALS_AT_ONE = 50, 500.0
 
 
 @inner
-def draw_planes(world, viewer, plane_of, out):
+def draw_planes(world, viewer, plane_of, out):  # noqa: PLR0912  each plane has its rule
     """Write what the player sees to `out` [C, S, S], from below to above.
 
     plane_of: [3, K], the plane of a kind of the player's own units, of the enemy's and of nobody's; -1: it has none.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from sf.envs.rts.engine.inner import inner
-
-from sf.envs.rts.engine.state import distance2, numbers_of
+from sf.envs.rts.engine.places import distance2, numbers_of
 
 
 @inner

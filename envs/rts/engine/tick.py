@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from sf.envs.rts.engine.inner import inner
-
 from sf.envs.rts.engine import ais
+from sf.envs.rts.engine.commands.names import FLAG, MINI, TOWERS
 from sf.envs.rts.engine.games import flag, mini, towers
-from sf.envs.rts.engine.orders import obey
-from sf.envs.rts.engine.state import NOBODY, clear, numbers_of, remove
-from sf.envs.rts.engine.strategy import FLAG, MINI, TOWERS
+from sf.envs.rts.engine.inner import inner
+from sf.envs.rts.engine.orders.obeying import obey
+from sf.envs.rts.engine.places import numbers_of, remove
+from sf.envs.rts.engine.state import NOBODY, clear
 
 
 @inner
@@ -24,7 +24,7 @@ def begin(world, extra):
 
 
 @inner
-def tick(world):
+def tick(world):  # noqa: PLR0912  the phases of a tick, in their order
     """AIs command, units obey, hits take effect at once, and the rules of the game judge what has come of it."""
     game = world.game
     if game.winner != NOBODY:

@@ -77,7 +77,18 @@ def table(units: Sequence[Unit] = UNITS) -> np.ndarray:
         raise ValueError(f"units are {names}: begin with {list(NAMES)}, in this order, and add your own behind them")
     rows = np.zeros(len(units), KIND)
     for row, unit in zip(rows, units, strict=True):
-        for field in ("cost", "hp", "defence", "attack", "cooldown", "build_ticks", "is_troop", "has_body", "speed", "sight"):
+        for field in (
+            "cost",
+            "hp",
+            "defence",
+            "attack",
+            "cooldown",
+            "build_ticks",
+            "is_troop",
+            "has_body",
+            "speed",
+            "sight",
+        ):
             row[field] = getattr(unit, field)
         row["reach"] = unit.range
         row["made_by"] = names.index(unit.made_by) if unit.made_by else -1

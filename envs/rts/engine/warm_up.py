@@ -15,10 +15,11 @@ def warm_up() -> None:
     path = Path(tempfile.gettempdir()) / f"sf-rts-{os.getuid()}.lock"
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        from sf.envs.rts.games import Games  # noqa: PLC0415  after the lock
-        from sf.envs.rts.controls import controls  # noqa: PLC0415
-        from sf.envs.rts.settings import Settings  # noqa: PLC0415
         import numpy as np  # noqa: PLC0415
+
+        from sf.envs.rts.controls import controls  # noqa: PLC0415
+        from sf.envs.rts.games import Games  # noqa: PLC0415  after the lock
+        from sf.envs.rts.settings import Settings  # noqa: PLC0415
 
         settings = Settings()
         games = Games(settings, [1])

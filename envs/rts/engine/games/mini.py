@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from sf.envs.rts.engine.inner import inner
-
-from sf.envs.rts.engine.orders import gather, spawn_beside
-from sf.envs.rts.engine.state import DRAW, NEUTRAL, NOBODY, TWO, below, numbers_of, spawn, uniform
+from sf.envs.rts.engine.orders.economy import spawn_beside
+from sf.envs.rts.engine.orders.giving import gather
+from sf.envs.rts.engine.places import spawn
+from sf.envs.rts.engine.randomness import below, uniform
+from sf.envs.rts.engine.state import DRAW, NEUTRAL, NOBODY, TWO
 from sf.envs.rts.engine.units import BARRACKS, BASE, MELEE, RANGE, RESOURCE, WORKER
 
 _THREE = np.int64(3)
@@ -76,14 +78,12 @@ def judge(world):
         game.winner = 1 if lost_0 else 0
     elif game.tick >= game.max_ticks:
         game.winner = DRAW
-    if game.winner == 0 or game.winner == 1:
+    if 0 <= game.winner < DRAW:
         world.players[game.winner].reward += 1.0
         world.players[1 - game.winner].reward -= 1.0
 
 
 @inner
 def _has_no_base(world, side):
-    for i in numbers_of(world, side):
-        if world.units[i].alive and world.units[i].kind == BASE:
-            return False
-    return True
+    base = world.units[side * world.game.room]  # the first unit; no other has its number while it is there
+    return not base.alive or base.kind != BASE

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sf.envs.rts.engine.inner import inner
-
-from sf.envs.rts.engine.orders import RUN_THROUGH, order
-from sf.envs.rts.engine.state import TWO, WALL, below, column_of, numbers_of, remove, spawn
+from sf.envs.rts.engine.orders.giving import RUN_THROUGH, order
+from sf.envs.rts.engine.places import column_of, numbers_of, remove, spawn
+from sf.envs.rts.engine.randomness import below
+from sf.envs.rts.engine.state import TWO, WALL
 from sf.envs.rts.engine.units import BASE, RUNNER
 
 _OURS, _THEIRS = np.int64(0), np.int64(1)
@@ -56,10 +57,12 @@ def _measure(world, row, column):
                 for turn in range(4):
                     from_r = r + (turn == 0) - (turn == 1)
                     from_c = c + (turn == 2) - (turn == 3)
-                    if ground[r, c] != WALL and 0 <= from_r < size and 0 <= from_c < size and ground[from_r, from_c] >= 0:
-                        if ground[r, c] == _FREE or ground[r, c] > ground[from_r, from_c] + 1:
-                            ground[r, c] = ground[from_r, from_c] + 1
-                            goes_on = True
+                    if ground[r, c] == WALL or not (0 <= from_r < size and 0 <= from_c < size):
+                        continue
+                    way = ground[from_r, from_c] + 1
+                    if way > 0 and (ground[r, c] == _FREE or ground[r, c] > way):
+                        ground[r, c] = way
+                        goes_on = True
 
 
 @inner
