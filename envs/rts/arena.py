@@ -3,29 +3,57 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
+from sf.envs.errors import UsageError
 from sf.envs.rts.controls import controls
-from sf.envs.rts.engine.state import DRAW, NOBODY
+from sf.envs.rts.engine.state import DRAW, NOBODY, World
 from sf.envs.rts.engine.units import UNITS, Unit
+from sf.envs.rts.engine.warm_up import warm_up
 from sf.envs.rts.games import Games
-from sf.envs.rts.replay import Recorder
+from sf.envs.rts.replay import Recorder, Replay
 from sf.envs.rts.settings import Settings
 
 LONGEST_HELP = 1000  # ticks that the AI plays at the beginning of an episode, where there is a curriculum
+
+
+class Watcher(Protocol):
+    """Is told of what happens, after every few ticks."""
+
+    ticks_a_picture: int
+
+    def began(self, which: np.ndarray) -> None: ...
+    def moved(self, which: np.ndarray) -> None: ...
+    def paid(self, rewards: np.ndarray, ended: np.ndarray) -> None: ...
 
 
 class Arena:
     """E games with P players each that are asked every `frame_skip` ticks; the others are AIs."""
 
     def __init__(
-        self, settings: Settings, seeds: Sequence[int], num_players: int = 1, units: tuple[Unit, ...] = UNITS
+        self,
+        settings: Settings,
+        seeds: Sequence[int],
+        num_players: int = 1,
+        units: tuple[Unit, ...] = UNITS,
+        commands: Mapping[str, Callable[..., None]] | None = None,
     ) -> None:
+        """commands: as of `sf.envs.rts.env.RtsEnv`."""
+        warm_up()
+        commands = commands or {}
+        if commands and (settings.actions != "global" or settings.replays is not None):
+            raise UsageError("commands of your own are for actions 'global', and for games without replays")
+        self._replay = None if settings.replay is None else _replay(settings, num_players)
+        self._decision = [0] * len(seeds)
+        self.watcher: Watcher | None = None
+        self._commands = list(commands.values())
         self.settings = settings
-        self.controls = controls(settings, units)
+        self.controls = controls(settings, units, tuple(commands))
+        self._num_own = self.controls.head_sizes[0] - len(commands)  # of the engine's commands
         self.num_players = num_players
         self.games = Games(settings, seeds, num_players, units)
         self._rngs = [random.Random(seed) for seed in seeds]
@@ -55,9 +83,14 @@ class Arena:
             self.games.begin(of_helper, helped, helper)
         while (ended := which & (self.games.winner != NOBODY)).any():  # while the AI still played
             self.games.begin(ended)
-        for g, recorder in enumerate(self._recorders):
-            if which[g]:
-                recorder.begin(self.games.snapshot(g))
+        for g in np.flatnonzero(which).tolist():
+            if self._recorders:
+                self._recorders[g].begin(self.games.snapshot(g))
+            if self._replay is not None:
+                self.games.restore(g, self._replay.start)
+                self._decision[g] = 0
+        if self.watcher is not None:
+            self.watcher.began(which)
         self.look(which)
 
     def step(self, choices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -66,8 +99,15 @@ class Arena:
         """
         for recorder, each in zip(self._recorders, choices, strict=False):
             recorder.add(each)
-        rewards, _ = self.games.advance(np.ascontiguousarray(choices, np.int64), self.settings.skip)
+        if self._replay is not None:
+            choices = np.stack([self._replay.choices[d] for d in self._decision])
+            self._decision = [d + 1 for d in self._decision]
+        elif self._commands:
+            choices = self._with_own_commands(choices)
+        rewards = self._advance(np.ascontiguousarray(choices, np.int64))
         ended = self.games.winner != NOBODY
+        if self.watcher is not None:
+            self.watcher.paid(rewards[:, : self.num_players], ended)
         for g, recorder in enumerate(self._recorders):
             if ended[g]:
                 recorder.finish(self.games.snapshot(g)).save_in(Path(str(self.settings.replays)))
@@ -97,6 +137,34 @@ class Arena:
             found[f"won_against_{self._opponents[g]}"] = won
         return found
 
+    def seed(self, seeds: Sequence[int]) -> None:
+        """Begin the random numbers of all games anew."""
+        self.games.seed(seeds)
+        self._rngs = [random.Random(seed) for seed in seeds]
+
+    def _advance(self, choices: np.ndarray) -> np.ndarray:
+        """Returns the rewards [E, 2]."""
+        ticks, watcher = self.settings.skip, self.watcher
+        if watcher is None:
+            return self.games.advance(choices, ticks)[0]
+        rewards = np.zeros((self.games.num, 2))
+        for start in range(0, ticks, watcher.ticks_a_picture):
+            goes_on = self.games.winner == NOBODY
+            num_ticks = min(watcher.ticks_a_picture, ticks - start)
+            rewards += self.games.advance(choices if start == 0 else choices[:, :0], num_ticks)[0]
+            watcher.moved(goes_on)
+        return rewards
+
+    def _with_own_commands(self, choices: np.ndarray) -> np.ndarray:
+        """Carries them out, and returns the choices with "idle" in their place."""
+        choices = choices.copy()
+        for g, player in np.argwhere(choices[..., 0] >= self._num_own).tolist():
+            worlds = self.games.worlds
+            world = World(*(array[g] for array in worlds[:-1]), kinds=worlds.kinds)
+            self._commands[choices[g, player, 0] - self._num_own](world, player)
+            choices[g, player, 0] = 0
+        return choices
+
     def _longest_help(self, g: int) -> int:
         if not self.settings.curriculum or self.num_players > 1:
             return 0
@@ -108,3 +176,15 @@ class Arena:
 
     def _helpers(self, which: np.ndarray) -> list[str]:
         return [self._helper(g) for g in np.flatnonzero(which).tolist()]
+
+
+def _replay(settings: Settings, num_players: int) -> Replay:
+    """Raises UsageError where it is of another game."""
+    replay = Replay.load(Path(str(settings.replay)))
+    wanted, has = (settings.game, settings.actions, num_players), replay.settings
+    found = (has.game, has.actions, replay.choices.shape[1])
+    if wanted != found or (has.size, has.room, has.skip) != (settings.size, settings.room, settings.skip):
+        raise UsageError(
+            f"replay {settings.replay} is of {has}, with {found[2]} players asked: give the same settings here"
+        )
+    return replay

@@ -44,8 +44,10 @@ class Controls(NamedTuple):
         return gym.spaces.Dict({OBSERVATION: planes, ACTION_MASK: mask})
 
 
-def controls(settings: Settings, units: tuple[Unit, ...] = UNITS) -> Controls:
+def controls(settings: Settings, units: tuple[Unit, ...] = UNITS, own_commands: tuple[str, ...] = ()) -> Controls:
     heads = _heads(settings, units)
+    if own_commands:
+        heads = {head: (*choices, *own_commands) for head, choices in heads.items()}
     single = len(heads) == 1
     names = tuple(name if single else f"{head}:{name}" for head, choices in heads.items() for name in choices)
     planes, plane_of = _planes(settings.game, units)

@@ -17,7 +17,7 @@ def _find(env_id: str) -> Entry | None:
         from sf.envs.rts import group  # noqa: PLC0415  an extra
     except ImportError as error:
         raise UsageError(f"env {env_id!r}: {error}: {INSTALL}") from error
-    return Entry(group.describe, group.make_group, to_wrap=_TO_WRAP)
+    return Entry(group.describe, group.make_group, group.make_rendered_group, to_wrap=_TO_WRAP)
 
 
 def _env_ids() -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class Games:
         self.num_players = num_players
         self.by_kind = settings.actions == "by_type"
         self.worlds = state.allocate(self.num, table(units), settings.size, settings.room)
-        self.worlds.games["rng"] = np.asarray(seeds, np.uint64)
+        self.seed(seeds)
         self.worlds.games["rules"] = GAMES.index(settings.game)
         self.worlds.games["max_ticks"] = settings.most_ticks
         self.worlds.games["winner"] = state.DRAW  # not begun
@@ -51,6 +51,10 @@ class Games:
     def ticks(self) -> np.ndarray:
         """[E] of each game so far."""
         return self.worlds.games["tick"]
+
+    def seed(self, seeds: Sequence[int]) -> None:
+        """Random numbers of the games that begin from now on."""
+        self.worlds.games["rng"] = np.asarray(seeds, np.uint64)
 
     def set_ai(self, g: int, player: int, name: str) -> None:
         """Who commands a player from the next tick on: one of `sf.envs.rts.engine.ais.AIS`."""

@@ -7,11 +7,12 @@ import numpy as np
 
 from sf.envs.entries import describer
 from sf.envs.errors import UsageError
-from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, StepResult
+from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.options import EnvOptions
+from sf.envs.rendering.film import FilmedGroup
 from sf.envs.rts.arena import Arena
+from sf.envs.rts.camera import PICTURES_PER_S, ArenaCamera
 from sf.envs.rts.controls import OBSERVATION
-from sf.envs.rts.engine.warm_up import warm_up
 from sf.envs.rts.settings import settings
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import ACTION_MASK
@@ -35,6 +36,14 @@ def make_group(
 describe = describer(make_group)
 
 
+def make_rendered_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """One player's view has fog; of a match there is one view, with all units."""
+    group = _make(env_id, num_envs, options, seed, first_env_idx)
+    return FilmedGroup(group, [ArenaCamera(group.arena)], PICTURES_PER_S)
+
+
 def _make(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_idx: int) -> RtsGroup:
     if options.env_frameskip not in (None, 1):
         raise UsageError(
@@ -43,7 +52,6 @@ def _make(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_
     game, num_players = NAMES[env_id]
     if num_players == 2 and (wrong := {"opponent", "curriculum"} & options.kwargs.keys()):
         raise UsageError(f"{env_id}: {min(wrong)} is for one player against an AI: leave it out, or take rts_{game}")
-    warm_up()
     seeds = [env_seed(seed, first_env_idx + e) for e in range(num_envs)]
     return RtsGroup(Arena(settings(game, options.kwargs, env_id), seeds, num_players))
 
@@ -53,6 +61,7 @@ class RtsGroup:
 
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
+        self.action_names = arena.controls.action_names
         controls, self._skip = arena.controls, arena.settings.skip
         obs_space = controls.obs_space(arena.settings)
         if not isinstance(obs_space, gym.spaces.Dict):

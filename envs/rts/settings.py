@@ -57,6 +57,9 @@ class Settings:
     replays: str | None = None
     """A folder, into which each finished game is written as a replay."""
 
+    replay: str | None = None
+    """A replay to be played in the place of a game: whatever is chosen, the commands are those of the file."""
+
     def __post_init__(self) -> None:
         _require(self.game in GAMES, f"game is {self.game!r}: {', '.join(GAMES)}")
         _require(self.actions in ("global", "by_type"), f"actions is {self.actions!r}: global or by_type")

@@ -7,7 +7,7 @@ import numpy as np
 from sf.envs.rts.engine.commands.names import FLAG, MINI, TOWERS
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.places import column_of, numbers_of
-from sf.envs.rts.engine.sight import look
+from sf.envs.rts.engine.sight import sees
 from sf.envs.rts.engine.state import NEUTRAL
 from sf.envs.rts.engine.units import BASE, RESOURCE
 from sf.envs.rts.engine.units import FLAG as THE_FLAG
@@ -31,7 +31,6 @@ def draw_planes(world, viewer, plane_of, out):  # noqa: PLR0912  each plane has 
     out[:] = 0.0
     sign = 1.0 - 2.0 * viewer
     knows_all = game.rules == TOWERS
-    look(world, viewer)
     if knows_all:
         out[SEEN] = 1.0
         for row in range(out.shape[1]):
@@ -54,7 +53,7 @@ def draw_planes(world, viewer, plane_of, out):  # noqa: PLR0912  each plane has 
             if owner == viewer:
                 if not knows_all:
                     _light(out[SEEN], row, column, kinds[unit.kind].sight)
-            elif not (knows_all or unit.seen & (1 << viewer) or _is_known(game.rules, unit.kind)):
+            elif not (knows_all or _is_known(game.rules, unit.kind) or sees(world, viewer, unit)):
                 continue
             plane = plane_of[of_whom, unit.kind]
             if plane >= 0:

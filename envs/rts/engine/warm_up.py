@@ -1,4 +1,4 @@
-"""Compiles the engine once, whoever comes first: the others wait for it, and load what it has left on disk."""
+"""Compiles the engine once, by whoever comes first: the others wait for that, and load what is left on disk."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
+from sf.envs.rts.engine import compiled
+from sf.envs.rts.engine.planes import WALLS
+from sf.envs.rts.engine.state import allocate
+from sf.envs.rts.engine.units import table
+
 
 @cache
 def warm_up() -> None:
-    """Takes half a minute when the engine is new on this machine, and a second otherwise."""
+    """Takes half a minute where the engine is new, and a second otherwise. The lock ends with the process."""
+    worlds = allocate(1, table())
+    nothing = np.zeros((1, 0, 1), np.int64)
+    plane_of = np.full((3, len(worlds.kinds)), -1, np.int64)
     path = Path(tempfile.gettempdir()) / f"sf-rts-{os.getuid()}.lock"
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        import numpy as np  # noqa: PLC0415
-
-        from sf.envs.rts.controls import controls  # noqa: PLC0415
-        from sf.envs.rts.games import Games  # noqa: PLC0415  after the lock
-        from sf.envs.rts.settings import Settings  # noqa: PLC0415
-
-        settings = Settings()
-        games = Games(settings, [1])
-        games.begin(np.ones(1, bool))
-        planes = len(controls(settings).plane_names)
-        games.observe(
-            controls(settings).plane_of, np.zeros((1, 1, planes, 20, 20), np.float32), np.zeros((1, 1, 0), np.int8)
-        )
+        compiled.advance(worlds, np.zeros(1, np.int64), 0, 0, nothing, False, 0, np.zeros((1, 2)))
+        planes = np.zeros((1, 1, WALLS, 20, 20), np.float32)
+        compiled.observe(worlds, 1, False, plane_of, planes, np.zeros((1, 1, 0), np.int8))
