@@ -158,9 +158,9 @@ class Arena:
     def _with_own_commands(self, choices: np.ndarray) -> np.ndarray:
         """Carries them out, and returns the choices with "idle" in their place."""
         choices = choices.copy()
+        games, players, units, cells, ground, kinds = self.games.worlds
         for g, player in np.argwhere(choices[..., 0] >= self._num_own).tolist():
-            worlds = self.games.worlds
-            world = World(*(array[g] for array in worlds[:-1]), kinds=worlds.kinds)
+            world = World(games[g], players[g], units[g], cells[g], ground[g], kinds)
             self._commands[choices[g, player, 0] - self._num_own](world, player)
             choices[g, player, 0] = 0
         return choices

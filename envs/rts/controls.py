@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -34,7 +34,7 @@ class Controls(NamedTuple):
     def action_space(self) -> gym.Space:
         if self.is_single:
             return gym.spaces.Discrete(self.head_sizes[0])
-        return gym.spaces.MultiDiscrete(self.head_sizes)
+        return gym.spaces.MultiDiscrete(list(self.head_sizes))
 
     def obs_space(self, settings: Settings) -> gym.Space:
         planes = Planes(len(self.plane_names) * settings.history, settings.size, settings.size)
@@ -71,11 +71,12 @@ def _heads(settings: Settings, units: tuple[Unit, ...]) -> dict[str, tuple[str, 
 
 def _planes(game: str, units: tuple[Unit, ...]) -> tuple[tuple[str, ...], np.ndarray]:
     mini = [kind for kind in range(len(units)) if kind not in _NOT_IN_MINI and kind != RESOURCE]
-    kinds = {
+    by_game: dict[str, tuple[list[Any], list[Any], list[Any]]] = {
         "mini": (mini, mini, [RESOURCE]),
         "flag": ([BASE, ATHLETE], [BASE, ATHLETE], [FLAG]),
         "tower": ([BASE, TOWER], [RUNNER], []),
-    }[game]
+    }
+    kinds = by_game[game]
     names = list(_FIRST_PLANES if game == "tower" else _FIRST_PLANES[:WALLS])
     plane_of = np.full((3, len(units)), -1, np.int64)
     for owner, prefix in enumerate(("own_", "enemy_", "")):

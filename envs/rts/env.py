@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -24,7 +24,10 @@ class RtsEnv(gym.Env):
     An episode ends with termination. `info["episode_stats"]` of its last step has `won`: 1, 0, or 0.5 for a draw.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": PICTURES_PER_S}
+    metadata = {  # noqa: RUF012
+        "render_modes": ["rgb_array"],
+        "render_fps": PICTURES_PER_S,
+    }
 
     def __init__(
         self,

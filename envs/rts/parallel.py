@@ -18,12 +18,12 @@ from sf.envs.spaces.actions import ACTION_MASK
 try:
     from pettingzoo import ParallelEnv as _Base
 except ImportError:  # it needs none of it
-    _Base = object  # type: ignore[assignment, misc]
+    _Base = object
 
 _ByAgent = dict[str, Any]
 
 
-class RtsParallelEnv(_Base):  # type: ignore[misc, valid-type]
+class RtsParallelEnv(_Base):
     """A game of `game`, mini or flag, in which both players are asked at once. Further keywords as of `RtsEnv`."""
 
     metadata: ClassVar[dict[str, Any]] = {

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import njit
 
 # Without what Python would need to call them, which takes most of the time of compiling them.
-inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", _nrt=False)
+# Nor is memory counted, since nothing is allocated: that doubles the speed.
+_OPTIONS: dict[str, Any] = {
+    "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy", "_nrt": False,
+}  # fmt: skip
+inner = njit(**_OPTIONS)

@@ -15,7 +15,7 @@ kinds    [K]         KIND, `sf.envs.rts.engine.units`
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -111,7 +111,7 @@ class Worlds(NamedTuple):
 class World(NamedTuple):
     """One game: a record, and arrays [3], [3 * U], [S, S], [S, S], [K]."""
 
-    game: np.ndarray
+    game: Any
     players: np.ndarray
     units: np.ndarray
     cells: np.ndarray
