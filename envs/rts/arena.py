@@ -52,6 +52,7 @@ class Arena:
         self.watcher: Watcher | None = None
         self._commands = list(commands.values())
         self.settings = settings
+        self._mixture = settings.mixture
         self.controls = controls(settings, units, tuple(commands))
         self._num_own = self.controls.head_sizes[0] - len(commands)  # of the engine's commands
         self.num_players = num_players
@@ -72,9 +73,8 @@ class Arena:
         """Begin the games [E] anew, and look."""
         helped = np.zeros(len(which), np.int64)
         for g in np.flatnonzero(which).tolist():
-            mixture = self.settings.mixture
             if self.num_players == 1:
-                self._opponents[g] = self._rngs[g].choices(list(mixture), list(mixture.values()))[0]
+                self._opponents[g] = self._rngs[g].choices(list(self._mixture), list(self._mixture.values()))[0]
                 self.games.set_ai(g, 1, self._opponents[g])
             helped[g] = self._rngs[g].randint(0, self._longest_help(g))
             self._num_begun[g] += 1
@@ -133,7 +133,7 @@ class Arena:
             found["leaks"] = float(own["leaks"])
         if self.settings.game == "flag":
             found["score"] = float(own["score"])
-        if self._opponents[g] and len(self.settings.mixture) > 1:
+        if self._opponents[g] and len(self._mixture) > 1:
             found[f"won_against_{self._opponents[g]}"] = won
         return found
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sf.envs.rts.engine.commands.commanding import command
 from sf.envs.rts.engine.commands.names import COMMANDS, FLAG, FLAG_COMMANDS, NUM_SITES, TOWERS
-from sf.envs.rts.engine.commands.production import build, count, make
+from sf.envs.rts.engine.commands.production import build, count, has_idle, make
 from sf.envs.rts.engine.commands.troops import attack, hit_and_run
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.orders.giving import GUARD, order
@@ -48,17 +48,19 @@ def ai_command(world, owner):
 @inner
 def simple(world, owner):
     """Three workers, barracks, then melee attackers; whenever there are five, all attack the base."""
-    if count(world, owner, MELEE) >= 5:
+    if count(world, owner, MELEE) >= 5 and has_idle(world, owner, MELEE):
         attack(world, owner, MELEE)
-    _grow(world, owner, MELEE)
+    else:
+        _grow(world, owner, MELEE)
 
 
 @inner
 def harass(world, owner):
     """Three workers, barracks, then range attackers; whenever there are two, they hit and run."""
-    if count(world, owner, RANGE) >= 2:
+    if count(world, owner, RANGE) >= 2 and has_idle(world, owner, RANGE):
         hit_and_run(world, owner, RANGE)
-    _grow(world, owner, RANGE)
+    else:
+        _grow(world, owner, RANGE)
 
 
 @inner

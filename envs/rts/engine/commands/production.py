@@ -64,3 +64,12 @@ def count(world, owner, kind):
     for i in numbers_of(world, owner):
         found += world.units[i].alive and world.units[i].kind == kind
     return found
+
+
+@inner
+def has_idle(world, owner, kind):
+    for i in numbers_of(world, owner):
+        unit = world.units[i]
+        if unit.alive and unit.kind == kind and unit.order == orders.IDLE:
+            return True
+    return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sf.envs.rts.engine.inner import inner
@@ -12,6 +14,7 @@ from sf.envs.rts.engine.randomness import below, uniform
 from sf.envs.rts.engine.state import DRAW, NEUTRAL, NOBODY, TWO
 from sf.envs.rts.engine.units import BARRACKS, BASE, MELEE, RANGE, RESOURCE, WORKER
 
+_NEAR = 2.5  # cells
 _THREE = np.int64(3)
 MINES = 2  # of each side
 
@@ -44,23 +47,23 @@ def begin(world, extra):
     for side in range(2):
         world.players[side].minerals = minerals
         if has_barracks:
-            _scatter(world, side, BARRACKS)
+            _scatter(world, side, BARRACKS, _NEAR)
         for _ in range(num_workers):
-            worker = _scatter(world, side, WORKER)
+            worker = _scatter(world, side, WORKER, _NEAR)
             if worker >= 0:
                 gather(world, worker)
         for n in range(num_troops):
-            _scatter(world, side, troop if n == 0 else MELEE + n % 2)
+            _scatter(world, side, troop if n == 0 else MELEE + n % 2, max(_NEAR, 0.5 * math.sqrt(num_troops)))
 
 
 @inner
-def _scatter(world, side, kind):
-    """A new unit somewhere within two cells and a half of the base, where the player's own random numbers say."""
+def _scatter(world, side, kind, reach):
+    """A new unit within `reach` cells of the base in x and y, where the player's own random numbers say."""
     player = world.players[side]
     sign = 1.0 - 2.0 * side
     for _ in range(100):
-        x = player.home_x + sign * uniform(player, -2.5, 2.5)
-        y = player.home_y + sign * uniform(player, -2.5, 2.5)
+        x = player.home_x + sign * uniform(player, -reach, reach)
+        y = player.home_y + sign * uniform(player, -reach, reach)
         i = spawn(world, side, kind, x, y)
         if i >= 0:
             return i

@@ -6,11 +6,10 @@ import numpy as np
 
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.movement import walk
-from sf.envs.rts.engine.orders.finding import nearest, nearest_troop
+from sf.envs.rts.engine.orders.finding import nearest, nearest_of, nearest_troop
 from sf.envs.rts.engine.orders.giving import ATTACK, IDLE, has_target, order, order_at
 from sf.envs.rts.engine.places import distance2
-from sf.envs.rts.engine.state import NOBODY
-from sf.envs.rts.engine.units import TOWER
+from sf.envs.rts.engine.units import BASE
 
 _JUST, _LATELY = np.int64(2), np.int64(20)  # ticks since a hit
 _WARY = 1.5  # cells more than the reach of an enemy, at which one who hits and runs does run
@@ -18,14 +17,20 @@ _WARY = 1.5  # cells more than the reach of an enemy, at which one who hits and 
 
 @inner
 def idle_step(world, i):
-    """A troop hits back; a tower shoots."""
+    """A tower or a troop hits the nearest unit in its reach; a troop goes after who has just hit it from farther away."""
     unit = world.units[i]
-    if unit.kind == TOWER:
-        foe = nearest(world, i, 1 - unit.owner, world.kinds[TOWER].reach) if unit.ready_in == 0 else NOBODY
+    kind = world.kinds[unit.kind]
+    if kind.attack == 0 or not (kind.is_troop or kind.speed == 0.0):
+        return
+    if unit.ready_in == 0:
+        foe = nearest(world, i, 1 - unit.owner, kind.reach)
         if foe >= 0:
             _hit(world, i, foe)
-    elif world.kinds[unit.kind].is_troop and hit_lately(world, i, _JUST):
-        order_at(world, i, ATTACK, unit.hit_by)
+            return
+    if kind.is_troop and hit_lately(world, i, _JUST):
+        foe = world.units[unit.hit_by]
+        if distance2(unit, foe) > kind.reach * kind.reach:
+            order_at(world, i, ATTACK, unit.hit_by)
 
 
 @inner
@@ -44,18 +49,20 @@ def attack_step(world, i):
 
 @inner
 def hit_and_run_step(world, i):
-    """Go to the enemy's base, shoot at what is in range, and run from who comes near until the next shot is ready."""
+    """Go to the enemy's base, shoot at troops in range or at the base, and run from who comes near until the next shot is
+    ready.
+    """
     unit = world.units[i]
     enemy, kind = 1 - unit.owner, world.kinds[unit.kind]
     threat = nearest_troop(world, i, enemy, kind.sight)
     if threat >= 0 and unit.ready_in > 0:
         other = world.units[threat]
         reach = world.kinds[other.kind].reach
-        if reach < kind.reach and distance2(unit, other) < (reach + _WARY) * (reach + _WARY):
+        if distance2(unit, other) < (reach + _WARY) * (reach + _WARY):
             walk(world, i, 2.0 * unit.x - other.x, 2.0 * unit.y - other.y)
             return
     if threat < 0 or distance2(unit, world.units[threat]) > kind.reach * kind.reach:
-        threat = nearest(world, i, enemy, kind.reach)
+        threat = nearest_of(world, i, enemy, BASE, kind.reach)
     if threat >= 0:
         _hit_if_ready(world, i, threat)
     else:
