@@ -88,8 +88,8 @@ def judge(world):
             carrier.order = 0
             flag.x, flag.y, game.carrier = 0.0, 0.0, -1
     game.flag_share = _flag_share(world)
-    for side in range(2):
-        base = side * room
+    for turn in range(2):
+        base = (game.first ^ turn) * room
         for i in range(base + 1, base + 1 + ATHLETES):
             if not world.units[i].alive:
                 world.units[i].timer -= 1

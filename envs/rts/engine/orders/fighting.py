@@ -17,7 +17,7 @@ _WARY = 1.5  # cells more than the reach of an enemy, at which one who hits and 
 
 @inner
 def idle_step(world, i):
-    """A tower or a troop hits the nearest unit in its reach; a troop goes after who has just hit it from farther away."""
+    """A tower or a troop hits the nearest unit in its reach; a troop goes after who has hit it from farther off."""
     unit = world.units[i]
     kind = world.kinds[unit.kind]
     if kind.attack == 0 or not (kind.is_troop or kind.speed == 0.0):
@@ -49,9 +49,7 @@ def attack_step(world, i):
 
 @inner
 def hit_and_run_step(world, i):
-    """Go to the enemy's base, shoot at troops in range or at the base, and run from who comes near until the next shot is
-    ready.
-    """
+    """Go to the enemy's base, shoot at troops in range or at it, and run from troops until the next shot is ready."""
     unit = world.units[i]
     enemy, kind = 1 - unit.owner, world.kinds[unit.kind]
     threat = nearest_troop(world, i, enemy, kind.sight)
