@@ -26,6 +26,7 @@ from sf.envs.libraries.installed import users_of_gymnasium
 from sf.envs.libraries.pettingzoo import PETTINGZOO
 from sf.envs.openspiel.family import OPENSPIEL
 from sf.envs.options import EnvOptions
+from sf.envs.rts.family import RTS
 from sf.envs.toys.family import TOY
 
 FAMILIES: tuple[Family, ...] = (
@@ -35,6 +36,7 @@ FAMILIES: tuple[Family, ...] = (
     GYMNASIUM,
     PETTINGZOO,
     OPENSPIEL,
+    RTS,
     ENVPOOL,
     GIVEN,
     MODULE,

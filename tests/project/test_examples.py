@@ -26,6 +26,7 @@ STATS = {
     "own_match": {"caught"},
     "own_metrics": {"largest_angle_deg", "turns"},
     "own_reward_shaping": {"solved", "shaped_return"},
+    "own_rts": {"won"},
 }
 
 

@@ -53,6 +53,9 @@ GROUPS = {
     "openspiel_turns": _named("openspiel:leduc_poker"),
     "openspiel_at_once": _named("openspiel:goofspiel", env_kwargs='{"num_cards": 4}'),
     "openspiel_alone": _named("openspiel:blackjack"),
+    "rts_against_ai": _named("rts_mini", env_kwargs='{"max_ticks": 700, "history": 2}'),
+    "rts_match_with_mask": _named("rts_flag_match", env_kwargs='{"max_ticks": 300, "actions": "by_type"}'),
+    "rts_tower": _named("rts_tower"),
     "doom_match": _named("doom_duel_bots", doom_match_s=1, doom_shaping=False),
 }
 NUM_STEPS = {"gymnasium_frameskip": 320, "atari_truncated": 40, "atari_terminated": 180, "pettingzoo_agents_die": 200}
@@ -60,8 +63,9 @@ NUM_STEPS = {"gymnasium_frameskip": 320, "atari_truncated": 40, "atari_terminate
 
 @pytest.fixture(scope="module", params=GROUPS)
 def name(request: pytest.FixtureRequest) -> str:
-    if request.param.startswith("openspiel"):
-        pytest.importorskip("pyspiel")
+    for prefix, package in (("openspiel", "pyspiel"), ("rts", "numba")):
+        if request.param.startswith(prefix):
+            pytest.importorskip(package)
     return request.param
 
 

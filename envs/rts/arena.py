@@ -1,0 +1,190 @@
+"""Episodes of a group of games, for players that are asked: the group and the single environments are made of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from sf.envs.errors import UsageError
+from sf.envs.rts.controls import controls
+from sf.envs.rts.engine.state import DRAW, NOBODY, World
+from sf.envs.rts.engine.units import UNITS, Unit
+from sf.envs.rts.engine.warm_up import warm_up
+from sf.envs.rts.games import Games
+from sf.envs.rts.replay import Recorder, Replay
+from sf.envs.rts.settings import Settings
+
+LONGEST_HELP = 1000  # ticks that the AI plays at the beginning of an episode, where there is a curriculum
+
+
+class Watcher(Protocol):
+    """Is told of what happens, after every few ticks."""
+
+    ticks_a_picture: int
+
+    def began(self, which: np.ndarray) -> None: ...
+    def moved(self, which: np.ndarray) -> None: ...
+    def paid(self, rewards: np.ndarray, ended: np.ndarray) -> None: ...
+
+
+class Arena:
+    """E games with P players each that are asked every `frame_skip` ticks; the others are AIs."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        seeds: Sequence[int],
+        num_players: int = 1,
+        units: tuple[Unit, ...] = UNITS,
+        commands: Mapping[str, Callable[..., None]] | None = None,
+    ) -> None:
+        """commands: as of `sf.envs.rts.env.RtsEnv`."""
+        warm_up()
+        commands = commands or {}
+        if commands and (settings.actions != "global" or settings.replays is not None):
+            raise UsageError("commands of your own are for actions 'global', and for games without replays")
+        self._replay = None if settings.replay is None else _replay(settings, num_players)
+        self._decision = [0] * len(seeds)
+        self.watcher: Watcher | None = None
+        self._commands = list(commands.values())
+        self.settings = settings
+        self._mixture = settings.mixture
+        self.controls = controls(settings, units, tuple(commands))
+        self._num_own = self.controls.head_sizes[0] - len(commands)  # of the engine's commands
+        self.num_players = num_players
+        self.games = Games(settings, seeds, num_players, units)
+        self._rngs = [random.Random(seed) for seed in seeds]
+        self._num_begun = [0] * len(seeds)
+        self._opponents = [""] * len(seeds)
+        self._recorders = [Recorder(settings, num_players) for _ in seeds] if settings.replays else []
+        shape = (len(seeds), num_players)
+        self._num_planes = len(self.controls.plane_names)
+        side = settings.size
+        self._now = np.zeros((*shape, self._num_planes, side, side), np.float32)
+        history = self._num_planes * settings.history
+        self.planes = self._now if settings.history == 1 else np.zeros((*shape, history, side, side), np.float32)
+        self.masks = np.zeros((*shape, sum(self.controls.head_sizes) if self.controls.has_mask else 0), np.int8)
+
+    def begin(self, which: np.ndarray) -> None:
+        """Begin the games [E] anew, and look."""
+        helped = np.zeros(len(which), np.int64)
+        for g in np.flatnonzero(which).tolist():
+            if self.num_players == 1:
+                self._opponents[g] = self._rngs[g].choices(list(self._mixture), list(self._mixture.values()))[0]
+                self.games.set_ai(g, 1, self._opponents[g])
+            helped[g] = self._rngs[g].randint(0, self._longest_help(g))
+            self._num_begun[g] += 1
+        for helper in set(self._helpers(which)):
+            of_helper = which & np.array([self._helper(g) == helper for g in range(len(which))])
+            self.games.begin(of_helper, helped, helper)
+        while (ended := which & (self.games.winner != NOBODY)).any():  # while the AI still played
+            self.games.begin(ended)
+        for g in np.flatnonzero(which).tolist():
+            if self._recorders:
+                self._recorders[g].begin(self.games.snapshot(g))
+            if self._replay is not None:
+                self.games.restore(g, self._replay.start)
+                self._decision[g] = 0
+        if self.watcher is not None:
+            self.watcher.began(which)
+        self.look(which)
+
+    def step(self, choices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Commands [E, P, H] -> what each player was paid [E, P], and which games have ended [E]; those must begin anew
+        before the next step.
+        """
+        for recorder, each in zip(self._recorders, choices, strict=False):
+            recorder.add(each)
+        if self._replay is not None:
+            choices = np.stack([self._replay.choices[d] for d in self._decision])
+            self._decision = [d + 1 for d in self._decision]
+        elif self._commands:
+            choices = self._with_own_commands(choices)
+        rewards = self._advance(np.ascontiguousarray(choices, np.int64))
+        ended = self.games.winner != NOBODY
+        if self.watcher is not None:
+            self.watcher.paid(rewards[:, : self.num_players], ended)
+        for g, recorder in enumerate(self._recorders):
+            if ended[g]:
+                recorder.finish(self.games.snapshot(g)).save_in(Path(str(self.settings.replays)))
+        return rewards[:, : self.num_players], ended
+
+    def look(self, anew: np.ndarray | None = None) -> None:
+        """Write `planes` and `masks`. anew: [E], of which there is no history."""
+        self.games.observe(self.controls.plane_of, self._now, self.masks)
+        if self.planes is self._now:
+            return
+        c = self._num_planes
+        self.planes[:, :, c:] = self.planes[:, :, :-c].copy()
+        self.planes[:, :, :c] = self._now
+        if anew is not None:
+            self.planes[anew, :, c:] = 0.0
+
+    def stats(self, g: int, player: int) -> dict[str, float]:
+        """Of a game that has ended."""
+        winner, own = int(self.games.winner[g]), self.games.worlds.players[g, player]
+        won = 0.5 if winner == DRAW else float(winner == player)
+        found = {"won": won, "true_objective": won, "ticks": float(self.games.ticks[g]), "kills": float(own["kills"])}
+        if self.settings.game == "tower":
+            found["leaks"] = float(own["leaks"])
+        if self.settings.game == "flag":
+            found["score"] = float(own["score"])
+        if self._opponents[g] and len(self._mixture) > 1:
+            found[f"won_against_{self._opponents[g]}"] = won
+        return found
+
+    def seed(self, seeds: Sequence[int]) -> None:
+        """Begin the random numbers of all games anew."""
+        self.games.seed(seeds)
+        self._rngs = [random.Random(seed) for seed in seeds]
+
+    def _advance(self, choices: np.ndarray) -> np.ndarray:
+        """Returns the rewards [E, 2]."""
+        ticks, watcher = self.settings.skip, self.watcher
+        if watcher is None:
+            return self.games.advance(choices, ticks)[0]
+        rewards = np.zeros((self.games.num, 2))
+        for start in range(0, ticks, watcher.ticks_a_picture):
+            goes_on = self.games.winner == NOBODY
+            num_ticks = min(watcher.ticks_a_picture, ticks - start)
+            rewards += self.games.advance(choices if start == 0 else choices[:, :0], num_ticks)[0]
+            watcher.moved(goes_on)
+        return rewards
+
+    def _with_own_commands(self, choices: np.ndarray) -> np.ndarray:
+        """Carries them out, and returns the choices with "idle" in their place."""
+        choices = choices.copy()
+        games, players, units, cells, ground, kinds = self.games.worlds
+        for g, player in np.argwhere(choices[..., 0] >= self._num_own).tolist():
+            world = World(games[g], players[g], units[g], cells[g], ground[g], kinds)
+            self._commands[choices[g, player, 0] - self._num_own](world, player)
+            choices[g, player, 0] = 0
+        return choices
+
+    def _longest_help(self, g: int) -> int:
+        if not self.settings.curriculum or self.num_players > 1:
+            return 0
+        return int(LONGEST_HELP * max(0.0, 1.0 - self._num_begun[g] / self.settings.curriculum))
+
+    def _helper(self, g: int) -> str:
+        """The AI that plays for player 0 in a curriculum: that of the opponent."""
+        return self._opponents[g] or "nobody"
+
+    def _helpers(self, which: np.ndarray) -> list[str]:
+        return [self._helper(g) for g in np.flatnonzero(which).tolist()]
+
+
+def _replay(settings: Settings, num_players: int) -> Replay:
+    """Raises UsageError where it is of another game."""
+    replay = Replay.load(Path(str(settings.replay)))
+    wanted, has = (settings.game, settings.actions, num_players), replay.settings
+    found = (has.game, has.actions, replay.choices.shape[1])
+    if wanted != found or (has.size, has.room, has.skip) != (settings.size, settings.room, settings.skip):
+        raise UsageError(
+            f"replay {settings.replay} is of {has}, with {found[2]} players asked: give the same settings here"
+        )
+    return replay

@@ -1,0 +1,1 @@
+"""The engine: state in flat arrays, and compiled functions that change it."""

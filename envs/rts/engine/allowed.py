@@ -1,0 +1,67 @@
+"""Which commands would do something now."""
+
+from __future__ import annotations
+
+from sf.envs.rts.engine.commands.names import FLAG, TOWERS
+from sf.envs.rts.engine.commands.production import builder, count, idle_maker
+from sf.envs.rts.engine.commands.sites import place_at
+from sf.envs.rts.engine.inner import inner
+from sf.envs.rts.engine.state import NOBODY
+from sf.envs.rts.engine.units import BARRACKS, MELEE, RANGE, TOWER, WORKER
+
+TACTICS = ("keep", "attack", "attack_in_range", "defend", "hit_and_run")
+"""What each kind of troop may be told."""
+
+
+@inner
+def write_allowed(world, owner, by_kind, out):
+    """out: [L] int8, of all choices of all heads, one after the other; see `sf.envs.rts.controls`."""
+    out[:] = 0
+    if world.game.rules == TOWERS:
+        out[0] = 1
+        if world.players[owner].minerals >= world.kinds[TOWER].cost:
+            for site in range(len(out) - 1):
+                out[1 + site] = place_at(world, site)[0]
+    elif world.game.rules == FLAG:
+        if by_kind:
+            carrier = world.game.carrier
+            out[0] = 1
+            out[1] = carrier >= 0 and world.units[carrier].owner == owner
+            out[2:] = 1
+            out[4] = 0
+        else:
+            out[:] = 1
+    elif by_kind:
+        _of_kinds(world, owner, out)
+    else:
+        out[:] = 1
+        out[1], out[2] = _can_make(world, owner, WORKER), _can_build(world, owner)
+        out[3], out[4] = _can_make(world, owner, MELEE), _can_make(world, owner, RANGE)
+
+
+@inner
+def _of_kinds(world, owner, out):
+    out[0], out[1] = 1, _can_make(world, owner, WORKER)
+    out[2], out[3], out[4] = 1, _can_build(world, owner), count(world, owner, WORKER) > 0
+    out[5] = 1
+    num_troops = 0
+    for kind in range(len(world.kinds)):
+        num_troops += world.kinds[kind].made_by == BARRACKS
+    at, n = 6 + num_troops, 0
+    for kind in range(len(world.kinds)):
+        if world.kinds[kind].made_by == BARRACKS:
+            out[6 + n] = _can_make(world, owner, kind)
+            out[at] = 1
+            out[at + 1 : at + 5] = count(world, owner, kind) > 0
+            at += 5
+            n += 1
+
+
+@inner
+def _can_make(world, owner, kind):
+    return world.players[owner].minerals >= world.kinds[kind].cost and idle_maker(world, owner, kind) != NOBODY
+
+
+@inner
+def _can_build(world, owner):
+    return world.players[owner].minerals >= world.kinds[BARRACKS].cost and builder(world, owner) != NOBODY

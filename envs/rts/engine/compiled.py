@@ -1,0 +1,88 @@
+"""What Python calls: compiled loops over the games of a group, kept on disk.
+
+Numba keeps what it has compiled beside the source, and compiles again when that file changes. The functions here call
+those of all modules of the engine, so each of them refers to `_DIGEST`, which Numba counts among what it has compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+
+from sf.envs.rts.engine.allowed import write_allowed
+from sf.envs.rts.engine.commands.commanding import command, command_kinds
+from sf.envs.rts.engine.planes import draw_planes
+from sf.envs.rts.engine.state import NOBODY, World
+from sf.envs.rts.engine.tick import begin, tick
+
+_FOLDER = Path(__file__).parent
+_DIGEST = int(hashlib.sha256(b"".join(p.read_bytes() for p in sorted(_FOLDER.rglob("*.py")))).hexdigest()[:15], 16)
+
+
+def _compile(digest: int) -> tuple[Callable[..., Any], ...]:
+    @njit(cache=True, nogil=True)
+    def advance(worlds, begins, extra, helper, choices, by_kind, num_ticks, rewards):
+        """Begin games anew, or let them go on: one function, since each has the whole engine in it.
+
+        begins: [G] int64, -1 for a game that goes on. Else it begins anew, and the AI `helper` plays for player 0 as
+            many ticks. extra: more troops of each side at its beginning.
+        choices: [G, P, H] int64, the commands of the first P players of games that go on: of each kind of unit, or one
+            of COMMANDS. The games go on for `num_ticks`, or to their end.
+        rewards: [G, 2] float64, what each player was paid meanwhile, is written.
+
+        Returns the number of ticks of the games that went on.
+        """
+        _ = digest
+        games, players, units, cells, ground, kinds = worlds
+        played = 0
+        for g in range(len(games)):
+            world = World(games[g], players[g], units[g], cells[g], ground[g], kinds)
+            start, ticks = world.game.tick, num_ticks
+            ai = world.players[0].ai
+            if begins[g] >= 0:
+                begin(world, extra)
+                start, ticks = 0, begins[g]
+                if ticks > 0:
+                    world.players[0].ai = helper
+            else:
+                for turn in range(2):
+                    p = world.game.first ^ turn
+                    if p < choices.shape[1]:
+                        if by_kind:
+                            command_kinds(world, p, choices[g, p])
+                        else:
+                            command(world, p, choices[g, p, 0])
+            for _n in range(ticks):
+                if world.game.winner != NOBODY:
+                    break
+                tick(world)
+            for p in range(2):
+                rewards[g, p] = world.players[p].reward
+                world.players[p].reward = 0.0
+            if begins[g] < 0:
+                played += world.game.tick - start
+            world.players[0].ai = ai
+        return played
+
+    @njit(cache=True, nogil=True)
+    def observe(worlds, num_players, by_kind, plane_of, planes, masks):
+        """Write what the first players of each game see [G, P, C, S, S] float32, and what they may command [G, P, L]
+        int8, where L is not 0: see `sf.envs.rts.engine.planes` and `sf.envs.rts.engine.allowed`.
+        """
+        _ = digest
+        games, players, units, cells, ground, kinds = worlds
+        for g in range(len(games)):
+            world = World(games[g], players[g], units[g], cells[g], ground[g], kinds)
+            for p in range(num_players):
+                draw_planes(world, p, plane_of, planes[g, p])
+                if masks.shape[2] > 0:
+                    write_allowed(world, p, by_kind, masks[g, p])
+
+    return advance, observe
+
+
+advance, observe = _compile(_DIGEST)

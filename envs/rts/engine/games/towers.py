@@ -1,0 +1,103 @@
+"""Tower Defense: ten waves of runners come through a maze, and towers beside the way shoot at them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sf.envs.rts.engine.inner import inner
+from sf.envs.rts.engine.orders.giving import RUN_THROUGH, order
+from sf.envs.rts.engine.places import column_of, numbers_of, remove, spawn
+from sf.envs.rts.engine.randomness import below
+from sf.envs.rts.engine.state import TWO, WALL
+from sf.envs.rts.engine.units import BASE, RUNNER
+
+_OURS, _THEIRS = np.int64(0), np.int64(1)
+WAVES = 10
+TICKS_A_WAVE = 200
+MOST_LEAKS = 10
+PER_KILL = 10  # minerals: five kills are a tower
+LEAK_PENALTY = 0.1
+_BETWEEN = 6  # ticks from one runner of a wave to the next
+_CORRIDOR, _THICK = 2, 2  # cells
+_FREE = -2  # in `ground` while the way is measured
+
+
+@inner
+def begin(world):
+    """Corridors from right to left and back, with gaps at random places between them; the base is at the upper left."""
+    game, ground = world.game, world.ground
+    size, half = len(ground), game.half
+    ground[:] = _FREE
+    side = below(game, TWO)
+    for low in range(_CORRIDOR, size - _CORRIDOR, _CORRIDOR + _THICK):
+        gap = below(game, size // 3)
+        if side:
+            gap = size - _CORRIDOR - gap
+        side = 1 - side
+        ground[low : low + _THICK] = WALL
+        ground[low : low + _THICK, gap : gap + _CORRIDOR] = _FREE
+    world.players[0].home_x, world.players[0].home_y = 0.5 - half, half - 0.5
+    world.players[1].home_x, world.players[1].home_y = half - 0.5, 0.5 - half
+    _measure(world, size - 1, 0)
+    spawn(world, _OURS, BASE, 0.5 - half, half - 0.5)
+    world.players[0].minerals = 100
+
+
+@inner
+def _measure(world, row, column):
+    """Write into each cell of `ground` that is free how many cells it is to this one."""
+    ground = world.ground
+    size = len(ground)
+    ground[row, column] = 0
+    goes_on = True
+    while goes_on:
+        goes_on = False
+        for r in range(size):
+            for c in range(size):
+                for turn in range(4):
+                    from_r = r + (turn == 0) - (turn == 1)
+                    from_c = c + (turn == 2) - (turn == 3)
+                    if ground[r, c] == WALL or not (0 <= from_r < size and 0 <= from_c < size):
+                        continue
+                    way = ground[from_r, from_c] + 1
+                    if way > 0 and (ground[r, c] == _FREE or ground[r, c] > way):
+                        ground[r, c] = way
+                        goes_on = True
+
+
+@inner
+def wave_size(wave):
+    return 4 + 2 * wave
+
+
+@inner
+def judge(world):
+    game, player = world.game, world.players[0]
+    if game.tick % TICKS_A_WAVE == 1 and game.wave < WAVES:
+        game.to_come += wave_size(game.wave)
+        game.wave += 1
+    if game.to_come > 0 and game.tick % _BETWEEN == 0:
+        runner = spawn(world, _THEIRS, RUNNER, world.players[1].home_x, world.players[1].home_y)
+        if runner >= 0:
+            game.to_come -= 1
+            order(world, runner, RUN_THROUGH)
+    num_left = 0
+    for i in numbers_of(world, _THEIRS):
+        unit = world.units[i]
+        if unit.alive:
+            num_left += 1
+            if world.ground[column_of(world, unit.y), column_of(world, unit.x)] <= 1:
+                remove(world, i)
+                player.leaks += 1
+                player.reward -= LEAK_PENALTY
+    if player.leaks >= MOST_LEAKS:
+        game.winner = 1
+    elif game.wave == WAVES and game.to_come == 0 and num_left == 0:
+        game.winner = 0
+        player.reward += 1.0
+
+
+@inner
+def on_death(world, i):
+    if world.units[i].kind == RUNNER:
+        world.players[0].minerals += PER_KILL

@@ -1,0 +1,1 @@
+"""Orders of single units, which last many ticks."""

@@ -1,0 +1,85 @@
+"""Orders of single units, and how they are given.
+
+An order lasts until what it is for has happened. What it does in a tick is in `sf.envs.rts.engine.orders.obeying`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sf.envs.rts.engine.inner import inner
+from sf.envs.rts.engine.orders.finding import nearest_of
+from sf.envs.rts.engine.state import NEUTRAL
+from sf.envs.rts.engine.units import RESOURCE
+
+IDLE, MOVE, ATTACK, HIT_AND_RUN = map(np.int64, range(4))
+GATHER, BUILD, MAKE, RISE = map(np.int64, range(4, 8))
+GET_FLAG, GO_HOME, GUARD, RUN_THROUGH = map(np.int64, range(8, 12))
+
+
+@inner
+def order(world, i, what):
+    unit = world.units[i]
+    unit.order, unit.stuck, unit.timer = what, 0, 0
+
+
+@inner
+def order_to(world, i, what, x, y):
+    """For MOVE: to a place."""
+    order(world, i, what)
+    world.units[i].to_x, world.units[i].to_y = x, y
+
+
+@inner
+def order_at(world, i, what, target):
+    """For ATTACK and GATHER: a unit. Goes on with what it does where that is the same."""
+    unit = world.units[i]
+    if unit.order == what and unit.target == target and unit.target_serial == world.units[target].serial:
+        return
+    order(world, i, what)
+    unit.target, unit.target_serial = target, world.units[target].serial
+
+
+@inner
+def order_making(world, i, kind):
+    """A building begins to make a unit, which is paid at once. False where minerals do not suffice."""
+    if not pay(world, world.units[i].owner, kind):
+        return False
+    order(world, i, MAKE)
+    world.units[i].making, world.units[i].timer = kind, world.kinds[kind].build_ticks
+    return True
+
+
+@inner
+def order_building(world, i, kind, x, y):
+    """A worker goes to a place, and pays and puts up a building there."""
+    order_to(world, i, BUILD, x, y)
+    world.units[i].making = kind
+
+
+@inner
+def gather(world, i):
+    """A worker goes to the nearest mine, or has nothing to do."""
+    mine = nearest_of(world, i, NEUTRAL, RESOURCE, 4.0 * world.game.half)
+    if mine < 0 and world.units[i].load == 0:
+        order(world, i, IDLE)
+    elif mine >= 0:
+        order_at(world, i, GATHER, mine)
+
+
+@inner
+def pay(world, owner, kind):
+    player, cost = world.players[owner], world.kinds[kind].cost
+    if player.minerals < cost:
+        return False
+    player.minerals -= cost
+    player.spent += cost
+    return True
+
+
+@inner
+def has_target(world, i):
+    target = world.units[i].target
+    if target < 0:
+        return False
+    return world.units[target].alive == 1 and world.units[target].serial == world.units[i].target_serial

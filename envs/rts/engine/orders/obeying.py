@@ -1,0 +1,80 @@
+"""One tick of what a unit has been told. A new order is a constant, a function, and its line in `obey`."""
+
+from __future__ import annotations
+
+from sf.envs.rts.engine.inner import inner
+from sf.envs.rts.engine.movement import walk, walk_downhill
+from sf.envs.rts.engine.orders.economy import PATIENCE, TOUCH, build_step, gather_step, make_step, rise_step
+from sf.envs.rts.engine.orders.fighting import attack_step, guard_step, hit_and_run_step, idle_step
+from sf.envs.rts.engine.orders.giving import (
+    ATTACK,
+    BUILD,
+    GATHER,
+    GET_FLAG,
+    GO_HOME,
+    GUARD,
+    HIT_AND_RUN,
+    IDLE,
+    MAKE,
+    MOVE,
+    RISE,
+    RUN_THROUGH,
+    order,
+)
+from sf.envs.rts.engine.places import distance2
+from sf.envs.rts.engine.state import NEUTRAL
+
+
+@inner
+def obey(world, i):  # noqa: PLR0912  one line for each order
+    """One tick of what unit i has been told."""
+    unit = world.units[i]
+    if unit.ready_in > 0:
+        unit.ready_in -= 1
+    order = unit.order
+    if order == IDLE:
+        idle_step(world, i)
+    elif order == ATTACK:
+        attack_step(world, i)
+    elif order == GATHER:
+        gather_step(world, i)
+    elif order == MOVE:
+        move_step(world, i)
+    elif order == HIT_AND_RUN:
+        hit_and_run_step(world, i)
+    elif order == MAKE:
+        make_step(world, i)
+    elif order == BUILD:
+        build_step(world, i)
+    elif order == RISE:
+        rise_step(world, i)
+    elif order == GET_FLAG:
+        get_flag_step(world, i)
+    elif order == GO_HOME:
+        player = world.players[unit.owner]
+        walk(world, i, player.home_x, player.home_y)
+    elif order == GUARD:
+        guard_step(world, i)
+    elif order == RUN_THROUGH:
+        walk_downhill(world, i)
+
+
+@inner
+def move_step(world, i):
+    unit = world.units[i]
+    arrived = unit.x == unit.to_x and unit.y == unit.to_y
+    if arrived or unit.stuck > PATIENCE:
+        order(world, i, IDLE)
+    else:
+        walk(world, i, unit.to_x, unit.to_y)
+
+
+@inner
+def get_flag_step(world, i):
+    """Go to the flag, and take it where nobody has it."""
+    flag = NEUTRAL * world.game.room
+    if distance2(world.units[i], world.units[flag]) > TOUCH * TOUCH:
+        walk(world, i, world.units[flag].x, world.units[flag].y)
+    elif world.game.carrier < 0:
+        world.game.carrier = i
+        order(world, i, GO_HOME)

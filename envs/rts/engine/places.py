@@ -1,0 +1,118 @@
+"""Where units are: on the map, in no wall, and none inside another."""
+
+from __future__ import annotations
+
+from sf.envs.rts.engine.inner import inner
+from sf.envs.rts.engine.state import NOBODY, WALL
+from sf.envs.rts.engine.units import RADIUS
+
+_CLOSEST = 4 * RADIUS * RADIUS
+
+
+@inner
+def column_of(world, x):
+    """Of the cell that a coordinate lies in."""
+    size = world.cells.shape[0]
+    return min(max(int(x + world.game.half), 0), size - 1)
+
+
+@inner
+def is_free(world, x, y, but):
+    """Whether a unit can be there: on the map, on no wall, and in no other unit than `but`."""
+    edge = world.game.half - RADIUS
+    if not (-edge <= x <= edge and -edge <= y <= edge):
+        return False
+    if world.ground[column_of(world, y), column_of(world, x)] == WALL:
+        return False
+    left, right = column_of(world, x - 2 * RADIUS), column_of(world, x + 2 * RADIUS)
+    for row in range(column_of(world, y - 2 * RADIUS), column_of(world, y + 2 * RADIUS) + 1):
+        for column in range(left, right + 1):
+            i = world.cells[row, column]
+            while i >= 0:
+                other = world.units[i]
+                dx, dy = other.x - x, other.y - y
+                if i != but and dx * dx + dy * dy < _CLOSEST:
+                    return False
+                i = other.next
+    return True
+
+
+@inner
+def put(world, i, x, y):
+    """Bring unit i there, which is free."""
+    unit = world.units[i]
+    unit.x, unit.y = x, y
+    if world.kinds[unit.kind].has_body:
+        row, column = column_of(world, y), column_of(world, x)
+        unit.next = world.cells[row, column]
+        world.cells[row, column] = i
+
+
+@inner
+def take(world, i):
+    """Take unit i off the map."""
+    unit = world.units[i]
+    if not world.kinds[unit.kind].has_body:
+        return
+    row, column = column_of(world, unit.y), column_of(world, unit.x)
+    j = world.cells[row, column]
+    if j == i:
+        world.cells[row, column] = unit.next
+        return
+    while world.units[j].next != i:
+        j = world.units[j].next
+    world.units[j].next = unit.next
+
+
+@inner
+def spawn(world, owner, kind, x, y):
+    """The number of a new unit there, or -1 where the owner has no room or the place is not free."""
+    first, player = owner * world.game.room, world.players[owner]
+    i = first
+    while i < first + player.num and world.units[i].alive:
+        i += 1
+    return i if i < first + world.game.room and settle_at(world, i, owner, kind, x, y) else -1
+
+
+@inner
+def settle_at(world, i, owner, kind, x, y):
+    """Make the dead unit i a new one there. False where the place is not free."""
+    if world.kinds[kind].has_body and not is_free(world, x, y, NOBODY):
+        return False
+    player, unit = world.players[owner], world.units[i]
+    player.num = max(player.num, i - owner * world.game.room + 1)
+    unit.kind, unit.owner, unit.alive, unit.hp, unit.damage = kind, owner, 1, world.kinds[kind].hp, 0
+    unit.order, unit.target, unit.target_serial, unit.hit_by, unit.hit_by_serial, unit.hit_tick = 0, -1, 0, -1, 0, 0
+    unit.timer, unit.ready_in, unit.load, unit.making, unit.side, unit.stuck, unit.seen = 0, 0, 0, -1, 1, 0, 0
+    unit.to_x, unit.to_y = x, y
+    unit.serial = world.game.next_serial
+    world.game.next_serial += 1
+    put(world, i, x, y)
+    return True
+
+
+@inner
+def remove(world, i):
+    """Unit i is no more."""
+    take(world, i)
+    world.units[i].alive = 0
+    player = world.players[world.units[i].owner]
+    player.lost += world.units[i].load
+    world.units[i].load = 0
+    first = world.units[i].owner * world.game.room
+    while player.num > 0 and not world.units[first + player.num - 1].alive:
+        player.num -= 1
+
+
+@inner
+def numbers_of(world, owner):
+    """The numbers of the units of an owner, dead ones among them."""
+    first = owner * world.game.room
+    return range(first, first + world.players[owner].num)
+
+
+@inner
+def distance2(a, b):
+    """The square of the distance of two units."""
+    dx, dy = a.x - b.x, a.y - b.y
+    return dx * dx + dy * dy

@@ -1,0 +1,95 @@
+"""The table of units. A new unit is one row; `table` makes of it what the compiled functions read.
+
+Figures of Mini-RTS are those of Tian et al. 2017, "ELF: an extensive, lightweight and flexible research platform for
+real-time strategy games"; how long things take is not said there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+RADIUS = 0.25
+"""Of every unit with a body. No unit is inside another."""
+
+
+class Unit(NamedTuple):
+    """One kind of unit. Lengths are in cells of the map, times in ticks."""
+
+    name: str
+    cost: int = 0  # minerals
+    hp: int = 1
+    defence: int = 0  # is taken off every hit, which costs 1 at least
+    speed: float = 0.0  # cells a tick; 0: it does not move
+    attack: int = 0  # hit points of a hit; 0: it does not fight
+    range: float = 0.0  # between centres
+    sight: float = 0.0
+    cooldown: int = 15  # ticks from one hit to the next
+    build_ticks: int = 50  # how long it is made
+    made_by: str = ""  # the kind that makes it
+    is_troop: bool = False  # whether commands to all troops are for it
+    has_body: bool = True
+
+
+UNITS: tuple[Unit, ...] = (
+    Unit("worker", 50, 50, 0, 0.1, 2, 1.0, 3.0, 10, 50, "base"),
+    Unit("melee_attacker", 100, 100, 1, 0.1, 15, 1.0, 3.0, 15, 100, "barracks", is_troop=True),
+    Unit("range_attacker", 100, 50, 0, 0.2, 10, 5.0, 5.0, 15, 100, "barracks", is_troop=True),
+    Unit("barracks", 200, 200, 1, sight=5.0, build_ticks=150, made_by="worker"),
+    Unit("base", 500, 500, 2, sight=5.0),
+    Unit("resource", hp=1000),
+    Unit("flag", has_body=False),
+    Unit("athlete", 0, 100, 0, 0.1, 10, 1.0, 5.0, 10, 100, "base", is_troop=True),
+    Unit("tower", 50, 200, 1, attack=12, range=3.5, sight=5.0, cooldown=10, build_ticks=1),
+    Unit("runner", 0, 60, 0, 0.15),
+)
+
+NAMES = tuple(unit.name for unit in UNITS)
+# Numbers of kinds. Not of type int: Numba would compile a function anew for each one that is handed to it.
+WORKER, MELEE, RANGE, BARRACKS, BASE, RESOURCE, FLAG, ATHLETE, TOWER, RUNNER = map(np.int64, range(len(UNITS)))
+
+KIND = np.dtype(
+    [
+        ("cost", "i8"),
+        ("hp", "i8"),
+        ("defence", "i8"),
+        ("attack", "i8"),
+        ("cooldown", "i8"),
+        ("build_ticks", "i8"),
+        ("made_by", "i8"),  # a kind, or -1
+        ("is_troop", "i8"),
+        ("has_body", "i8"),
+        ("speed", "f8"),
+        ("reach", "f8"),
+        ("sight", "f8"),
+    ],
+    align=True,
+)
+"""A row of what `table` returns."""
+
+
+def table(units: Sequence[Unit] = UNITS) -> np.ndarray:
+    """[K] KIND. The first rows are those of `UNITS`, with any figures; more may follow."""
+    names = [unit.name for unit in units]
+    if tuple(names[: len(NAMES)]) != NAMES:
+        raise ValueError(f"units are {names}: begin with {list(NAMES)}, in this order, and add your own behind them")
+    rows = np.zeros(len(units), KIND)
+    for row, unit in zip(rows, units, strict=True):
+        for field in (
+            "cost",
+            "hp",
+            "defence",
+            "attack",
+            "cooldown",
+            "build_ticks",
+            "is_troop",
+            "has_body",
+            "speed",
+            "sight",
+        ):
+            row[field] = getattr(unit, field)
+        row["reach"] = unit.range
+        row["made_by"] = names.index(unit.made_by) if unit.made_by else -1
+    return rows

@@ -1,0 +1,30 @@
+"""Compiles the engine once, by whoever comes first: the others wait for that, and load what is left on disk."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from sf.envs.rts.engine import compiled
+from sf.envs.rts.engine.planes import WALLS
+from sf.envs.rts.engine.state import allocate
+from sf.envs.rts.engine.units import table
+
+
+@cache
+def warm_up() -> None:
+    """Takes half a minute where the engine is new, and a second otherwise. The lock ends with the process."""
+    worlds = allocate(1, table())
+    nothing = np.zeros((1, 0, 1), np.int64)
+    plane_of = np.full((3, len(worlds.kinds)), -1, np.int64)
+    path = Path(tempfile.gettempdir()) / f"sf-rts-{os.getuid()}.lock"
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        compiled.advance(worlds, np.zeros(1, np.int64), 0, 0, nothing, False, 0, np.zeros((1, 2)))
+        planes = np.zeros((1, 1, WALLS, 20, 20), np.float32)
+        compiled.observe(worlds, 1, False, plane_of, planes, np.zeros((1, 1, 0), np.int8))

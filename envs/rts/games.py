@@ -1,0 +1,113 @@
+"""Games of a group as Python sees them: arrays, and calls of what is compiled."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from sf.envs.errors import UsageError
+from sf.envs.rts.engine import ais, compiled, state
+from sf.envs.rts.engine.units import UNITS, Unit, table
+from sf.envs.rts.settings import GAMES, Settings
+
+VERSION = 1
+"""Of snapshots and replays. It changes with the rules of the engine, so that an old file is refused instead of played
+differently."""
+
+_MAGIC = b"sf-rts"
+_LARGEST = 1 << 26  # bytes of a state: what claims more is no snapshot
+
+
+class Games:
+    """E games of one kind, each with two sides."""
+
+    def __init__(
+        self, settings: Settings, seeds: Sequence[int], num_players: int = 1, units: tuple[Unit, ...] = UNITS
+    ) -> None:
+        """seeds: of each game. num_players: how many sides are commanded from outside, the first or both."""
+        self.settings = settings
+        self.num = len(seeds)
+        self.num_players = num_players
+        self.by_kind = settings.actions == "by_type"
+        self.worlds = state.allocate(self.num, table(units), settings.size, settings.room)
+        self.seed(seeds)
+        self.worlds.games["rules"] = GAMES.index(settings.game)
+        self.worlds.games["max_ticks"] = settings.most_ticks
+        self.worlds.games["winner"] = state.DRAW  # not begun
+        self.worlds.players["frame_skip"] = settings.opponent_frame_skip
+        self._goes_on = np.full(self.num, -1, np.int64)
+        self._nothing = np.zeros((self.num, 0, 1), np.int64)
+        self._rewards = np.zeros((self.num, 2))
+
+    @property
+    def winner(self) -> np.ndarray:
+        """[E] -1 where the game goes on, else 0, 1, or 2 for a draw."""
+        return self.worlds.games["winner"]
+
+    @property
+    def ticks(self) -> np.ndarray:
+        """[E] of each game so far."""
+        return self.worlds.games["tick"]
+
+    def seed(self, seeds: Sequence[int]) -> None:
+        """Random numbers of the games that begin from now on."""
+        self.worlds.games["rng"] = np.asarray(seeds, np.uint64)
+
+    def set_ai(self, g: int, player: int, name: str) -> None:
+        """Who commands a player from the next tick on: one of `sf.envs.rts.engine.ais.AIS`."""
+        self.worlds.players[g, player]["ai"] = ais.AIS.index(name)
+
+    def begin(self, which: np.ndarray, helped_ticks: np.ndarray | None = None, helper: str = "simple") -> None:
+        """Begin these games [E] anew. helped_ticks: [E], how long an AI plays for player 0 before this returns."""
+        begins = np.where(which, 0 if helped_ticks is None else helped_ticks, -1).astype(np.int64)
+        compiled.advance(
+            self.worlds, begins, self.settings.extra, ais.AIS.index(helper), self._nothing, False, 0, self._rewards
+        )
+        self.worlds.players["phase"][which, :2] = 0
+
+    def advance(self, choices: np.ndarray, num_ticks: int) -> tuple[np.ndarray, int]:
+        """Carry out commands [E, P, H] int64, and let all games go on. Returns rewards [E, 2] and the ticks played."""
+        played = compiled.advance(self.worlds, self._goes_on, 0, 0, choices, self.by_kind, num_ticks, self._rewards)
+        return self._rewards.copy(), played
+
+    def watch(self, num_ticks: int) -> int:
+        """Let AIs play all games. Returns the number of ticks."""
+        return compiled.advance(self.worlds, self._goes_on, 0, 0, self._nothing, False, num_ticks, self._rewards)
+
+    def observe(self, plane_of: np.ndarray, planes: np.ndarray, masks: np.ndarray) -> None:
+        """Write what the players see: see `sf.envs.rts.engine.compiled.observe`."""
+        compiled.observe(self.worlds, self.num_players, self.by_kind, plane_of, planes, masks)
+
+    def snapshot(self, g: int) -> bytes:
+        """All of one game, compressed; `restore` goes on from it to the bit."""
+        parts = self._arrays(g)
+        head = json.dumps([VERSION, self.settings.size, self.settings.room]).encode()
+        return _MAGIC + head + b"\n" + zlib.compress(b"".join(part.tobytes() for part in parts), 3)
+
+    def restore(self, g: int, data: bytes) -> None:
+        """Raises UsageError for what is no snapshot of such a game."""
+        head, _, packed = data.partition(b"\n")
+        wanted = [VERSION, self.settings.size, self.settings.room]
+        try:
+            found = json.loads(head.removeprefix(_MAGIC)) if head.startswith(_MAGIC) else None
+            unpacker = zlib.decompressobj()
+            raw = unpacker.decompress(packed, _LARGEST) if found == wanted else b""
+        except (ValueError, zlib.error):
+            found, raw = None, b""
+        parts = self._arrays(g)
+        if found != wanted or len(raw) != sum(part.nbytes for part in parts):
+            raise UsageError(
+                f"this is no snapshot of a game with version, size, room {wanted} (it has {found}): restore it into an "
+                "environment with the settings that it was taken from"
+            )
+        offset = 0
+        for part in parts:
+            part[...] = np.frombuffer(raw, part.dtype, part.size, offset).reshape(part.shape)
+            offset += part.nbytes
+
+    def _arrays(self, g: int) -> list[np.ndarray]:
+        worlds = self.worlds
+        return [worlds.games[g : g + 1], worlds.players[g], worlds.units[g], worlds.cells[g], worlds.ground[g]]

@@ -1,0 +1,119 @@
+"""A group of games: all are stepped by one call."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+
+from sf.envs.entries import describer
+from sf.envs.errors import UsageError
+from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
+from sf.envs.options import EnvOptions
+from sf.envs.rendering.film import FilmedGroup
+from sf.envs.rts.arena import Arena
+from sf.envs.rts.camera import PICTURES_PER_S, ArenaCamera
+from sf.envs.rts.controls import OBSERVATION
+from sf.envs.rts.settings import settings
+from sf.envs.seeding import env_seed
+from sf.envs.spaces.actions import ACTION_MASK
+
+NAMES = {
+    "rts_mini": ("mini", 1),
+    "rts_mini_match": ("mini", 2),
+    "rts_flag": ("flag", 1),
+    "rts_flag_match": ("flag", 2),
+    "rts_tower": ("tower", 1),
+}
+"""The game of each name, and how many of its players are asked."""
+
+
+def make_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
+) -> EnvGroup:
+    return _make(env_id, num_envs, options, seed, first_env_idx)
+
+
+describe = describer(make_group)
+
+
+def make_rendered_group(
+    env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
+) -> RenderedGroup:
+    """One player's view has fog; of a match there is one view, with all units."""
+    group = _make(env_id, num_envs, options, seed, first_env_idx)
+    return FilmedGroup(group, [ArenaCamera(group.arena)], PICTURES_PER_S)
+
+
+def _make(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_idx: int) -> RtsGroup:
+    if options.env_frameskip not in (None, 1):
+        raise UsageError(
+            f"{env_id}: env_frameskip is {options.env_frameskip}: give ticks of a decision as frame_skip in env_kwargs"
+        )
+    game, num_players = NAMES[env_id]
+    if num_players == 2 and (wrong := {"opponent", "curriculum"} & options.kwargs.keys()):
+        raise UsageError(f"{env_id}: {min(wrong)} is for one player against an AI: leave it out, or take rts_{game}")
+    seeds = [env_seed(seed, first_env_idx + e) for e in range(num_envs)]
+    return RtsGroup(Arena(settings(game, options.kwargs, env_id), seeds, num_players))
+
+
+class RtsGroup:
+    """E games; actor n is player n % P of game n // P. A game that ends begins anew in the same step."""
+
+    def __init__(self, arena: Arena) -> None:
+        self.arena = arena
+        self.action_names = arena.controls.action_names
+        controls, self._skip = arena.controls, arena.settings.skip
+        obs_space = controls.obs_space(arena.settings)
+        if not isinstance(obs_space, gym.spaces.Dict):
+            obs_space = gym.spaces.Dict({"obs": obs_space})
+        self.spec = EnvSpec(obs_space, controls.action_space(), num_agents=arena.num_players, frameskip=self._skip)
+        self.num_actors = arena.games.num * arena.num_players
+        self._key = OBSERVATION if controls.has_mask else "obs"
+        self._returns = np.zeros(self.num_actors)
+        self._num_steps = np.zeros(arena.games.num, np.int64)
+        self._began_at = np.zeros(arena.games.num, np.int64)  # tick
+
+    def reset(self, obs: ObsRows) -> None:
+        self.arena.begin(np.ones(self.arena.games.num, bool))
+        self._returns[:] = 0.0
+        self._num_steps[:] = 0
+        self._began_at[:] = self.arena.games.ticks
+        self._write(obs)
+
+    def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
+        arena, num_players = self.arena, self.arena.num_players
+        rewards, ended = arena.step(discrete.reshape(arena.games.num, num_players, -1))
+        self._num_steps += 1
+        self._returns += rewards.ravel()
+        result.reward[:] = rewards.ravel()
+        result.terminated[:] = np.repeat(ended, num_players)
+        result.first[:] = result.terminated
+        result.truncated[:] = False
+        result.valid[:] = True
+        episodes = []
+        if ended.any():
+            for n in np.flatnonzero(result.terminated).tolist():
+                g, player = divmod(n, num_players)
+                num_steps, num_frames = int(self._num_steps[g]), int(arena.games.ticks[g] - self._began_at[g])
+                stats = arena.stats(g, player)
+                episodes.append(Episode(n, float(self._returns[n]), num_steps, num_frames, stats))
+                self._returns[n] = 0.0
+            self._num_steps[ended] = 0
+            arena.begin(ended)
+            self._began_at[ended] = arena.games.ticks[ended]
+        else:
+            arena.look()
+        self._write(obs)
+        return episodes
+
+    def close(self) -> None:
+        pass
+
+    def _write(self, obs: ObsRows) -> None:
+        for row, planes in zip(
+            obs[self._key], self.arena.planes.reshape(self.num_actors, *self.arena.planes.shape[2:]), strict=True
+        ):
+            row[...] = planes
+        if self.arena.controls.has_mask:
+            for row, mask in zip(obs[ACTION_MASK], self.arena.masks.reshape(self.num_actors, -1), strict=True):
+                row[...] = mask

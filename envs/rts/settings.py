@@ -1,0 +1,128 @@
+"""What `env_kwargs` may say of a game."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sf.envs.errors import UsageError
+
+GAMES = ("mini", "flag", "tower")
+OPPONENTS = {"mini": ("simple", "hit_and_run", "random"), "flag": ("flag", "random"), "tower": ()}
+MIXED = "mixed"
+_DEFAULT_OPPONENT = {"mini": "simple", "flag": "flag", "tower": "nobody"}
+_FRAME_SKIP = {"mini": 50, "flag": 10, "tower": 50}
+_MAX_TICKS = {"mini": 6000, "flag": 6000, "tower": 6000}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a game is played. Each field is a keyword argument of the environments and a name in `env_kwargs`."""
+
+    game: str = "mini"
+
+    opponent: str | Mapping[str, float] | None = None
+    """An AI, "mixed" for all but random as often as each other, or a mapping of AIs to how often each plays.
+    Default: simple in Mini-RTS, flag in Capture the Flag."""
+
+    frame_skip: int | None = None
+    """Ticks from one action to the next. Default: 50, in Capture the Flag 10."""
+
+    opponent_frame_skip: int = 50
+    """Ticks from one command of the AI to the next."""
+
+    actions: str = "global"
+    """"global": one command to the whole side. "by_type": one to each kind of unit, with a mask of what is possible."""
+
+    history: int = 1
+    """How many observations are shown at once, the newest first."""
+
+    curriculum: int = 0
+    """For this many episodes of each environment the AI plays the first k ticks of an episode, k uniform from 0 to a
+    number that falls from 1000 to 0. 0: it never does."""
+
+    max_ticks: int | None = None
+    """A game that lasts longer is a draw. Default: 6000."""
+
+    size: int = 20
+    """Cells of a side of the map."""
+
+    room: int = 64
+    """How many units a side may have."""
+
+    extra: int = 0
+    """Mini-RTS: more troops of each side at the beginning."""
+
+    replays: str | None = None
+    """A folder, into which each finished game is written as a replay."""
+
+    replay: str | None = None
+    """A replay to be played in the place of a game: whatever is chosen, the commands are those of the file."""
+
+    def __post_init__(self) -> None:
+        _require(self.game in GAMES, f"game is {self.game!r}: {', '.join(GAMES)}")
+        _require(self.actions in ("global", "by_type"), f"actions is {self.actions!r}: global or by_type")
+        _require(
+            self.actions == "global" or self.game != "tower",
+            "actions is 'by_type', but there is one kind of unit to command in Tower Defense: leave it out",
+        )
+        for name, least in (
+            ("frame_skip", 1), ("opponent_frame_skip", 1), ("history", 1), ("curriculum", 0), ("max_ticks", 1),
+            ("size", 16), ("room", 16), ("extra", 0),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            is_int = isinstance(value, int) and not isinstance(value, bool)
+            _require(
+                value is None or (is_int and value >= least), f"{name} is {value!r}: an integer of {least} or more"
+            )
+        _require(self.size <= 256, f"size is {self.size}: at most 256")
+        _require(self.size == 20 or self.game != "tower", f"size is {self.size}: the maze of Tower Defense has 20")
+        self.mixture  # noqa: B018  a wrong opponent is reported at once
+
+    @property
+    def skip(self) -> int:
+        return self.frame_skip or _FRAME_SKIP[self.game]
+
+    @property
+    def most_ticks(self) -> int:
+        return self.max_ticks or _MAX_TICKS[self.game]
+
+    @property
+    def mixture(self) -> dict[str, float]:
+        """How often each AI plays, in all 1. Raises UsageError for one that does not play this game."""
+        known = OPPONENTS[self.game]
+        given = _DEFAULT_OPPONENT[self.game] if self.opponent is None else self.opponent
+        if not known:
+            _require(given == "nobody", f"opponent is {given!r}, but Tower Defense has none: leave it out")
+            return {"nobody": 1.0}
+        if isinstance(given, str):
+            names = [name for name in known if name != "random"] if given == MIXED else [given]
+            given = dict.fromkeys(names, 1.0)
+        _require(
+            isinstance(given, Mapping) and len(given) > 0 and all(name in known for name in given),
+            f"opponent is {self.opponent!r}: {', '.join((*known, MIXED))}, or a mapping of AIs to how often each plays",
+        )
+        shares = list(given.values())
+        _require(
+            all(isinstance(share, int | float) and share >= 0 for share in shares) and sum(shares) > 0,
+            f"opponent is {self.opponent!r}: give positive numbers",
+        )
+        return {name: share / sum(shares) for name, share in given.items()}
+
+
+def settings(game: str, kwargs: Mapping[str, Any], where: str) -> Settings:
+    """Raises UsageError, with `where`, for a name that is not known or a value that cannot be."""
+    names = [field.name for field in fields(Settings) if field.name != "game"]
+    wrong = [name for name in kwargs if name not in names]
+    if wrong:
+        raise UsageError(f"{where}: {wrong[0]!r} is no setting of it: {', '.join(names)}")
+    try:
+        return Settings(game=game, **kwargs)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def _require(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise UsageError(sentence)

@@ -1,0 +1,152 @@
+"""What holds in every game, whatever the players do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rts_games import alive, begun, mirrored, random_choices, require_same, wander
+
+from sf.envs.rts.engine.units import NAMES, RADIUS, RESOURCE, UNITS, WORKER, table
+from sf.envs.rts.games import Games
+from sf.envs.rts.settings import Settings
+
+SEEDS = st.integers(1, 2**31 - 1)
+GAMES = st.sampled_from(["mini", "flag", "tower"])
+FEW = settings(max_examples=15)
+
+
+def _num_players(game: str) -> int:
+    return 1 if game == "tower" else 2
+
+
+@FEW
+@given(SEEDS, GAMES, st.sampled_from(["global", "by_type"]))
+def test_no_unit_is_inside_another_in_a_wall_or_off_the_map(seed, game, actions):
+    games = begun(seed, _num_players(game), game=game, actions="global" if game == "tower" else actions, extra=4)
+    has_body = games.worlds.kinds["has_body"]
+    for part in range(20):
+        wander(games, 1, seed + part, ticks=37)
+        units = alive(games)
+        bodies = units[has_body[units["kind"]] == 1]
+        dx, dy = (np.subtract.outer(bodies[axis], bodies[axis]) for axis in ("x", "y"))
+        apart = dx * dx + dy * dy
+        np.fill_diagonal(apart, np.inf)
+        assert len(bodies) < 2 or apart.min() >= (2 * RADIUS) ** 2
+        edge = games.settings.size / 2 - RADIUS
+        assert (abs(bodies["x"]) <= edge).all()
+        assert (abs(bodies["y"]) <= edge).all()
+        cells = (int(unit[axis] + games.settings.size / 2) for unit in units for axis in ("y", "x"))
+        for unit, row, column in zip(units, *[iter(cells)] * 2, strict=True):
+            walks = UNITS[unit["kind"]].speed > 0
+            assert not walks or games.worlds.ground[0, row, column] >= 0
+
+
+@FEW
+@given(SEEDS, st.sampled_from(["global", "by_type"]))
+def test_minerals_are_in_mines_on_workers_in_store_spent_or_lost(seed, actions):
+    def minerals(games: Games) -> int:
+        units, players = alive(games), games.worlds.players[0]
+        in_mines = units["hp"][units["kind"] == RESOURCE].sum() + units["load"].sum()
+        return int(in_mines + players["minerals"].sum() + players["spent"].sum() + players["lost"].sum())
+
+    games = begun(seed, actions=actions)
+    before = minerals(games)
+    spent = 0
+    for part in range(25):
+        wander(games, 2, seed + part)
+        assert minerals(games) == before
+        assert (games.worlds.players[0]["minerals"] >= 0).all()
+        spent = games.worlds.players[0]["spent"].sum()
+    assert spent > 0
+
+
+@FEW
+@given(SEEDS, st.sampled_from(["mini", "flag"]), st.sampled_from(["global", "by_type"]))
+def test_a_mirrored_start_gives_the_mirrored_game_to_the_bit(seed, game, actions):
+    games = begun(seed, game=game, actions=actions, extra=3)
+    wander(games, 12, seed, ticks=23)
+    other, rng = mirrored(games), np.random.default_rng(seed)
+    for _ in range(12):
+        choices = random_choices(games, rng)
+        rewards, _ = games.advance(choices, 50)
+        of_other, _ = other.advance(choices[:, ::-1].copy(), 50)
+        np.testing.assert_array_equal(rewards, of_other[:, ::-1])
+    require_same(mirrored(games), other)
+
+
+@FEW
+@given(SEEDS, GAMES, st.integers(0, 30))
+def test_a_game_that_goes_on_from_a_snapshot_is_the_same_to_the_bit(seed, game, num_decisions):
+    games = begun(seed, _num_players(game), game=game)
+    wander(games, num_decisions, seed)
+    other = Games(games.settings, [1], games.num_players)
+    other.restore(0, games.snapshot(0))
+    wander(games, 15, seed + 1, ticks=31)
+    wander(other, 15, seed + 1, ticks=31)
+    assert games.snapshot(0) == other.snapshot(0)
+
+
+def test_many_ticks_at_once_are_as_many_single_ones():
+    games, other = begun(5, 0), begun(5, 0)
+    for each in (games, other):
+        each.set_ai(0, 0, "simple")
+        each.set_ai(0, 1, "hit_and_run")
+    assert games.watch(700) == sum(other.watch(1) for _ in range(700))
+    assert games.snapshot(0) == other.snapshot(0)
+
+
+def test_a_game_of_a_group_does_not_know_of_the_others():
+    group = Games(Settings(), [3, 4, 5], 0)
+    group.begin(np.ones(3, bool))
+    alone = begun(4, 0)
+    for games in (group, alone):
+        for g in range(games.num):
+            games.set_ai(g, 0, "random")
+            games.set_ai(g, 1, "simple")
+        games.watch(1500)
+    assert group.snapshot(1) == alone.snapshot(0)
+
+
+@pytest.mark.parametrize("ai", ["simple", "hit_and_run", "flag"])
+def test_an_ai_against_itself_wins_about_as_often_as_it_loses(ai):
+    wins, draws = _wins(ai, 300)
+    assert abs(wins - 0.5) < 0.09  # three standard deviations
+    assert draws < 0.1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ai", ["simple", "hit_and_run", "flag"])
+def test_an_ai_against_itself_wins_half_of_2000_games(ai):
+    wins, draws = _wins(ai, 2000)
+    assert abs(wins - 0.5) <= 0.03
+    assert draws < 0.06
+
+
+def _wins(ai: str, num: int) -> tuple[float, float]:
+    """The share of games that player 0 wins, where draws count as half, and the share of draws."""
+    games = Games(Settings(game="flag" if ai == "flag" else "mini"), range(1, num + 1), 0)
+    for g in range(num):
+        games.set_ai(g, 0, ai)
+        games.set_ai(g, 1, ai)
+    games.begin(np.ones(num, bool))
+    games.watch(games.settings.most_ticks)
+    draws = float(np.mean(games.winner == 2))
+    return float(np.mean(games.winner == 0)) + draws / 2, draws
+
+
+def test_the_table_of_units_is_that_of_the_paper():
+    kinds = table()
+    figures = ("cost", "hp", "defence", "speed", "attack", "reach", "sight")
+    assert [kinds[WORKER][name] for name in figures] == [50, 50, 0, 0.1, 2, 1, 3]
+    assert [kinds[NAMES.index("melee_attacker")][name] for name in figures] == [100, 100, 1, 0.1, 15, 1, 3]
+    assert [kinds[NAMES.index("range_attacker")][name] for name in figures] == [100, 50, 0, 0.2, 10, 5, 5]
+    assert [kinds[NAMES.index("barracks")][name] for name in figures] == [200, 200, 1, 0, 0, 0, 5]
+    assert [kinds[NAMES.index("base")][name] for name in figures] == [500, 500, 2, 0, 0, 0, 5]
+    assert kinds[RESOURCE]["hp"] == 1000
+
+
+def test_a_table_of_units_without_those_of_the_games_is_refused():
+    with pytest.raises(ValueError, match="begin with"):
+        table(UNITS[1:])

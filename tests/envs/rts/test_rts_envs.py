@@ -1,0 +1,233 @@
+"""The games as environments: groups, Gymnasium, PettingZoo, and their settings."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from group_driver import play
+from gymnasium.utils.env_checker import check_env
+
+from sf.envs import EnvOptions, Planes, UsageError, describe, make_group
+from sf.envs.rts import RtsEnv, RtsParallelEnv
+from sf.envs.rts.arena import LONGEST_HELP, Arena
+from sf.envs.rts.engine.orders.giving import IDLE, MOVE
+from sf.envs.rts.engine.units import MELEE
+from sf.envs.rts.settings import Settings
+
+
+def _episodes(env_id: str, num_steps: int, **kwargs: object):
+    options = EnvOptions(env_kwargs=json.dumps(kwargs))
+    _, steps = play(make_group(env_id, 4, options, seed=1, first_env_idx=0), num_steps)
+    return [episode for step in steps for episode in step.episodes]
+
+
+def test_mini_rts_pays_one_at_the_end_and_says_who_has_won():
+    episodes = _episodes("rts_mini", 120)
+    assert len(episodes) > 5
+    for episode in episodes:
+        assert episode.episode_return == {0.0: -1.0, 0.5: 0.0, 1.0: 1.0}[episode.stats["won"]]
+        assert episode.stats["true_objective"] == episode.stats["won"]
+        assert 50 * (episode.num_steps - 1) < episode.num_frames == episode.stats["ticks"] <= 50 * episode.num_steps
+
+
+def test_in_a_match_one_wins_what_the_other_loses():
+    episodes = _episodes("rts_mini_match", 150)
+    of_first, of_second = episodes[::2], episodes[1::2]
+    for first, second in zip(of_first, of_second, strict=True):
+        assert (first.actor_idx + 1, first.stats["won"]) == (second.actor_idx, 1 - second.stats["won"])
+        assert first.episode_return == -second.episode_return
+
+
+def test_a_game_without_an_end_is_a_draw():
+    [episode, *_] = _episodes("rts_mini", 2, max_ticks=60)
+    assert (episode.stats["won"], episode.episode_return, episode.num_frames) == (0.5, 0.0, 60)
+
+
+def test_in_capture_the_flag_the_way_home_pays_one_and_the_score_one():
+    env = RtsEnv("flag", opponent="random", opponent_frame_skip=100_000)  # it never acts
+    env.reset(seed=2)
+    unmoved = env._arena.games.worlds.games["flag_share"][0]
+    total, is_over, steps = 0.0, False, 0
+    while not is_over:
+        _, reward, is_over, _, info = env.step(1 + steps % 2)  # get the flag, bring it home
+        total, steps = total + reward, steps + 1
+    assert info["episode_stats"]["score"] == 5
+    assert info["episode_stats"]["won"] == 1.0
+    assert total == pytest.approx(10.0, abs=0.7 + abs(unmoved))
+
+
+def test_tower_defense_pays_for_leaks_and_for_the_end():
+    for episode in _episodes("rts_tower", 80):
+        won, leaks = episode.stats["won"], episode.stats["leaks"]
+        assert episode.episode_return == pytest.approx(won - 0.1 * leaks)
+        assert (leaks >= 10) == (won == 0.0)
+
+
+def test_a_tower_costs_50_and_stands_where_the_mask_says():
+    env = RtsEnv("tower")
+    obs, _ = env.reset(seed=3)
+    assert obs["action_mask"].sum() == 1 + 16
+    site = env.action_names.index("tower_at_site_5")
+    env.step(site)
+    obs, *_ = env.step(site)
+    towers = obs["observation"][env._arena.controls.plane_names.index("own_tower")]
+    assert towers.sum() == 2.0
+    player = env._arena.games.worlds.players[0, 0]
+    assert player["spent"] == 100
+    assert player["minerals"] == 10 * player["kills"]
+
+
+def test_the_spaces_are_planes_and_commands():
+    spec = describe("rts_mini", EnvOptions())
+    assert isinstance(spec.obs_space["obs"], Planes)
+    assert spec.obs_space["obs"].shape == (15, 20, 20)
+    assert spec.action_space == gym.spaces.Discrete(9)
+    assert (spec.num_agents, spec.frameskip) == (1, 50)
+    spec = describe("rts_flag_match", EnvOptions(env_kwargs='{"history": 3, "actions": "by_type"}'))
+    assert spec.obs_space["observation"].shape == (3 * 9, 20, 20)
+    assert spec.action_space == gym.spaces.MultiDiscrete([2, 5])
+    assert (spec.num_agents, spec.frameskip) == (2, 10)
+
+
+def test_a_history_shows_the_newest_first_and_ends_at_the_beginning_of_an_episode():
+    env = RtsEnv(history=3)
+    first, _ = env.reset(seed=1)
+    assert not first[15:].any()
+    second, *_ = env.step(1)
+    np.testing.assert_array_equal(second[15:30], first[:15])
+    third, *_ = env.step(1)
+    np.testing.assert_array_equal(third[15:], second[:30])
+    assert not env.reset()[0][15:].any()
+
+
+@pytest.mark.parametrize("game", ["mini", "flag", "tower"])
+def test_gymnasium_checks_the_environment(game):
+    env = RtsEnv(game, render_mode="rgb_array")
+    assert len(env.action_names) == env.action_space.n
+    with pytest.warns(UserWarning, match="minimum value is -infinity"):
+        check_env(env)
+
+
+def test_pettingzoo_checks_the_match():
+    checks = pytest.importorskip("pettingzoo.test")
+    checks.parallel_api_test(RtsParallelEnv("flag", max_ticks=500), 120)
+
+
+def test_masks_of_commands_by_type_allow_what_can_be_done():
+    env, rng = RtsEnv(actions="by_type"), np.random.default_rng(0)
+    assert env.action_names[:5] == (
+        "base:keep",
+        "base:build_worker",
+        "worker:keep",
+        "worker:build_barracks",
+        "worker:attack_in_range",
+    )
+    obs, _ = env.reset(seed=5)
+    made = 0
+    for _ in range(60):
+        heads = np.split(obs["action_mask"], np.cumsum([2, 3, 3, 5]))
+        assert all(head[0] == 1 for head in heads)
+        action = [rng.choice(np.flatnonzero(head)) for head in heads]
+        before = env._arena.games.worlds.players[0, 0]["minerals"]
+        obs, _, is_over, _, _ = env.step(np.array(action))
+        if action[0] == 1:
+            made += 1
+            assert before >= 50
+        if is_over:
+            obs, _ = env.reset()
+    assert made > 0
+
+
+def test_a_curriculum_lets_the_ai_play_ever_fewer_ticks():
+    arena = Arena(Settings(curriculum=40), [1] * 30)
+    begins = []
+    for _ in range(41):
+        arena.begin(np.ones(30, bool))
+        begins.append(arena.games.ticks.mean())
+        assert arena.games.ticks.max() <= LONGEST_HELP
+    assert 350 < np.mean(begins[:4]) < 650
+    assert 150 < np.mean(begins[18:23]) < 350
+    assert begins[40] == 0.0
+
+
+def test_a_mixture_draws_its_opponents_and_says_how_each_fared():
+    episodes = _episodes("rts_mini", 150, opponent="mixed")
+    kinds = [{"won_against_simple", "won_against_hit_and_run"} & set(episode.stats) for episode in episodes]
+    assert {name for kind in kinds for name in kind} == {"won_against_simple", "won_against_hit_and_run"}
+    assert all(len(kind) == 1 for kind in kinds)
+    assert Settings(opponent={"simple": 3, "random": 1}).mixture == {"simple": 0.75, "random": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kwargs", "sentence"),
+    [
+        ("rts_mini", {"oponent": "simple"}, "'oponent' is no setting of it: opponent"),
+        ("rts_mini", {"opponent": "flag"}, "opponent is 'flag': simple, hit_and_run, random, mixed"),
+        ("rts_mini", {"opponent": {"simple": -1}}, "give positive numbers"),
+        ("rts_mini", {"frame_skip": 0}, "frame_skip is 0: an integer of 1 or more"),
+        ("rts_mini", {"size": 300}, "size is 300: at most 256"),
+        ("rts_mini", {"actions": "all"}, "actions is 'all': global or by_type"),
+        ("rts_tower", {"actions": "by_type"}, "leave it out"),
+        ("rts_tower", {"opponent": "simple"}, "has none: leave it out"),
+        ("rts_mini_match", {"opponent": "simple"}, "for one player against an AI"),
+        ("rts_mini", {"replay": "nowhere.rts"}, "is no replay"),
+    ],
+)
+def test_a_wrong_setting_gets_a_sentence(env_id, kwargs, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        describe(env_id, EnvOptions(env_kwargs=json.dumps(kwargs)))
+
+
+def test_the_frameskip_of_a_simulator_is_named_in_ticks_here():
+    with pytest.raises(UsageError, match="frame_skip in env_kwargs"):
+        describe("rts_mini", EnvOptions(env_frameskip=4))
+
+
+def test_a_game_that_does_not_exist_is_not_known():
+    with pytest.raises(UsageError, match="is not known"):
+        describe("rts_mimi", EnvOptions())
+
+
+def test_more_units_and_another_map_take_no_other_code():
+    env = RtsEnv(size=40, room=150, extra=60)
+    obs, _ = env.reset(seed=1)
+    assert obs.shape == (15, 40, 40)
+    for _ in range(5):
+        env.step(6)
+    assert env.snapshot() != b""
+
+
+def test_a_command_and_a_unit_of_ones_own_take_a_few_lines(own_rts):
+    env = own_rts["retreating"]()
+    assert env.action_names[9] == "retreat"
+    env.reset(seed=3)
+    env._arena.games.worlds.players["minerals"] = 1000
+    for action in (2, 2, 2, 2, 2, 2, 3, 0, 0, 3, 0, 0, 6, 9):
+        env.step(action)
+    units = env._arena.games.worlds.units[0][:64]
+    troops = units[(units["alive"] == 1) & (units["kind"] == MELEE)]
+    home = env._arena.games.worlds.players[0, 0]
+    assert len(troops) > 0
+    assert set(troops["order"]) <= {MOVE, IDLE}
+    assert (troops["to_x"] == home["home_x"]).any()
+
+    env = own_rts["scouts"]()
+    assert "barracks:build_scout" in env.action_names
+    assert "scout:hit_and_run" in env.action_names
+    obs, _ = env.reset(seed=3)
+    assert obs["observation"].shape == (17, 20, 20)
+    env._arena.games.worlds.players["minerals"] = 1000
+    for _ in range(14):
+        obs, *_ = env.step([0, 1, 3, 0, 0, 0])
+    assert obs["observation"][env._arena.controls.plane_names.index("own_scout")].sum() > 0
+
+
+@pytest.fixture(scope="module")
+def own_rts():
+    """What docs/examples/own_rts.py defines."""
+    return runpy.run_path(str(Path(__file__).parents[3] / "docs" / "examples" / "own_rts.py"))

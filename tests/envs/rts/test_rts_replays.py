@@ -1,0 +1,124 @@
+"""Snapshots and replays as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rts_games import begun, wander
+
+from sf.envs import EnvOptions, UsageError, make_rendered_group
+from sf.envs.rts import Replay, RtsEnv
+from sf.envs.rts.games import Games
+from sf.envs.rts.settings import Settings
+from sf.envs.spaces.observations import obs_arrays
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A replay file, and the last observation of its game."""
+    folder = tmp_path_factory.mktemp("replays")
+    env, rng = RtsEnv(replays=str(folder), opponent="hit_and_run"), np.random.default_rng(0)
+    env.reset(seed=4)
+    is_over = False
+    while not is_over:
+        obs, _, is_over, _, _ = env.step(rng.integers(9))
+    [path] = folder.iterdir()
+    return path, obs
+
+
+def test_a_replay_reproduces_its_game_to_the_bit(recorded):
+    path, _ = recorded
+    assert path.stat().st_size < 4000
+    *_, games = Replay.load(path).games()
+    assert games.winner[0] in (0, 1, 2)
+
+
+def test_an_environment_plays_a_replay_whatever_is_chosen(recorded):
+    path, last = recorded
+    env = RtsEnv(replay=str(path))
+    env.reset()
+    is_over = False
+    while not is_over:
+        obs, _, is_over, _, _ = env.step(0)
+    np.testing.assert_array_equal(obs, last)
+
+
+def test_a_replay_is_filmed(recorded):
+    options = EnvOptions(env_kwargs=f'{{"replay": "{recorded[0]}"}}')
+    group = make_rendered_group("rts_mini", 1, options, seed=0, first_env_idx=0)
+    obs = {key: list(rows) for key, rows in obs_arrays(group.spec.obs_space, 1).items()}
+    from sf.envs import StepResult  # noqa: PLC0415
+
+    group.reset(obs)
+    group.step(np.zeros((1, 1), np.int32), np.zeros((1, 0), np.float32), obs, StepResult.empty(1))
+    [pictures] = group.pictures()
+    assert len(pictures) == 11  # the first one, and one for every five of 50 ticks
+    assert pictures[0].shape == (500, 480, 3)
+
+
+def test_a_replay_of_other_commands_is_noticed(recorded):
+    replay = Replay.load(recorded[0])
+    replay.choices[3] = (replay.choices[3] + 1) % 9
+    replay.choices[10:20] = 1
+    with pytest.raises(UsageError, match="another state"):
+        list(replay.games())
+
+
+@pytest.mark.parametrize("content", [b"", b"PK nonsense", b"\x80\x04K\x01."])
+def test_a_file_that_is_no_replay_gets_a_sentence(content, tmp_path):
+    path = tmp_path / "no.rts"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="is no replay"):
+        Replay.load(path)
+
+
+def test_a_replay_of_another_version_or_with_objects_is_refused(recorded, tmp_path):
+    with np.load(recorded[0]) as arrays:
+        held = dict(arrays)
+    held["head"] = np.frombuffer(held["head"].tobytes().replace(b'"version": 1', b'"version": 9'), np.uint8)
+    for name, change in (("version", {}), ("objects", {"head": np.array([{}], object)})):
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, **{**held, **change}, allow_pickle=True)
+        with pytest.raises(UsageError, match="of version 9" if name == "version" else "is no replay"):
+            Replay.load(path)
+
+
+def test_a_replay_of_another_game_is_refused(recorded):
+    with pytest.raises(UsageError, match="give the same settings"):
+        RtsEnv("flag", replay=str(recorded[0]))
+
+
+def test_a_missing_replay_gets_a_sentence(tmp_path):
+    with pytest.raises(UsageError, match="is no replay"):
+        RtsEnv(replay=str(Path(tmp_path) / "nowhere.rts"))
+
+
+def test_what_is_no_snapshot_is_refused():
+    games = begun(1)
+    for data in (b"", b"sf-rts[1, 20, 64]\nxx", games.snapshot(0)[:-20], games.snapshot(0)[10:]):
+        with pytest.raises(UsageError, match="no snapshot"):
+            games.restore(0, data)
+    with pytest.raises(UsageError, match="no snapshot"):
+        Games(Settings(room=32), [1]).restore(0, games.snapshot(0))
+
+
+def test_an_environment_goes_on_from_a_snapshot():
+    env, other = RtsEnv(), RtsEnv()
+    env.reset(seed=1)
+    other.reset(seed=2)
+    for action in (1, 2, 1, 3, 1):
+        obs, *_ = env.step(action)
+    np.testing.assert_array_equal(other.restore(env.snapshot()), obs)
+    for action in (3, 4, 6):
+        np.testing.assert_array_equal(env.step(action)[0], other.step(action)[0])
+
+
+def test_wandering_on_from_a_file_is_possible(tmp_path):
+    games = begun(7)
+    wander(games, 5, 0)
+    (tmp_path / "state").write_bytes(games.snapshot(0))
+    other = begun(8)
+    other.restore(0, (tmp_path / "state").read_bytes())
+    assert other.ticks[0] == games.ticks[0] == 250
