@@ -28,6 +28,7 @@ from sf.arrays import SharedArrays
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.update import Updater
+from sf.processes.torch_runtime import configure
 from sf.ranks.ranks import ALONE, DistributedRanks, Ranks
 from sf.rows import slot_fields
 from sf.run.plan import Plan, make_plan
@@ -78,7 +79,7 @@ def _measure(env: str, size: int, rounds: int, seconds: float, compresses: bool)
 def _rank(
     rank: int, size: int, path: str, env: str, rounds: int, seconds: float, compresses: bool, out: Connection
 ) -> None:
-    torch.set_num_threads(1)
+    configure("cpu", 1, False, has_fixed_shapes=True)
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank % len(os.sched_getaffinity(0))]})
     plan = make_plan(make_config(env=env, device="cpu"))
     store = torch.distributed.FileStore(path, size)
