@@ -4,8 +4,8 @@
 
 One process for each core, pinned, with games of SIMPLE and HIT_AND_RUN against each other and themselves. A game that
 has ended begins anew. `ticks_per_second` is of all processes, on the map of 20 x 20 with 20 units and more (mines and
-buildings among them). A table has bigger maps with more units. The sampler and the bare loop are those of `sf-bench`,
-on rts_mini.
+buildings among them); `ticks_per_cpu_second` is of one core, without the time that other programs had it. A table has
+bigger maps with more units. The sampler and the bare loop are those of `sf-bench`, on rts_mini.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ def main() -> None:
             print(name, rows[-1], flush=True)
     result: dict[str, Any] = {
         "ticks_per_second": median(row["ticks_per_second"] for row in maps["20 x 20"]),
+        "ticks_per_cpu_second": median(row["ticks_per_cpu_second"] for row in maps["20 x 20"]),
         "units": median(row["units"] for row in maps["20 x 20"]),
         "maps": maps,
     }
@@ -83,8 +84,9 @@ def engine(name: str, cores: list[int], seconds: float) -> dict[str, float]:
         pool.map(_ready, range(len(cores)), chunksize=1)
         found = pool.starmap(_play, [(name, core, seconds) for core in cores], chunksize=1)
     return {
-        "ticks_per_second": round(sum(ticks for ticks, _ in found)),
-        "units": round(float(np.mean([units for _, units in found])), 1),
+        "ticks_per_second": round(sum(ticks for ticks, _, _ in found)),
+        "ticks_per_cpu_second": round(float(np.mean([ticks for _, ticks, _ in found]))),
+        "units": round(float(np.mean([units for _, _, units in found])), 1),
     }
 
 
@@ -94,7 +96,7 @@ def _ready(_: int) -> None:
     warm_up()
 
 
-def _play(name: str, core: int, seconds: float) -> tuple[float, float]:
+def _play(name: str, core: int, seconds: float) -> tuple[float, float, float]:
     from sf.envs.rts.games import Games  # noqa: PLC0415  an extra
     from sf.envs.rts.settings import Settings  # noqa: PLC0415
 
@@ -105,7 +107,7 @@ def _play(name: str, core: int, seconds: float) -> tuple[float, float]:
         for player, ai in enumerate(PAIRS[g % len(PAIRS)]):
             games.set_ai(g, player, ai)
     games.begin(np.ones(_NUM_GAMES, bool))
-    ticks, units, parts, start = 0, 0.0, -_WARMUP, time.perf_counter()
+    ticks, units, parts, start, cpu_start = 0, 0.0, -_WARMUP, time.perf_counter(), time.process_time()
     while parts < 1 or time.perf_counter() - start < seconds:
         played = games.watch(_TICKS)
         ended = games.winner >= 0
@@ -113,11 +115,11 @@ def _play(name: str, core: int, seconds: float) -> tuple[float, float]:
             games.begin(ended)
         parts += 1
         if parts == 0:
-            start = time.perf_counter()
+            start, cpu_start = time.perf_counter(), time.process_time()
         elif parts > 0:
             ticks += played
             units += games.worlds.units["alive"].sum() / _NUM_GAMES
-    return ticks / (time.perf_counter() - start), units / parts
+    return ticks / (time.perf_counter() - start), ticks / (time.process_time() - cpu_start), units / parts
 
 
 def sampler(rounds: int, seconds: float) -> dict[str, Any]:
@@ -148,11 +150,13 @@ def cpu() -> str:
 
 
 def table(maps: dict[str, list[dict[str, float]]]) -> str:
-    rows = [["map", "units", "ticks a second"], ["---"] * 3]
+    rows = [["map", "units", "ticks a second", "of one CPU second"], ["---"] * 4]
     for name, figures in maps.items():
         rates = [figure["ticks_per_second"] for figure in figures]
         units = median(figure["units"] for figure in figures)
-        rows.append([name, f"{units:.0f}", f"{median(rates):,.0f} ({min(rates):,.0f} to {max(rates):,.0f})"])
+        of_cpu = median(figure["ticks_per_cpu_second"] for figure in figures)
+        spread = f"{median(rates):,.0f} ({min(rates):,.0f} to {max(rates):,.0f})"
+        rows.append([name, f"{units:.0f}", spread, f"{of_cpu:,.0f}"])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
