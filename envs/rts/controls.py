@@ -36,6 +36,11 @@ class Controls(NamedTuple):
             return gym.spaces.Discrete(self.head_sizes[0])
         return gym.spaces.MultiDiscrete(list(self.head_sizes))
 
+    def names_of_heads(self) -> tuple[tuple[str, ...], ...]:
+        """Of the choices of each head."""
+        names = iter(self.action_names)
+        return tuple(tuple(next(names) for _ in range(size)) for size in self.head_sizes)
+
     def obs_space(self, settings: Settings) -> gym.Space:
         planes = Planes(len(self.plane_names) * settings.history, settings.size, settings.size)
         if not self.has_mask:

@@ -61,12 +61,17 @@ class RtsGroup:
 
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
-        self.action_names = arena.controls.action_names
         controls, self._skip = arena.controls, arena.settings.skip
         obs_space = controls.obs_space(arena.settings)
         if not isinstance(obs_space, gym.spaces.Dict):
             obs_space = gym.spaces.Dict({"obs": obs_space})
-        self.spec = EnvSpec(obs_space, controls.action_space(), num_agents=arena.num_players, frameskip=self._skip)
+        self.spec = EnvSpec(
+            obs_space,
+            controls.action_space(),
+            num_agents=arena.num_players,
+            frameskip=self._skip,
+            action_names=controls.names_of_heads(),
+        )
         self.num_actors = arena.games.num * arena.num_players
         self._key = OBSERVATION if controls.has_mask else "obs"
         self._returns = np.zeros(self.num_actors)

@@ -263,3 +263,16 @@ def test_who_plays_alone_does_not_wait_for_torch_to_be_imported():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "['you'] False\n"
+
+
+def test_a_strategy_game_is_played_against_an_ai_by_its_name(tmp_path, monkeypatch, capsys):
+    Typist(monkeypatch, ["x"], {})
+    path = tmp_path / "played.json"
+    kwargs = json.dumps({"max_ticks": 200})
+    words = ("--against", "SIMPLE", "--env_kwargs", kwargs, "--episodes", 1, "--fps", 240, "--json", path)
+    status, _, err = sf_play(monkeypatch, capsys, "rts_mini", *words)
+    assert (status, err) == (0, "")
+    (episode,) = json.loads(path.read_text())["episodes"]
+    assert (episode["num_steps"], episode["stats"]["won"]) == (4, 0.5)
+    status, _, err = sf_play(monkeypatch, capsys, "rts_mini", "--against", "nobody_knows")
+    assert (status, "simple" in err) == (2, True)

@@ -13,6 +13,7 @@ from group_driver import play
 from gymnasium.utils.env_checker import check_env
 
 from sf.envs import EnvOptions, Planes, UsageError, describe, make_group
+from sf.envs.registry import kwargs_against
 from sf.envs.rts import RtsEnv, RtsParallelEnv
 from sf.envs.rts.arena import LONGEST_HELP, Arena
 from sf.envs.rts.engine.orders.giving import IDLE, MOVE
@@ -231,3 +232,11 @@ def test_a_command_and_a_unit_of_ones_own_take_a_few_lines(own_rts):
 def own_rts():
     """What docs/examples/own_rts.py defines."""
     return runpy.run_path(str(Path(__file__).parents[3] / "docs" / "examples" / "own_rts.py"))
+
+
+def test_a_person_can_play_them_by_the_names_of_their_commands_and_of_the_opponent():
+    (names,) = describe("rts_mini", EnvOptions()).action_names
+    assert (len(names), names[0]) == (9, "idle")
+    spec = describe("rts_mini", EnvOptions(env_kwargs='{"actions": "by_type"}'))
+    assert [len(of_head) for of_head in spec.action_names] == spec.action_space.nvec.tolist()
+    assert kwargs_against("rts_mini", "SIMPLE") == {"opponent": "simple"}
