@@ -33,6 +33,9 @@ class StopAfter:
         self._num_left -= 1
         return self._num_left < 0
 
+    def is_by_signal(self):
+        return False
+
 
 class DeathAfter(StopAfter):
     """Kills its process instead, and leaves in a file how many samples that had taken, or more since."""

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sf.envs.errors import UsageError
+
 RADIUS = 0.25
 """Of every unit with a body. No unit is inside another."""
 
@@ -74,7 +76,7 @@ def table(units: Sequence[Unit] = UNITS) -> np.ndarray:
     """[K] KIND. The first rows are those of `UNITS`, with any figures; more may follow."""
     names = [unit.name for unit in units]
     if tuple(names[: len(NAMES)]) != NAMES:
-        raise ValueError(f"units are {names}: begin with {list(NAMES)}, in this order, and add your own behind them")
+        raise UsageError(f"units are {names}: begin with {list(NAMES)}, in this order, and add your own behind them")
     rows = np.zeros(len(units), KIND)
     for row, unit in zip(rows, units, strict=True):
         for field in (
