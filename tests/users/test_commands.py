@@ -71,6 +71,7 @@ def small(words, train_dir):
         "rollout": ROLLOUT,
         "batch_size": 2 * ROLLOUT,
         "num_policies": num_policies,
+        "num_learners": 1,
         "encoder_conv_mlp_layers": 16,
         "rnn_size": 16,
         "learner_threads": 1,
