@@ -229,7 +229,7 @@ class Supervisor:
         is_setting_up = not child.is_ready or (is_usage_error and not self._roles[child.role].is_optional)
         if child.error and is_setting_up and self.starter.num_starts(child) == 1:
             text = child.error["message"] if is_usage_error else f"{child.name}: {cause}"
-            self.failure = UsageError(text) if is_usage_error else ChildError(text, is_final=True)
+            self.failure = (UsageError if is_usage_error else ChildError)(text)
             return []
         if child.process.exitcode == UNGUARDED:
             self.failure = UsageError(UNGUARDED_MESSAGE)
