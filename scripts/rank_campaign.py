@@ -21,9 +21,9 @@ from random import Random
 
 from faults import bookkeeping
 from faults.bookkeeping import NotRecoveredError
-from faults.hosts import Host, Network, why_impossible
-from faults.of_ranks import FAULTS, RankFault
 from faults.outcomes import Outcome, Results, facts_of, sentences, table
+from faults.two_machines.catalog import FAULTS, RankFault
+from faults.two_machines.hosts import Host, Network, why_impossible
 from rich.console import Console
 
 from sf.storage.run_dir import RunDir

@@ -15,9 +15,9 @@ from sf.envs.openspiel.family import INSTALL
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ActionSpec
+from sf.play.kinds.random_player import RandomPlayer
+from sf.play.kinds.scripted_player import ScriptedPlayer
 from sf.play.player import Player
-from sf.play.random_player import RandomPlayer
-from sf.play.scripted_player import ScriptedPlayer
 from sf.zoo import hub
 
 RANDOM = "random"
@@ -39,7 +39,7 @@ class Opponent:
             return RandomPlayer(ActionSpec.of(self.action_space))
         if self.name.startswith(OPENSPIEL):
             try:
-                from sf.play.openspiel_player import OpenSpielPlayer  # noqa: PLC0415  an extra
+                from sf.play.kinds.openspiel_player import OpenSpielPlayer  # noqa: PLC0415  an extra
             except ImportError as error:
                 raise UsageError(f"against {self.name!r}: {error}: {INSTALL}") from error
             return OpenSpielPlayer(self.name, self.env, self.options)

@@ -8,18 +8,13 @@ Waits for  a report, the death of a child, a signal, or the time of the next rec
 from __future__ import annotations
 
 import dataclasses
-import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from types import MappingProxyType
 from typing import Any
 
-from torch.distributed import Store
-
 from sf.config import Config
-from sf.envs import UsageError
 from sf.metrics.display.live import Display
 from sf.metrics.display.panel import Target
 from sf.metrics.progress import Progress
@@ -29,9 +24,8 @@ from sf.metrics.sinks.wandb_sink import WandbSink, require_wandb
 from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import record_start
-from sf.processes.stopping import Signals, caught_signals, ended_by_ctrl_c
-from sf.ranks.board import Board, StoreBoard
-from sf.ranks.meeting import meet, most_saved
+from sf.processes.stopping import Signals, caught_signals
+from sf.ranks.board import Board
 from sf.ranks.place import Place
 from sf.run import initial_weights
 from sf.run.children.role import Body
@@ -41,6 +35,7 @@ from sf.run.decisions import Decisions
 from sf.run.evaluations.best_checkpoints import BestCheckpoints
 from sf.run.evaluations.results import Evaluations
 from sf.run.evaluations.videos import Videos
+from sf.run.joining import ANOTHER_RANK, Joined, joined
 from sf.run.memory import RunMemory
 from sf.run.plan import Plan, make_plan
 from sf.run.ranks_report import RanksReport
@@ -52,8 +47,6 @@ from sf.storage.run_dir import RunDir
 from sf.storage.run_log import RunLog
 from sf.trust import known_code
 from sf.trust.named_code import named_code
-
-ANOTHER_RANK = "another rank"  # was asked to end, and so this one ends
 
 
 def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None = None) -> dict[str, Any]:
@@ -71,36 +64,14 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
         place = Place.from_environment()
         place.settle()
         plan = make_plan(config, place)
-    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
-    if not plan.place.is_by_torchrun:
-        if config.ranks.num_learners > 1:
-            raise UsageError(
-                f"num_learners is {config.ranks.num_learners}: a call from Python trains with one, so use sf-train, or "
-                "start the script with torchrun"
-            )
-        return _train(config, plan, run_dir, on_record, Board())
-    with ended_by_ctrl_c():
-        meeting = meet(plan.place, config, plan.resolved, run_dir.ranks)
-    place = plan.place.after(meeting.name, meeting.sees_disk_of_first)
-    plan = dataclasses.replace(plan, place=place)
-    if place.is_started_again or not place.saves:
-        config = config.replace(restart_behavior="resume")
-    run_dir = run_dir if place.saves else run_dir.of_rank(place.rank)
-    with closing(Board() if place.is_alone else StoreBoard(meeting.store, place, config.ranks.rank_timeout_s)) as board:
-        try:
-            summary = _train(config, plan, run_dir, on_record, board, meeting.store)
-        except Exception as error:
-            board.post(failure=str(error).partition("\n")[0])
-            raise
-    if summary["stopped_by"] == ANOTHER_RANK and place.size > place.local_size:
-        os.kill(os.getppid(), signal.SIGTERM)  # the agent of torchrun, which would wait for the others for five minutes
+    with joined(config, plan) as rank:
+        summary = _train(rank, on_record)
+    rank.end_agent(summary["stopped_by"])
     return summary
 
 
-def _train(
-    config: Config, plan: Plan, run_dir: RunDir, on_record: OnRecord | None, board: Board, store: Store | None = None
-) -> dict[str, Any]:
-    """store: of the ranks that have met, where there are several."""
+def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
+    config, plan, run_dir = rank.config, rank.plan, rank.run_dir
     said: list[str] = []  # before there is a directory for the log
 
     def say(line: str) -> None:
@@ -108,11 +79,10 @@ def _train(
         said.append(line)
 
     with run_dir.locked(say):
-        saved_steps: list[int | None] = [None] * plan.num_policies
+        saved_steps: Sequence[int | None] = [None] * plan.num_policies
         if config.run.restart_behavior == "resume":
             saved_steps = initial_weights.saved_env_steps(plan, run_dir, say)
-        if store is not None:
-            saved_steps = most_saved(store, plan.place, saved_steps)
+        saved_steps = rank.most_saved(saved_steps)
         new = [policy_id for policy_id, env_steps in enumerate(saved_steps) if env_steps is None]
         if len(new) < plan.num_policies:
             config = initial_weights.of_resumed(config, run_dir, say)
@@ -131,7 +101,7 @@ def _train(
             initial_weights.write_beginnings(plan, run_dir)
             record_start(run_dir)
             resumed_steps = [env_steps or 0 for env_steps in saved_steps]
-            summary = Run(plan, run_dir, resumed_steps, on_record, on_under_way=earlier.settle, board=board).run()
+            summary = Run(plan, run_dir, resumed_steps, on_record, on_under_way=earlier.settle, board=rank.board).run()
             log.write(outcome(summary))
             return summary
 

@@ -15,7 +15,7 @@ from sf.envs import ActionSpec
 from sf.envs.group import PlayedGroup
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.play.episodes import Play, Played
-from sf.play.human_player import HumanPlayer
+from sf.play.kinds.human_player import HumanPlayer
 from sf.screen.console import Console
 from sf.screen.controls import Controls, WindowClosedError
 from sf.screen.keyboard import Keyboard

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from sf.envs.errors import UsageError
@@ -25,15 +23,14 @@ from sf.processes.child import Child
 from sf.processes.main_module import UNGUARDED, UNGUARDED_MESSAGE
 from sf.processes.stopping import Signals
 from sf.queues import LockedQueueError
-from sf.recovery import save_remembered
+from sf.run.children.last_save import save_for_learner
 from sf.run.children.restarts import RestartBudget
 from sf.run.children.role import Role
 from sf.run.children.starter import Starter
 from sf.run.children.table import ROLES
 from sf.run.children.watchdog import Watchdog
 from sf.run.memory import RunMemory
-from sf.storage import checkpoint_names, run_lock
-from sf.storage.run_dir import RunDir
+from sf.storage import checkpoint_names
 
 _STOP_WITHIN_S = 5.0
 OPTIONAL_WITHIN_S = 60.0  # the evaluator: a video
@@ -147,13 +144,9 @@ class Supervisor:
 
     def _save_for(self, child: Child) -> Iterable[Event]:
         """A learner has ended, and not said that it saved its last state: the one it remembered is all there is."""
-        memory, said = self._memory, list[str]()
+        said: list[str] = []
         try:
-            with self._where_it_saves(child.idx) as checkpoints:
-                if checkpoints is None:
-                    return
-                keep = memory.plan.config.run.keep_checkpoints
-                saved = save_remembered(memory.recoveries[child.idx], checkpoints, keep, said.append)
+            saved = save_for_learner(self._memory, child.idx, said.append)
         except (OSError, ValueError) as error:
             cause = child.cause_of_death()
             self.failure = self.failure or ChildError(f"{child.name} could not save what it had: {cause}; {error}")
@@ -161,23 +154,6 @@ class Supervisor:
         yield from ((child, {"kind": "say", "text": text}) for text in said)
         if saved is not None:
             yield child, {"kind": "saved_for", "path": str(saved), "env_steps": checkpoint_names.env_steps(saved)}
-
-    @contextmanager
-    def _where_it_saves(self, policy_id: int) -> Iterator[Path | None]:
-        """Of ranks on one disk the first saves; where its parent has gone, whichever of the others is there first.
-
-        None where another one does it.
-        """
-        memory, plan = self._memory, self._memory.plan
-        if plan.place.saves:
-            yield memory.checkpoints_of(policy_id)
-            return
-        of_run = RunDir.at(plan.config.run.train_dir, plan.config.run.experiment_name)
-        try:
-            with of_run.locked(lambda sentence: None):
-                yield of_run.checkpoints_of(policy_id, plan.num_policies)
-        except run_lock.HeldError:
-            yield None
 
     # Watching
 

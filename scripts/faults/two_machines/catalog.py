@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from faults.hosts import Host, Network
+from faults.two_machines.hosts import Host, Network
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from sf.envs.custom.named_objects import import_module, split
 from sf.envs.errors import UsageError, call_of
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
 from sf.envs.spaces.reading_back import action_encoder, obs_reader
-from sf.play.one_by_one import OneByOne
+from sf.play.kinds.one_by_one import OneByOne
 
 
 class ScriptedPlayer:

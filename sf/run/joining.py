@@ -1,0 +1,72 @@
+"""How a trainer becomes one of several ranks before its run begins, and what it owes them when that has ended."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from torch.distributed import Store
+
+from sf.config import Config
+from sf.envs import UsageError
+from sf.processes.stopping import ended_by_ctrl_c
+from sf.ranks.board import Board, StoreBoard
+from sf.ranks.meeting import meet, most_saved
+from sf.run.plan import Plan
+from sf.storage.run_dir import RunDir
+
+ANOTHER_RANK = "another rank"  # was asked to end, and so this one ends
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A trainer that has met the other ranks, or is alone.
+
+    config, plan, run_dir: as they are for this rank. board: of all ranks. store: of the ranks; None: there are none.
+    """
+
+    config: Config
+    plan: Plan
+    run_dir: RunDir
+    board: Board
+    store: Store | None = None
+
+    def most_saved(self, env_steps: Sequence[int | None]) -> Sequence[int | None]:
+        """Of each policy, the env steps of the newest checkpoint that any rank has. env_steps: that this one has."""
+        return env_steps if self.store is None else most_saved(self.store, self.plan.place, env_steps)
+
+    def end_agent(self, stopped_by: str | None) -> None:
+        """Where another machine was asked to end, so shall the agent of torchrun: it would wait for five minutes."""
+        place = self.plan.place
+        if stopped_by == ANOTHER_RANK and place.size > place.local_size:
+            os.kill(os.getppid(), signal.SIGTERM)
+
+
+@contextmanager
+def joined(config: Config, plan: Plan) -> Iterator[Joined]:
+    """Waits until all ranks have come. What is raised while this is open, the others hear of. Raises UsageError."""
+    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+    if not plan.place.is_by_torchrun:
+        if config.ranks.num_learners > 1:
+            raise UsageError(
+                f"num_learners is {config.ranks.num_learners}: a call from Python trains with one, so use sf-train, or "
+                "start the script with torchrun"
+            )
+        yield Joined(config, plan, run_dir, Board())
+        return
+    with ended_by_ctrl_c():
+        meeting = meet(plan.place, config, plan.resolved, run_dir.ranks)
+    place = plan.place.after(meeting.name, meeting.sees_disk_of_first)
+    if place.is_started_again or not place.saves:
+        config = config.replace(restart_behavior="resume")
+    run_dir = run_dir if place.saves else run_dir.of_rank(place.rank)
+    with closing(Board() if place.is_alone else StoreBoard(meeting.store, place, config.ranks.rank_timeout_s)) as board:
+        try:
+            yield Joined(config, dataclasses.replace(plan, place=place), run_dir, board, meeting.store)
+        except Exception as error:
+            board.post(failure=str(error).partition("\n")[0])
+            raise
