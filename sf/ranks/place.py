@@ -22,7 +22,7 @@ _SEED_STRIDE = 1_000_003  # between ranks; environments count up from the seed o
 class Place:
     """rank: from 0 to size - 1. local_rank: among the `local_size` ranks of this machine.
 
-    is_by_torchrun: which may start it again. meeting: the name under which the ranks have met, once they have.
+    is_by_torchrun: which may start it again. rendezvous: the name under which the ranks have met, once they have.
     has_disk: it keeps the run on a disk that the first rank does not see, so that the run goes on from there where the
     machine of that one is lost.
     """
@@ -32,7 +32,7 @@ class Place:
     local_rank: int = 0
     local_size: int = 1
     is_by_torchrun: bool = False
-    meeting: str = ""
+    rendezvous: str = ""
     has_disk: bool = False
 
     @classmethod
@@ -70,10 +70,10 @@ class Place:
         """Whether it writes checkpoints: one rank for each disk."""
         return self.is_first or self.has_disk
 
-    def after(self, meeting: str, sees_disk_of_first: bool) -> Place:
+    def after(self, rendezvous: str, sees_disk_of_first: bool) -> Place:
         """The place of a rank that has met the others."""
         has_disk = not sees_disk_of_first and self.local_rank == 0
-        return dataclasses.replace(self, meeting=meeting, has_disk=has_disk)
+        return dataclasses.replace(self, rendezvous=rendezvous, has_disk=has_disk)
 
     def settle(self) -> None:
         """Make this process one of several: it ends with the agent of torchrun, and it, and those that it starts, keep

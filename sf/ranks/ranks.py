@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from torch.distributed import PrefixStore
 
 from sf.processes.child import SaidError
-from sf.ranks.meeting import connect
 from sf.ranks.network import choose_interface
 from sf.ranks.place import Place
+from sf.ranks.rendezvous import connect
 
 
 class Ranks:

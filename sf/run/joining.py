@@ -15,7 +15,7 @@ from sf.config import Config
 from sf.envs import UsageError
 from sf.processes.stopping import ended_by_ctrl_c
 from sf.ranks.board import Board, StoreBoard
-from sf.ranks.meeting import meet, most_saved
+from sf.ranks.rendezvous import meet, most_saved
 from sf.run.plan import Plan
 from sf.storage.run_dir import RunDir
 
@@ -59,14 +59,16 @@ def joined(config: Config, plan: Plan) -> Iterator[Joined]:
         yield Joined(config, plan, run_dir, Board())
         return
     with ended_by_ctrl_c():
-        meeting = meet(plan.place, config, plan.resolved, run_dir.ranks)
-    place = plan.place.after(meeting.name, meeting.sees_disk_of_first)
+        rendezvous = meet(plan.place, config, plan.resolved, run_dir.ranks)
+    place = plan.place.after(rendezvous.name, rendezvous.sees_disk_of_first)
     if place.is_started_again or not place.saves:
         config = config.replace(restart_behavior="resume")
     run_dir = run_dir if place.saves else run_dir.of_rank(place.rank)
-    with closing(Board() if place.is_alone else StoreBoard(meeting.store, place, config.ranks.rank_timeout_s)) as board:
+    with closing(
+        Board() if place.is_alone else StoreBoard(rendezvous.store, place, config.ranks.rank_timeout_s)
+    ) as board:
         try:
-            yield Joined(config, dataclasses.replace(plan, place=place), run_dir, board, meeting.store)
+            yield Joined(config, dataclasses.replace(plan, place=place), run_dir, board, rendezvous.store)
         except Exception as error:
             board.post(failure=str(error).partition("\n")[0])
             raise

@@ -29,7 +29,7 @@ def ranks(tmp_path_factory):
     """What each of two ranks came to, by the name of the way."""
     folder = tmp_path_factory.mktemp("ranks")
     outs = [folder / f"rank_{rank}" for rank in range(2)]
-    words = [str(len(outs)), str(folder / "meeting")]
+    words = [str(len(outs)), str(folder / "store")]
     processes = [
         subprocess.Popen(
             [sys.executable, one_rank.__file__, str(rank), *words, str(out), json.dumps(WAYS | COMPRESSED)]

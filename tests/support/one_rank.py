@@ -1,6 +1,6 @@
 """A learner's updater as one rank of several, on its part of batches that one learner could train on as a whole.
 
-As a program: `one_rank.py RANK SIZE MEETING_PLACE OUT WAYS`, where WAYS are flags by name as JSON.
+As a program: `one_rank.py RANK SIZE STORE OUT WAYS`, where WAYS are flags by name as JSON.
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ def trained(flags, rank=0, size=1, ranks=ALONE):
 
 
 def main():
-    rank, size, meeting_place, out, ways = sys.argv[1:]
+    rank, size, store_path, out, ways = sys.argv[1:]
     torch.set_num_threads(1)
-    store = torch.distributed.FileStore(meeting_place, int(size))
+    store = torch.distributed.FileStore(store_path, int(size))
     torch.distributed.init_process_group("gloo", store=store, rank=int(rank), world_size=int(size))
     torch.randperm = torch.arange  # each learner shuffles its own samples: so they are cut alike
     came_to = {}

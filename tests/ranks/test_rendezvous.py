@@ -12,9 +12,9 @@ import torch.distributed
 
 from sf.config import Config
 from sf.envs.errors import UsageError
-from sf.ranks import meeting
-from sf.ranks.meeting import meet, name_of_meeting
+from sf.ranks import rendezvous
 from sf.ranks.place import Place
+from sf.ranks.rendezvous import meet, name_of_rendezvous
 
 SIZE = 3
 
@@ -43,10 +43,10 @@ def store_at(path):
 
 
 @pytest.fixture
-def meetings(tmp_path, monkeypatch):
-    """A function from the configuration and the folder of each rank to its meeting."""
-    monkeypatch.setattr(meeting, "connect", lambda place, is_parent: store_at(tmp_path / "store"))
-    monkeypatch.setattr(meeting, "_PATIENCE", timedelta(seconds=1))
+def all_meet(tmp_path, monkeypatch):
+    """A function from the configuration and the folder of each rank to its rendezvous."""
+    monkeypatch.setattr(rendezvous, "connect", lambda place, is_parent: store_at(tmp_path / "store"))
+    monkeypatch.setattr(rendezvous, "_PATIENCE", timedelta(seconds=1))
 
     def of(configs, folders):
         return by_rank(
@@ -60,7 +60,7 @@ def test_later_ranks_never_read_what_earlier_ones_have_left(tmp_path):
     path = tmp_path / "store"
     words = []
     for _ in range(3):
-        read = by_rank(lambda rank: name_of_meeting(store_at(path), rank, SIZE))
+        read = by_rank(lambda rank: name_of_rendezvous(store_at(path), rank, SIZE))
         assert len(set(read.values())) == 1
         words.append(read[0])
         # One of them dies before the first answers it.
@@ -68,18 +68,18 @@ def test_later_ranks_never_read_what_earlier_ones_have_left(tmp_path):
     assert len(set(words)) == 3
 
 
-def test_a_rank_knows_whether_it_sees_the_disk_of_the_first(meetings, tmp_path):
+def test_a_rank_knows_whether_it_sees_the_disk_of_the_first(all_meet, tmp_path):
     folders = [tmp_path / "shared", tmp_path / "shared", tmp_path / "own"]
-    met = meetings([Config()] * SIZE, folders)
+    met = all_meet([Config()] * SIZE, folders)
     assert [met[rank].sees_disk_of_first for rank in range(SIZE)] == [True, True, False]
     places = [Place(rank, SIZE, 0, 1).after(met[rank].name, met[rank].sees_disk_of_first) for rank in range(SIZE)]
     assert [place.saves for place in places] == [True, False, True]
-    assert len({place.meeting for place in places}) == 1
+    assert len({place.rendezvous for place in places}) == 1
 
 
-def test_other_flags_than_those_of_the_first_rank_are_said(meetings, tmp_path):
+def test_other_flags_than_those_of_the_first_rank_are_said(all_meet, tmp_path):
     configs = [Config(), Config().replace(num_workers=7, train_dir="elsewhere"), Config().replace(gamma=0.9)]
-    met = meetings(configs, [tmp_path] * SIZE)
+    met = all_meet(configs, [tmp_path] * SIZE)
     assert isinstance(met[2], UsageError)
     assert str(met[2]) == "gamma is 0.9 at rank 2, and 0.99 at rank 0: give all ranks the same flags"
     # Nobody begins without it.
@@ -95,21 +95,21 @@ def test_the_parent_of_the_first_rank_is_the_host_of_a_store_where_torchrun_has_
     monkeypatch.setenv("MASTER_PORT", str(port))
     monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE", raising=False)
     first, second = (Place(rank, 2, 0, 1) for rank in range(2))
-    host = meeting.connect(first, is_parent=True)
-    meeting.connect(second, is_parent=True).set("word", "of the second")
-    assert meeting.connect(first).get("word") == b"of the second"  # its learner's
+    host = rendezvous.connect(first, is_parent=True)
+    rendezvous.connect(second, is_parent=True).set("word", "of the second")
+    assert rendezvous.connect(first).get("word") == b"of the second"  # its learner's
     assert host.get("word") == b"of the second"
 
 
 def test_all_ranks_know_how_far_the_newest_checkpoint_of_any_is(tmp_path):
     own = [[None, 300], [200, None], [100, None]]
     store = store_at(tmp_path / "store")
-    found = by_rank(lambda rank: meeting.most_saved(store_at(tmp_path / "store"), Place(rank, SIZE), own[rank]))
+    found = by_rank(lambda rank: rendezvous.most_saved(store_at(tmp_path / "store"), Place(rank, SIZE), own[rank]))
     assert found == {rank: [200, 300] for rank in range(SIZE)}
-    assert meeting.most_saved(store, Place(), [None]) == [None]
+    assert rendezvous.most_saved(store, Place(), [None]) == [None]
 
 
 def test_a_rank_that_does_not_come_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(meeting, "_COME_WITHIN_S", 0.0)
+    monkeypatch.setattr(rendezvous, "_COME_WITHIN_S", 0.0)
     with pytest.raises(UsageError, match="rank 1 has not come within 0 s"):
-        name_of_meeting(store_at(tmp_path / "store"), 0, SIZE)
+        name_of_rendezvous(store_at(tmp_path / "store"), 0, SIZE)

@@ -37,7 +37,7 @@ _hosted: dict[tuple[str, int], TCPStore] = {}  # by this process
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Rendezvous:
     """store: of the ranks that have met, alone; at the first rank it lives as long as this. sees_disk_of_first: whether
     the run directory is that of rank 0.
     """
@@ -57,10 +57,10 @@ def connect(place: Place, is_parent: bool = False) -> Store:
     store = _hosted.get((address, port)) or TCPStore(address, port, is_master=is_host, wait_for_workers=False)
     if is_host:
         _hosted[address, port] = store
-    return PrefixStore(f"sf/{place.meeting}", store) if place.meeting else store
+    return PrefixStore(f"sf/{place.rendezvous}", store) if place.rendezvous else store
 
 
-def meet(place: Place, config: Config, resolved: Mapping[str, Any], folder: Path) -> Meeting:
+def meet(place: Place, config: Config, resolved: Mapping[str, Any], folder: Path) -> Rendezvous:
     """Waits until all ranks have come.
 
     config: as the user has it. resolved: what this machine makes of flags that are auto, and that has to be the same
@@ -73,11 +73,11 @@ def meet(place: Place, config: Config, resolved: Mapping[str, Any], folder: Path
         raise UsageError(f"the ranks cannot meet at {os.environ['MASTER_ADDR']}: {error}".partition("\n")[0]) from None
 
 
-def _meet(place: Place, config: Config, resolved: Mapping[str, Any], folder: Path) -> Meeting:
+def _meet(place: Place, config: Config, resolved: Mapping[str, Any], folder: Path) -> Rendezvous:
     shared = connect(place, is_parent=True)
-    name = name_of_meeting(shared, place.rank, place.size)
+    name = name_of_rendezvous(shared, place.rank, place.size)
     store = PrefixStore(f"sf/{name}", shared)
-    path = folder / "meeting"
+    path = folder / "rendezvous"
     own = json.dumps({**config.flat(), **resolved}, default=str)
     if place.is_first:
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,10 +86,10 @@ def _meet(place: Place, config: Config, resolved: Mapping[str, Any], folder: Pat
     _require_same_flags(place.rank, json.loads(own), json.loads(store.get("flags")))
     sees_disk = path.is_file() and path.read_text() == name
     _wait_for_all(store, place)
-    return Meeting(store, name, sees_disk)
+    return Rendezvous(store, name, sees_disk)
 
 
-def name_of_meeting(store: Store, rank: int, size: int) -> str:
+def name_of_rendezvous(store: Store, rank: int, size: int) -> str:
     """One name for all ranks that are there now, in a store that still has what earlier ranks have left in it.
 
     After a failure torchrun starts all ranks again with the same store. No variable that it sets tells one start from
