@@ -328,6 +328,7 @@ def test_no_command_is_one_that_no_test_runs():
         "compare_searches",
         "fault_campaign",
         "gpu_campaign",
+        "rank_campaign",
         "soak",
     )
     assert scripts == {f"scripts/{name}.py" for name in names}
