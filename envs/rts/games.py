@@ -13,7 +13,7 @@ from sf.envs.rts.engine import ais, compiled, state
 from sf.envs.rts.engine.units import UNITS, Unit, table
 from sf.envs.rts.settings import GAMES, Settings
 
-VERSION = 1
+VERSION = 2
 """Of snapshots and replays. It changes with the rules of the engine, so that an old file is refused instead of played
 differently."""
 

@@ -43,11 +43,6 @@ class PolicyProgress:
         assert self.episodes.maxlen is not None
         return len(self.episodes) >= enough_episodes(self.episodes.maxlen)
 
-    @property
-    def has_all_episodes(self) -> bool:
-        """Whether there are as many as the means are taken over."""
-        return len(self.episodes) == self.episodes.maxlen
-
     def objective(self, name: str) -> float | None:
         """Mean of the statistic `name` of its episodes; of the return where they lack it. None: too few episodes."""
         if not self.has_enough_episodes:

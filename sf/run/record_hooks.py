@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sf.metrics.policy_progress import PolicyProgress, episode_means
-from sf.metrics.progress import Progress
-
 OnRecord = Callable[[dict[str, Any]], object]
 """Called with a record, the dictionary that goes to metrics.jsonl. A truthy answer ends the run."""
 
@@ -42,10 +39,11 @@ class RecordHooks:
         return f"{self.stopped_by} asks the run to end"
 
 
-def stop_at_return(threshold: float, progress: Progress) -> OnRecord:
-    """Ends the run when the mean return of every policy is at least `threshold`, each over `stats_avg` episodes."""
+def stop_at_return(threshold: float, stats_avg: int, num_policies: int) -> OnRecord:
+    """Ends the run when the mean return of every policy, over `stats_avg` episodes at least, is `threshold` or more."""
+    prefixes = [f"policy_{policy_id:02d}/" for policy_id in range(num_policies)] if num_policies > 1 else [""]
 
-    def has_reached(policy: PolicyProgress) -> bool:
-        return policy.has_all_episodes and episode_means(policy.episodes)["mean_return"] >= threshold
+    def has_reached(record: Mapping[str, Any], prefix: str) -> bool:
+        return record[f"{prefix}episodes_in_mean"] >= stats_avg and record[f"{prefix}mean_return"] >= threshold
 
-    return lambda record: all(has_reached(policy) for policy in progress.policies)
+    return lambda record: all(has_reached(record, prefix) for prefix in prefixes)

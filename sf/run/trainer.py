@@ -156,8 +156,8 @@ class Run:
             is_synchronous=not plan.config.sampler.async_rl,
         )
         hooks: dict[str, OnRecord] = {} if on_record is None else {"on_record": on_record}
-        if plan.config.run.stop_at_return is not None:
-            hooks["stop_at_return"] = stop_at_return(plan.config.run.stop_at_return, self._progress)
+        if (threshold := plan.config.run.stop_at_return) is not None:
+            hooks["stop_at_return"] = stop_at_return(threshold, plan.config.run.stats_avg, plan.num_policies)
         self._hooks = RecordHooks(hooks)
 
     def run(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import sf
 from sf.commands import cli
 from sf.counters import Counters
 from sf.metrics.progress import Progress
+from sf.ranks.records import merged
 from sf.run import trainer
 from sf.run.record_hooks import RecordHooks, stop_at_return
 from sf.storage.checkpoint import load_latest
@@ -46,18 +47,26 @@ def test_what_a_function_raises_is_kept_until_the_run_has_saved(error):
 
 def test_a_return_counts_once_every_policy_has_it_over_as_many_episodes_as_are_averaged():
     progress = Progress(Counters.allocate(3), {"rollout": [0], "policy": [1], "learner": [2]}, 1, 2, num_policies=2)
-    is_reached = stop_at_return(5.0, progress)
+    is_reached = stop_at_return(5.0, 2, num_policies=2)
 
     def after(*episodes):
         progress.add_episodes([[value, 1, 1, {}, policy_id] for value, policy_id in episodes])
-        return is_reached({})
+        return is_reached(progress.record())
 
     assert not after()
     assert not after((9.0, 0), (9.0, 0), (9.0, 1))  # the second policy has played one
     assert not after((0.5, 1))
     assert after((9.5, 1))  # 0.5 and 9.5
     progress.policies[0].episodes.clear()  # evolution has given it other weights
-    assert not is_reached({})
+    assert not is_reached(progress.record())
+
+
+def test_the_episodes_of_all_ranks_count():
+    is_reached = stop_at_return(5.0, 4, num_policies=1)
+    ranks = [{"mean_return": 9.0, "episodes_in_mean": 2}, {"mean_return": None, "episodes_in_mean": 0}]
+    assert not is_reached(merged(ranks))
+    assert is_reached(merged([ranks[0], {"mean_return": 1.0, "episodes_in_mean": 2}]))  # 5.0 over 4
+    assert not is_reached(merged([ranks[0], {"mean_return": 0.9, "episodes_in_mean": 2}]))
 
 
 class Trial:

@@ -38,7 +38,7 @@ class Unit(NamedTuple):
 UNITS: tuple[Unit, ...] = (
     Unit("worker", 50, 50, 0, 0.1, 2, 1.0, 3.0, 10, 50, "base"),
     Unit("melee_attacker", 100, 100, 1, 0.1, 15, 1.0, 3.0, 15, 100, "barracks", is_troop=True),
-    Unit("range_attacker", 100, 50, 0, 0.2, 10, 5.0, 5.0, 15, 100, "barracks", is_troop=True),
+    Unit("range_attacker", 100, 50, 0, 0.2, 10, 5.0, 5.0, 30, 100, "barracks", is_troop=True),
     Unit("barracks", 200, 200, 1, sight=5.0, build_ticks=150, made_by="worker"),
     Unit("base", 500, 500, 2, sight=5.0),
     Unit("resource", hp=1000),

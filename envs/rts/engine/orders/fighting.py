@@ -49,11 +49,11 @@ def attack_step(world, i):
 
 @inner
 def hit_and_run_step(world, i):
-    """Go to the enemy's base, shoot at troops in range or at it, and run from troops until the next shot is ready."""
+    """Go to the enemy's base, shoot at troops in range or at it; who is hit runs from troops until its next shot."""
     unit = world.units[i]
     enemy, kind = 1 - unit.owner, world.kinds[unit.kind]
     threat = nearest_troop(world, i, enemy, kind.sight)
-    if threat >= 0 and unit.ready_in > 0:
+    if threat >= 0 and unit.ready_in > 0 and hit_lately(world, i, _LATELY):
         other = world.units[threat]
         reach = world.kinds[other.kind].reach
         if distance2(unit, other) < (reach + _WARY) * (reach + _WARY):
