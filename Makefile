@@ -18,7 +18,9 @@ LONG_ON_LATE_GPU := tests/training/test_supervision.py $(addprefix tests/trainin
 # What is run once more with the other kind of queues.
 ON_FASTER_FIFO := $(ON_LATE_GPU) tests/training/test_matches.py tests/training/test_population_run.py tests/training/test_env_failures.py
 LATE_GPU := PYTHONPATH=tests/late_gpu SF_TEST_DEVICE=cuda
-IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
+# Tests of whole runs wait for much of their time, so there is one process more than cores, and no more than 4.
+NUM_PROCESSES = $(shell $(PYTHON) -c "import os; print(min(4, len(os.sched_getaffinity(0)) + 1))")
+IN_PARALLEL = --numprocesses $(NUM_PROCESSES) --dist worksteal
 
 .PHONY: train test test-long lint bench bench-learning completion docs release clean
 

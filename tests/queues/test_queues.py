@@ -69,10 +69,16 @@ def test_a_drained_queue_is_empty(queues):
     assert queue.get_many() == [3]
 
 
-@pytest.mark.parametrize("capacity", [1, 1000, 15872, 16384, 60000])  # 15872: the pipe has no page to spare
+@pytest.mark.parametrize(
+    ("kind", "capacity", "num_turns"),
+    [
+        *(("pipes", capacity, 40) for capacity in (1, 1000, 15872, 16384, 60000)),  # 15872: no page of it is to spare
+        *(("faster_fifo", capacity, 5) for capacity in (1, 1000)),  # each put of this process takes a thread
+    ],
+)
 @pytest.mark.parametrize("sizes", [[1], [750], [513], [1024, 1], [1 << 20]], ids=str)  # of the single puts
-def test_a_put_never_waits_while_there_is_room(capacity, sizes, queues):
-    queue = queues.make(capacity)
+def test_a_put_never_waits_while_there_is_room(kind, capacity, num_turns, sizes):
+    queue = make_queues(kind).make(capacity)
     rng = random.Random(0)
     put, got = [], []
 
@@ -88,7 +94,7 @@ def test_a_put_never_waits_while_there_is_room(capacity, sizes, queues):
                 queue.put_many(messages)
             put.extend(messages)
 
-    for _ in range(40):
+    for _ in range(num_turns):
         in_time(fill, PATIENCE_S)
         got += queue.get_many(at_most=rng.randint(1, 1500))
     while len(got) < len(put):

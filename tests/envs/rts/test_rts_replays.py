@@ -10,7 +10,7 @@ from rts_games import begun, wander
 
 from sf.envs import EnvOptions, UsageError, make_rendered_group
 from sf.envs.rts import Replay, RtsEnv
-from sf.envs.rts.games import Games
+from sf.envs.rts.games import VERSION, Games
 from sf.envs.rts.settings import Settings
 from sf.envs.spaces.observations import obs_arrays
 
@@ -77,11 +77,12 @@ def test_a_file_that_is_no_replay_gets_a_sentence(content, tmp_path):
 def test_a_replay_of_another_version_or_with_objects_is_refused(recorded, tmp_path):
     with np.load(recorded[0]) as arrays:
         held = dict(arrays)
-    held["head"] = np.frombuffer(held["head"].tobytes().replace(b'"version": 1', b'"version": 9'), np.uint8)
+    ours, theirs = f'"version": {VERSION}'.encode(), b'"version": 0'
+    held["head"] = np.frombuffer(held["head"].tobytes().replace(ours, theirs), np.uint8)
     for name, change in (("version", {}), ("objects", {"head": np.array([{}], object)})):
         path = tmp_path / f"{name}.npz"
         np.savez(path, **{**held, **change}, allow_pickle=True)
-        with pytest.raises(UsageError, match="of version 9" if name == "version" else "is no replay"):
+        with pytest.raises(UsageError, match="of version 0" if name == "version" else "is no replay"):
             Replay.load(path)
 
 
