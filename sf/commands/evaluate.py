@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sf.play.contestants import Contestant
 
 _COLUMNS = ("mean", "95 % interval", "median", "std", "min", "max")
-_WON = "won"  # the statistic of episodes that says whether a player has won against those of the environment itself
 _WIDTH_OF_FILES = 120  # columns, where the output is no terminal
 
 
@@ -211,7 +210,7 @@ def _result(
     from sf.play.opponents import Opponent  # noqa: PLC0415
 
     indices = range(len(players))
-    first = evaluation.win_rate(0) or evaluation.statistics(0).get(_WON)
+    first = evaluation.share_won(0)
     return {
         "env_faults": evaluation.num_env_faults,
         "win_rate": first and first.mean,  # of the first policy against all others, or against who is part of the game

@@ -11,6 +11,8 @@ import numpy as np
 from sf.evaluation.statistics import Statistics, statistics
 from sf.play.episodes import Played
 
+_WON = "won"
+
 
 @dataclass
 class Evaluation:
@@ -70,6 +72,12 @@ class Evaluation:
                         results.append(0.5 + 0.5 * ((margin > 0) - (margin < 0)))
                         match_idxs.append(match_idx)
         return statistics(results, match_idxs) if results else None
+
+    def share_won(self, policy_idx: int) -> Statistics | None:
+        """`win_rate` against all others; where it met none, of its episodes' statistic `won`, with which an environment
+        says who has beaten the players that are part of it. None where there is neither.
+        """
+        return self.win_rate(policy_idx) or self.statistics(policy_idx).get(_WON)
 
     def scores_of_matches(self) -> dict[int, dict[int, tuple[int, float]]]:
         """By match, and in it by agent: the policy that played it, and its objective, added up over its episodes."""

@@ -230,6 +230,15 @@ def test_a_win_is_a_higher_score_in_the_same_match():
     assert evaluation.win_rate(2).mean == 1.0
     assert evaluation.win_rate(0, 0) is None
     assert evaluation.win_rate(3) is None
+    assert evaluation.share_won(0) == evaluation.win_rate(0)
+
+
+def test_who_met_nobody_has_won_what_the_environment_says():
+    evaluation = Evaluation("true_objective")
+    evaluation.episodes += [Played(n, 0, 0, -1.0, 1, 1, {"won": won}) for n, won in enumerate((1.0, 0.0, 0.5, 1.0))]
+    evaluation.episodes += [Played(4, 0, 1, 9.0, 1, 1, {})]
+    assert (evaluation.share_won(0).mean, evaluation.share_won(0).num) == (2.5 / 4, 4)
+    assert evaluation.share_won(1) is None
 
 
 def test_the_score_of_an_agent_in_a_match_is_the_sum_over_its_episodes():

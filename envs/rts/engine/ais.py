@@ -35,13 +35,11 @@ def ai_command(world, owner):
     elif ai == FLAG_AI:
         capture(world, owner)
     elif ai == RANDOM:
-        num = (
-            1 + NUM_SITES
-            if world.game.rules == TOWERS
-            else len(FLAG_COMMANDS)
-            if world.game.rules == FLAG
-            else len(COMMANDS)
-        )
+        num = len(COMMANDS)
+        if world.game.rules == TOWERS:
+            num = 1 + NUM_SITES
+        elif world.game.rules == FLAG:
+            num = len(FLAG_COMMANDS)
         command(world, owner, below(world.players[owner], num))
 
 

@@ -31,31 +31,31 @@ def obey(world, i):  # noqa: PLR0912  one line for each order
     unit = world.units[i]
     if unit.ready_in > 0:
         unit.ready_in -= 1
-    order = unit.order
-    if order == IDLE:
+    told = unit.order
+    if told == IDLE:
         idle_step(world, i)
-    elif order == ATTACK:
+    elif told == ATTACK:
         attack_step(world, i)
-    elif order == GATHER:
+    elif told == GATHER:
         gather_step(world, i)
-    elif order == MOVE:
+    elif told == MOVE:
         move_step(world, i)
-    elif order == HIT_AND_RUN:
+    elif told == HIT_AND_RUN:
         hit_and_run_step(world, i)
-    elif order == MAKE:
+    elif told == MAKE:
         make_step(world, i)
-    elif order == BUILD:
+    elif told == BUILD:
         build_step(world, i)
-    elif order == RISE:
+    elif told == RISE:
         rise_step(world, i)
-    elif order == GET_FLAG:
+    elif told == GET_FLAG:
         get_flag_step(world, i)
-    elif order == GO_HOME:
+    elif told == GO_HOME:
         player = world.players[unit.owner]
         walk(world, i, player.home_x, player.home_y)
-    elif order == GUARD:
+    elif told == GUARD:
         guard_step(world, i)
-    elif order == RUN_THROUGH:
+    elif told == RUN_THROUGH:
         walk_downhill(world, i)
 
 
