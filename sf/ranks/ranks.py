@@ -8,6 +8,7 @@ samples would do, and their weights stay the same.
 from __future__ import annotations
 
 import inspect
+import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -60,7 +61,7 @@ class Ranks:
 
 
 ALONE = Ranks()
-_LEAVES_WITHIN = timedelta(seconds=30)
+_LEAVES_WITHIN = timedelta(seconds=10)
 _NETWORKS = ("gloo", "NCCL", "TCPStore")  # as their errors name them
 
 
@@ -117,12 +118,19 @@ class DistributedRanks(Ranks):
         return float(self.totals(own)[0]) == self.size * float(own)  # whole numbers, far below 2^53
 
     def leave(self) -> None:
-        # Who closes its connections first may take the last message from another one.
+        # A store whose process stands still answers nothing, not even that time is up: a thread is left behind in it.
+        farewell = threading.Thread(target=self._wait_for_those_who_leave, name="farewell", daemon=True)
+        farewell.start()
+        farewell.join(_LEAVES_WITHIN.total_seconds())
+        if not farewell.is_alive():
+            torch.distributed.destroy_process_group()
+
+    def _wait_for_those_who_leave(self) -> None:
+        """Who closes its connections first may take the last message from another one."""
         leaving = [f"leaves/{rank}" for rank in range(self.size)]
-        self._store.set(leaving[self.rank], "")
         with suppress(RuntimeError):  # one has died, or the store has gone: nobody waits for this rank
+            self._store.set(leaving[self.rank], "")
             self._store.wait(leaving, _LEAVES_WITHIN)
-        torch.distributed.destroy_process_group()
 
 
 def _as_bfloat16(state, bucket):
