@@ -17,8 +17,9 @@ class ModelConfig:
 
     encoder: str = "auto"
     """Encoder: simple, atari or resnet (images), symbols (grids of codes and small boards), planes (boards of
-    real numbers), mlp (vectors), a name registered with sf.register_encoder, or module:Name. auto: by the kind of each
-    observation, resnet for images below 36 pixels; the features of several observations are concatenated."""
+    real numbers), map (larger ones), mlp (vectors), a name registered with sf.register_encoder, or module:Name. auto:
+    by the kind of each observation, resnet for images below 36 pixels; the features of several observations are
+    concatenated."""
 
     encoder_mlp_layers: tuple[int, ...] = (512, 512)
     """Layer widths of the mlp encoder."""

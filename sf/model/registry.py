@@ -154,4 +154,4 @@ def _find_in_module(table: dict[str, Any], kind: str, name: str) -> Any:
 
 # The built-in ones register themselves, before one of a user's could take their names.
 from sf.model import actor_critic  # noqa: E402, F401
-from sf.model.encoders import boards, convnets, symbols, vectors  # noqa: E402, F401
+from sf.model.encoders import boards, convnets, maps, symbols, vectors  # noqa: E402, F401

@@ -1,3 +1,5 @@
+import dataclasses
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -14,10 +16,11 @@ SPEC = ActionSpec((3,), 0)
 BOARD = Planes(5, 6, 7)
 
 
+@pytest.mark.parametrize(("encoder", "least"), [("planes", 6), ("map", 2)])
 @pytest.mark.parametrize("space", [BOARD, Planes(1, 1, 1), Planes(3, 40, 9)], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_board_of_any_size_becomes_features_and_every_weight_learns(space, dtype):
-    module = build_encoder("planes", space, SMALL).to(dtype)
+def test_a_board_of_any_size_becomes_features_and_every_weight_learns(encoder, least, space, dtype):
+    module = build_encoder(encoder, space, SMALL).to(dtype)
     before = {name: weight.detach().clone() for name, weight in module.named_parameters() if "weight" in name}
     optimizer = torch.optim.Adam(module.parameters(), 0.01)
     for _ in range(2):  # a residual block begins as the identity: what is before its last weights learns after these
@@ -26,7 +29,7 @@ def test_a_board_of_any_size_becomes_features_and_every_weight_learns(space, dty
         optimizer.zero_grad()
         out.float().square().sum().backward()
         optimizer.step()
-    assert len(before) >= 6
+    assert len(before) >= least
     assert all((weight != before[name]).any() for name, weight in module.named_parameters() if name in before)
 
 
@@ -48,9 +51,16 @@ def test_what_happens_on_a_square_reaches_the_features_of_its_neighbours_alone()
     assert not changed()[:, 6:].any()
 
 
-def test_boards_are_not_normalised_and_numbers_beside_them_are():
+def test_the_cells_of_a_map_are_halved_until_there_are_six_a_side():
+    module = build_encoder("map", Planes(5, 20, 33), SMALL)
+    assert module.convolutions(torch.zeros(2, 5, 20, 33)).shape == (2, 64, 3, 5)
+    assert module.linear[0].in_features == 64 * 3 * 5
+
+
+@pytest.mark.parametrize("encoder", ["planes", "map"])
+def test_boards_are_not_normalised_and_numbers_beside_them_are(encoder):
     space = gym.spaces.Dict({"board": BOARD, "numbers": gym.spaces.Box(-1.0, 1.0, (5,), np.float32)})
-    model = build_model(SMALL, space, SPEC)
+    model = build_model(dataclasses.replace(SMALL, encoder=encoder), space, SPEC)
     obs = {"board": torch.full((4, 1, *BOARD.shape), 0.25), "numbers": torch.randn(4, 1, 5) + 3}
     model.update_normalizers(obs, torch.ones(4, 1, dtype=torch.bool))
     normal = model._normal({key: rows.flatten(0, 1) for key, rows in obs.items()})
@@ -67,6 +77,7 @@ def test_the_space_selects_the_encoder_and_mlp_flattens():
     assert model.obs_norm.normalizers  # as any vector
 
 
-def test_a_box_that_does_not_say_where_its_channels_are_is_no_board():
+@pytest.mark.parametrize("encoder", ["planes", "map"])
+def test_a_box_that_does_not_say_where_its_channels_are_is_no_board(encoder):
     with pytest.raises(UsageError, match=r"sf.envs.Planes: take --encoder auto or mlp"):
-        build_encoder("planes", gym.spaces.Box(0.0, 1.0, BOARD.shape, np.float32), SMALL)
+        build_encoder(encoder, gym.spaces.Box(0.0, 1.0, BOARD.shape, np.float32), SMALL)

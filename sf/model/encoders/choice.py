@@ -11,7 +11,7 @@ from sf.envs.spaces.planes import Planes
 from sf.envs.spaces.symbol_grids import is_symbols
 from sf.model.encoders.images import ImageShape
 
-NOT_NORMALISED = ("symbols", "planes")  # codes have no mean, and a zero of a board is an empty square
+NOT_NORMALISED = ("symbols", "planes", "map")  # codes have no mean, and a zero of a board is an empty square
 SMALLEST_IMAGE = 36  # pixels of its shorter side that the convolutions of "simple" can do with
 
 

@@ -1,0 +1,43 @@
+"""The encoder of large maps: what `planes` would do costs four times as much, and most of it is spent on empty cells."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+from torch import Tensor, nn
+
+from sf.config import ModelConfig
+from sf.envs.errors import UsageError
+from sf.envs.spaces.planes import Planes
+from sf.model.encoders.blocks import flat
+from sf.model.layers import activation, channels_last, mlp, orthogonal
+from sf.model.registry import register_encoder
+
+_CHANNELS = (32, 64)  # of the first convolution, and of all others
+_LARGEST_SIDE = 6  # cells that the linear layer sees
+
+
+@register_encoder("map")
+class MapEncoder(nn.Module):
+    """Planes [N, C, H, W] -> [N, out_size]: convolutions of 3x3, each of which halves the sides, and linear layers."""
+
+    def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
+        super().__init__()
+        if not isinstance(space, Planes):
+            raise UsageError(
+                f"observation {space} is no map, which is the space sf.envs.Planes: take --encoder auto or mlp"
+            )
+        channels, height, width = space.shape
+        layers: list[nn.Module] = []
+        while not layers or max(height, width) > _LARGEST_SIDE:
+            out_channels = _CHANNELS[min(len(layers) // 2, 1)]
+            layers += [orthogonal(nn.Conv2d(channels, out_channels, 3, stride=2, padding=1))]
+            layers += [activation(config.nonlinearity)]
+            channels, height, width = out_channels, -(-height // 2), -(-width // 2)
+        self.convolutions = channels_last(nn.Sequential(*layers))
+        size = channels * height * width
+        self.linear, self.out_size = mlp(
+            size, config.encoder_conv_mlp_layers, config.nonlinearity, layer_norm=config.layer_norm
+        )
+
+    def forward(self, planes: Tensor) -> Tensor:
+        return self.linear(flat(self.convolutions(planes)))
