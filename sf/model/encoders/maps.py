@@ -1,4 +1,4 @@
-"""The encoder of large maps: what `planes` would do costs four times as much, and most of it is spent on empty cells."""
+"""The encoder of large maps: that of boards costs four times as much, and most of it is spent on empty cells."""
 
 from __future__ import annotations
 
