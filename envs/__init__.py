@@ -12,7 +12,7 @@ from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, Sh
 from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.groups.turns import TurnEnv
 from sf.envs.options import EnvOptions
-from sf.envs.registry import describe, env_ids, make_group, make_rendered_group, require_name
+from sf.envs.registry import as_evaluated, describe, env_ids, make_group, make_rendered_group, require_name
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.planes import Planes
 
@@ -31,6 +31,7 @@ __all__ = [
     "StepResult",
     "TurnEnv",
     "UsageError",
+    "as_evaluated",
     "describe",
     "env_ids",
     "make_group",

@@ -100,6 +100,9 @@ class Family:
     """The `env_kwargs` by which an environment of one agent meets the opponent of a name, as a person types it:
     `sf-play ENV --against NAME`. Raises UsageError for a name that it does not know. None: it has no such opponents."""
 
+    training_aids: Collection[str] = ()
+    """Names in `env_kwargs` that make training easier and are no part of the task: evaluations go without them."""
+
     code_of: Callable[[str], str | None] = _no_code
     """The file of the code that a name has run, beside that of installed packages; None: there is none.
 

@@ -6,7 +6,9 @@ those whose names look otherwise are passed over, so nothing is imported that th
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -121,6 +123,16 @@ def kwargs_against(env_id: str, name: str) -> Mapping[str, Any] | None:
     """
     family = _first_asked(env_id)
     return None if family is None or family.against is None else family.against(name)
+
+
+def as_evaluated(env_id: str, options: EnvOptions) -> EnvOptions:
+    """`options` without what is for training alone: see `Family.training_aids`."""
+    family = _first_asked(env_id)
+    kwargs = options.kwargs
+    if family is None or not kwargs.keys() & set(family.training_aids):
+        return options
+    left = {name: value for name, value in kwargs.items() if name not in family.training_aids}
+    return dataclasses.replace(options, env_kwargs=json.dumps(left))
 
 
 def env_ids() -> list[str]:

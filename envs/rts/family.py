@@ -45,4 +45,5 @@ RTS = Family(
     package="numba",
     install=INSTALL,
     against=_against,
+    training_aids=("curriculum",),
 )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from sf.config import Config
 from sf.counters import CounterRow
+from sf.envs import as_evaluated
 from sf.envs.custom.given import GivenEnv
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
@@ -136,7 +137,8 @@ def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
     num_envs = min(config.evaluation.eval_num_envs, len(lineups))
     seed = env_seed(config.run.seed, _SEED_KEY)
     seed_process(seed)
-    group = guarded_group(config.run.env, config.environment, seed, range(num_envs), core=None)
+    options = as_evaluated(config.run.env, config.environment)
+    group = guarded_group(config.run.env, options, seed, range(num_envs), core=None)
     try:
         args.counters.working()
         policies = [TorchPolicy(state, f"policy {policy_id}") for policy_id, state in enumerate(saved)]

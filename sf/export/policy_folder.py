@@ -60,7 +60,7 @@ class ScoredPolicy:
         num_workers = num_usable_cores()
         task = EvaluationTask(
             env=config.run.env,
-            options=config.environment,
+            options=envs.as_evaluated(config.run.env, config.environment),
             players={str(file): policy},
             num_episodes=num_episodes,
             objective=config.population.pbt_target_objective,

@@ -14,7 +14,7 @@ import gymnasium as gym
 import yaml
 
 from sf.config import Config
-from sf.envs import EnvOptions, EnvSpec
+from sf.envs import EnvOptions, EnvSpec, as_evaluated
 from sf.envs.spaces import space_json
 from sf.play import opponents
 from sf.play.named_checkpoint import config_of, find_trusted, num_policies
@@ -55,7 +55,7 @@ def find_contest(
     name, first = next(iter(found.items()))
     assert isinstance(first, Checkpoint)
     config = config_of(first, name)
-    options = overridden(config.environment, override)
+    options = overridden(as_evaluated(config.run.env, config.environment), override)
     if any(map(opponents.is_name, against)):
         obs_space, action_space = (
             space_json.read(first.state.get(which), f"{name} has no {which} that can be read")

@@ -12,7 +12,7 @@ import pytest
 from group_driver import play
 from gymnasium.utils.env_checker import check_env
 
-from sf.envs import EnvOptions, Planes, UsageError, describe, make_group
+from sf.envs import EnvOptions, Planes, UsageError, as_evaluated, describe, make_group
 from sf.envs.registry import kwargs_against
 from sf.envs.rts import RtsEnv, RtsParallelEnv
 from sf.envs.rts.arena import LONGEST_HELP, Arena
@@ -142,6 +142,15 @@ def test_masks_of_commands_by_type_allow_what_can_be_done():
         if is_over:
             obs, _ = env.reset()
     assert made > 0
+
+
+def test_an_evaluation_goes_without_the_curriculum():
+    def kwargs_of(env_id, **kwargs):
+        return as_evaluated(env_id, EnvOptions(env_kwargs=json.dumps(kwargs))).kwargs
+
+    assert kwargs_of("rts_mini", opponent="random", curriculum=60) == {"opponent": "random"}
+    assert kwargs_of("rts_mini", opponent="random") == {"opponent": "random"}
+    assert kwargs_of("CartPole-v1", curriculum=60) == {"curriculum": 60}
 
 
 def test_a_curriculum_lets_the_ai_play_ever_fewer_ticks():
