@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from learning.plan import Turn
+from learning.reporting.aggregates import shown
 from learning.results import FAILED, FINISHED, Record, Results
 from learning.trainers.trainer import Outcome, RunError
 from peers import machine
@@ -72,5 +73,5 @@ def sentence(record: Record) -> str:
         "deterministic": outcome.deterministic,
         "in training": outcome.training,
     }
-    said = ", ".join(f"{name} {score:,.1f}" for name, score in scores.items() if score is not None)
+    said = ", ".join(f"{name} {shown(score)}" for name, score in scores.items() if score is not None)
     return f"{said or 'no score'} after {outcome.trained_frames:,} frames in {outcome.seconds:.0f} s"

@@ -33,8 +33,10 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from sf import envs
+from sf.commands import cli
 
 TABLE = tasks.read(tasks.TABLE)
+STRATEGY_GAMES = tasks.read(tasks.TABLE.with_name("strategy_games.yaml"))
 SCRIPT = ROOT / "scripts" / "bench_learning.py"
 
 
@@ -228,7 +230,7 @@ def test_the_first_report_at_the_score_counts():
     assert first_at_least(returns, None) is None
 
 
-@pytest.mark.parametrize("task", TABLE.values(), ids=list(TABLE))
+@pytest.mark.parametrize("task", [*TABLE.values(), *STRATEGY_GAMES.values()], ids=[*TABLE, *STRATEGY_GAMES])
 def test_every_row_names_environments_that_the_trainers_know(task, tmp_path):
     peers = {"stable_baselines3": StableBaselines3(tmp_path), "sample_factory": SampleFactory(tmp_path)}
     for name, peer in peers.items():
@@ -240,6 +242,15 @@ def test_every_row_names_environments_that_the_trainers_know(task, tmp_path):
     assert why is None or "install" in why or "cannot be imported" in why
     assert task.at_least is None or task.normalised(task.at_least) == 1.0
     assert task.random is None or task.normalised(task.random) == 0.0
+
+
+@pytest.mark.parametrize("task", STRATEGY_GAMES.values(), ids=list(STRATEGY_GAMES))
+def test_strategy_games_are_trained_with_settings_that_there_are(task):
+    pytest.importorskip("numba")
+    flags = {"env": task.env, "train_for_env_frames": task.frames, **task.flags}
+    config = cli.parse(cli.arguments(flags))
+    assert ("curriculum" in config.environment.kwargs) == task.name.endswith("_curriculum")
+    assert envs.describe(task.env, config.environment).num_agents == 1
 
 
 def test_one_row_is_enough_for_a_new_task(tmp_path):
