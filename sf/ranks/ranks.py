@@ -108,6 +108,8 @@ class DistributedRanks(Ranks):
         options: dict[str, Any] = {"forward_sync_buffers" if is_new else "broadcast_buffers": False}
         if self._device.type != "cpu":
             options["device_ids"] = [self._device]
+        # Each step of a network that leaves parameters out would wait for their gradients. To look for them takes time.
+        options["find_unused_parameters"] = _has_parts_of_a_user(network)
         result = joined(network, **options)
         if self._compresses_gradients:
             result.register_comm_hook(None, _as_bfloat16)
@@ -131,6 +133,10 @@ class DistributedRanks(Ranks):
         with suppress(RuntimeError):  # one has died, or the store has gone: nobody waits for this rank
             self._store.set(leaving[self.rank], "")
             self._store.wait(leaving, _LEAVES_WITHIN)
+
+
+def _has_parts_of_a_user(network: nn.Module) -> bool:
+    return any(type(part).__module__.partition(".")[0] not in ("sf", "torch") for part in network.modules())
 
 
 def _as_bfloat16(state, bucket):

@@ -18,6 +18,7 @@ WAYS = {
     "targets once": {"core": "none", "shuffle_steps": True, "decoupled_clip": True},
     "GAE, plain gradient": {"core": "none", "with_vtrace": False, "with_ppo_clip": False},
     "adaptive rate": {"core": "none", "lr_schedule": "kl_adaptive", "lr_adaptive_max": 0.01},
+    "own encoder with a spare layer": {"core": "gru", "encoder": "spare_encoder:Spare"},
     "critic apart": {"core": "gru", "share_critic": False, "lr_schedule": "linear", "train_for_env_steps": 1000},
 }
 
