@@ -67,6 +67,10 @@ class Settings:
             self.actions == "global" or self.game != "tower",
             "actions is 'by_type', but there is one kind of unit to command in Tower Defense: leave it out",
         )
+        _require(
+            self.curriculum == 0 or self.game != "tower",
+            f"curriculum is {self.curriculum}, but no AI could help in Tower Defense: leave it out",
+        )
         for name, least in (
             ("frame_skip", 1), ("opponent_frame_skip", 1), ("history", 1), ("curriculum", 0), ("max_ticks", 1),
             ("size", 16), ("room", 16), ("extra", 0),

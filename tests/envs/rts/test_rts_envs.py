@@ -184,6 +184,7 @@ def test_a_mixture_draws_its_opponents_and_says_how_each_fared():
         ("rts_mini", {"actions": "all"}, "actions is 'all': global or by_type"),
         ("rts_tower", {"actions": "by_type"}, "leave it out"),
         ("rts_tower", {"opponent": "simple"}, "has none: leave it out"),
+        ("rts_tower", {"curriculum": 20}, "no AI could help in Tower Defense: leave it out"),
         ("rts_mini_match", {"opponent": "simple"}, "for one player against an AI"),
         ("rts_mini", {"replay": "nowhere.rts"}, "is no replay"),
     ],
