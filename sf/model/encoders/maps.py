@@ -12,7 +12,7 @@ from sf.model.encoders.blocks import flat
 from sf.model.layers import activation, channels_last, mlp, orthogonal
 from sf.model.registry import register_encoder
 
-_CHANNELS = (32, 64)  # of the first convolution, and of all others
+_CHANNELS = (16, 32)  # of the first convolution, and of all others
 _LARGEST_SIDE = 6  # cells that the linear layer sees
 
 
