@@ -64,9 +64,9 @@ class Arena:
         shape = (len(seeds), num_players)
         self._num_planes = len(self.controls.plane_names)
         side = settings.size
-        self._now = np.zeros((*shape, self._num_planes, side, side), np.float32)
+        self._now = np.zeros((*shape, self._num_planes, side, side), np.int8)
         history = self._num_planes * settings.history
-        self.planes = self._now if settings.history == 1 else np.zeros((*shape, history, side, side), np.float32)
+        self.planes = self._now if settings.history == 1 else np.zeros((*shape, history, side, side), np.int8)
         self.masks = np.zeros((*shape, sum(self.controls.head_sizes) if self.controls.has_mask else 0), np.int8)
 
     def begin(self, which: np.ndarray) -> None:
@@ -122,7 +122,7 @@ class Arena:
         self.planes[:, :, c:] = self.planes[:, :, :-c].copy()
         self.planes[:, :, :c] = self._now
         if anew is not None:
-            self.planes[anew, :, c:] = 0.0
+            self.planes[anew, :, c:] = 0
 
     def stats(self, g: int, player: int) -> dict[str, float]:
         """Of a game that has ended."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from sf.envs.rts.engine.allowed import TACTICS
 from sf.envs.rts.engine.commands.names import COMMANDS, FLAG_COMMANDS, TOWER_COMMANDS
-from sf.envs.rts.engine.planes import WALLS
+from sf.envs.rts.engine.planes import STEP, WALLS
 from sf.envs.rts.engine.state import NEUTRAL
 from sf.envs.rts.engine.units import ATHLETE, BARRACKS, BASE, FLAG, NAMES, RESOURCE, RUNNER, TOWER, UNITS, Unit
 from sf.envs.rts.settings import Settings
@@ -42,7 +42,7 @@ class Controls(NamedTuple):
         return tuple(tuple(next(names) for _ in range(size)) for size in self.head_sizes)
 
     def obs_space(self, settings: Settings) -> gym.Space:
-        planes = Planes(len(self.plane_names) * settings.history, settings.size, settings.size)
+        planes = Planes(len(self.plane_names) * settings.history, settings.size, settings.size, STEP)
         if not self.has_mask:
             return planes
         mask = gym.spaces.Box(0, 1, (sum(self.head_sizes),), np.int8)

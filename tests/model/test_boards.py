@@ -53,8 +53,27 @@ def test_what_happens_on_a_square_reaches_the_features_of_its_neighbours_alone()
 
 def test_the_cells_of_a_map_are_halved_until_there_are_six_a_side():
     module = build_encoder("map", Planes(5, 20, 33), SMALL)
-    assert module.convolutions(torch.zeros(2, 5, 20, 33)).shape == (2, 64, 3, 5)
-    assert module.linear[0].in_features == 64 * 3 * 5
+    assert module.convolutions(torch.zeros(2, 5, 20, 33)).shape == (2, 32, 3, 5)
+    assert module.linear[0].in_features == 32 * 3 * 5
+
+
+@pytest.mark.parametrize("encoder", ["planes", "map"])
+def test_integers_in_steps_are_seen_as_the_numbers_that_they_stand_for(encoder):
+    config = dataclasses.replace(SMALL, encoder=encoder)
+    models = {}
+    for step in (None, 0.1):
+        torch.manual_seed(1)
+        models[step] = build_model(config, gym.spaces.Dict({"board": Planes(5, 6, 7, step)}), SPEC)
+    integers = torch.randint(-128, 128, (4, 5, 6, 7), dtype=torch.int8)
+    state, first = torch.zeros(4, 0), torch.ones(4, dtype=torch.bool)
+    by_steps = models[0.1].step(models[0.1]._normal({"board": integers}), state, first)
+    as_numbers = models[None].step(models[None]._normal({"board": integers * 0.1}), state, first)
+    assert by_steps.params.std() > 0
+    torch.testing.assert_close(by_steps.params, as_numbers.params)
+    by_steps.params.square().sum().backward()
+    as_numbers.params.square().sum().backward()
+    for ours, theirs in zip(models[0.1].parameters(), models[None].parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad)
 
 
 @pytest.mark.parametrize("encoder", ["planes", "map"])

@@ -70,7 +70,7 @@ def _compile(digest: int) -> tuple[Callable[..., Any], ...]:
 
     @njit(cache=True, nogil=True)
     def observe(worlds, num_players, by_kind, plane_of, planes, masks):
-        """Write what the first players of each game see [G, P, C, S, S] float32, and what they may command [G, P, L]
+        """Write what the first players of each game see [G, P, C, S, S] int8, and what they may command [G, P, L]
         int8, where L is not 0: see `sf.envs.rts.engine.planes` and `sf.envs.rts.engine.allowed`.
         """
         _ = digest

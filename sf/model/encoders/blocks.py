@@ -23,6 +23,17 @@ class ResidualBlock(nn.Module):
         return x + self.branch(x)
 
 
+class ScaledConv(nn.Conv2d):
+    """A convolution of 3x3 over numbers in steps of `scale`: the weights are scaled, of which there are fewer."""
+
+    def __init__(self, in_channels: int, out_channels: int, stride: int | tuple[int, int], scale: float) -> None:
+        super().__init__(in_channels, out_channels, 3, stride, padding=1)
+        self.scale = scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._conv_forward(x, self.weight if self.scale == 1 else self.weight * self.scale, self.bias)
+
+
 def flat(x: Tensor) -> Tensor:
     """[N, C, H, W] in channels_last memory -> [N, H x W x C], without a copy."""
     return x.permute(0, 2, 3, 1).flatten(1)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
 from sf.envs.spaces.planes import Planes
-from sf.model.encoders.blocks import ResidualBlock, flat
+from sf.model.encoders.blocks import ResidualBlock, ScaledConv, flat
 from sf.model.layers import activation, channels_last, mlp, orthogonal
 from sf.model.registry import register_encoder
 
@@ -30,14 +30,14 @@ def board_layers(
 
 
 def _convolutions(
-    channels: int, height: int, width: int, config: ModelConfig, at_least: int
+    channels: int, height: int, width: int, config: ModelConfig, at_least: int, scale: float = 1.0
 ) -> tuple[list[nn.Module], int, int]:
     """As many as it takes, each with an activation behind it, and the size of what they give."""
     layers: list[nn.Module] = []
     while len(layers) < 2 * at_least or max(height, width) > _LARGEST_SIDE:
         stride = (2 if height > _LARGEST_SIDE else 1, 2 if width > _LARGEST_SIDE else 1)
-        layers += [orthogonal(nn.Conv2d(channels, _CONV_CHANNELS, 3, stride, padding=1))]
-        layers += [activation(config.nonlinearity)]
+        convolution = ScaledConv(channels, _CONV_CHANNELS, stride, 1.0 if layers else scale)
+        layers += [orthogonal(convolution), activation(config.nonlinearity)]
         channels = _CONV_CHANNELS
         height, width = -(-height // stride[0]), -(-width // stride[1])
     return layers, height, width
@@ -59,7 +59,7 @@ class PlanesEncoder(nn.Module):
                 f"observation {space} is no board, which is the space sf.envs.Planes: take --encoder auto or mlp"
             )
         channels, height, width = space.shape
-        layers, height, width = _convolutions(channels, height, width, config, at_least=1)
+        layers, height, width = _convolutions(channels, height, width, config, 1, space.scale)
         blocks = [
             ResidualBlock(_CONV_CHANNELS, config.nonlinearity, begins_as_identity=True) for _ in range(_RESIDUAL_BLOCKS)
         ]

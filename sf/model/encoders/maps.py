@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
 from sf.envs.spaces.planes import Planes
-from sf.model.encoders.blocks import flat
+from sf.model.encoders.blocks import ScaledConv, flat
 from sf.model.layers import activation, channels_last, mlp, orthogonal
 from sf.model.registry import register_encoder
 
@@ -30,8 +30,8 @@ class MapEncoder(nn.Module):
         layers: list[nn.Module] = []
         while not layers or max(height, width) > _LARGEST_SIDE:
             out_channels = _CHANNELS[min(len(layers) // 2, 1)]
-            layers += [orthogonal(nn.Conv2d(channels, out_channels, 3, stride=2, padding=1))]
-            layers += [activation(config.nonlinearity)]
+            scale = 1.0 if layers else space.scale
+            layers += [orthogonal(ScaledConv(channels, out_channels, 2, scale)), activation(config.nonlinearity)]
             channels, height, width = out_channels, -(-height // 2), -(-width // 2)
         self.convolutions = channels_last(nn.Sequential(*layers))
         size = channels * height * width

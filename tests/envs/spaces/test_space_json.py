@@ -18,6 +18,7 @@ BOX = gym.spaces.Box
         BOX(np.array([-1.0, 0.1], np.float32), np.array([1.0, np.inf], np.float32)),
         BOX(0.0, 1.0, ()),
         Planes(5, 6, 7),
+        Planes(5, 6, 7, 0.1),
         gym.spaces.Discrete(5),
         gym.spaces.Discrete(5, start=-2),
         gym.spaces.MultiDiscrete([3, 2]),
@@ -42,3 +43,8 @@ def test_equal_bounds_take_one_number():
 def test_other_spaces_are_refused():
     with pytest.raises(ValueError, match=r"Graph.*use Box"):
         space_json.to_json(gym.spaces.Graph(BOX(0, 1, (2,)), None))
+
+
+def test_planes_in_other_steps_are_another_space():
+    assert Planes(5, 6, 7) != Planes(5, 6, 7, 0.1) != Planes(5, 6, 7, 0.2)
+    assert space_json.from_json({"type": "Planes", "shape": [5, 6, 7]}) == Planes(5, 6, 7)  # as files of before have it
