@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import gymnasium as gym
 import numpy as np
+
+from sf.envs.errors import UsageError
 
 
 class Planes(gym.spaces.Box):
@@ -15,8 +19,10 @@ class Planes(gym.spaces.Box):
 
     def __init__(self, num_planes: int, height: int, width: int, step: float | None = None) -> None:
         """step: the numbers are int8, and a 1 stands for this much: a quarter of the memory, and of the time to move
-        large planes about. None: they are float32.
+        large planes about. None: they are float32. Raises UsageError where it is no positive number.
         """
+        if step is not None and not 0 < step < math.inf:
+            raise UsageError(f"the step of planes is {step}: give a positive number, or None for float32")
         self.step = step
         low, high, dtype = (-np.inf, np.inf, np.float32) if step is None else (-128, 127, np.int8)
         super().__init__(low, high, (num_planes, height, width), dtype)

@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from sf.envs.errors import UsageError
 from sf.envs.spaces import space_json
 from sf.envs.spaces.planes import Planes
 
@@ -48,3 +49,9 @@ def test_other_spaces_are_refused():
 def test_planes_in_other_steps_are_another_space():
     assert Planes(5, 6, 7) != Planes(5, 6, 7, 0.1) != Planes(5, 6, 7, 0.2)
     assert space_json.from_json({"type": "Planes", "shape": [5, 6, 7]}) == Planes(5, 6, 7)  # as files of before have it
+
+
+@pytest.mark.parametrize("step", [0, -0.1, float("inf"), float("nan")])
+def test_a_step_that_is_no_size_is_refused(step):
+    with pytest.raises(UsageError, match=f"the step of planes is {step}: give a positive number, or None"):
+        Planes(5, 6, 7, step)
