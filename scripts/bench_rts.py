@@ -47,8 +47,8 @@ class Options:
     seconds: float = 5.0
     """Of each measurement."""
 
-    sampler: bool = True
-    """Also measure the sampler beside the bare loop."""
+    envs_per_worker: tuple[int, ...] = (32, 64)
+    """Also measure the sampler beside the bare loop, with so many games for each core. Empty: not."""
 
     json: Path | None = None
     """Also write everything to this file."""
@@ -68,8 +68,9 @@ def main() -> None:
         "units": median(row["units"] for row in maps["20 x 20"]),
         "maps": maps,
     }
-    if options.sampler:
-        result |= sampler(options.rounds, options.seconds)
+    if options.envs_per_worker:
+        result["sampler"] = samplers = sampler(options.envs_per_worker, options.rounds, options.seconds)
+        result["sampler_share"] = samplers[options.envs_per_worker[0]]["share"]
     print(table(maps))
     print({name: value for name, value in result.items() if name != "maps"})
     if options.json is not None:
@@ -122,26 +123,28 @@ def _play(name: str, core: int, seconds: float) -> tuple[float, float, float]:
     return ticks / (time.perf_counter() - start), ticks / (time.process_time() - cpu_start), units / parts
 
 
-def sampler(rounds: int, seconds: float) -> dict[str, Any]:
-    """Decisions a second of bare loops and of the sampler, with random actions, and their ratio."""
+def sampler(envs_per_worker: tuple[int, ...], rounds: int, seconds: float) -> dict[int, dict[str, Any]]:
+    """By the number of games of a worker: decisions a second of bare loops and of the sampler, in turn, with random
+    actions, and the median of their ratio.
+    """
     from sf.bench.layers import LAYERS  # noqa: PLC0415  torch
     from sf.commands import cli  # noqa: PLC0415
     from sf.run.plan import make_plan  # noqa: PLC0415
 
-    found: dict[str, list[float]] = {"simulation": [], "sampler": []}
+    found: dict[int, dict[str, list[float]]] = {num: {"simulation": [], "sampler": []} for num in envs_per_worker}
     with tempfile.TemporaryDirectory() as folder:
-        config = cli.parse(["--env", "rts_mini", "--train_dir", folder, "--experiment", "bench"])
-        config = config.replace(restart_behavior="overwrite", summaries_every_sec=1e6, save_every_sec=1e6)
-        plan = make_plan(config)
         for _ in range(rounds):
-            for layer, rates in found.items():
-                rates.append(LAYERS[layer](plan, seconds)["fps"] / plan.spec.frameskip)
-    shares = [ours / bare for ours, bare in zip(found["sampler"], found["simulation"], strict=True)]
-    return {
-        "bare_decisions_per_second": [round(rate) for rate in found["simulation"]],
-        "sampler_decisions_per_second": [round(rate) for rate in found["sampler"]],
-        "sampler_share": round(median(shares), 3),
-    }
+            for num, layers in found.items():
+                config = cli.parse(["--env", "rts_mini", "--train_dir", folder, "--experiment", "bench"])
+                config = config.replace(restart_behavior="overwrite", summaries_every_sec=1e6, save_every_sec=1e6)
+                plan = make_plan(config.replace(num_envs_per_worker=num))
+                for layer, rates in layers.items():
+                    rates.append(round(LAYERS[layer](plan, seconds)["fps"] / plan.spec.frameskip))
+    return {num: {**layers, "share": _share(**layers)} for num, layers in found.items()}
+
+
+def _share(simulation: list[float], sampler: list[float]) -> float:
+    return round(median(ours / bare for ours, bare in zip(sampler, simulation, strict=True)), 3)
 
 
 def cpu() -> str:
