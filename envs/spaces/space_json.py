@@ -56,7 +56,8 @@ def _multi_discrete(data: dict[str, Any]) -> gym.Space:
 _KINDS: tuple[tuple[type, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], gym.Space]], ...] = (
     (
         Planes,
-        lambda space: {"shape": list(space.shape), "step": space.step},
+        # Files of before there were steps have none, and are compared with those of today.
+        lambda space: {"shape": list(space.shape), **({} if space.step is None else {"step": space.step})},
         lambda data: Planes(*data["shape"], data.get("step")),  # type: ignore[call-arg]  # of rank 3
     ),  # before Box, which it is
     (

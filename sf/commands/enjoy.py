@@ -105,7 +105,7 @@ def _run(flags: EnjoyFlags, interrupt: GentleInterrupt) -> None:
     os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # it would swallow SIGTERM
     with closing(_screen(flags, interrupt)) as screen:  # what is wrong with it is said before torch is imported
         from sf import envs  # noqa: PLC0415
-        from sf.play.contestants import find_contest  # noqa: PLC0415
+        from sf.play.contestants import find_contest, require_spaces  # noqa: PLC0415
         from sf.play.opponents import Opponent  # noqa: PLC0415
         from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
         from sf.processes.torch_runtime import configure  # noqa: PLC0415
@@ -117,7 +117,9 @@ def _run(flags: EnjoyFlags, interrupt: GentleInterrupt) -> None:
             for name, each in found.players.items()
         }
         env, options = found.config.run.env, found.options
-        num_agents = envs.describe(env, options).num_agents
+        spec = envs.describe(env, options)
+        require_spaces(found.players, env, spec)
+        num_agents = spec.num_agents
         num_envs = min(flags.episodes, max(1, MAX_PANELS // num_agents))
         made = envs.make_rendered_group(env, num_envs, options, seed=flags.seed, first_env_idx=0)
         with closing(made) as group, interrupt:

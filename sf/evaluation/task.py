@@ -20,7 +20,7 @@ from sf.envs.custom.given import given_env
 from sf.evaluation.results import Evaluation
 from sf.evaluation.worker import EvaluationWorkerArgs, evaluation_worker
 from sf.machine.cores import num_usable_cores, usable_cores
-from sf.play.contestants import Contestant
+from sf.play.contestants import Contestant, require_spaces
 from sf.play.episodes import Played, make_lineups
 from sf.play.opponents import Opponent
 from sf.processes.child import Child, start_child
@@ -50,8 +50,9 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
 
     Raises ValueError for what the user can fix, RuntimeError where a worker fails for another reason.
     """
-    num_agents = envs.describe(task.env, task.options).num_agents
-    lineups = make_lineups(len(task.players), num_agents, task.num_episodes, task.seed)
+    spec = envs.describe(task.env, task.options)
+    require_spaces(task.players, task.env, spec)
+    lineups = make_lineups(len(task.players), spec.num_agents, task.num_episodes, task.seed)
     cores = usable_cores()
     num_workers = min(task.num_workers or num_usable_cores(), len(lineups))
     envs_per_worker = min(task.num_envs_per_worker, -(-len(lineups) // num_workers))

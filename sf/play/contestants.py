@@ -15,7 +15,9 @@ import yaml
 
 from sf.config import Config
 from sf.envs import EnvOptions, EnvSpec, as_evaluated
+from sf.envs.layouts import action_layout, obs_layout
 from sf.envs.spaces import space_json
+from sf.envs.spaces.observations import ObsWriter
 from sf.play import opponents
 from sf.play.named_checkpoint import config_of, find_trusted, num_policies
 from sf.play.opponents import Opponent
@@ -82,6 +84,28 @@ def find_opponents(
                 raise ValueError(f"against: {name} has another {space} than {env}: name a policy of this environment")
         found |= policies
     return found | _opponents(against, env, options, spec.native_obs_space, spec.action_space)
+
+
+def require_spaces(players: Mapping[str, Contestant], env: str, spec: EnvSpec) -> None:
+    """Raises ValueError where a policy was trained with other observations or actions than `env` has now.
+
+    Those of another size would fail later; others of the same size would be misread without a word.
+    """
+    own = {"observations": obs_layout(spec.obs_space), "actions": action_layout(spec.action_space)}
+    for name, each in players.items():
+        if isinstance(each, Opponent) or "obs_space" not in each.state:  # an older checkpoint does not say
+            continue
+        spaces = [
+            space_json.read(each.state.get(which), f"{name} has no {which} that can be read")
+            for which in ("obs_space", "action_space")
+        ]
+        layouts = obs_layout(ObsWriter(name, spaces[0]).space), action_layout(spaces[1])
+        for (what, now), before in zip(own.items(), layouts, strict=True):
+            if now != before:
+                raise ValueError(
+                    f"the {what} of {env} are {now}, and those that {name} was trained with are {before}: name "
+                    "another policy, or the --env_kwargs that it was trained with"
+                )
 
 
 def _opponents(

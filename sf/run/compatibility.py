@@ -13,9 +13,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from sf.envs import ActionSpec
-from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
+from sf.envs.layouts import action_layout, obs_layout
 from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
 from sf.run.plan import Plan
@@ -41,10 +40,10 @@ def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None
     """Raises ValueError, which ends with `remedy`, where the checkpoint in `file` is of something else than `plan`."""
     if "obs_space" in saved.state:  # an older checkpoint does not say; its network shows most of it
         theirs = {
-            "observations": _obs_layout(ObsWriter(str(file), _space(saved, "obs_space", file)).space),
-            "actions": _action_layout(_space(saved, "action_space", file)),
+            "observations": obs_layout(ObsWriter(str(file), _space(saved, "obs_space", file)).space),
+            "actions": action_layout(_space(saved, "action_space", file)),
         }
-        own = {"observations": _obs_layout(plan.spec.obs_space), "actions": _action_layout(plan.spec.action_space)}
+        own = {"observations": obs_layout(plan.spec.obs_space), "actions": action_layout(plan.spec.action_space)}
         for what, layout in theirs.items():
             if layout != own[what]:
                 raise UsageError(
@@ -82,13 +81,3 @@ def _plain(value: Any) -> Any:
 
 def _space(saved: Checkpoint, which: str, file: Path) -> gym.Space:
     return space_json.read(saved.state.get(which), f"{file} has no {which} that can be read")
-
-
-def _obs_layout(space: gym.spaces.Dict) -> str:
-    """Without bounds, which no network knows."""
-    return ", ".join(f"{key} {box.dtype} {box.shape}" for key, box in space.items() if key != CLOCK)
-
-
-def _action_layout(space: gym.Space) -> str:
-    spec = ActionSpec.of(space)
-    return f"{len(spec.discrete_sizes)} choices among {spec.discrete_sizes} and {spec.num_continuous} real numbers"

@@ -1,6 +1,8 @@
 """The loop of matches: who plays how often, whose episodes count, and what the command makes of it."""
 
+import dataclasses
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,15 +14,17 @@ from untrained import untrained
 
 from sf import envs
 from sf.commands import evaluate as evaluate_command
-from sf.envs import EnvOptions
+from sf.envs import EnvOptions, EnvSpec, Planes
 from sf.envs.registry import name_of
+from sf.envs.spaces import space_json
 from sf.envs.toys.single import Identity
 from sf.evaluation.results import Evaluation
 from sf.evaluation.task import EvaluationTask, evaluate
-from sf.play.contestants import find_policies
+from sf.play.contestants import find_policies, require_spaces
 from sf.play.episodes import Play, make_lineups
 from sf.play.torch_policy import TorchPolicy
 from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
 
 
 class Lengths(gym.Env):
@@ -272,3 +276,30 @@ def test_one_policy_of_a_run_meets_all_of_the_same_run_however_it_is_spelt(tmp_p
     (path / "config.yaml").write_text("env: toy_match_rps\nnum_policies: 2\n")
     for again in (path, path.parent / "." / "pair", Path(f"{path}/../pair")):
         assert len(find_policies(path, (again,), "latest", 1)) == 3
+
+
+def test_a_policy_of_other_observations_is_refused_before_anything_is_played():
+    players = {"mine": untrained("CartPole-v1")}
+    said = (
+        "the observations of Acrobot-v1 are obs float32 (6,), and those that mine was trained with are obs float32 "
+        "(4,): name another policy, or the --env_kwargs that it was trained with"
+    )
+    with pytest.raises(ValueError, match=re.escape(said)):
+        evaluate(EvaluationTask("Acrobot-v1", EnvOptions(), players, 1))
+
+
+def test_a_policy_of_other_actions_is_refused():
+    spec = dataclasses.replace(envs.describe("CartPole-v1", EnvOptions()), action_space=gym.spaces.Discrete(3))
+    with pytest.raises(ValueError, match=r"the actions of CartPole-v1 are 1 choices among \(3,\)"):
+        require_spaces({"mine": untrained("CartPole-v1")}, "CartPole-v1", spec)
+
+
+@pytest.mark.parametrize(("before", "now"), [(None, 0.1), (0.1, None), (0.1, 0.2)])
+def test_planes_in_other_steps_are_other_observations(before, now):
+    policy, own = untrained("CartPole-v1"), gym.spaces.Dict({"obs": Planes(2, 3, 4, now)})
+    state = {**policy.state, "obs_space": space_json.to_json(gym.spaces.Dict({"obs": Planes(2, 3, 4, before)}))}
+    spec = EnvSpec(own, gym.spaces.Discrete(2))
+    with pytest.raises(ValueError, match="the observations of boards are obs "):
+        require_spaces({"mine": Checkpoint({}, state)}, "boards", spec)
+    state["obs_space"] = space_json.to_json(own)
+    require_spaces({"mine": Checkpoint({}, state)}, "boards", spec)

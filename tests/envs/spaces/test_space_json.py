@@ -49,6 +49,7 @@ def test_other_spaces_are_refused():
 def test_planes_in_other_steps_are_another_space():
     assert Planes(5, 6, 7) != Planes(5, 6, 7, 0.1) != Planes(5, 6, 7, 0.2)
     assert space_json.from_json({"type": "Planes", "shape": [5, 6, 7]}) == Planes(5, 6, 7)  # as files of before have it
+    assert space_json.to_json(Planes(5, 6, 7)) == {"type": "Planes", "shape": [5, 6, 7]}  # runs are compared by it
 
 
 @pytest.mark.parametrize("step", [0, -0.1, float("inf"), float("nan")])
