@@ -15,7 +15,7 @@ import yaml
 
 from sf.config import Config
 from sf.envs import EnvOptions, EnvSpec, as_evaluated
-from sf.envs.layouts import action_layout, obs_layout
+from sf.envs.layouts import layouts
 from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
 from sf.play import opponents
@@ -59,10 +59,7 @@ def find_contest(
     config = config_of(first, name)
     options = overridden(as_evaluated(config.run.env, config.environment), override)
     if any(map(opponents.is_name, against)):
-        obs_space, action_space = (
-            space_json.read(first.state.get(which), f"{name} has no {which} that can be read")
-            for which in ("obs_space", "action_space")
-        )
+        obs_space, action_space = _spaces(first, name)
         found |= _opponents(against, config.run.env, options, obs_space, action_space)
     return Contest(found, config, options)
 
@@ -91,21 +88,26 @@ def require_spaces(players: Mapping[str, Contestant], env: str, spec: EnvSpec) -
 
     Those of another size would fail later; others of the same size would be misread without a word.
     """
-    own = {"observations": obs_layout(spec.obs_space), "actions": action_layout(spec.action_space)}
+    own = layouts(spec.obs_space, spec.action_space)
     for name, each in players.items():
         if isinstance(each, Opponent) or "obs_space" not in each.state:  # an older checkpoint does not say
             continue
-        spaces = [
-            space_json.read(each.state.get(which), f"{name} has no {which} that can be read")
-            for which in ("obs_space", "action_space")
-        ]
-        layouts = obs_layout(ObsWriter(name, spaces[0]).space), action_layout(spaces[1])
-        for (what, now), before in zip(own.items(), layouts, strict=True):
-            if now != before:
+        obs_space, action_space = _spaces(each, name)
+        for what, layout in layouts(ObsWriter(name, obs_space).space, action_space).items():
+            if layout != own[what]:
                 raise ValueError(
-                    f"the {what} of {env} are {now}, and those that {name} was trained with are {before}: name "
+                    f"the {what} of {env} are {own[what]}, and those that {name} was trained with are {layout}: name "
                     "another policy, or the --env_kwargs that it was trained with"
                 )
+
+
+def _spaces(policy: Checkpoint, name: str) -> tuple[gym.Space, gym.Space]:
+    """Of its observations, as its environment had them, and of its actions."""
+    obs_space, action_space = (
+        space_json.read(policy.state.get(which), f"{name} has no {which} that can be read")
+        for which in ("obs_space", "action_space")
+    )
+    return obs_space, action_space
 
 
 def _opponents(

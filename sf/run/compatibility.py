@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium as gym
 
 from sf.envs.errors import UsageError
-from sf.envs.layouts import action_layout, obs_layout
+from sf.envs.layouts import layouts
 from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
 from sf.run.plan import Plan
@@ -39,11 +39,9 @@ _OWN_MODEL, _OWN_ENCODERS = "actor_critic", ("auto", "simple", "atari", "resnet"
 def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None:
     """Raises ValueError, which ends with `remedy`, where the checkpoint in `file` is of something else than `plan`."""
     if "obs_space" in saved.state:  # an older checkpoint does not say; its network shows most of it
-        theirs = {
-            "observations": obs_layout(ObsWriter(str(file), _space(saved, "obs_space", file)).space),
-            "actions": action_layout(_space(saved, "action_space", file)),
-        }
-        own = {"observations": obs_layout(plan.spec.obs_space), "actions": action_layout(plan.spec.action_space)}
+        obs_space = ObsWriter(str(file), _space(saved, "obs_space", file)).space
+        theirs = layouts(obs_space, _space(saved, "action_space", file))
+        own = layouts(plan.spec.obs_space, plan.spec.action_space)
         for what, layout in theirs.items():
             if layout != own[what]:
                 raise UsageError(
