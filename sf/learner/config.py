@@ -112,8 +112,9 @@ class LearnerConfig:
     keep the KL divergence between the policies before and after it near lr_schedule_kl_threshold. auto: linear in a run
     that ends by steps or seconds, else constant."""
 
-    lr_schedule_kl_threshold: float = 0.008
-    """kl_adaptive: target KL divergence, in nats."""
+    lr_schedule_kl_threshold: float | Literal["auto"] = 0.008
+    """kl_adaptive: target KL divergence, in nats. auto: 0.008, times the square root of the number of continuous
+    actions where there are several. Their divergences add up, so a threshold for one action holds many of them back."""
 
     lr_adaptive_min: float = 1e-6
     """kl_adaptive: lowest learning rate."""
@@ -168,7 +169,6 @@ class LearnerConfig:
             "reward_scale",
             "reward_clip",
             "learning_rate",
-            "lr_schedule_kl_threshold",
             "lr_adaptive_min",
             "adam_eps",
         ):
@@ -190,6 +190,10 @@ class LearnerConfig:
             not self.trajectory_priority or self.num_batches_per_epoch > 1,
             f"trajectory_priority is {self.trajectory_priority}: a single minibatch has all trajectories, so raise "
             "num_batches_per_epoch, or set trajectory_priority to 0",
+        )
+        require(
+            self.lr_schedule_kl_threshold == "auto" or self.lr_schedule_kl_threshold > 0,
+            f"lr_schedule_kl_threshold is {self.lr_schedule_kl_threshold}: it must be above 0, or auto",
         )
         require(
             self.lr_adaptive_max == "auto" or self.lr_adaptive_min <= self.lr_adaptive_max,

@@ -210,11 +210,12 @@ class Updater:
         """By how far the last epoch found the policy to have moved. The first step has not seen it move at all."""
         config = self._config
         kl = self.metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
+        threshold = config.lr_schedule_kl_threshold
         assert config.lr_adaptive_max != "auto"  # see sf.config.auto_learning_rate
+        assert threshold != "auto"
         lowest, highest, final = config.lr_adaptive_min, config.lr_adaptive_max, config.lr_adaptive_max_final
         if final is not None:
             highest = max(learning_rate.linear(highest, share_done, final), lowest)
-        threshold = config.lr_schedule_kl_threshold
         self._learning_rate.set(learning_rate.kl_adaptive(self.learning_rate, kl, threshold, lowest, highest))
 
     def _minibatches(self, batch: Batch, mask: Tensor, goes_on: Callable[[], bool]) -> Iterator[Minibatch]:

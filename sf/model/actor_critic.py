@@ -65,8 +65,7 @@ class ActorCritic(nn.Module):
         self.policy_head = orthogonal(
             nn.Linear(self.trunk.out_size, self._num_logits + action_spec.num_continuous), POLICY_GAIN
         )
-        stddevs = torch.full((action_spec.num_continuous,), math.log(config.initial_stddev))
-        self.log_stddev = nn.Parameter(stddevs, requires_grad=len(stddevs) > 0)
+        self.log_stddev = _initial_log_stddev(config, action_spec.num_continuous)
         has_clock = config.critic_clock is True
         self.critic_clock = CriticClock(self.trunk.out_size, config.nonlinearity) if has_clock else None
         self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), 1.0)
@@ -123,6 +122,13 @@ class ActorCritic(nn.Module):
             if self.critic_clock is not None:
                 critic = self.critic_clock(critic, obs)
             return params, self.value_head(critic).squeeze(-1)
+
+
+def _initial_log_stddev(config: ModelConfig, num_continuous: int) -> nn.Parameter:
+    stddev = config.initial_stddev
+    if stddev == "auto":
+        stddev = max(1, num_continuous) ** -0.5
+    return nn.Parameter(torch.full((num_continuous,), math.log(stddev)), requires_grad=num_continuous > 0)
 
 
 def _value_norm(config: ModelConfig) -> ValueNorm:

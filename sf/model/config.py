@@ -64,8 +64,11 @@ class ModelConfig:
     many magnitudes. Where returns are noisy, it predicts less than their mean, as a mean of logarithms does.
     ppo_clip_value is in this scale."""
 
-    initial_stddev: float = 1.0
-    """Initial standard deviation of continuous actions, in units of half the action range."""
+    initial_stddev: float | Literal["auto"] = "auto"
+    """Initial standard deviation of continuous actions, in units of half the action range. auto: 1 over the square root
+    of the number of continuous actions, so that the noise of all of them together is as long as that of one would be.
+    How much it matters: Andrychowicz et al. 2021 ("What matters for on-policy deep actor-critic methods?"), section
+    3.2."""
 
     precision: Literal["auto", "bfloat16", "float32"] = "auto"
     """Precision of matrix products; weights are float32. auto: bfloat16 where the hardware has it."""
@@ -91,4 +94,7 @@ class ModelConfig:
             "value_scale is symlog, which takes the place of normalize_returns: set normalize_returns to false",
         )
         require(self.rnn_size >= 1, f"rnn_size is {self.rnn_size}: at least 1")
-        require(self.initial_stddev > 0, f"initial_stddev is {self.initial_stddev}: it must be above 0")
+        require(
+            self.initial_stddev == "auto" or self.initial_stddev > 0,
+            f"initial_stddev is {self.initial_stddev}: it must be above 0, or auto",
+        )

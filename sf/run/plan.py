@@ -188,8 +188,9 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     config = _with_clock_chosen(config, spec)
     if config.model.critic_clock:
         spec = with_clock(spec)
+    action = ActionSpec.of(spec.action_space)
     with torch.device("meta"):
-        model = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
+        model = build_model(config.model, spec.obs_space, action)
     if config.evaluation.exploitability_every_env_steps:
         with said_where_slow(f"finding the information states of {config.run.env}"):
             require_exploitability(config.run.env, config.environment, model.state_size)
@@ -209,6 +210,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         config=with_learning_rate(
             with_sizes(config, -(-num_actors // config.population.num_policies), has_memory=model.state_size > 0),
             has_memory=model.state_size > 0,
+            num_continuous=action.num_continuous,
         ),
         spec=spec,
         device=device,

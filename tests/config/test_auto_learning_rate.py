@@ -7,8 +7,12 @@ from sf.config.auto_learning_rate import with_learning_rate
 from sf.run.plan import make_plan
 
 
+def learner_with(has_memory=False, num_continuous=0, **flags):
+    return with_learning_rate(Config().replace(**flags), has_memory, num_continuous).learner
+
+
 def chosen(has_memory=False, **flags):
-    learner = with_learning_rate(Config().replace(**flags), has_memory).learner
+    learner = learner_with(has_memory, **flags)
     return learner.lr_schedule, learner.lr_adaptive_max
 
 
@@ -29,9 +33,18 @@ def test_a_recurrent_network_has_the_lower_limit():
     assert chosen(lr_adaptive_max="auto", learning_rate=1e-8)[1] == 1e-6  # lr_adaptive_min
 
 
+@pytest.mark.parametrize(("num_continuous", "expected"), [(0, 0.008), (1, 0.008), (4, 0.016), (9, 0.024)])
+def test_the_divergence_may_be_larger_with_more_continuous_actions(num_continuous, expected):
+    learner = learner_with(num_continuous=num_continuous, lr_schedule_kl_threshold="auto")
+    assert learner.lr_schedule_kl_threshold == pytest.approx(expected)
+    assert learner_with(num_continuous=num_continuous, lr_schedule_kl_threshold=0.01).lr_schedule_kl_threshold == 0.01
+
+
 @pytest.mark.parametrize(("core", "highest"), [("none", 6e-4), ("gru", 3e-4)])
-def test_a_run_has_numbers_for_both(core, highest):
-    flags = {"env": "toy_memory", "core": core, "lr_schedule": "auto", "lr_adaptive_max": "auto", "device": "cpu"}
+def test_a_run_has_numbers_for_all(core, highest):
+    flags = {"env": "toy_memory", "core": core, "device": "cpu"}
+    flags |= dict.fromkeys(("lr_schedule", "lr_adaptive_max", "lr_schedule_kl_threshold"), "auto")
     learner = make_plan(Config().replace(**flags, learning_rate=3e-4)).config.learner
     assert learner.lr_schedule == "constant"
     assert learner.lr_adaptive_max == pytest.approx(highest)
+    assert learner.lr_schedule_kl_threshold == 0.008

@@ -126,12 +126,13 @@ def test_every_parameter_takes_part():
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
 
 
-def test_the_first_policy_is_close_to_uniform_with_the_configured_stddev():
+@pytest.mark.parametrize(("initial_stddev", "expected"), [(0.4, 0.4), ("auto", 0.5**0.5)])
+def test_the_first_policy_is_close_to_uniform_with_the_configured_stddev(initial_stddev, expected):
     torch.manual_seed(0)
-    model = build_model(small(initial_stddev=0.5), SPACE, SPEC)
+    model = build_model(small(initial_stddev=initial_stddev), SPACE, SPEC)
     params = model.unroll(*rollout(model)).params
     assert params[..., :7].abs().max() < 0.1
-    torch.testing.assert_close(params[..., 7:].exp(), torch.full((T, B, 2), 0.5))
+    torch.testing.assert_close(params[..., 7:].exp(), torch.full((T, B, 2), expected))
 
 
 def test_statistics_of_observations_change_only_when_the_learner_updates_them():
