@@ -50,7 +50,7 @@ class Grid:
         choices = []
         for columns in range(num_views, num_panels + num_views, num_views):
             rows = -(-num_panels // columns)
-            room_w, room_h = limit[0] / columns - _GAP, limit[1] / rows - CAPTION_HEIGHT - _GAP
+            room_w, room_h = _even(limit[0] / columns) - _GAP, _even(limit[1] / rows) - CAPTION_HEIGHT - _GAP
             scale = min(room_w / width, room_h / height)
             scale = min(scale, max(1.0, _MAX_HEIGHT // height))
             legible = min(room_w / _MIN_WIDTH, 1.0)
@@ -59,7 +59,7 @@ class Grid:
         *_, self._columns, scale = max(choices)
         scale = max(int(scale), 1) if scale >= 1 else scale  # whole pixels stay sharp
         self._shown = (max(1, int(width * scale)), max(1, int(height * scale)))  # width, height
-        panel_w = max(self._shown[0], min(_MIN_WIDTH, limit[0] // self._columns - _GAP)) + _GAP
+        panel_w = max(self._shown[0], min(_MIN_WIDTH, _even(limit[0] / self._columns) - _GAP)) + _GAP
         panel_h = CAPTION_HEIGHT + self._shown[1] + _GAP
         self._panel = (panel_w + panel_w % 2, panel_h + panel_h % 2)
         rows = -(-num_panels // self._columns)
@@ -90,6 +90,11 @@ class Grid:
         enlarged = picture.shape[0] <= height
         how = Image.Resampling.NEAREST if enlarged else Image.Resampling.BOX
         return np.asarray(Image.fromarray(picture).resize((width, height), how))
+
+
+def _even(room: float) -> int:
+    """What an even number of pixels leaves of it, so that a panel whose sides are made even still fits."""
+    return int(room) // 2 * 2
 
 
 @lru_cache(maxsize=256)
