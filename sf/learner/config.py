@@ -191,6 +191,8 @@ class LearnerConfig:
             f"trajectory_priority is {self.trajectory_priority}: a single minibatch has all trajectories, so raise "
             "num_batches_per_epoch, or set trajectory_priority to 0",
         )
+        final = self.lr_adaptive_max_final
+        require(final is None or final >= 0, f"lr_adaptive_max_final is {final}: it must be 0 or greater")
         require(
             self.lr_schedule_kl_threshold == "auto" or self.lr_schedule_kl_threshold > 0,
             f"lr_schedule_kl_threshold is {self.lr_schedule_kl_threshold}: it must be above 0, or auto",

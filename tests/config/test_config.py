@@ -41,6 +41,9 @@ from sf.storage.run_dir import RunDir
             {"exploration_loss_coeff_final": -1.0, "train_for_env_steps": 100},
             "exploration_loss_coeff_final is -1.0: it must be 0 or greater",
         ),
+        ({"lr_adaptive_max_final": -1.0}, "lr_adaptive_max_final is -1.0: it must be 0 or greater"),
+        ({"lr_schedule_kl_threshold": 0.0}, "lr_schedule_kl_threshold is 0.0: it must be above 0, or auto"),
+        ({"initial_stddev": -0.5}, "initial_stddev is -0.5: it must be above 0, or auto"),
         ({"lr_schedule": "kl_adaptive", "async_rl": False}, "sees no KL divergence"),
         ({"value_scale": "symlog", "normalize_returns": True}, "set normalize_returns to false"),
         (
