@@ -14,6 +14,7 @@ from sf.learner.args import LearnerArgs
 from sf.learner.checkpoints.milestones import Milestones
 from sf.learner.checkpoints.periodic import PeriodicCheckpoints
 from sf.learner.checkpoints.snapshot import make_checkpoint
+from sf.learner.compiled.compiled_step import CompiledStep
 from sf.learner.divergence import RollbackBudget
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.orders import Orders
@@ -35,12 +36,17 @@ _NOT_THE_SAME = (
 
 
 def new_updater(
-    args: LearnerArgs, config: Config, gradient_workers: GradientWorkers | None = None, ranks: Ranks = ALONE
+    args: LearnerArgs,
+    config: Config,
+    gradient_workers: GradientWorkers | None = None,
+    ranks: Ranks = ALONE,
+    compiled_step: CompiledStep | None = None,
 ) -> Updater:
     """An untrained network and its optimiser. config: takes the place of that in `args`."""
     action_spec = ActionSpec.of(args.spec.action_space)
     device = gpu.torch_device(args.weights.device)
-    return Updater(config, args.spec.obs_space, action_spec, args.bfloat16, device, gradient_workers, ranks)
+    bfloat16 = args.bfloat16
+    return Updater(config, args.spec.obs_space, action_spec, bfloat16, device, gradient_workers, ranks, compiled_step)
 
 
 class LearnerState:
@@ -53,10 +59,11 @@ class LearnerState:
         published_version: int,
         gradient_workers: GradientWorkers | None = None,
         ranks: Ranks = ALONE,
+        compiled_step: CompiledStep | None = None,
     ) -> None:
         """published_version: of the weights that the learner before this one published last; 0 if there was none."""
         self._args = args
-        self._gradient_workers = gradient_workers
+        self._gradient_workers, self._compiled_step = gradient_workers, compiled_step
         self._ranks = ranks
         self._reports = reports
         self._recovery = args.recoveries[args.policy_id]
@@ -256,7 +263,7 @@ class LearnerState:
         return saved.state["weights_event"]
 
     def _new_updater(self) -> Updater:
-        updater = new_updater(self._args, self._args.config, self._gradient_workers, self._ranks)
+        updater = new_updater(self._args, self._args.config, self._gradient_workers, self._ranks, self._compiled_step)
         updater.set_hyperparameters(self._orders.hyperparameters)
         return updater
 

@@ -22,8 +22,9 @@ from sf.config import Config, LearnerConfig
 from sf.envs import ActionSpec
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.learner.batches.batch import Batch
-from sf.learner.batches.minibatches import Minibatch, cut
+from sf.learner.batches.minibatches import Cut, Minibatch, cut
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, tensors_of
+from sf.learner.compiled.compiled_step import CompiledStep
 from sf.learner.divergence import SkippedUpdates
 from sf.learner.gradients.memory import Inputs
 from sf.learner.gradients.workers import GradientWorkers
@@ -59,9 +60,11 @@ class Updater:
         device: torch.device,
         gradient_workers: GradientWorkers | None = None,
         ranks: Ranks = ALONE,
+        compiled_step: CompiledStep | None = None,
     ) -> None:
-        """gradient_workers: compute a part of each minibatch. ranks: who train this network, with the same calls."""
-        assert ranks.size == 1 or gradient_workers is None
+        """gradient_workers: compute a part of each minibatch. ranks: who train this network, with the same calls.
+        compiled_step: takes the steps where it can."""
+        assert ranks.size == 1 or (gradient_workers is None and compiled_step is None)
         self._config = config.learner
         self._config_now = self._config  # with what the run's progress has changed
         self._max_policy_lag = config.sampler.max_policy_lag
@@ -83,10 +86,18 @@ class Updater:
         self.metrics = TrainingMetrics()
         self._learning_rate = LearningRate(self._optimizer)
         self._flat = torch.empty(num_weights(self.model), device=device)
+        self._compiled_step = compiled_step
+        if compiled_step is not None:
+            compiled_step.serve(self.model, self._optimizer)
 
     @property
     def learning_rate(self) -> float:
         return self._learning_rate.value
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether gradient workers may be of use."""
+        return self._workers is not None
 
     def train_iteration(
         self,
@@ -113,10 +124,12 @@ class Updater:
             self._learning_rate.set(schedule(self._config.learning_rate, share_done))
         self._config_now = self._with_entropy_bonus(share_done)
         version_before = self.version
-        for minibatch in self._minibatches(batch, mask, goes_on):
+        if self._compiled_step is not None:
+            self._compiled_step.look()
+        for part in self._cuts(batch, mask, goes_on):
             if not goes_on():
                 break
-            self._step(minibatch)
+            self._step(part)
             self.version += 1
             after_step()
         num_steps = self.version - version_before
@@ -138,7 +151,7 @@ class Updater:
             **self._annealed(),
             "policy_version": float(self.version),
             "skipped_updates": float(self.skipped.total),
-            "gradient_share": self._gradient_workers.share if self._gradient_workers is not None else 0.0,
+            "gradient_share": self._workers.share if self._workers is not None else 0.0,
             **self.metrics.pop(),
         }
 
@@ -218,10 +231,10 @@ class Updater:
             highest = max(learning_rate.linear(highest, share_done, final), lowest)
         self._learning_rate.set(learning_rate.kl_adaptive(self.learning_rate, kl, threshold, lowest, highest))
 
-    def _minibatches(self, batch: Batch, mask: Tensor, goes_on: Callable[[], bool]) -> Iterator[Minibatch]:
-        """Of all epochs; none where `goes_on` says no meanwhile."""
+    def _cuts(self, batch: Batch, mask: Tensor, goes_on: Callable[[], bool]) -> Iterator[Cut]:
+        """The minibatches of all epochs; none where `goes_on` says no meanwhile."""
         if self._config.steps_per_iteration == 1:
-            yield Minibatch(batch, mask, batch.log_prob)
+            yield Cut(Minibatch(batch, mask, batch.log_prob), at=None)
             return
         whole = self._prepare(batch, mask, goes_on)
         if whole is None:
@@ -257,7 +270,7 @@ class Updater:
     def _evaluate(self, batch: Batch) -> tuple[ActionDistribution, Tensor]:
         """The policy of [T, B] and the values [T+1, B] in the critic's scale, float32."""
         inputs = Inputs(batch.obs, batch.state, batch.first)
-        workers = self._gradient_workers
+        workers = self._workers
         out = self._unroll(inputs) if workers is None else workers.unroll(self.model, self._unroll, inputs)
         return ActionDistribution(self._action_spec, out.params), out.value
 
@@ -266,8 +279,19 @@ class Updater:
             network = self._joined if torch.is_grad_enabled() else self.model.unroll
             return cast("UnrollOutput", network(*inputs))
 
-    def _step(self, minibatch: Minibatch) -> None:
+    def _step(self, part: Cut) -> None:
         """One optimiser step."""
+        compiled = self._compiled_step
+        if compiled is not None and compiled.takes(part, self._config):
+            results = compiled.step(part, self._config_now.exploration_loss_coeff, lambda: self._own_step(part.taken()))
+        else:
+            results = self._own_step(part.taken())
+        self.skipped.count(results.pop("is_skipped"))
+        self.metrics.add_step(results)
+
+    def _own_step(self, minibatch: Minibatch) -> dict[str, Tensor]:
+        """With PyTorch's operations. What it does beyond network and loss, `sf.learner.compiled` does, too. Returns
+        the metrics of the step, 0-dim, and `is_skipped`, 1 or 0."""
         self._optimizer.zero_grad()
         result, target = self._loss(minibatch)
         grad_norm = self._make_gradients(result.loss)
@@ -275,9 +299,14 @@ class Updater:
         is_finite = loss.isfinite() & grad_norm.isfinite()
         is_skipped = (~is_finite).float()
         self._optimizer.step(is_skipped)
-        self.skipped.count(is_skipped)
         self.model.update_value_norm(target, minibatch.mask & is_finite)
-        self.metrics.add_step({**result.metrics._asdict(), "loss": loss, "grad_norm": grad_norm})
+        return {**result.metrics._asdict(), "loss": loss, "grad_norm": grad_norm, "is_skipped": is_skipped}
+
+    @property
+    def _workers(self) -> GradientWorkers | None:
+        """A compiled step leaves nothing for them."""
+        is_compiled = self._compiled_step is not None and self._compiled_step.is_at_work
+        return None if is_compiled else self._gradient_workers
 
     def _loss(self, minibatch: Minibatch) -> tuple[PPOLoss, Tensor]:
         """The loss, and the value targets [T, B] in the scale of returns."""
@@ -287,8 +316,8 @@ class Updater:
     def _make_gradients(self, loss: Tensor) -> Tensor:
         """Those of all parameters, clipped. Returns their global norm before the clip, 0-dim."""
         (loss * self._ranks.size).backward()  # the mean of the ranks' gradients is then the sum of those of their parts
-        if self._gradient_workers is not None:
-            self._gradient_workers.add_gradients(self._unroll, self._parameters)
+        if self._workers is not None:
+            self._workers.add_gradients(self._unroll, self._parameters)
         return torch.nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm or float("inf"))
 
 

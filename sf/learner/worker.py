@@ -16,14 +16,18 @@ import torch
 
 from sf import gpu
 from sf.counters import CounterRow
+from sf.envs import ActionSpec
 from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.choice import make_loader
 from sf.learner.batches.loaders import Loader
+from sf.learner.compiled import compiled_step
+from sf.learner.compiled.compiled_step import CompiledStep
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
 from sf.learner.trial import iteration_seconds
+from sf.native import kernels
 from sf.processes.child import Reports, end_with_error
 from sf.processes.torch_runtime import configure
 from sf.ranks.agreement import Agreement, Word
@@ -63,7 +67,8 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         sentence = pace.expect(iteration_seconds(args, weights.slot_state.shape[1]))
         if sentence is not None:
             reports.send("say", text=sentence)
-    state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks)
+    compiled = _compiled_step(reports, args, state_size=weights.slot_state.shape[1])
+    state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks, compiled)
     state.publish(weights)
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
     loader = make_loader(args, weights)
@@ -85,12 +90,30 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         end_with_error(reports, error)  # threads of torch.distributed may wait for other ranks for ever
     if gradient_workers is not None:
         gradient_workers.close()
+    if compiled is not None:
+        compiled.close()
     reports.send("saving")
     if not state.save():
         raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
     reports.send("finished", env_steps=state.env_steps, is_signalled=last.is_signalled)
     policy_workers.wait_until_gone()
     ranks.leave()
+
+
+def _compiled_step(reports: Reports, args: LearnerArgs, state_size: int) -> CompiledStep | None:
+    """Where `--compile` has it so, on a CPU that has a compiler, and where the program is for one learner alone.
+
+    Not in synchronous mode: nobody knows when the program is there, so two runs would not be the same.
+    """
+    config = args.config
+    is_alone = args.place.size == 1 and args.weights.device == gpu.HOST
+    if config.model.compile is False or not config.sampler.async_rl or not is_alone or kernels.why_not() is not None:
+        return None
+    if not compiled_step.is_for(config.learner, has_memory=state_size > 0):
+        return None
+    example = Batch.empty(args.slots.arrays, config.slots_per_iteration, state_size, args.weights.device)
+    action_spec = ActionSpec.of(args.spec.action_space)
+    return CompiledStep(config, action_spec, args.bfloat16, example, lambda text: reports.send("say", text=text))
 
 
 def _train(
@@ -144,7 +167,7 @@ def _train(
         last_s = now - busy_since
         say(pace.end(now))
         counters.add(steps=env_steps + agreed.lost_steps, calls=steps, wait_s=busy_since - waiting_since, busy_s=last_s)
-        if gradient_workers is not None:
+        if gradient_workers is not None and state.updater.has_workers:
             gradient_workers.measured(steps, busy_s=last_s, for_batch_s=busy_since - waiting_since)
         is_cut = steps < config.steps_per_iteration
         if now - reported_at > _REPORT_EVERY_S or state.is_finished or is_cut:

@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -38,18 +38,26 @@ class Program:
 
     def __init__(self, path: Path, module: nn.Module) -> None:
         """Raises CompilerError where the file cannot be used."""
+        self._runner = load(path)
+        self._weights = list(weights_of(module).values())
         try:
-            # Loaded from where it lies; PyTorch's own loader would unpack a copy and leave it behind when killed.
-            os.utime(path)  # it is of use still
-            self._runner: Any = torch._C._aoti.AOTIModelContainerRunnerCpu(str(path), 1)
-            self._weights = list(_weights(module).values())
             self._packed = PackedWeights(self._runner, self._weights)
-        except (AttributeError, OSError, RuntimeError) as error:
-            raise CompilerError(f"{path} cannot be loaded: {error}") from None
+        except (AttributeError, RuntimeError) as error:
+            raise CompilerError(f"{path} cannot be used: {error}") from None
 
     def __call__(self, *inputs: Any) -> tuple[Tensor, ...]:
         self._packed.refresh()
         return tuple(self._runner.run([*self._weights, *pytree.tree_leaves(inputs)]))
+
+
+def load(path: Path) -> Any:
+    """Its `run` takes a list of tensors, and gives one. Raises CompilerError where the file cannot be used."""
+    try:
+        # Loaded from where it lies; PyTorch's own loader would unpack a copy and leave it behind when killed.
+        os.utime(path)  # it is of use still
+        return torch._C._aoti.AOTIModelContainerRunnerCpu(str(path), 1)
+    except (AttributeError, OSError, RuntimeError) as error:
+        raise CompilerError(f"{path} cannot be loaded: {error}") from None
 
 
 def path_of(module: nn.Module, example: Sequence[Any], made_from: Iterable[str]) -> Path:
@@ -57,10 +65,14 @@ def path_of(module: nn.Module, example: Sequence[Any], made_from: Iterable[str])
 
     made_from: what decides on the program beside the shapes of weights and inputs, and the files of the module's parts.
     """
-    tensors = pytree.tree_leaves((_weights(module), tuple(example)))
+    tensors = pytree.tree_leaves((weights_of(module), tuple(example)))
     words = [*made_from, str(module), *(f"{tuple(tensor.shape)} {tensor.dtype}" for tensor in tensors)]
-    words += [file.read_text() for file in (Path(__file__), Path(packing.__file__), *sorted(_files_of_parts(module)))]
-    words += [torch.__version__, library.machine()]
+    return path_by([*words, *(file.read_text() for file in (Path(packing.__file__), *sorted(files_of_parts(module))))])
+
+
+def path_by(words: Iterable[str]) -> Path:
+    """Where the program that is made from these lies, if it is there. Raises CompilerError."""
+    words = [*words, Path(__file__).read_text(), torch.__version__, library.machine()]
     name = hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
     return library.folder() / f"program-{name}.so"
 
@@ -69,11 +81,11 @@ def is_there(path: Path) -> bool:
     return library.is_own(path)
 
 
-def make(module: nn.Module, example: Sequence[Any], path: Path) -> None:
-    """Compile a module into `path`, unless another process has done it meanwhile.
+def make(follow: Callable[[], torch.export.ExportedProgram], path: Path) -> None:
+    """Compile what `follow` gives into `path`, unless another process has done it meanwhile.
 
-    example: inputs, whose tensors all have the batch as their first axis, of `BATCH`. Raises whatever PyTorch does.
-    For a process of its own: PyTorch's compiler is pointed at a folder that is gone afterwards.
+    Raises whatever PyTorch does. For a process of its own: PyTorch's compiler is pointed at a folder that is gone
+    afterwards.
     """
     with Path(path.parent, "programs.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time: each takes a core and half a gigabyte
@@ -84,7 +96,7 @@ def make(module: nn.Module, example: Sequence[Any], path: Path) -> None:
         with tempfile.TemporaryDirectory(prefix=f"{_MAKING}{os.getpid()}-", dir=path.parent) as folder:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
             package = Path(folder, "program.pt2")
-            torch._inductor.aoti_compile_and_package(_followed(module, example), package_path=str(package))
+            torch._inductor.aoti_compile_and_package(follow(), package_path=str(package))
             made = Path(folder, path.name)
             with zipfile.ZipFile(package) as files:
                 (name,) = [name for name in files.namelist() if name.endswith(".so")]
@@ -93,9 +105,38 @@ def make(module: nn.Module, example: Sequence[Any], path: Path) -> None:
             made.replace(path)
 
 
+def followed(module: nn.Module, example: Sequence[Any]) -> torch.export.ExportedProgram:
+    """The module as a function of its weights and of inputs, for any batch.
+
+    example: inputs, whose tensors all have the batch as their first axis, of `BATCH`. Raises whatever PyTorch does.
+    """
+    weights, batch = weights_of(module), torch.export.Dim("batch", min=2)
+    shapes = {
+        "weights": dict.fromkeys(weights),
+        "inputs": pytree.tree_map(lambda _: {0: batch}, tuple(example)),
+    }
+    with torch.no_grad():
+        return torch.export.export(_OfWeights(module), (weights, *example), dynamic_shapes=shapes)
+
+
 def clean_up(path: Path, pid: int) -> None:
     """After `make` was killed in that process."""
     _remove_folders(path.parent, f"{pid}-*")
+
+
+def weights_of(module: nn.Module) -> dict[str, Tensor]:
+    """All that a program reads of a module: parameters and buffers, without gradients."""
+    return {name: tensor.detach() for name, tensor in [*module.named_parameters(), *module.named_buffers()]}
+
+
+def files_of_parts(module: nn.Module) -> set[Path]:
+    """Those of their classes, but for PyTorch's own."""
+    files = set()
+    for kind in {type(part) for part in module.modules()}:
+        if kind.__module__.partition(".")[0] != "torch":
+            with suppress(TypeError):  # a class of a notebook has none
+                files.add(Path(inspect.getfile(kind)))
+    return files
 
 
 def _remove_folders(cache: Path, of: str) -> None:
@@ -116,33 +157,9 @@ class _OfWeights(nn.Module):
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self._module = (module,)  # not as a part of this one: its weights would become constants
-        for name, constant in packing.constants(list(_weights(module).values())).items():
+        for name, constant in packing.constants(list(weights_of(module).values())).items():
             self.register_buffer(name, constant)
 
     def forward(self, weights: dict[str, Tensor], *inputs: Any) -> Any:
         with PackedProducts(list(weights.values()), dict(self.named_buffers())):
             return torch.func.functional_call(*self._module, weights, inputs)
-
-
-def _weights(module: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.detach() for name, tensor in [*module.named_parameters(), *module.named_buffers()]}
-
-
-def _followed(module: nn.Module, example: Sequence[Any]) -> torch.export.ExportedProgram:
-    weights, batch = _weights(module), torch.export.Dim("batch", min=2)
-    shapes = {
-        "weights": dict.fromkeys(weights),
-        "inputs": pytree.tree_map(lambda _: {0: batch}, tuple(example)),
-    }
-    with torch.no_grad():
-        return torch.export.export(_OfWeights(module), (weights, *example), dynamic_shapes=shapes)
-
-
-def _files_of_parts(module: nn.Module) -> set[Path]:
-    """Those of their classes, but for PyTorch's own."""
-    files = set()
-    for kind in {type(part) for part in module.modules()}:
-        if kind.__module__.partition(".")[0] != "torch":
-            with suppress(TypeError):  # a class of a notebook has none
-                files.add(Path(inspect.getfile(kind)))
-    return files

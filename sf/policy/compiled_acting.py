@@ -6,14 +6,10 @@ operation to the next. A program has none of that (`sf.native.programs`).
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,11 +18,9 @@ import sf.model
 from sf.model.acting import Acting
 from sf.native import programs
 from sf.native.library import CompilerError
+from sf.native.maker import BEGINS_AFTER_S, Maker
 from sf.native.programs import Program
-from sf.processes.child import die_with_creator, set_name
 
-BEGINS_AFTER_S = 60.0  # a run that is shorter has nothing of it
-_NICENESS = 5
 _TOLERANCE = {torch.bfloat16: 0.1, torch.float32: 1e-3}  # of log-probabilities, values and states, by the trunk's dtype
 
 
@@ -48,7 +42,7 @@ class CompiledActing:
         self._program: Program | None = None
         self._is_checked = False
         self._is_given_up = False
-        self._maker: _Maker | None = None
+        self._maker: Maker | None = None
         self._begins_at = time.monotonic() + BEGINS_AFTER_S
         try:
             self._path = programs.path_of(acting, example, [made_from, *_code_of_models()])
@@ -77,7 +71,7 @@ class CompiledActing:
             return
         if self._maker is None:
             if time.monotonic() > self._begins_at:
-                self._maker = _Maker(self._acting, self._example, self._path)
+                self._maker = Maker(self._make, self._path)
             return
         why_not = self._maker.outcome()
         if why_not is None:
@@ -94,6 +88,9 @@ class CompiledActing:
     def close(self) -> None:
         if self._maker is not None:
             self._maker.kill()
+
+    def _make(self) -> None:
+        programs.make(lambda: programs.followed(self._acting, self._example), self._path)
 
     def _load_if_there(self) -> bool:
         if not programs.is_there(self._path):
@@ -117,71 +114,6 @@ class CompiledActing:
         )
         is_close = (torch.allclose(a, b, rtol=self._tolerance, atol=self._tolerance) for a, b in pairs)
         return bool(same.float().mean() >= 0.5) and all(is_close)
-
-
-class _Maker:
-    """The process that makes a program: a copy of this one, that shares its memory, and dies with it."""
-
-    def __init__(self, acting: Acting, example: tuple[Any, ...], path: Path) -> None:
-        self._path = path
-        self._reader, writer = os.pipe()
-        creator = os.getpid()
-        self._pid = os.fork()
-        if self._pid == 0:
-            _make(acting, example, path, writer, creator)
-        os.close(writer)
-        _lead_a_group(self._pid)
-
-    def outcome(self) -> str | None:
-        """None while it is at work; then why it failed, or nothing."""
-        pid, status = os.waitpid(self._pid, os.WNOHANG)
-        if not pid:
-            return None
-        why_not = os.read(self._reader, 4096).decode()
-        os.close(self._reader)
-        return why_not or (f"the compiler ended with status {status}" if status else "")
-
-    def kill(self) -> None:
-        """And the compilers that it has called."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
-        os.close(self._reader)
-        programs.clean_up(self._path, self._pid)
-
-
-def _make(acting: Acting, example: tuple[Any, ...], path: Path, writer: int, creator: int) -> NoReturn:
-    """Body of the process."""
-    try:
-        die_with_creator()
-        set_name("compiler")
-        _lead_a_group(0)
-        os.nice(_NICENESS)
-        silence = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silence, 1)
-        os.dup2(silence, 2)
-        _keep_from_semaphores()
-        if os.getppid() == creator:
-            programs.make(acting, example, path)
-    except BaseException as error:
-        first = next(iter(str(error).strip().splitlines()), "")
-        os.write(writer, f"{type(error).__name__}: {first}"[:1000].encode())
-    finally:
-        os._exit(0)
-
-
-def _keep_from_semaphores() -> None:
-    """Progress bars inside of PyTorch's compiler would take one, of which a warning remains when this is killed."""
-    with suppress(ImportError):
-        from tqdm import tqdm  # noqa: PLC0415  not everybody has it
-
-        tqdm.set_lock(threading.RLock())
-
-
-def _lead_a_group(pid: int) -> None:
-    """Done by both sides, whoever comes first."""
-    with suppress(OSError):
-        os.setpgid(pid, pid)
 
 
 def _code_of_models() -> list[str]:

@@ -74,7 +74,7 @@ def made(tmp_path_factory):
         module = Products().requires_grad_(False)
         example = inputs(programs.BATCH)
         path = programs.path_of(module, example, [])
-        programs.make(module, example, path)
+        programs.make(lambda: programs.followed(module, example), path)
         return module, path
 
 

@@ -47,7 +47,7 @@ def made(tmp_path_factory):
         assert not programs.is_there(path)
         left_behind = path.parent / "making-by-one-that-was-killed"
         left_behind.mkdir()
-        programs.make(module, EXAMPLE, path)
+        programs.make(lambda: programs.followed(module, EXAMPLE), path)
         assert not left_behind.exists()
         return module, path
 
@@ -77,7 +77,7 @@ def test_its_file_is_the_users_own_and_is_made_once(made):
     assert programs.is_there(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
     before = path.stat()
-    programs.make(module, EXAMPLE, path)
+    programs.make(lambda: programs.followed(module, EXAMPLE), path)
     assert path.stat() == before
 
 

@@ -215,7 +215,7 @@ def test_a_maker_that_is_killed_is_one_sentence(monkeypatch):
 
 
 def test_closing_ends_the_maker_at_once(monkeypatch):
-    def make(_acting, _example, path):
+    def make(_follow, path):
         Path(path.parent, f"making-{os.getpid()}-folder").mkdir()
         time.sleep(PATIENCE_S)
 

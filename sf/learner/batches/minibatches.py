@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -43,26 +43,49 @@ class Minibatch(NamedTuple):
     priorities: Priorities | None = None
 
 
-def cut(whole: Minibatch, count: int) -> Iterator[Minibatch]:
+class Cut(NamedTuple):
+    """Where a minibatch lies in its iteration. at: indices of single steps [M] among all T x B where the iteration has
+    targets, else of trajectories [b]; None: all of it."""
+
+    whole: Minibatch
+    at: Tensor | None
+
+    def taken(self) -> Minibatch:
+        """A copy of what lies there."""
+        if self.at is None:
+            return self.whole
+        if self.whole.targets is None:
+            return _trajectories(self.whole, self.at)
+        return steps_of(self.whole, self.whole.targets, self.at)
+
+
+def cut(whole: Minibatch, count: int) -> Iterator[Cut]:
     """The minibatches of one epoch: single steps where their targets are made, else whole trajectories.
 
     With priorities, trajectories are drawn with replacement, as many as there are.
     """
-    if whole.targets is None:
-        return _cut_into_trajectories(whole, count)
-    return _cut_into_steps(whole, whole.targets, count)
+    if whole.targets is not None:
+        parts: Iterable[Tensor | None] = _order_of_steps(whole.batch, count).tensor_split(count)
+    else:
+        parts = [None] if count == 1 else _order(whole).chunk(count)
+    return (Cut(whole, part) for part in parts)
 
 
-def _cut_into_trajectories(whole: Minibatch, count: int) -> Iterator[Minibatch]:
-    if count == 1:
-        yield whole
-        return
-    for columns in _order(whole).chunk(count):
-        mask, proximal_log_prob = (x.index_select(1, columns) for x in (whole.mask, whole.proximal_log_prob))
-        part = whole._replace(batch=whole.batch.columns(columns), mask=mask, proximal_log_prob=proximal_log_prob)
-        if whole.priorities is not None:
-            part = part._replace(priorities=Priorities(*(x.index_select(0, columns) for x in whole.priorities)))
-        yield part
+def steps_of(whole: Minibatch, of_whole: Targets, at: Tensor) -> Minibatch:
+    """The single steps at `at` [M]: for a network without memory, `Batch.steps` says what T and B mean then."""
+    mask, proximal_log_prob, value, advantage = (
+        x.flatten().index_select(0, at)[:, None] for x in (whole.mask, whole.proximal_log_prob, *of_whole)
+    )
+    targets = Targets(value, advantage)
+    return Minibatch(whole.batch.steps(at), mask, proximal_log_prob, targets, whole.advantage_moments)
+
+
+def _trajectories(whole: Minibatch, columns: Tensor) -> Minibatch:
+    mask, proximal_log_prob = (x.index_select(1, columns) for x in (whole.mask, whole.proximal_log_prob))
+    part = whole._replace(batch=whole.batch.columns(columns), mask=mask, proximal_log_prob=proximal_log_prob)
+    if whole.priorities is not None:
+        part = part._replace(priorities=Priorities(*(x.index_select(0, columns) for x in whole.priorities)))
+    return part
 
 
 def _order(whole: Minibatch) -> Tensor:
@@ -71,16 +94,6 @@ def _order(whole: Minibatch) -> Tensor:
     if whole.priorities is None:
         return torch.randperm(num_trajectories).to(device)
     return draw(whole.priorities.probability, torch.rand(num_trajectories, dtype=torch.float64).to(device))
-
-
-def _cut_into_steps(whole: Minibatch, of_whole: Targets, count: int) -> Iterator[Minibatch]:
-    """For a network without memory: `Batch.steps` says what T and B mean then."""
-    for steps in _order_of_steps(whole.batch, count).tensor_split(count):
-        mask, proximal_log_prob, value, advantage = (
-            x.flatten().index_select(0, steps)[:, None] for x in (whole.mask, whole.proximal_log_prob, *of_whole)
-        )
-        targets = Targets(value, advantage)
-        yield Minibatch(whole.batch.steps(steps), mask, proximal_log_prob, targets, whole.advantage_moments)
 
 
 def _order_of_steps(batch: Batch, at_least: int) -> Tensor:

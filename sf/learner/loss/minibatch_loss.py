@@ -22,12 +22,17 @@ def minibatch_loss(
     value: Tensor,
     value_norm: ValueNorm,
     ranks: Ranks = ALONE,
+    entropy_coeff: Tensor | None = None,
 ) -> tuple[PPOLoss, Tensor]:
     """The loss of this rank, see `ppo_loss`, and the value targets [T, B] in the scale of returns.
 
     policy: of [T, B]; value: [T+1, B] in the critic's scale. Both carry gradients. Where the minibatch has no targets,
-    they are made from this policy and these values: no newer ones exist.
+    they are made from this policy and these values: no newer ones exist. entropy_coeff: 0-dim, in the place of that of
+    the configuration.
     """
+    settings = ppo_settings(config)
+    if entropy_coeff is not None:
+        settings = settings._replace(entropy_coeff=entropy_coeff)
     batch = minibatch.batch
     log_prob = policy.log_prob(batch.discrete, batch.continuous)  # [T, B]
     targets = minibatch.targets
@@ -48,7 +53,7 @@ def minibatch_loss(
         zero_return=value_norm.normalize(torch.zeros((), device=value.device)),
         advantage_moments=minibatch.advantage_moments,
         sample_weight=None if priorities is None else priorities.weight.expand_as(minibatch.mask),
-        settings=ppo_settings(config),
+        settings=settings,
         ranks=ranks,
     )
     return loss, targets.value

@@ -26,7 +26,7 @@ class PPOSettings(NamedTuple):
     with_importance_weight: bool  # of the plain gradient; V-trace needs it, GAE is without
     clip_value: float  # 0 turns the clipping of the value loss off
     value_loss_coeff: float
-    entropy_coeff: float
+    entropy_coeff: float | Tensor  # 0-dim
     normalize_advantages: bool
 
     @property

@@ -5,7 +5,7 @@ A step may be skipped by a number on the device, so that the host need not wait 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,14 @@ def hidden_matrices(model: Any) -> list[nn.Parameter]:
     tables = [part for part in model.trunk.modules() if isinstance(part, nn.Embedding | nn.EmbeddingBag)]
     left_out = {id(table.weight) for table in tables}
     return [weight for weight in model.trunk.parameters() if weight.ndim == 2 and id(weight) not in left_out]
+
+
+class AdamState(NamedTuple):
+    """What Adam keeps of a weight: how many steps, 0-dim, and the moments of its gradients, in its shape."""
+
+    step: Tensor
+    exp_avg: Tensor
+    exp_avg_sq: Tensor
 
 
 class Optimizer:
@@ -74,6 +82,14 @@ class Optimizer:
     def moments(self, weight: nn.Parameter) -> dict[str, Tensor]:
         """What is kept of the gradients of a weight, by name; nothing before its first step. It may be written to."""
         return (self._muon if self._muon and id(weight) in self._of_muon else self._adam).state[weight]
+
+    def adam_state(self, weight: nn.Parameter) -> AdamState:
+        """The tensors that Adam writes, which begin as zeros. The weight is one of those that Adam trains."""
+        state = self._adam.state[weight]
+        if not state:
+            state["step"] = torch.zeros((), device=weight.device)
+            state |= {name: torch.zeros_like(weight, requires_grad=False) for name in AdamState._fields[1:]}
+        return AdamState(**state)
 
     def zero_grad(self) -> None:
         for part in self._parts():

@@ -38,7 +38,11 @@ def numbered() -> Minibatch:
 def cut(with_steps: bool, count: int) -> Iterator[Minibatch]:
     """As an epoch: with targets it is cut into steps."""
     whole = numbered()
-    return minibatches.cut(whole if with_steps else whole._replace(targets=None), count)
+    return parts_of(whole if with_steps else whole._replace(targets=None), count)
+
+
+def parts_of(whole: Minibatch, count: int) -> Iterator[Minibatch]:
+    return (part.taken() for part in minibatches.cut(whole, count))
 
 
 def numbers_of(part: Minibatch) -> torch.Tensor:
@@ -92,7 +96,7 @@ def test_with_priorities_whole_trajectories_are_drawn_again_and_again_and_bring_
     probability, weight = torch.tensor([0.0, 0.7, 0.2, 0.1]), torch.arange(1.0, B + 1)
     whole = numbered()._replace(targets=None, priorities=Priorities(probability, weight))
     drawn = []
-    for part in (part for _ in range(200) for part in minibatches.cut(whole, count)):
+    for part in (part for _ in range(200) for part in parts_of(whole, count)):
         numbers = numbers_of(part)
         assert numbers.shape == (T, B // count)
         assert (numbers.diff(dim=0) == B).all()
@@ -111,7 +115,7 @@ def test_steps_in_which_an_agent_waits_are_in_no_minibatch(count):
     obs = {**whole.batch.obs, "action_mask": mask.to(torch.int8)}
     batch = replace(whole.batch, obs=obs, continuous=torch.zeros(T, B, 0))
     torch.manual_seed(0)
-    parts = [part.batch.reward for part in minibatches.cut(whole._replace(batch=batch), count)]
+    parts = [part.batch.reward for part in parts_of(whole._replace(batch=batch), count)]
     assert [part.numel() for part in parts] == [T * B // 2 // count] * count
     assert torch.cat([part.flatten() for part in parts]).sort()[0].tolist() == list(range(1, T * B, 2))
 

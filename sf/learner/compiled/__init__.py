@@ -1,0 +1,1 @@
+"""The learner's optimiser step as one compiled program."""

@@ -1,0 +1,256 @@
+"""The optimiser step by a compiled program on a CPU, which a process beside the learner makes while it goes on without.
+
+A step of a small network on a few hundred samples is some hundreds of operations of a few microseconds: most of its
+time goes by between them, in Python and in PyTorch's way from one to the next. A program has none of that
+(`sf.native.programs`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor
+
+import sf.learner
+import sf.model
+from sf.config import Config, LearnerConfig
+from sf.envs import ActionSpec
+from sf.learner.batches.batch import Batch
+from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
+from sf.learner.compiled.training_step import RESULTS, Fixed, StepInputs, followed, tensors_of
+from sf.learner.optimizer.optimizer import AdamState, Optimizer
+from sf.native import programs
+from sf.native.library import CompilerError
+from sf.native.maker import BEGINS_AFTER_S, Maker
+
+_TOLERANCE = {True: 0.1, False: 1e-3}  # with bfloat16 or without: relative, or absolute below 1
+_TIMES = 3  # that both ways are timed; the best counts
+
+Step = Callable[[], dict[str, Tensor]]
+
+
+def is_for(config: LearnerConfig, has_memory: bool) -> bool:
+    """Whether the steps of such a learner can be programs: several in an iteration, on single steps, by Adam alone."""
+    is_of_steps = config.shuffle_steps and not has_memory and config.steps_per_iteration > 1
+    return is_of_steps and config.optimizer == "adam"
+
+
+class CompiledStep:
+    """Takes optimiser steps by a program, where that is there, agrees with the learner's own step, and is faster.
+
+    Call `look` now and then: it sees to the program. A learner of another network needs another one of these.
+    """
+
+    def __init__(
+        self, config: Config, action_spec: ActionSpec, bfloat16: bool, example: Batch, say: Callable[[str], None]
+    ) -> None:
+        """example: of an iteration. say: to the user."""
+        self._config = config
+        self._config_seen, self._has_settings = config.learner, True
+        self._fixed = Fixed(config.learner, action_spec, bfloat16)
+        self._example = example
+        self._say = say
+        self._network: Any = None
+        self._optimizer: Optimizer
+        self._path: Path
+        self._runner: Any = None
+        self._is_tried = False
+        self._is_given_up = False
+        self._maker: Maker | None = None
+        self._begins_at = time.monotonic() + BEGINS_AFTER_S / 2  # before the policy worker's, which gains less
+        self._leaves: tuple[Minibatch, list[Tensor]] | None = None  # of the iteration that was trained on last
+
+    def serve(self, network: Any, optimizer: Optimizer) -> None:
+        """Take the steps of these from here on. Two networks that are served have the same configuration."""
+        is_first = self._network is None
+        self._network, self._optimizer, self._leaves = network, optimizer, None
+        if not is_first:
+            return
+        try:
+            self._path = self._path_of_program()
+            self._load_if_there()
+        except CompilerError as error:
+            self._give_up(str(error))
+
+    @property
+    def is_at_work(self) -> bool:
+        return self._is_tried and self._runner is not None
+
+    def look(self) -> None:
+        """Begin to make the program when it is time, and take it when it is made."""
+        if self._runner is not None or self._is_given_up:
+            return
+        if self._maker is None:
+            if time.monotonic() > self._begins_at:
+                self._maker = Maker(self._make, self._path)
+            return
+        why_not = self._maker.outcome()
+        if why_not is None:
+            return
+        self._maker = None
+        try:
+            if why_not or not self._load_if_there():
+                self._give_up(why_not or "no file was made")
+        except CompilerError as error:
+            self._give_up(str(error))
+
+    def close(self) -> None:
+        if self._maker is not None:
+            self._maker.kill()
+
+    def takes(self, cut: Cut, config: LearnerConfig) -> bool:
+        """Whether there is a program for this minibatch, and these settings."""
+        if self._runner is None or cut.at is None or cut.whole.targets is None:
+            return False
+        if len(cut.at) != self._minibatch_size or cut.whole.mask.shape != self._example.valid.shape:
+            return False
+        if config is not self._config_seen:
+            self._config_seen = config
+            self._has_settings = self._fixed._replace(config=config).words() == self._fixed.words()
+        return self._has_settings
+
+    def step(self, cut: Cut, entropy_coeff: float, own: Step) -> dict[str, Tensor]:
+        """Take the optimiser step of a minibatch that it `takes`, and return `RESULTS` by name.
+
+        own: takes the step without a program, and returns the same. The first time, both are compared.
+        """
+        return self._run(cut, entropy_coeff) if self._is_tried else self._try(cut, entropy_coeff, own)
+
+    @property
+    def _minibatch_size(self) -> int:
+        return self._example.num_samples // self._config.learner.num_batches_per_epoch
+
+    def _run(self, cut: Cut, entropy_coeff: float) -> dict[str, Tensor]:
+        assert cut.at is not None
+        if self._leaves is None or self._leaves[0] is not cut.whole:
+            inputs = self._inputs(self._network, self._optimizer, cut.whole)
+            self._leaves = cut.whole, pytree.tree_leaves((inputs.weights, inputs.moments, inputs.whole))
+        rates = torch.tensor((self._optimizer.learning_rate, entropy_coeff), dtype=torch.float64)
+        (results,) = self._runner.run([*self._leaves[1], cut.at, rates])
+        return dict(zip(RESULTS, results.unbind(), strict=True))
+
+    def _try(self, cut: Cut, entropy_coeff: float, own: Step) -> dict[str, Tensor]:
+        """Both ways, from the same weights. The program stays if it agrees and is faster."""
+        inputs = self._inputs(self._network, self._optimizer, cut.whole)
+        written = pytree.tree_leaves((inputs.weights, inputs.moments))
+        before = [tensor.clone() for tensor in written]
+
+        def by_program() -> dict[str, Tensor]:
+            return self._run(cut, entropy_coeff)
+
+        seconds: dict[Step, float] = {}
+        outcomes: dict[Step, _Outcome] = {}
+        for _ in range(_TIMES):
+            for way in (own, by_program):
+                _write(written, before)
+                begun_at = time.perf_counter()
+                results = way()
+                took = time.perf_counter() - begun_at
+                seconds[way] = min(took, seconds.get(way, took))
+                outcomes[way] = _Outcome(results, *pytree.tree_map(torch.clone, (inputs.weights, inputs.moments)))
+        self._is_tried, way = True, by_program
+        step = self._optimizer.learning_rate
+        if not outcomes[by_program].agrees_with(outcomes[own], _TOLERANCE[self._fixed.bfloat16], step):
+            way = own
+            self._path.unlink(missing_ok=True)  # made of code that was another: the next run makes it anew
+            self._give_up("its results differ from those of the network")
+        elif not _is_faster(seconds[by_program], seconds[own]):
+            way = own
+            self._give_up("a program takes no less time")
+        else:
+            times = seconds[own] / seconds[by_program]
+            self._say(f"the learner's step is compiled from here on, which is {times:.1f} times as fast")
+        _write(written, pytree.tree_leaves((outcomes[way].weights, outcomes[way].moments)))
+        return outcomes[way].results
+
+    def _inputs(self, network: Any, optimizer: Optimizer, whole: Minibatch) -> StepInputs:
+        """Without what changes from one step to the next."""
+        trained = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
+        return StepInputs(
+            programs.weights_of(network),
+            {name: optimizer.adam_state(weight) for name, weight in trained.items()},
+            tensors_of(whole),
+            at=torch.arange(self._minibatch_size),
+            rates=torch.zeros(2, dtype=torch.float64),
+        )
+
+    def _path_of_program(self) -> Path:
+        shapes = [f"{tuple(tensor.shape)} {tensor.dtype}" for tensor in self._example.tensors()]
+        config = self._config.learner
+        way = config.num_batches_per_epoch, config.normalize_advantages, config.normalize_advantages_over
+        made_from = [repr((self._config.model, way)), self._fixed.words(), *shapes, *_code()]
+        return programs.path_of(self._network, (), made_from)
+
+    def _make(self) -> None:
+        programs.make(lambda: followed(self._network, self._fixed, self._example_inputs()), self._path)
+
+    def _example_inputs(self) -> StepInputs:
+        """In the process that makes the program. Each is a tensor of its own: two that are one would stay one."""
+        batch = self._example
+        proximal_log_prob, value, advantage = (torch.zeros_like(batch.reward) for _ in range(3))
+        is_normalized_at_once = self._config.learner.normalize_advantages_over == "iteration"
+        moments = Moments(torch.zeros(()), torch.zeros(())) if is_normalized_at_once else None
+        whole = Minibatch(batch, batch.valid.clone(), proximal_log_prob, Targets(value, advantage), moments)
+        return self._inputs(self._network, self._optimizer, whole)
+
+    def _load_if_there(self) -> bool:
+        if not programs.is_there(self._path):
+            return False
+        self._runner = programs.load(self._path)
+        return True
+
+    def _give_up(self, why: str) -> None:
+        self._runner, self._is_given_up = None, True
+        self._say(f"the learner's step is not compiled ({why}), so it runs with PyTorch's operations")
+
+
+class _Outcome(NamedTuple):
+    """Of a step: `RESULTS`, and what it has written."""
+
+    results: dict[str, Tensor]
+    weights: dict[str, Tensor]
+    moments: dict[str, AdamState]
+
+    def agrees_with(self, expected: _Outcome, tolerance: float, learning_rate: float) -> bool:
+        """Moments relative to the largest of the network. Weights by two steps more, because Adam makes a whole step of
+        a gradient that is nothing but rounding."""
+        pairs = [(self.results[name], expected.results[name]) for name in RESULTS]
+        are_close = [torch.allclose(*pair, rtol=tolerance, atol=tolerance, equal_nan=True) for pair in pairs]
+        for name, weight in expected.weights.items():
+            are_close.append(_differ_by(self.weights[name], weight) <= tolerance * _size(weight) + 2 * learning_rate)
+        for field in AdamState._fields:
+            pairs = [
+                (getattr(self.moments[name], field), getattr(state, field)) for name, state in expected.moments.items()
+            ]
+            size = max((_size(moment) for _, moment in pairs), default=0.0)
+            are_close += [_differ_by(*pair) <= tolerance * size for pair in pairs]
+        return all(are_close)
+
+
+def _is_faster(seconds: float, than: float) -> bool:
+    return seconds < than
+
+
+def _size(tensor: Tensor) -> float:
+    """Its largest number; 0 where there are none."""
+    return float(tensor.double().abs().max()) if tensor.numel() else 0.0
+
+
+def _differ_by(found: Tensor, expected: Tensor) -> float:
+    return _size(found.double() - expected.double())
+
+
+def _write(tensors: Iterable[Tensor], numbers: Iterable[Tensor]) -> None:
+    for tensor, number in zip(tensors, numbers, strict=True):
+        tensor.copy_(number)
+
+
+def _code() -> list[str]:
+    """What a step is made of besides what stands in the files of the network's classes."""
+    files = (file for package in (sf.model, sf.learner) for file in sorted(Path(*package.__path__).rglob("*.py")))
+    return [file.read_text() for file in files]

@@ -1,0 +1,194 @@
+"""One optimiser step as a function of all that it reads, for PyTorch's exporter to follow.
+
+It is `Updater`'s step on a minibatch of single steps: the network and the loss are the same code, and only what the
+optimiser and the clipping of gradients do stands here once more, since theirs cannot be followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import torch
+import torch.utils._pytree as pytree
+from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from sf.config import LearnerConfig
+from sf.envs import ActionSpec
+from sf.learner.batches.batch import STEP_FIELDS, Batch
+from sf.learner.batches.minibatches import Minibatch, Moments, Targets, steps_of
+from sf.learner.loss.minibatch_loss import minibatch_loss, ppo_settings
+from sf.learner.loss.ppo import PPOMetrics
+from sf.learner.optimizer.optimizer import AdamState
+from sf.model.distributions import ActionDistribution
+from sf.model.layers import Compilable
+
+_NETWORK = "network."  # before the names of its weights
+RESULTS = (*PPOMetrics._fields, "loss", "grad_norm", "is_skipped")
+
+
+class StepInputs(NamedTuple):
+    """What a step reads. Weights and moments are written in place.
+
+    weights: parameters and buffers of the network, by name. moments: of the parameters that are trained. whole: of the
+    iteration, see `tensors_of`. at: the steps to train on, [M]. rates: float64 [2], learning rate and weight of the
+    entropy bonus, which change from one iteration to the next.
+    """
+
+    weights: dict[str, Tensor]
+    moments: dict[str, AdamState]
+    whole: dict[str, Tensor]
+    at: Tensor
+    rates: Tensor
+
+
+class Fixed(NamedTuple):
+    """What is a constant of the program."""
+
+    config: LearnerConfig
+    action_spec: ActionSpec
+    bfloat16: bool
+
+    def words(self) -> str:
+        """The same for two of the same program."""
+        config = self.config
+        settings = ppo_settings(config)._replace(entropy_coeff=0.0)  # an input
+        adam = config.adam_beta1, config.adam_beta2, config.adam_eps, config.max_grad_norm
+        return repr((settings, adam, self.action_spec, self.bfloat16))
+
+
+def tensors_of(whole: Minibatch) -> dict[str, Tensor]:
+    """Those of an iteration that steps are taken from, by names."""
+    assert whole.targets is not None
+    names = [f"obs/{key}" for key in whole.batch.obs]
+    named = dict(zip([*names, "first", "state", *STEP_FIELDS], whole.batch.tensors(), strict=True))
+    named |= {"mask": whole.mask, "proximal_log_prob": whole.proximal_log_prob}
+    named |= {f"target/{key}": value for key, value in whole.targets._asdict().items()}
+    if whole.advantage_moments is not None:
+        named |= {f"moment/{key}": value for key, value in whole.advantage_moments._asdict().items()}
+    return named
+
+
+def _whole(named: Mapping[str, Tensor]) -> Minibatch:
+    """The iteration of which these are the `tensors_of`."""
+
+    def below(prefix: str) -> dict[str, Tensor]:
+        return {key.removeprefix(prefix): value for key, value in named.items() if key.startswith(prefix)}
+
+    fields = {key: named[key] for key in ("first", "state", *STEP_FIELDS)}
+    moments = below("moment/")
+    return Minibatch(
+        Batch(obs=below("obs/"), **fields),
+        named["mask"],
+        named["proximal_log_prob"],
+        Targets(**below("target/")),
+        Moments(**moments) if moments else None,
+    )
+
+
+def followed(network: Any, fixed: Fixed, example: StepInputs) -> torch.export.ExportedProgram:
+    """The program before it is compiled: leaves of `StepInputs` in, `RESULTS` [R] float32 out.
+
+    It holds for inputs with the shapes of the example alone. Raises whatever PyTorch does.
+    """
+    for part in network.modules():
+        if isinstance(part, Compilable):
+            part.with_loops = False  # nobody can follow them
+    step = _Step(network, fixed)
+    # On tensors without content, so a network that decides by what it computes cannot be followed.
+    operations = make_fx(step, tracing_mode="fake", _allow_non_fake_inputs=True)(example)
+    leaves, structure = pytree.tree_flatten(example)
+    with torch.no_grad():
+        return torch.export.export(_OfLeaves(operations, structure), tuple(leaf.detach() for leaf in leaves))
+
+
+class _OfLeaves(nn.Module):
+    def __init__(self, operations: torch.fx.GraphModule, structure: pytree.TreeSpec) -> None:
+        super().__init__()
+        self._operations, self._structure = operations, structure
+
+    def forward(self, *leaves: Tensor) -> Tensor:
+        return cast("Tensor", self._operations(pytree.tree_unflatten(list(leaves), self._structure)))
+
+
+class _Step:
+    def __init__(self, network: Any, fixed: Fixed) -> None:
+        self._fixed = fixed
+        self._loss = _Loss(network, fixed)
+        self._value_norm = _ValueNorm(network)
+
+    def __call__(self, inputs: StepInputs) -> Tensor:
+        whole = _whole(inputs.whole)
+        assert whole.targets is not None
+        minibatch = steps_of(whole, whole.targets, inputs.at)
+        learning_rate, entropy_coeff = inputs.rates.unbind()
+        trained = {name: inputs.weights[name].detach().requires_grad_() for name in inputs.moments}
+        result, target = self._loss.with_weights({**inputs.weights, **trained}, minibatch, entropy_coeff)
+        found = torch.autograd.grad(result.loss, list(trained.values()), allow_unused=True)
+        with torch.no_grad():
+            gradients = {name: each for name, each in zip(trained, found, strict=True) if each is not None}
+            grad_norm = torch.stack([each.float().square().sum() for each in gradients.values()]).sum().sqrt()
+            is_finite = result.loss.isfinite() & grad_norm.isfinite()
+            scale = _scale_within(self._fixed.config.max_grad_norm, grad_norm)
+            new = dict(inputs.weights)
+            for name, gradient in gradients.items():
+                before, moments = inputs.weights[name].detach(), inputs.moments[name]
+                after, moments_after = self._adam(before, gradient * scale, moments, learning_rate)
+                new[name] = torch.where(is_finite, after, before)
+                for old, other in zip(moments, moments_after, strict=True):
+                    old.copy_(torch.where(is_finite, other, old))
+            self._value_norm.with_weights(new, target, minibatch.mask & is_finite)
+            for name in gradients:
+                inputs.weights[name].copy_(new[name])
+            metrics = [*result.metrics, result.of_all_ranks, grad_norm, (~is_finite).float()]
+            return torch.stack([metric.float() for metric in metrics])
+
+    def _adam(
+        self, weight: Tensor, gradient: Tensor, moments: AdamState, learning_rate: Tensor
+    ) -> tuple[Tensor, AdamState]:
+        """Kingma and Ba 2015, algorithm 1, as `torch.optim.Adam` has it."""
+        config = self._fixed.config
+        step = moments.step + 1
+        exp_avg = torch.lerp(moments.exp_avg, gradient, 1 - config.adam_beta1)
+        exp_avg_sq = config.adam_beta2 * moments.exp_avg_sq + (1 - config.adam_beta2) * gradient.square()
+        first, second = (1 - beta ** step.double() for beta in (config.adam_beta1, config.adam_beta2))
+        size = exp_avg_sq.sqrt() / second.sqrt() + config.adam_eps
+        return weight - (learning_rate / first) * (exp_avg / size), AdamState(step, exp_avg, exp_avg_sq)
+
+
+def _scale_within(max_norm: float, norm: Tensor) -> Tensor:
+    """As `torch.nn.utils.clip_grad_norm_` has it. 0: no clipping."""
+    return (max_norm / (norm + 1e-6)).clamp(max=1.0) if max_norm else torch.ones_like(norm)
+
+
+class _WithWeights(nn.Module):
+    """A function of the network, with other weights than it has."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.network = network
+
+    def with_weights(self, weights: Mapping[str, Tensor], *args: Any) -> Any:
+        return torch.func.functional_call(self, {_NETWORK + name: each for name, each in weights.items()}, args)
+
+
+class _Loss(_WithWeights):
+    def __init__(self, network: Any, fixed: Fixed) -> None:
+        super().__init__(network)
+        self._fixed = fixed
+
+    def forward(self, minibatch: Minibatch, entropy_coeff: Tensor) -> Any:
+        config, action_spec, bfloat16 = self._fixed
+        batch = minibatch.batch
+        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+            out = self.network.unroll(batch.obs, batch.state, batch.first)
+        policy = ActionDistribution(action_spec, out.params)
+        return minibatch_loss(
+            config, minibatch, policy, out.value, self.network.value_norm, entropy_coeff=entropy_coeff
+        )
+
+
+class _ValueNorm(_WithWeights):
+    def forward(self, target: Tensor, mask: Tensor) -> None:
+        self.network.update_value_norm(target, mask)

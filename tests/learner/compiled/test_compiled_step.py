@@ -1,0 +1,351 @@
+"""The optimiser step by a program: it does what the learner's own does, which is taken where no program can be."""
+
+import math
+import time
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from sf.config import Config
+from sf.envs import ActionSpec
+from sf.learner import update
+from sf.learner.batches.batch import Batch
+from sf.learner.compiled import compiled_step
+from sf.learner.compiled.compiled_step import CompiledStep
+from sf.learner.compiled.training_step import followed
+from sf.learner.update import Updater
+from sf.model import distributions
+from sf.model.actor_critic import UnrollOutput
+from sf.native import kernels, library, programs
+from sf.native.library import CompilerError
+
+pytestmark = pytest.mark.timeout(450)
+with_compiler = pytest.mark.skipif(kernels.why_not() is not None, reason="this machine has no C++ compiler")
+
+PATIENCE_S = 400.0  # the compiler gives way to everything else on a busy machine
+T, B = 4, 6
+CPU = torch.device("cpu")
+VECTOR = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (5,), np.float32))
+MASKED = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (5,), np.float32), action_mask=gym.spaces.Box(0, 1, (5,), np.int8))
+PICTURE = gym.spaces.Dict(obs=gym.spaces.Box(0, 255, (36, 36, 3), np.uint8))
+MIXED = ActionSpec((3, 2), 2)
+FLAGS = {
+    "rollout": T,
+    "batch_size": T * B // 2,
+    "num_batches_per_epoch": 2,
+    "num_epochs": 2,
+    "shuffle_steps": True,
+    "encoder_mlp_layers": (8,),
+    "nonlinearity": "tanh",
+    "normalize_returns": True,
+    "learning_rate": 0.01,
+    "exploration_loss_coeff": 0.01,
+}
+CASES = {
+    "continuous and discrete actions, a critic of its own": (VECTOR, MIXED, {"share_critic": False}),
+    "masked actions, and all weights of one size": (MASKED, ActionSpec((3, 2), 0), {"max_grad_norm": 0.0}),
+    "logarithms, layer norms, advantages of the iteration": (
+        VECTOR,
+        ActionSpec((), 3),
+        {
+            "value_scale": "symlog",
+            "normalize_returns": False,
+            "layer_norm": True,
+            "normalize_advantages_over": "iteration",
+            "ppo_clip_value": 0.0,
+            "max_grad_norm": 0.05,
+        },
+    ),
+    "pictures, and ELU, for which there are loops": (
+        PICTURE,
+        ActionSpec((4,), 0),
+        {"nonlinearity": "elu", "encoder_conv_mlp_layers": (16,), "with_ppo_clip": False},
+    ),
+}
+FIRST = "continuous and discrete actions, a critic of its own"
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(compiled_step, "BEGINS_AFTER_S", 0.0)
+
+
+def make_batch(space, spec, seed, version=1):
+    generator = torch.Generator().manual_seed(seed)
+
+    def uniform(*shape):
+        return torch.rand(*shape, generator=generator)
+
+    def observations(box):
+        high = 256 if box.dtype == np.uint8 else 2
+        shape = (T + 1, B, *box.shape)
+        if box.dtype == np.float32:
+            return uniform(*shape)
+        return torch.randint(0, high, shape, generator=generator).to(torch.from_numpy(np.zeros(0, box.dtype)).dtype)
+
+    obs = {key: observations(box) for key, box in space.items()}
+    if "action_mask" in obs:
+        obs["action_mask"][..., [0, 3]] = 1  # something is always possible
+    sizes = spec.discrete_sizes
+    first_choice = torch.zeros(T, B, len(sizes), dtype=torch.int32)
+    return Batch(
+        obs=obs,
+        first=uniform(T + 1, B) < 0.2,
+        state=torch.zeros(B, 0),
+        discrete=first_choice,
+        continuous=uniform(T, B, spec.num_continuous),
+        log_prob=-uniform(T, B),
+        value=uniform(T, B),
+        policy_version=torch.full((T, B), version, dtype=torch.int32),
+        reward=uniform(T, B),
+        terminated=uniform(T, B) < 0.1,
+        valid=uniform(T, B) > 0.1,
+    )
+
+
+class Learner:
+    """An updater, with a program for its steps or without."""
+
+    def __init__(self, case=FIRST, with_program=True, bfloat16=False, **flags):
+        self.space, self.spec, own_flags = CASES[case]
+        self.config = Config().replace(**FLAGS | own_flags | flags)
+        self.said = []
+        self.compiled = None
+        if with_program:
+            example = make_batch(self.space, self.spec, seed=0)
+            self.compiled = CompiledStep(self.config, self.spec, bfloat16, example, self.said.append)
+        torch.manual_seed(0)
+        self.updater = self.new_updater(bfloat16)
+
+    def new_updater(self, bfloat16=False):
+        return Updater(self.config, self.space, self.spec, bfloat16, CPU, compiled_step=self.compiled)
+
+    def train(self, num_iterations, first_seed=1):
+        torch.manual_seed(5)  # of the order of the samples
+        for seed in range(first_seed, first_seed + num_iterations):
+            batch = make_batch(self.space, self.spec, seed, self.updater.version)
+            self.updater.train_iteration(batch, 0.1 * seed, lambda: None)
+
+    def weights(self):
+        return {name: tensor.clone() for name, tensor in self.updater.model.state_dict().items()}
+
+
+@pytest.fixture
+def followed_only(monkeypatch):
+    """Programs are what PyTorch's exporter gives: what is compiled is the same, and takes ten times as long to make."""
+
+    class Runner:
+        def __init__(self, learner_step):
+            inputs = learner_step._example_inputs()
+            self.operations = followed(learner_step._network, learner_step._fixed, inputs).module()
+            distributions._padded_index.cache_clear()  # tensors without content, which a maker keeps to itself
+            self.num_runs = 0
+
+        def run(self, tensors):
+            self.num_runs += 1
+            return [self.operations(*tensors)]
+
+    def load_if_there(self):
+        self._runner = Runner(self)
+        return True
+
+    monkeypatch.setattr(CompiledStep, "_load_if_there", load_if_there)
+    monkeypatch.setattr(compiled_step, "_is_faster", lambda *_: True)
+
+
+def assert_same(found, expected, tolerance=1e-5):
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert torch.allclose(found[name], tensor, rtol=tolerance, atol=tolerance), name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_step_by_a_program_does_what_the_learners_own_does(case, followed_only):
+    one, other = Learner(case), Learner(case, with_program=False)
+    for learner in (one, other):
+        learner.train(3)
+    assert one.compiled.is_at_work
+    assert one.compiled._runner.num_runs >= 12
+    assert one.updater.version == other.updater.version == 13
+    assert_same(one.weights(), other.weights(), tolerance=1e-3)  # Adam makes whole steps of what is only rounding
+    found, expected = one.updater.pop_metrics(), other.updater.pop_metrics()
+    assert found == pytest.approx(expected, rel=1e-3, abs=1e-5)
+    moments = [learner.updater.tensors() for learner in (one, other)]
+    moments = [{name: tensor for name, tensor in each.items() if name != "rng"} for each in moments]
+    assert_same(*moments, tolerance=1e-3)
+
+
+def test_what_changes_during_a_run_needs_no_other_program(followed_only):
+    flags = {"exploration_loss_coeff_final": 0.5, "train_for_env_steps": 1000, "lr_schedule": "linear"}
+    one, other = Learner(**flags), Learner(with_program=False, **flags)
+    for learner in (one, other):
+        learner.train(2)
+        learner.updater.set_hyperparameters({"learning_rate": 0.05, "gamma": 0.9, "exploration_loss_coeff": 0.2})
+        learner.train(2, first_seed=3)
+    assert one.compiled._runner.num_runs >= 16
+    assert_same(one.weights(), other.weights())
+
+
+def test_with_settings_that_it_was_not_made_for_the_learners_own_step_is_taken(followed_only):
+    one, other = Learner(), Learner(with_program=False)
+    for learner in (one, other):
+        learner.train(1)
+        learner.updater.set_hyperparameters({"ppo_clip_ratio": 0.01})
+    num_runs = one.compiled._runner.num_runs
+    for learner in (one, other):
+        learner.train(2, first_seed=2)
+    assert one.compiled._runner.num_runs == num_runs
+    assert_same(one.weights(), other.weights())
+    one.updater.set_hyperparameters({"ppo_clip_ratio": one.config.learner.ppo_clip_ratio})
+    one.train(1)
+    assert one.compiled._runner.num_runs == num_runs + 4
+
+
+def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(followed_only):
+    learner = Learner()
+    learner.train(1)
+    before = learner.updater.tensors()
+    before = {name: tensor.clone() for name, tensor in before.items() if name != "rng"}
+    batch = make_batch(learner.space, learner.spec, 2, learner.updater.version)
+    batch.continuous[:] = math.inf
+    learner.updater.train_iteration(batch, 0.5, lambda: None)
+    after = learner.updater.tensors()
+    for name, tensor in before.items():
+        if "obs_norm" not in name:  # merged before the first step
+            assert torch.equal(after[name], tensor), name
+    assert learner.updater.skipped.total == learner.updater.skipped.in_row == 4
+    learner.train(1, first_seed=3)
+    assert learner.updater.skipped.in_row == 0
+    assert learner.updater.is_finite()
+
+
+def test_a_restored_learner_and_one_that_is_rolled_back_go_on_by_it(followed_only):
+    one = Learner()
+    one.train(2)
+    tensors = {name: tensor.detach().clone() for name, tensor in one.updater.tensors().items()}
+    state = one.updater.state()
+    one.train(1, first_seed=3)
+    expected = one.weights()
+    one.updater.load(tensors, state)
+    one.train(1, first_seed=3)
+    assert_same(one.weights(), expected, tolerance=0.0)
+    one.updater = one.new_updater()
+    one.updater.load(tensors, state)
+    num_runs = one.compiled._runner.num_runs
+    one.train(1, first_seed=3)
+    assert_same(one.weights(), expected, tolerance=0.0)
+    assert one.compiled._runner.num_runs == num_runs + 4
+
+
+def test_weights_that_are_frozen_stay(followed_only, monkeypatch):
+    name = "trunk.actor.encoders.0.linear.0.weight"
+
+    def with_frozen_weight(*args, own=update.build_model):
+        model = own(*args)
+        model.get_parameter(name).requires_grad_(False)
+        return model
+
+    monkeypatch.setattr(update, "build_model", with_frozen_weight)
+    learners = Learner(), Learner(with_program=False)
+    for learner in learners:
+        before = learner.weights()
+        learner.train(2)
+        assert torch.equal(learner.weights()[name], before[name])
+    assert learners[0].compiled.is_at_work
+    assert_same(*(learner.weights() for learner in learners))
+
+
+def test_a_program_whose_results_differ_is_not_taken(followed_only, monkeypatch):
+    one, other = Learner(), Learner(with_program=False)
+    runner = one.compiled._runner
+    monkeypatch.setattr(runner, "run", lambda tensors: [runner.operations(*tensors) + 0.1])
+    for learner in (one, other):
+        learner.train(1)
+    assert not one.compiled.is_at_work
+    assert one.said == [
+        "the learner's step is not compiled (its results differ from those of the network), so it runs with PyTorch's "
+        "operations"
+    ]
+    assert_same(one.weights(), other.weights(), tolerance=0.0)
+
+
+def test_a_program_that_is_slower_is_not_taken(followed_only, monkeypatch):
+    monkeypatch.setattr(compiled_step, "_is_faster", lambda *_: False)
+    one, other = Learner(), Learner(with_program=False)
+    for learner in (one, other):
+        learner.train(1)
+    assert not one.compiled.is_at_work
+    assert "a program takes no less time" in one.said[0]
+    assert_same(one.weights(), other.weights(), tolerance=0.0)
+
+
+def test_a_network_that_decides_by_what_it_computes_is_one_sentence(monkeypatch):
+    learner = Learner()
+
+    def unroll(*inputs, own=learner.updater.model.unroll):
+        out = own(*inputs)
+        return UnrollOutput(-out.params, out.value) if out.value.sum() > 0 else out
+
+    monkeypatch.setattr(learner.updater.model, "unroll", unroll)
+    with pytest.raises(Exception, match="data-dependent"):
+        followed(learner.updater.model, learner.compiled._fixed, learner.compiled._example_inputs())
+
+
+def test_a_program_that_cannot_be_made_is_one_sentence_with_the_reason(monkeypatch):
+    def refuse(*_):
+        raise RuntimeError("no room\nmore")
+
+    monkeypatch.setattr(programs, "make", refuse)
+    monkeypatch.setattr(library, "folder", lambda: _refused("a full disk"))
+    refused = Learner()
+    assert refused.said == ["the learner's step is not compiled (a full disk), so it runs with PyTorch's operations"]
+    refused.train(1)
+    monkeypatch.undo()
+    monkeypatch.setattr(programs, "make", refuse)
+    monkeypatch.setattr(compiled_step, "BEGINS_AFTER_S", 0.0)
+    learner = Learner()
+    look_until_it_ends(learner.compiled)
+    assert learner.said == [
+        "the learner's step is not compiled (RuntimeError: no room), so it runs with PyTorch's operations"
+    ]
+    learner.train(1)
+
+
+def _refused(why):
+    raise CompilerError(why)
+
+
+@with_compiler
+@pytest.mark.parametrize(
+    ("case", "bfloat16"),
+    [
+        (FIRST, False),
+        *(pytest.param(case, False, marks=pytest.mark.long) for case in CASES if case != FIRST),
+        pytest.param("pictures, and ELU, for which there are loops", True, marks=pytest.mark.long),
+    ],
+)
+def test_it_is_compiled_beside_and_the_next_learner_begins_with_it(case, bfloat16, monkeypatch):
+    monkeypatch.setattr(compiled_step, "_is_faster", lambda *_: True)
+    one, other = Learner(case, bfloat16=bfloat16), Learner(case, with_program=False, bfloat16=bfloat16)
+    look_until_it_ends(one.compiled)
+    assert not one.said
+    for learner in (one, other):
+        learner.train(2)
+    assert one.compiled.is_at_work
+    assert "compiled from here on" in one.said[0]
+    assert_same(one.weights(), other.weights(), tolerance=0.05 if bfloat16 else 1e-4)
+    following = Learner(case, bfloat16=bfloat16)
+    assert following.compiled._runner is not None
+    following.train(1)
+    assert following.compiled.is_at_work
+
+
+def look_until_it_ends(compiled):
+    ends = time.monotonic() + PATIENCE_S
+    while compiled._runner is None and not compiled._is_given_up:
+        compiled.look()
+        assert time.monotonic() < ends
+        time.sleep(0.01)
