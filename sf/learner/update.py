@@ -38,7 +38,7 @@ from sf.learner.optimizer.optimizer import Optimizer
 from sf.learner.training_metrics import TrainingMetrics
 from sf.model.actor_critic import UnrollOutput
 from sf.model.distributions import ActionDistribution
-from sf.model.inference import num_weights, write_flat
+from sf.model.inference import Flat, num_weights
 from sf.model.normalizers import RunningMoments
 from sf.model.registry import build_model
 from sf.ranks.ranks import ALONE, Ranks
@@ -85,7 +85,7 @@ class Updater:
         self.skipped = SkippedUpdates(device)
         self.metrics = TrainingMetrics()
         self._learning_rate = LearningRate(self._optimizer)
-        self._flat = torch.empty(num_weights(self.model), device=device)
+        self._flat = Flat(self.model, torch.empty(num_weights(self.model), device=device))
         self._compiled_step = compiled_step
         if compiled_step is not None:
             compiled_step.serve(self.model, self._optimizer)
@@ -157,8 +157,8 @@ class Updater:
 
     def flat_weights(self) -> Tensor:
         """All weights and buffers [W] float32; overwritten by the next call."""
-        write_flat(self.model, self._flat)
-        return self._flat
+        self._flat.write()
+        return self._flat.vector
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint keeps of network and optimiser, and the state of the random numbers."""

@@ -38,36 +38,52 @@ def num_weights(model: nn.Module) -> int:
     return sum(tensor.numel() for tensor in _tensors(model))
 
 
-@torch.no_grad()
+class Flat:
+    """All numbers of a network as one vector, and the way between the two.
+
+    It looks at the network once: to go through its modules takes longer than to copy a small one.
+    """
+
+    def __init__(self, model: nn.Module, vector: Tensor) -> None:
+        """vector: [num_weights] float32. Raises ValueError where it is of another length."""
+        tensors = _tensors(model)
+        sizes = [tensor.numel() for tensor in tensors]
+        if vector.shape != (sum(sizes),):
+            raise ValueError(f"a flat vector of shape {tuple(vector.shape)}: this network has {sum(sizes)} weights")
+        # In the shapes of the tensors: logical order, whatever the memory format.
+        parts = [part.view(tensor.shape) for part, tensor in zip(vector.split(sizes), tensors, strict=True)]
+        pairs = list(zip(parts, tensors, strict=True))
+        # Tensors of one dtype at a time: with several among the targets, CUDA wrote them all as the first (PyTorch 2.7
+        # to 2.10, pull request 173531).
+        dtypes = dict.fromkeys(tensor.dtype for tensor in tensors)
+        self._alike = [
+            ([part for part, tensor in pairs if tensor.dtype == dtype], [x for x in tensors if x.dtype == dtype])
+            for dtype in dtypes
+        ]
+        self.vector = vector
+
+    @torch.no_grad()
+    def write(self) -> None:
+        """From the network into the vector."""
+        for parts, tensors in self._alike:
+            torch._foreach_copy_(parts, tensors)
+
+    @torch.no_grad()
+    def load(self) -> None:
+        """From the vector into the network, in the dtypes it has."""
+        for parts, tensors in self._alike:
+            torch._foreach_copy_(tensors, parts)
+
+
 def write_flat(model: nn.Module, out: Tensor) -> None:
     """Copy everything in `model` into `out` [num_weights] float32."""
-    tensors = _tensors(model)
-    _copy(_parts(out, tensors), tensors)
+    Flat(model, out).write()
 
 
-@torch.no_grad()
 def load_flat(model: nn.Module, flat: Tensor) -> None:
     """Copy `flat` [num_weights] float32, which `write_flat` filled, into `model`, in the dtypes it has."""
-    tensors = _tensors(model)
-    _copy(tensors, _parts(flat, tensors))
-
-
-def _copy(targets: list[Tensor], sources: list[Tensor]) -> None:
-    """Tensors of one dtype at a time: with several among the targets, CUDA wrote them all as the first (PyTorch 2.7 to
-    2.10, pull request 173531)."""
-    pairs = list(zip(targets, sources, strict=True))
-    for dtypes in {(target.dtype, source.dtype) for target, source in pairs}:
-        alike = [pair for pair in pairs if (pair[0].dtype, pair[1].dtype) == dtypes]
-        torch._foreach_copy_([target for target, _ in alike], [source for _, source in alike])
+    Flat(model, flat).load()
 
 
 def _tensors(model: nn.Module) -> list[Tensor]:
     return [*model.parameters(), *model.buffers()]
-
-
-def _parts(flat: Tensor, tensors: list[Tensor]) -> list[Tensor]:
-    """Views of `flat` in the shapes of the tensors: logical order, whatever the memory format."""
-    sizes = [tensor.numel() for tensor in tensors]
-    if flat.shape != (sum(sizes),):
-        raise ValueError(f"a flat vector of shape {tuple(flat.shape)}: this network has {sum(sizes)} weights")
-    return [part.view(tensor.shape) for part, tensor in zip(flat.split(sizes), tensors, strict=True)]

@@ -24,7 +24,7 @@ from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvSpec
 from sf.model.acting import Acting
 from sf.model.distributions import ActionDistribution
-from sf.model.inference import inference_model, load_flat
+from sf.model.inference import Flat, inference_model
 from sf.native import kernels, programs
 from sf.policy.compiled_acting import CompiledActing
 from sf.processes.child import Reports
@@ -104,6 +104,7 @@ class _Policy:
         )
         self._acting = _acting(args, self._model, reports)
         self._weights = torch.empty(args.weights.num_weights + 1, device=self._device)
+        self._flat = Flat(self._model, self._weights[:-1])
         self._version = 0
         self._generator = torch.Generator(self._device)
         self._seed = (args.seed, args.idx)
@@ -159,7 +160,7 @@ class _Policy:
     def _refresh_weights(self) -> None:
         if self._shared.latest_version != self._version:
             self._version = self._shared.read(self._weights)
-            load_flat(self._model, self._weights[:-1])
+            self._flat.load()
             # By version, so that a resumed synchronous run draws what it would have drawn without the stop.
             self._generator.manual_seed(_one_number((*self._seed, self._version)))
 

@@ -53,7 +53,7 @@ class RunConfig:
     """Stop after this many env steps: decisions, summed over all policies. Frames are env steps x frameskip."""
 
     train_for_env_frames: int | None = None
-    """Stop after this many simulator frames."""
+    """Stop after this many simulator frames. Replaces a train_for_env_steps of the preset, and is replaced by one."""
 
     train_for_seconds: float = float(_ENDLESS)
     """Stop after this many seconds of wall time."""

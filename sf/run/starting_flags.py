@@ -68,11 +68,18 @@ def starting_flags(flags: Mapping[str, Any]) -> StartingFlags:
             saved = _of_file(saved, str(run_dir.config), flags)
             _check_is_the_same(flags, saved, run.experiment_name)
             # Where a run is, and what becomes of one that is there, is not for its own file to say.
-            flags = {k: v for k, v in {**_OLDER, **saved}.items() if k not in NOT_SAVED}
-            return StartingFlags(flags, str(run_dir.config))
+            start = {k: v for k, v in {**_OLDER, **saved}.items() if k not in NOT_SAVED}
+            return StartingFlags(_with_the_end_of(flags, start), str(run_dir.config))
     name = flags.get("config") or presets.name_for_env(run.env) or _preset_of_kind(run.env, flags)
     preset = chosen or (presets.load(name) if name else {})
+    preset = _with_the_end_of(flags, preset)
     return StartingFlags({**preset, **_clock_of(flags.get("init_from")), "env": run.env, "config": name}, str(name))
+
+
+def _with_the_end_of(flags: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
+    """The starting flags without an end in env steps or frames, where `flags` name one in either."""
+    names = {"train_for_env_steps", "train_for_env_frames"}
+    return {name: value for name, value in start.items() if name not in names or not names & flags.keys()}
 
 
 def _is_object(env: Any) -> bool:

@@ -1,0 +1,36 @@
+"""What a preset or an earlier part of a run says counts where the flags say nothing."""
+
+import pytest
+import yaml
+
+from sf.run.starting_flags import make_config
+
+FRAMESKIP = 4
+
+
+def target_of(**flags):
+    return make_config(env="doom_basic", **flags).run.target_env_steps(FRAMESKIP)
+
+
+def test_an_end_in_frames_takes_the_place_of_a_preset_with_an_end_in_steps():
+    of_preset = target_of()
+    assert of_preset == 150_000
+    assert target_of(train_for_env_frames=4 * of_preset + 400) == of_preset + 100
+    assert target_of(train_for_env_frames=400) == 100
+    assert target_of(train_for_env_steps=2 * of_preset) == 2 * of_preset
+    assert target_of(train_for_seconds=60.0) == of_preset  # whichever comes first
+
+
+def test_both_ends_that_the_flags_name_count():
+    assert target_of(train_for_env_steps=50, train_for_env_frames=400) == 50
+
+
+@pytest.mark.parametrize("saved", [{"train_for_env_steps": 100}, {"train_for_env_frames": 400}])
+def test_a_resumed_run_goes_on_to_a_later_end_of_either_kind(tmp_path, saved):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.yaml").write_text(yaml.safe_dump({"env": "doom_basic", "config": "doom_basic", **saved}))
+    flags = {"train_dir": str(tmp_path), "experiment": "run"}
+    assert target_of(**flags) == 100
+    assert target_of(**flags, train_for_env_frames=4000) == 1000
+    assert target_of(**flags, train_for_env_steps=1000) == 1000
