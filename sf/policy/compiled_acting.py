@@ -18,8 +18,8 @@ import sf.model
 from sf.model.acting import Acting
 from sf.native import programs
 from sf.native.library import CompilerError
-from sf.native.maker import BEGINS_AFTER_S, Maker
 from sf.native.programs import Program
+from sf.processes.maker import BEGINS_AFTER_S, Maker
 
 _TOLERANCE = {torch.bfloat16: 0.1, torch.float32: 1e-3}  # of log-probabilities, values and states, by the trunk's dtype
 

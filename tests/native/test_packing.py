@@ -88,7 +88,7 @@ def test_products_of_all_kinds_are_the_same_for_every_batch(made):
 def test_it_packs_what_linear_layers_and_plain_convolutions_multiply_by(made):
     module, path = made
     names = Program(path, module)._runner.get_constant_names_to_original_fqns().values()
-    weights = list(programs._weights(module))
+    weights = list(programs.weights_of(module))
     assert {weights[packing._idx(name)] for name in names if name.startswith(packing._CONSTANT)} == PACKED
 
 

@@ -26,7 +26,7 @@ from sf.learner.compiled.training_step import RESULTS, Fixed, StepInputs, follow
 from sf.learner.optimizer.optimizer import AdamState, Optimizer
 from sf.native import programs
 from sf.native.library import CompilerError
-from sf.native.maker import BEGINS_AFTER_S, Maker
+from sf.processes.maker import BEGINS_AFTER_S, Maker
 
 _TOLERANCE = {True: 0.1, False: 1e-3}  # with bfloat16 or without: relative, or absolute below 1
 _TIMES = 3  # that both ways are timed; the best counts
