@@ -1,6 +1,6 @@
 """The copy of the network that acts, and weights as one flat vector, which is how they travel to it.
 
-The learner calls `write_flat` into memory that both see; a policy worker calls `load_flat` from it.
+The learner writes its `Flat` and copies it into memory that both see; a policy worker loads its own from there.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -67,14 +68,16 @@ def path_of(module: nn.Module, example: Sequence[Any], made_from: Iterable[str])
     """
     tensors = pytree.tree_leaves((weights_of(module), tuple(example)))
     words = [*made_from, str(module), *(f"{tuple(tensor.shape)} {tensor.dtype}" for tensor in tensors)]
-    return path_by([*words, *(file.read_text() for file in (Path(packing.__file__), *sorted(files_of_parts(module))))])
-
-
-def path_by(words: Iterable[str]) -> Path:
-    """Where the program that is made from these lies, if it is there. Raises CompilerError."""
-    words = [*words, Path(__file__).read_text(), torch.__version__, library.machine()]
+    words += [file.read_text() for file in (Path(__file__), Path(packing.__file__), *sorted(_files_of_parts(module)))]
+    words += [torch.__version__, library.machine()]
     name = hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
     return library.folder() / f"program-{name}.so"
+
+
+def code_of(*packages: ModuleType) -> list[str]:
+    """All of their files, for what the classes of a network call besides what stands in their own files."""
+    files = (file for package in packages for file in sorted(Path(*package.__path__).rglob("*.py")))
+    return [file.read_text() for file in files]
 
 
 def is_there(path: Path) -> bool:
@@ -129,7 +132,7 @@ def weights_of(module: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach() for name, tensor in [*module.named_parameters(), *module.named_buffers()]}
 
 
-def files_of_parts(module: nn.Module) -> set[Path]:
+def _files_of_parts(module: nn.Module) -> set[Path]:
     """Those of their classes, but for PyTorch's own."""
     files = set()
     for kind in {type(part) for part in module.modules()}:

@@ -6,7 +6,6 @@ operation to the next. A program has none of that (`sf.native.programs`).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from sf.model.acting import Acting
 from sf.native import programs
 from sf.native.library import CompilerError
 from sf.native.programs import Program
-from sf.processes.maker import BEGINS_AFTER_S, Maker
+from sf.processes.maker import BEGINS_AFTER_S, ProgramBeside
 
 _TOLERANCE = {torch.bfloat16: 0.1, torch.float32: 1e-3}  # of log-probabilities, values and states, by the trunk's dtype
 
@@ -41,12 +40,10 @@ class CompiledActing:
         self._tolerance = _TOLERANCE[dtype]
         self._program: Program | None = None
         self._is_checked = False
-        self._is_given_up = False
-        self._maker: Maker | None = None
-        self._begins_at = time.monotonic() + BEGINS_AFTER_S
+        self._beside: ProgramBeside | None = None
         try:
-            self._path = programs.path_of(acting, example, [made_from, *_code_of_models()])
-            self._load_if_there()
+            path = programs.path_of(acting, example, [made_from, *programs.code_of(sf.model)])
+            self._beside = ProgramBeside(path, self._followed, self._take, self._give_up, BEGINS_AFTER_S)
         except CompilerError as error:
             self._give_up(str(error))
 
@@ -60,46 +57,30 @@ class CompiledActing:
             self._is_checked = True
             if not self._agree((answers, state), expected):
                 self._program = None
-                self._path.unlink(missing_ok=True)  # made of code that was another: the next run makes it anew
+                assert self._beside is not None
+                self._beside.discard()
                 self._give_up("its results differ from those of the network")
                 return expected
         return answers, state
 
     def look(self) -> None:
         """Begin to make the program when it is time, and take it when it is made."""
-        if self._program is not None or self._is_given_up:
-            return
-        if self._maker is None:
-            if time.monotonic() > self._begins_at:
-                self._maker = Maker(self._make, self._path)
-            return
-        why_not = self._maker.outcome()
-        if why_not is None:
-            return
-        self._maker = None
-        try:
-            if why_not or not self._load_if_there():
-                self._give_up(why_not or "no file was made")
-            else:
-                self._say("the policy's step is compiled from here on; the next run of this network begins with that")
-        except CompilerError as error:
-            self._give_up(str(error))
+        if self._beside is not None:
+            self._beside.look()
 
     def close(self) -> None:
-        if self._maker is not None:
-            self._maker.kill()
+        if self._beside is not None:
+            self._beside.close()
 
-    def _make(self) -> None:
-        programs.make(lambda: programs.followed(self._acting, self._example), self._path)
+    def _followed(self) -> torch.export.ExportedProgram:
+        return programs.followed(self._acting, self._example)
 
-    def _load_if_there(self) -> bool:
-        if not programs.is_there(self._path):
-            return False
-        self._program = Program(self._path, self._acting)
-        return True
+    def _take(self, path: Path) -> None:
+        self._program = Program(path, self._acting)
+        if self._beside is not None:  # it was not there from the start
+            self._say("the policy's step is compiled from here on; the next run of this network begins with that")
 
     def _give_up(self, why: str) -> None:
-        self._is_given_up = True
         self._say(f"the policy's step is not compiled ({why}), so it runs with PyTorch's operations, which is slower")
 
     def _agree(self, found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> bool:
@@ -114,8 +95,3 @@ class CompiledActing:
         )
         is_close = (torch.allclose(a, b, rtol=self._tolerance, atol=self._tolerance) for a, b in pairs)
         return bool(same.float().mean() >= 0.5) and all(is_close)
-
-
-def _code_of_models() -> list[str]:
-    """What classes of networks call besides what stands in their own files."""
-    return [file.read_text() for file in sorted(Path(sf.model.__file__).parent.rglob("*.py"))]

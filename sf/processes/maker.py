@@ -1,10 +1,11 @@
-"""The process that makes a program beside one that goes on without it meanwhile."""
+"""A program beside a process that goes on without it meanwhile: taken where it is there, else made when it is time."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,10 +14,69 @@ from typing import NoReturn
 import torch
 
 from sf.native import programs
+from sf.native.library import CompilerError
 from sf.processes.child import die_with_creator, set_name
 
 BEGINS_AFTER_S = 60.0  # a run that is shorter has nothing of it
 _NICENESS = 5
+
+
+class ProgramBeside:
+    """One program, and what becomes of it. Call `look` now and then.
+
+    is_over: nothing will happen any more; the program is taken, or given up.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        make: Callable[[], torch.export.ExportedProgram],
+        take: Callable[[Path], None],
+        give_up: Callable[[str], None],
+        begins_after_s: float,
+    ) -> None:
+        """path: where it lies. make: what is compiled, called in a copy of this process. take: called where the file is
+        there; may raise CompilerError. give_up: called with the reason where it never will be."""
+        self._path = path
+        self._make = make
+        self._take = take
+        self._give_up = give_up
+        self._begins_at = time.monotonic() + begins_after_s
+        self._maker: Maker | None = None
+        self.is_over = False
+        if programs.is_there(path):
+            self._end("")
+
+    def look(self) -> None:
+        """Begin to make the program when it is time, and take it when it is made."""
+        if self.is_over:
+            return
+        if self._maker is None:
+            if time.monotonic() > self._begins_at:
+                self._maker = Maker(lambda: programs.make(self._make, self._path), self._path)
+            return
+        why_not = self._maker.outcome()
+        if why_not is not None:
+            self._maker = None
+            self._end(why_not or ("" if programs.is_there(self._path) else "no file was made"))
+
+    def discard(self) -> None:
+        """Remove the file of a program that was made of other code: the next run makes it anew."""
+        self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        if self._maker is not None:
+            self._maker.kill()
+
+    def _end(self, why_not: str) -> None:
+        self.is_over = True
+        try:
+            if not why_not:
+                self._take(self._path)
+        except CompilerError as error:
+            why_not = str(error)
+        if why_not:
+            self._give_up(why_not)
 
 
 class Maker:

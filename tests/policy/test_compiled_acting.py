@@ -85,7 +85,7 @@ def cache(monkeypatch, tmp_path):
 
 def look_until_it_ends(compiled):
     ends = time.monotonic() + PATIENCE_S
-    while compiled._program is None and not compiled._is_given_up:
+    while compiled._program is None and not compiled._beside.is_over:
         compiled.look()
         assert time.monotonic() < ends
         time.sleep(0.01)
@@ -150,7 +150,7 @@ def test_nothing_is_made_before_the_run_has_lasted(monkeypatch):
     monkeypatch.setattr(compiled_acting, "BEGINS_AFTER_S", 1000.0)
     compiled = Actor(*NETWORKS["vectors"]).compiled()
     compiled.look()
-    assert compiled._maker is None
+    assert compiled._beside._maker is None
 
 
 def changed(name):
@@ -178,7 +178,7 @@ def test_a_program_that_computes_something_else_is_given_up_with_a_sentence(name
     actor = Actor(obs_space, action_space, {**flags, "core": "gru", "rnn_size": 4})
     compiled = actor.compiled()
     compiled._program = lambda *inputs: changed(name)(*actor.acting(*inputs))
-    compiled._path.write_bytes(b"of other code")
+    compiled._beside._path.write_bytes(b"of other code")
     inputs = actor.inputs(6)
     for _ in range(2):
         found, expected = compiled(*inputs), actor.acting(*inputs)
@@ -187,7 +187,7 @@ def test_a_program_that_computes_something_else_is_given_up_with_a_sentence(name
     assert compiled._program is None
     assert len(actor.said) == 1
     assert "its results differ" in actor.said[0]
-    assert not compiled._path.exists()
+    assert not compiled._beside._path.exists()
 
 
 def test_a_program_that_cannot_be_made_is_one_sentence_with_the_reason(monkeypatch):
@@ -209,7 +209,7 @@ def test_a_maker_that_is_killed_is_one_sentence(monkeypatch):
     actor = Actor(*NETWORKS["vectors"])
     compiled = actor.compiled()
     compiled.look()
-    os.kill(compiled._maker._pid, 9)
+    os.kill(compiled._beside._maker._pid, 9)
     look_until_it_ends(compiled)
     assert "the compiler ended with status 9" in actor.said[0]
 
@@ -222,7 +222,7 @@ def test_closing_ends_the_maker_at_once(monkeypatch):
     monkeypatch.setattr(programs, "make", make)
     compiled = Actor(*NETWORKS["vectors"]).compiled()
     compiled.look()
-    pid, folder = compiled._maker._pid, compiled._path.parent
+    pid, folder = compiled._beside._maker._pid, compiled._beside._path.parent
     while not list(folder.glob("making-*")):
         time.sleep(0.01)
     started = time.monotonic()

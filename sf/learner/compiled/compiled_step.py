@@ -26,7 +26,7 @@ from sf.learner.compiled.training_step import RESULTS, Fixed, StepInputs, follow
 from sf.learner.optimizer.optimizer import AdamState, Optimizer
 from sf.native import programs
 from sf.native.library import CompilerError
-from sf.processes.maker import BEGINS_AFTER_S, Maker
+from sf.processes.maker import BEGINS_AFTER_S, ProgramBeside
 
 _TOLERANCE = {True: 0.1, False: 1e-3}  # with bfloat16 or without: relative, or absolute below 1
 _TIMES = 3  # that both ways are timed; the best counts
@@ -57,12 +57,9 @@ class CompiledStep:
         self._say = say
         self._network: Any = None
         self._optimizer: Optimizer
-        self._path: Path
+        self._beside: ProgramBeside | None = None
         self._runner: Any = None
         self._is_tried = False
-        self._is_given_up = False
-        self._maker: Maker | None = None
-        self._begins_at = time.monotonic() + BEGINS_AFTER_S / 2  # before the policy worker's, which gains less
         self._leaves: tuple[Minibatch, list[Tensor]] | None = None  # of the iteration that was trained on last
 
     def serve(self, network: Any, optimizer: Optimizer) -> None:
@@ -72,8 +69,9 @@ class CompiledStep:
         if not is_first:
             return
         try:
-            self._path = self._path_of_program()
-            self._load_if_there()
+            begins_after_s = BEGINS_AFTER_S / 2  # before the policy worker's program, which gains less
+            path = self._path_of_program()
+            self._beside = ProgramBeside(path, self._followed, self._take, self._give_up, begins_after_s)
         except CompilerError as error:
             self._give_up(str(error))
 
@@ -83,25 +81,12 @@ class CompiledStep:
 
     def look(self) -> None:
         """Begin to make the program when it is time, and take it when it is made."""
-        if self._runner is not None or self._is_given_up:
-            return
-        if self._maker is None:
-            if time.monotonic() > self._begins_at:
-                self._maker = Maker(self._make, self._path)
-            return
-        why_not = self._maker.outcome()
-        if why_not is None:
-            return
-        self._maker = None
-        try:
-            if why_not or not self._load_if_there():
-                self._give_up(why_not or "no file was made")
-        except CompilerError as error:
-            self._give_up(str(error))
+        if self._beside is not None:
+            self._beside.look()
 
     def close(self) -> None:
-        if self._maker is not None:
-            self._maker.kill()
+        if self._beside is not None:
+            self._beside.close()
 
     def takes(self, cut: Cut, config: LearnerConfig) -> bool:
         """Whether there is a program for this minibatch, and these settings."""
@@ -157,7 +142,8 @@ class CompiledStep:
         step = self._optimizer.learning_rate
         if not outcomes[by_program].agrees_with(outcomes[own], _TOLERANCE[self._fixed.bfloat16], step):
             way = own
-            self._path.unlink(missing_ok=True)  # made of code that was another: the next run makes it anew
+            assert self._beside is not None
+            self._beside.discard()
             self._give_up("its results differ from those of the network")
         elif not _is_faster(seconds[by_program], seconds[own]):
             way = own
@@ -183,11 +169,19 @@ class CompiledStep:
         shapes = [f"{tuple(tensor.shape)} {tensor.dtype}" for tensor in self._example.tensors()]
         config = self._config.learner
         way = config.num_batches_per_epoch, config.normalize_advantages, config.normalize_advantages_over
-        made_from = [repr((self._config.model, way)), self._fixed.words(), *shapes, *_code()]
+        made_from = [
+            repr((self._config.model, way)),
+            self._fixed.words(),
+            *shapes,
+            *programs.code_of(sf.model, sf.learner),
+        ]
         return programs.path_of(self._network, (), made_from)
 
-    def _make(self) -> None:
-        programs.make(lambda: followed(self._network, self._fixed, self._example_inputs()), self._path)
+    def _followed(self) -> torch.export.ExportedProgram:
+        return followed(self._network, self._fixed, self._example_inputs())
+
+    def _take(self, path: Path) -> None:
+        self._runner = programs.load(path)
 
     def _example_inputs(self) -> StepInputs:
         """In the process that makes the program. Each is a tensor of its own: two that are one would stay one."""
@@ -198,14 +192,8 @@ class CompiledStep:
         whole = Minibatch(batch, batch.valid.clone(), proximal_log_prob, Targets(value, advantage), moments)
         return self._inputs(self._network, self._optimizer, whole)
 
-    def _load_if_there(self) -> bool:
-        if not programs.is_there(self._path):
-            return False
-        self._runner = programs.load(self._path)
-        return True
-
     def _give_up(self, why: str) -> None:
-        self._runner, self._is_given_up = None, True
+        self._runner = None
         self._say(f"the learner's step is not compiled ({why}), so it runs with PyTorch's operations")
 
 
@@ -248,9 +236,3 @@ def _differ_by(found: Tensor, expected: Tensor) -> float:
 def _write(tensors: Iterable[Tensor], numbers: Iterable[Tensor]) -> None:
     for tensor, number in zip(tensors, numbers, strict=True):
         tensor.copy_(number)
-
-
-def _code() -> list[str]:
-    """What a step is made of besides what stands in the files of the network's classes."""
-    files = (file for package in (sf.model, sf.learner) for file in sorted(Path(*package.__path__).rglob("*.py")))
-    return [file.read_text() for file in files]

@@ -148,11 +148,11 @@ def followed_only(monkeypatch):
             self.num_runs += 1
             return [self.operations(*tensors)]
 
-    def load_if_there(self):
+    def take(self, _path):
         self._runner = Runner(self)
-        return True
 
-    monkeypatch.setattr(CompiledStep, "_load_if_there", load_if_there)
+    monkeypatch.setattr(CompiledStep, "_take", take)
+    monkeypatch.setattr(programs, "is_there", lambda _: True)
     monkeypatch.setattr(compiled_step, "_is_faster", lambda *_: True)
 
 
@@ -345,7 +345,7 @@ def test_it_is_compiled_beside_and_the_next_learner_begins_with_it(case, bfloat1
 
 def look_until_it_ends(compiled):
     ends = time.monotonic() + PATIENCE_S
-    while compiled._runner is None and not compiled._is_given_up:
+    while compiled._runner is None and not compiled._beside.is_over:
         compiled.look()
         assert time.monotonic() < ends
         time.sleep(0.01)
