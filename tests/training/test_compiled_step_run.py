@@ -1,0 +1,82 @@
+"""A run whose learner compiles its step beside itself: it takes it, hands it on, and leaves nothing behind."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import slow_env
+from faults import processes
+from runs import DEVICE, start
+
+from sf.native import kernels
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(580),
+    pytest.mark.skipif(kernels.why_not() is not None, reason="this machine has no C++ compiler"),
+    pytest.mark.skipif(DEVICE != "cpu", reason="on a GPU there is no such program"),
+]
+
+FLAGS = ["--shuffle_steps", "true", "--num_batches_per_epoch", "2", "--num_epochs", "2", "--share_critic", "false"]
+TAKEN = "the learner's step is compiled from here on"
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(slow_env.__file__).parent))
+
+
+def start_slow(tmp_path, *flags):
+    return start(tmp_path, *FLAGS, *flags, env="slow_env:Slow")
+
+
+def wait_for(run, words):
+    return next(line for line in run.stdout if words in line)
+
+
+def learner_of(run):
+    return next(process.pid for process in processes.below(run.pid) if process.name == "learner-0")
+
+
+def interrupt(run):
+    alive = processes.alive_below(run.pid)
+    run.send_signal(signal.SIGINT)
+    output, _ = run.communicate(timeout=60)
+    assert run.returncode == 130, output
+    assert processes.wait_until_gone(alive, timeout_s=10.0) == set()
+
+
+def test_a_run_takes_its_program_and_so_do_its_next_learner_and_the_next_run(tmp_path):
+    run = start_slow(tmp_path)
+    wait_for(run, TAKEN)
+    os.kill(learner_of(run), signal.SIGKILL)
+    wait_for(run, "Replaced")
+    wait_for(run, TAKEN)
+    interrupt(run)
+    again = start_slow(tmp_path, "--experiment", "again")  # its first iteration comes before its first record
+    interrupt(again)
+    assert TAKEN in (tmp_path / "again" / "run.log").read_text()
+
+
+def test_a_learner_that_dies_and_a_run_that_ends_while_it_is_made_leave_nothing_behind(tmp_path):
+    run = start_slow(tmp_path)
+    cache = tmp_path / "cache" / "sf"
+
+    def wait_until_it_is_made():
+        ends = time.monotonic() + 200.0
+        while not (making := list(cache.glob("making-*"))):
+            assert time.monotonic() < ends
+            time.sleep(0.1)
+        return set(making)
+
+    first = wait_until_it_is_made()
+    os.kill(learner_of(run), signal.SIGKILL)
+    wait_for(run, "Replaced")
+    while first & wait_until_it_is_made():  # the next one to make a program removes what the first has left
+        time.sleep(0.1)
+    interrupt(run)
+    assert not list(cache.glob("making-*"))
+    assert not list(cache.glob("program-*"))
