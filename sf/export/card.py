@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from sf.config import Config, presets
+from sf.config.older import BEFORE_THE_FLAG
 from sf.evaluation.statistics import Statistics, interval_text
 from sf.metrics.readable import clock
 from sf.storage.run_dir import NOT_SAVED
@@ -70,7 +71,7 @@ def changed_flags(flags: Mapping[str, Any]) -> tuple[str | None, dict[str, tuple
 
     None where there is no such preset here; then the flags are those that differ from the defaults.
     """
-    config = Config().replace(**flags)
+    config = Config().replace(**{**BEFORE_THE_FLAG, **flags})
     name = config.run.config if config.run.config in presets.preset_names() else None
     before = Config().replace(**{**(presets.load(name) if name else {}), "env": config.run.env}).flat()
     after = config.flat()

@@ -27,6 +27,11 @@ class ModelConfig:
     encoder_conv_mlp_layers: tuple[int, ...] = (512,)
     """Widths of the linear layers after the convolutions."""
 
+    pad_images: bool = True
+    """Pad images, and what each convolution of simple and atari makes of them, with zeros where they would not look at
+    the pixels at the right and at the bottom: of 64x64 pixels the last 12 of each row and column. false: the networks
+    of the papers, as in the presets of Doom."""
+
     core: Literal["none", "gru", "lstm"] = "none"
     """Recurrent core between encoder and heads. Use one if a single observation does not show the whole state."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sf.config import Config
+from sf.config.older import BEFORE_THE_FLAG
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
 from sf.storage import checkpoint
@@ -69,7 +70,7 @@ def require_whole_state(saved: Checkpoint, file: Path) -> None:
 def config_of(saved: Checkpoint, name: object) -> Config:
     """The configuration that wrote it. Raises ValueError for flags or values that this version does not know."""
     try:
-        return Config().replace(**saved.state["config"])
+        return Config().replace(**{**BEFORE_THE_FLAG, **saved.state["config"]})
     except (ValueError, TypeError) as error:
         raise UsageError(f"{name} has a configuration that this version cannot read: {error}") from None
 

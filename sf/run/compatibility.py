@@ -13,6 +13,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from sf.config.older import BEFORE_THE_FLAG
 from sf.envs.errors import UsageError
 from sf.envs.layouts import layouts
 from sf.envs.spaces import space_json
@@ -30,7 +31,6 @@ _OF_THE_FUNCTION = (
     "normalize_returns",
     "value_scale",
 )
-_BEFORE_THE_FLAG = {"layer_norm": False, "value_scale": "linear"}  # what a checkpoint is of that does not say
 # What the names and shapes of the weights say, unless the network is somebody's own.
 _OF_THE_SHAPES = ("encoder_mlp_layers", "encoder_conv_mlp_layers", "rnn_size")
 _OWN_MODEL, _OWN_ENCODERS = "actor_critic", ("auto", "simple", "atari", "resnet", "mlp")
@@ -61,9 +61,9 @@ def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None
 def _differing_flags(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
     """Flags that say that the networks differ, whatever their weights look like.
 
-    One that is not saved is as own, unless `_BEFORE_THE_FLAG` knows it.
+    One that is not saved is as own, unless `BEFORE_THE_FLAG` knows it.
     """
-    theirs = {**own, **_BEFORE_THE_FLAG, **theirs, "critic_clock": theirs.get("critic_clock") is True}
+    theirs = {**own, **BEFORE_THE_FLAG, **theirs, "critic_clock": theirs.get("critic_clock") is True}
     compared = list(_OF_THE_FUNCTION)
     models, encoders = ({theirs[flag], own[flag]} for flag in ("model", "encoder"))
     if models != {_OWN_MODEL}:

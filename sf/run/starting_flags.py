@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from sf import envs
 from sf.config import Config, RunConfig, presets
+from sf.config.older import BEFORE_THE_FLAG
 from sf.envs import EnvError, EnvOptions
 from sf.envs.entries import is_env
 from sf.envs.field_types import checked
@@ -16,9 +17,6 @@ from sf.envs.wrappers.objects import with_names
 from sf.run.describing import describe
 from sf.storage.run_dir import NOT_SAVED, RunDir
 from sf.trust.named_code import TRUST, require_trusted
-
-_OLDER = {"bootstrap_truncated": True, "critic_clock": False}
-"""What a run had that is older than these flags."""
 
 
 class StartingFlags(NamedTuple):
@@ -68,12 +66,12 @@ def starting_flags(flags: Mapping[str, Any]) -> StartingFlags:
             saved = _of_file(saved, str(run_dir.config), flags)
             _check_is_the_same(flags, saved, run.experiment_name)
             # Where a run is, and what becomes of one that is there, is not for its own file to say.
-            start = {k: v for k, v in {**_OLDER, **saved}.items() if k not in NOT_SAVED}
+            start = {k: v for k, v in {**BEFORE_THE_FLAG, **saved}.items() if k not in NOT_SAVED}
             return StartingFlags(_with_the_end_of(flags, start), str(run_dir.config))
     name = flags.get("config") or presets.name_for_env(run.env) or _preset_of_kind(run.env, flags)
     preset = chosen or (presets.load(name) if name else {})
     preset = _with_the_end_of(flags, preset)
-    return StartingFlags({**preset, **_clock_of(flags.get("init_from")), "env": run.env, "config": name}, str(name))
+    return StartingFlags({**preset, **_network_of(flags.get("init_from")), "env": run.env, "config": name}, str(name))
 
 
 def _with_the_end_of(flags: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,8 +102,9 @@ def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
         return None  # sf.run.plan describes it again, and says what is wrong
 
 
-def _clock_of(init_from: str | None) -> dict[str, bool]:
-    """`critic_clock` as in the policy that a run begins from; nothing where it cannot be read, which is said later."""
+def _network_of(init_from: str | None) -> dict[str, bool]:
+    """What would be another network than that of the policy which a run begins from. Nothing where it cannot be read,
+    which is said later."""
     if init_from is None:
         return {}
     from sf.play.named_checkpoint import find_checkpoint  # noqa: PLC0415  torch is slow to import: not for --help
@@ -115,7 +114,8 @@ def _clock_of(init_from: str | None) -> dict[str, bool]:
         _, saved = find_checkpoint(located(init_from), policy_id=0, say=lambda sentence: None)
     except (OSError, ValueError, FloatingPointError):
         return {}
-    return {"critic_clock": saved.state["config"].get("critic_clock") is True}
+    theirs = {**BEFORE_THE_FLAG, **saved.state["config"]}
+    return {"critic_clock": theirs["critic_clock"] is True, "pad_images": theirs["pad_images"]}
 
 
 def _check_is_the_same(flags: Mapping[str, Any], saved: Mapping[str, Any], experiment: str) -> None:

@@ -15,6 +15,7 @@ from allocated import allocate
 from sf.commands import entry_points
 from sf.commands.cli import parse
 from sf.config import Config, presets
+from sf.config.older import BEFORE_THE_FLAG
 from sf.envs import EnvSpec, Planes
 from sf.run.plan import make_plan
 from sf.storage.run_dir import RunDir
@@ -258,17 +259,19 @@ def test_a_number_with_an_exponent_is_a_whole_number_where_it_is_one():
     assert parse(["--env", "toy_bandit", "--train_for_env_steps", "1e6"]).run.train_for_env_steps == 1_000_000
 
 
-def test_a_run_from_before_truncated_episodes_could_end_goes_on_as_it_was(tmp_path):
+def test_a_run_that_is_older_than_a_flag_goes_on_as_it_was(tmp_path):
     args = ["--env", "toy_bandit", "--train_dir", str(tmp_path)]
     run_dir = RunDir.at(str(tmp_path), "toy_bandit")
     run_dir.prepare(parse(args))
     saved = yaml.safe_load(run_dir.config.read_text())
-    del saved["bootstrap_truncated"], saved["critic_clock"]
+    for name in BEFORE_THE_FLAG:
+        del saved[name]
     run_dir.config.write_text(yaml.safe_dump(saved))
     resumed = parse(args)
+    assert {name: resumed.flat()[name] for name in BEFORE_THE_FLAG} == BEFORE_THE_FLAG
     assert (resumed.learner.bootstrap_truncated, resumed.model.critic_clock) == (True, False)
     new = parse([*args, "--experiment", "new"])
-    assert (new.learner.bootstrap_truncated, new.model.critic_clock) == ("auto", "auto")
+    assert (new.learner.bootstrap_truncated, new.model.critic_clock, new.model.pad_images) == ("auto", "auto", True)
 
 
 def test_a_resumed_run_reads_the_configuration_it_was_started_with(tmp_path):

@@ -23,11 +23,14 @@ def pixels(space: gym.spaces.Box, n: int = 2) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("shape", "kernel", "stride", "padding"),
     [
-        ((72, 128, 3), 8, 4, 0),
-        ((4, 84, 84), 8, 4, 0),
-        ((30, 35, 3), 8, 4, 0),  # the width is no multiple of the stride
-        ((30, 35, 1), 6, 4, 0),  # the kernel is no multiple of the stride
-        ((9, 11, 3), 3, 1, 1),
+        ((72, 128, 3), 8, 4, (0, 0)),
+        ((4, 84, 84), 8, 4, (0, 0)),
+        ((30, 35, 3), 8, 4, (0, 0)),  # the width is no multiple of the stride
+        ((30, 35, 3), 8, 4, (1, 2)),
+        ((3, 30, 35), 8, 4, (0, 3)),
+        ((30, 35, 1), 6, 4, (0, 0)),  # the kernel is no multiple of the stride
+        ((30, 35, 1), 6, 4, (2, 1)),
+        ((9, 11, 3), 3, 1, (1, 1)),
     ],
 )
 def test_the_convolution_of_pixels_is_a_plain_convolution_of_pixels_over_255(shape, kernel, stride, padding):
@@ -63,13 +66,47 @@ def test_the_channels_are_at_the_smaller_end_or_beside_a_square(shape, expected)
 )
 @pytest.mark.parametrize("nonlinearity", ["elu", "relu", "tanh"])
 def test_image_encoders_have_the_shapes_of_their_papers(encoder, features, nonlinearity):
-    config = ModelConfig(nonlinearity=nonlinearity)
+    config = ModelConfig(nonlinearity=nonlinearity, pad_images=False)
     module = build_encoder(encoder, DOOM, config)
     assert module.linear[0].in_features == features
     out = module(pixels(DOOM))
     assert out.shape == (2, module.out_size) == (2, 512)
     out.square().sum().backward()
     assert all(parameter.grad.abs().sum() > 0 for parameter in module.parameters())
+
+
+@pytest.mark.parametrize("encoder", ["simple", "atari", "resnet"])
+@pytest.mark.parametrize("shape", [(64, 64, 3), (3, 64, 64), (72, 128, 3), (36, 37, 1), (96, 100, 3), (59, 83, 2)])
+def test_every_pixel_is_looked_at(encoder, shape):
+    assert unseen(encoder, shape, ModelConfig(nonlinearity="tanh")) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"), [((64, 64, 3), (12, 12)), ((72, 128, 3), (4, 12)), ((84, 84, 4), (0, 0))]
+)
+def test_the_papers_network_overlooks_pixels_at_the_right_and_at_the_bottom(shape, expected):
+    assert unseen("simple", shape, ModelConfig(nonlinearity="tanh", pad_images=False)) == expected
+
+
+def unseen(encoder, shape, config):
+    """How many rows and columns of an image change nothing of what the encoder gives; all others do."""
+    space = gym.spaces.Box(0, 255, shape, np.uint8)
+    image = ImageShape.of(space)
+    x = (pixels(space, 1) / 255).requires_grad_()
+    build_encoder(encoder, space, config)(x).square().sum().backward()
+    matters = x.grad[0].abs().sum(-1 if image.channels_trail else 0) > 0  # [H, W]
+    assert matters.shape == (image.height, image.width)
+    rows, columns = matters.any(1), matters.any(0)
+    assert matters[rows][:, columns].all()
+    return int((~rows).sum()), int((~columns).sum())
+
+
+@pytest.mark.parametrize("encoder", ["simple", "atari"])
+def test_images_that_fit_have_the_papers_network(encoder):
+    padded, plain = (build_encoder(encoder, ATARI, ModelConfig(pad_images=pads)) for pads in (True, False))
+    plain.load_state_dict(padded.state_dict())
+    x = pixels(ATARI)
+    assert torch.equal(padded(x), plain(x))
 
 
 def test_without_linear_layers_an_encoder_gives_the_features_of_its_convolutions():

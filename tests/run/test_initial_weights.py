@@ -3,6 +3,7 @@
 from contextlib import redirect_stdout
 from io import StringIO
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -12,7 +13,8 @@ from untrained import untrained
 
 from sf.commands import cli
 from sf.learner.state import LearnerState
-from sf.run import initial_weights
+from sf.play.torch_policy import TorchPolicy
+from sf.run import compatibility, initial_weights
 from sf.run.plan import make_plan
 from sf.run.starting_flags import make_config
 from sf.storage import checkpoint
@@ -190,6 +192,23 @@ def test_the_critic_has_a_clock_if_that_of_the_policy_has_that_a_run_begins_from
     plan = make_plan(make_config(env=env, init_from=str(file), num_workers=1, device="cpu"))
     assert plan.config.model.critic_clock is has_clock
     assert make_plan(make_config(env=env, num_workers=1, device="cpu")).config.model.critic_clock
+
+
+@pytest.mark.parametrize("pads", [True, False, None])
+def test_images_are_padded_as_for_the_policy_that_a_run_begins_from(pads, tmp_path):
+    env = "camera_env:Camera"
+    source = untrained(env, 0, pad_images=bool(pads))
+    if pads is None:  # it is older than the flag
+        del source.state["config"]["pad_images"]
+    checkpoint.save(tmp_path, source, 1234, keep=2)
+    (file,) = tmp_path.glob("*.safetensors")
+    alike = {"encoder_conv_mlp_layers": (32,), "normalize_returns": False}
+    flags = {"env": env, "num_workers": 1, "device": "cpu", **alike}
+    plan = make_plan(make_config(init_from=str(file), **flags))
+    assert plan.config.model.pad_images is bool(pads)
+    compatibility.require_fits(checkpoint.load(file), file, plan, "")
+    assert TorchPolicy(checkpoint.load(file), "policy").act(np.zeros((64, 64, 3), np.uint8)) in (0, 1)
+    assert make_plan(make_config(**flags)).config.model.pad_images
 
 
 def test_a_run_can_begin_with_a_policy_of_the_zoo():

@@ -28,29 +28,30 @@ def atari(space: gym.spaces.Box, config: ModelConfig) -> ConvEncoder:
 
 
 class ConvEncoder(nn.Module):
-    """Convolutions (out_channels, kernel, stride) without padding, then linear layers."""
+    """Convolutions (out_channels, kernel, stride), padded where `pad_images` says so, then linear layers."""
 
     def __init__(
         self, space: gym.spaces.Box, config: ModelConfig, convolutions: Sequence[tuple[int, int, int]]
     ) -> None:
         super().__init__()
         image = ImageShape.of(space)
-        height, width = image.height, image.width
-        for _, kernel, stride in convolutions:
-            height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
-        if height < 1 or width < 1:
-            raise UsageError(
-                f"an image of {image.height}x{image.width} pixels is too small for the convolutions of this "
-                "encoder: render it larger, or take --encoder resnet or mlp"
+        channels, height, width = image.channels, image.height, image.width
+        layers: list[nn.Module] = []
+        for out_channels, kernel, stride in convolutions:
+            (height, rows), (width, columns) = (
+                _windows(side, kernel, stride, config.pad_images) for side in (height, width)
             )
-        (channels, kernel, stride), *rest = convolutions
-        layers: list[nn.Module] = [
-            PixelConv2d(image, channels, kernel, stride),
-            activation(config.nonlinearity),
-        ]
-        for out_channels, kernel, stride in rest:
-            layers += [orthogonal(nn.Conv2d(channels, out_channels, kernel, stride))]
-            layers += [activation(config.nonlinearity)]
+            if min(height, width) < 1:
+                raise UsageError(
+                    f"an image of {image.height}x{image.width} pixels is too small for the convolutions of this "
+                    "encoder: render it larger, or take --encoder resnet or mlp"
+                )
+            convolution = (
+                orthogonal(nn.Conv2d(channels, out_channels, kernel, stride, (rows, columns)))
+                if layers
+                else PixelConv2d(image, out_channels, kernel, stride, (rows, columns))
+            )
+            layers += [convolution, activation(config.nonlinearity)]
             channels = out_channels
         self.convolutions = channels_last(nn.Sequential(*layers))
         size, widths = channels * height * width, config.encoder_conv_mlp_layers
@@ -58,6 +59,13 @@ class ConvEncoder(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         return self.linear(flat(self.convolutions(pixels)))
+
+
+def _windows(side: int, kernel: int, stride: int, pads: bool) -> tuple[int, int]:
+    """How many a side of an image has, and the padding at either end of it: with `pads` the least with which they
+    reach every pixel."""
+    padding = next(zeros for zeros in range(stride) if (side + 2 * zeros - kernel) % stride <= zeros) if pads else 0
+    return (side + 2 * padding - kernel) // stride + 1, padding
 
 
 @register_encoder("resnet")
@@ -73,7 +81,7 @@ class ResnetEncoder(nn.Module):
             first = (
                 orthogonal(nn.Conv2d(channels, out_channels, 3, padding=1))
                 if channels
-                else PixelConv2d(image, out_channels, kernel=3, stride=1, padding=1)
+                else PixelConv2d(image, out_channels, kernel=3, stride=1, padding=(1, 1))
             )
             layers += [first, nn.MaxPool2d(3, stride=2, padding=1)]
             layers += [ResidualBlock(out_channels, config.nonlinearity) for _ in range(2)]

@@ -43,21 +43,27 @@ class PixelConv2d(nn.Module):
     - 1/255 goes into the few weights instead of the many pixels (which bfloat16 holds exactly up to 256).
     - In memory, a row of W pixels with C channels is a row of W/s pixels with s x C channels. So a kernel of
       width k and stride s is one of width k/s and stride 1, with channels enough to fill the vector units.
+
+    padding: rows above and below, and columns left and right, of zeros.
     """
 
-    def __init__(self, image: ImageShape, out_channels: int, kernel: int, stride: int, padding: int = 0) -> None:
+    def __init__(
+        self, image: ImageShape, out_channels: int, kernel: int, stride: int, padding: tuple[int, int] = (0, 0)
+    ) -> None:
         super().__init__()
         self.weight = orthogonal(nn.Conv2d(image.channels, out_channels, kernel)).weight
         self.bias = nn.Parameter(torch.zeros(out_channels))
         self.image, self.padding = image, padding
-        foldable = padding == 0 and kernel % stride == 0
-        self.fold = stride if foldable else 1  # pixels of a row that become one
+        self.fold = stride if kernel % stride == 0 else 1  # pixels of a row that become one
         self.strides = (stride, stride // self.fold)
 
     def forward(self, pixels: Tensor) -> Tensor:
         dtype = compute_dtype(self.weight)
         if not self.image.channels_trail:
             pixels = pixels.permute(0, 2, 3, 1)
+        (rows, columns), is_folded = self.padding, self.fold > 1
+        if is_folded and (rows or columns):
+            pixels = F.pad(pixels, (0, 0, columns, columns, rows, rows))
         n, height, width, channels = pixels.shape
         width -= width % self.fold  # no window reaches the rest: the kernel is a multiple of fold
         x = pixels[:, :, :width].to(dtype, memory_format=torch.contiguous_format).contiguous()
@@ -70,5 +76,5 @@ class PixelConv2d(nn.Module):
             weight.permute(0, 3, 1, 2),
             self.bias.to(dtype),
             stride=self.strides,
-            padding=self.padding,
+            padding=0 if is_folded else self.padding,
         )

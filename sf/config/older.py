@@ -1,0 +1,17 @@
+"""Runs and checkpoints that are older than a flag: what they are of where they do not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+BEFORE_THE_FLAG: Mapping[str, Any] = MappingProxyType(
+    {
+        "bootstrap_truncated": True,
+        "critic_clock": False,
+        "layer_norm": False,
+        "value_scale": "linear",
+        "pad_images": False,
+    }
+)
