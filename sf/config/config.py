@@ -61,12 +61,6 @@ class Config:
             f"lr_schedule is {self.learner.lr_schedule}: it needs train_for_env_steps, train_for_env_frames or "
             "train_for_seconds to know where the end is",
         )
-        final = self.learner.exploration_loss_coeff_final
-        require(
-            final is None or self.run.ends_by_steps,
-            f"exploration_loss_coeff_final is {final}: it needs train_for_env_steps or train_for_env_frames to know "
-            "where the end is",
-        )
         require(
             not (self.learner.lr_schedule == "kl_adaptive" and steps == 1 and not self.sampler.async_rl),
             "lr_schedule is kl_adaptive: the only step of a synchronous iteration sees no KL divergence, so raise "

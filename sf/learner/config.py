@@ -87,9 +87,9 @@ class LearnerConfig:
     """Weight of the entropy bonus. Raise it if the policy stops exploring early."""
 
     exploration_loss_coeff_final: float | None = None
-    """Weight of the entropy bonus at the end of the run: it changes linearly by env steps, from exploration_loss_coeff
-    at the start. It needs train_for_env_steps or train_for_env_frames. Self-play comes closer to an equilibrium with a
-    high one that falls. Default: exploration_loss_coeff all the time."""
+    """Weight of the entropy bonus at the end of a run that ends by steps or seconds: it changes linearly from
+    exploration_loss_coeff at the start. Self-play comes closer to an equilibrium with a high one that falls. Default:
+    exploration_loss_coeff all the time."""
 
     reward_scale: float = 1.0
     """Rewards are multiplied by this for the learner. Reported returns are not."""

@@ -26,6 +26,9 @@ NOT_THE_EXPERIMENT = frozenset(
 """Settings in which the seeds of one experiment may differ: they say where, how long and how watched it runs."""
 
 
+_FINAL = ("exploration_loss_coeff_final", "lr_adaptive_max_final")
+
+
 @dataclass(frozen=True)
 class Group:
     """Runs of the same settings."""
@@ -68,7 +71,7 @@ def _key(run: Run, name: str, is_named: bool) -> str:
 def _is_scheduled(run: Run) -> bool:
     """Whether something in it changes up to its end."""
     falls = run.flags.get("lr_schedule") in ("linear", "cosine", "auto")
-    return falls or run.flags.get("exploration_loss_coeff_final") is not None
+    return falls or any(run.flags.get(final) is not None for final in _FINAL)
 
 
 def _label(run: Run, names: Sequence[str]) -> str:

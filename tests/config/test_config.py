@@ -30,18 +30,7 @@ from sf.storage.run_dir import RunDir
         ({"learning_rate": 0.0}, "learning_rate is 0.0: it must be above 0"),
         ({"lr_schedule": "linear"}, "it needs train_for_env_steps, train_for_env_frames or train_for_seconds"),
         ({"lr_schedule": "cosine"}, "lr_schedule is cosine: it needs train_for_env_steps"),
-        (
-            {"exploration_loss_coeff_final": 0.01},
-            "exploration_loss_coeff_final is 0.01: it needs train_for_env_steps or",
-        ),
-        (
-            {"exploration_loss_coeff_final": 0.01, "train_for_seconds": 60.0},
-            "it needs train_for_env_steps or train_for_env_frames to know where the end is",
-        ),
-        (
-            {"exploration_loss_coeff_final": -1.0, "train_for_env_steps": 100},
-            "exploration_loss_coeff_final is -1.0: it must be 0 or greater",
-        ),
+        ({"exploration_loss_coeff_final": -1.0}, "exploration_loss_coeff_final is -1.0: it must be 0 or greater"),
         ({"lr_adaptive_max_final": -1.0}, "lr_adaptive_max_final is -1.0: it must be 0 or greater"),
         ({"lr_schedule_kl_threshold": 0.0}, "lr_schedule_kl_threshold is 0.0: it must be above 0, or auto"),
         ({"initial_stddev": -0.5}, "initial_stddev is -0.5: it must be above 0, or auto"),

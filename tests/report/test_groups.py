@@ -40,14 +40,17 @@ def test_whole_numbers_in_a_preset_are_the_same_settings():
     assert labels([run("a", reward_scale=1), run("b", reward_scale=1.0)]) == {"": ["a", "b"]}
 
 
-@pytest.mark.parametrize("lr_schedule", ["linear", "cosine"])
-def test_the_number_of_steps_counts_where_the_learning_rate_falls_towards_their_end(lr_schedule):
-    runs = [run(str(steps), lr_schedule=lr_schedule, train_for_env_steps=steps) for steps in (1000, 2000)]
-    assert list(labels(runs)) == ["train_for_env_steps 1000", "train_for_env_steps 2000"]
-
-
-def test_the_number_of_steps_counts_where_the_entropy_bonus_changes_towards_their_end():
-    runs = [run(str(n), exploration_loss_coeff_final=0.01, train_for_env_steps=n) for n in (1000, 2000)]
+@pytest.mark.parametrize(
+    "changing",
+    [
+        {"lr_schedule": "linear"},
+        {"lr_schedule": "cosine"},
+        {"lr_adaptive_max_final": 0.0},
+        {"exploration_loss_coeff_final": 0.01},
+    ],
+)
+def test_the_number_of_steps_counts_where_something_changes_towards_their_end(changing):
+    runs = [run(str(steps), **changing, train_for_env_steps=steps) for steps in (1000, 2000)]
     assert list(labels(runs)) == ["train_for_env_steps 1000", "train_for_env_steps 2000"]
 
 
