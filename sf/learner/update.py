@@ -1,11 +1,10 @@
-"""Training on a batch: forward pass, targets, loss, backward pass, optimiser step.
+"""Training on a batch: what is fresh enough, the minibatches of all epochs, the schedules, and the version.
 
 Nothing here waits for the device, except for the KL-adaptive schedule, which needs a number after each iteration.
 Publishing the weights follows each step and waits for the publication before, so the host is at most one step ahead of
 the GPU.
 
-A step whose loss or gradients are not finite changes nothing: weights, moments and statistics stay as they were. It
-makes a new version all the same, because the host does not know of it.
+A step that is skipped because it is not finite makes a new version all the same: the host does not know of it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, cast
 
 import gymnasium as gym
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sf.config import Config, LearnerConfig
 from sf.envs import ActionSpec
@@ -26,18 +25,14 @@ from sf.learner.batches.minibatches import Cut, Minibatch, cut
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, tensors_of
 from sf.learner.compiled.compiled_step import CompiledStep
 from sf.learner.divergence import SkippedUpdates
-from sf.learner.gradients.memory import Inputs
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.loss.iteration import Evaluation, needs_evaluation, prepare
-from sf.learner.loss.minibatch_loss import minibatch_loss
-from sf.learner.loss.ppo import PPOLoss
 from sf.learner.loss.waiting import has_outcome
 from sf.learner.optimizer import learning_rate
 from sf.learner.optimizer.learning_rate import LearningRate
 from sf.learner.optimizer.optimizer import Optimizer
+from sf.learner.optimizer.step import OptimizerStep
 from sf.learner.training_metrics import TrainingMetrics
-from sf.model.actor_critic import UnrollOutput
-from sf.model.distributions import ActionDistribution
 from sf.model.inference import Flat, num_weights
 from sf.model.normalizers import RunningMoments
 from sf.model.registry import build_model
@@ -64,31 +59,25 @@ class Updater:
     ) -> None:
         """gradient_workers: compute a part of each minibatch. ranks: who train this network, with the same calls.
         compiled_step: takes the steps where it can."""
-        assert ranks.size == 1 or (gradient_workers is None and compiled_step is None)
         self._config = config.learner
         self._config_now = self._config  # with what the run's progress has changed
         self._max_policy_lag = config.sampler.max_policy_lag
-        self._action_spec = action_spec
-        self._bfloat16 = bfloat16
         self._device = device
-        self._gradient_workers = gradient_workers
         self.model = build_model(config.model, obs_space, action_spec).to(device)
-        self._parameters = list(self.model.parameters())
         self._ranks = ranks
-        self._joined = ranks.joined(_Unroll(self.model))
         for part in self.model.modules():
             if isinstance(part, RunningMoments):
                 part.ranks = ranks
         self._optimizer = Optimizer(self._config, self.model)
+        self._optimizer_step = OptimizerStep(
+            self.model, self._optimizer, action_spec, bfloat16, device, gradient_workers, ranks, compiled_step
+        )
         self.version = 1
         self._oldest_version = 0  # that is trained on
         self.skipped = SkippedUpdates(device)
         self.metrics = TrainingMetrics()
         self._learning_rate = LearningRate(self._optimizer)
         self._flat = Flat(self.model, torch.empty(num_weights(self.model), device=device))
-        self._compiled_step = compiled_step
-        if compiled_step is not None:
-            compiled_step.serve(self.model, self._optimizer)
 
     @property
     def learning_rate(self) -> float:
@@ -97,7 +86,7 @@ class Updater:
     @property
     def has_workers(self) -> bool:
         """Whether gradient workers may be of use."""
-        return self._workers is not None
+        return self._optimizer_step.workers is not None
 
     def train_iteration(
         self,
@@ -124,12 +113,13 @@ class Updater:
             self._learning_rate.set(schedule(self._config.learning_rate, share_done))
         self._config_now = self._with_entropy_bonus(share_done)
         version_before = self.version
-        if self._compiled_step is not None:
-            self._compiled_step.look()
+        self._optimizer_step.begin_iteration()
         for part in self._cuts(batch, mask, goes_on):
             if not goes_on():
                 break
-            self._step(part)
+            results = self._optimizer_step.take(part, self._config, self._config_now)
+            self.skipped.count(results.pop("is_skipped"))
+            self.metrics.add_step(results)
             self.version += 1
             after_step()
         num_steps = self.version - version_before
@@ -146,12 +136,13 @@ class Updater:
 
     def pop_metrics(self) -> dict[str, float]:
         """What was measured since the last call, see `TrainingMetrics.pop`, and what holds at present."""
+        workers = self._optimizer_step.workers
         return {
             "learning_rate": self.learning_rate,
             **self._annealed(),
             "policy_version": float(self.version),
             "skipped_updates": float(self.skipped.total),
-            "gradient_share": self._workers.share if self._workers is not None else 0.0,
+            "gradient_share": workers.share if workers is not None else 0.0,
             **self.metrics.pop(),
         }
 
@@ -259,74 +250,10 @@ class Updater:
                 if not goes_on():
                     return None
                 part = batch.columns(some)
-                policy, value = self._evaluate(part)
+                policy, value = self._optimizer_step.evaluate(part)
                 log_probs.append(policy.log_prob(part.discrete, part.continuous))
                 values.append(self.model.value_norm.denormalize(value))
                 if ACTION_MASK in batch.obs:
                     choices.append(policy.has_choice())
         has_choice = torch.cat(choices, dim=1) if choices else None
         return Evaluation(torch.cat(log_probs, dim=1), torch.cat(values, dim=1), has_choice)
-
-    def _evaluate(self, batch: Batch) -> tuple[ActionDistribution, Tensor]:
-        """The policy of [T, B] and the values [T+1, B] in the critic's scale, float32."""
-        inputs = Inputs(batch.obs, batch.state, batch.first)
-        workers = self._workers
-        out = self._unroll(inputs) if workers is None else workers.unroll(self.model, self._unroll, inputs)
-        return ActionDistribution(self._action_spec, out.params), out.value
-
-    def _unroll(self, inputs: Inputs) -> UnrollOutput:
-        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
-            network = self._joined if torch.is_grad_enabled() else self.model.unroll
-            return cast("UnrollOutput", network(*inputs))
-
-    def _step(self, part: Cut) -> None:
-        """One optimiser step."""
-        compiled = self._compiled_step
-        if compiled is not None and compiled.takes(part, self._config):
-            results = compiled.step(part, self._config_now.exploration_loss_coeff, lambda: self._own_step(part.taken()))
-        else:
-            results = self._own_step(part.taken())
-        self.skipped.count(results.pop("is_skipped"))
-        self.metrics.add_step(results)
-
-    def _own_step(self, minibatch: Minibatch) -> dict[str, Tensor]:
-        """With PyTorch's operations. What it does beyond network and loss, `sf.learner.compiled` does, too. Returns
-        the metrics of the step, 0-dim, and `is_skipped`, 1 or 0."""
-        self._optimizer.zero_grad()
-        result, target = self._loss(minibatch)
-        grad_norm = self._make_gradients(result.loss)
-        loss = result.of_all_ranks
-        is_finite = loss.isfinite() & grad_norm.isfinite()
-        is_skipped = (~is_finite).float()
-        self._optimizer.step(is_skipped)
-        self.model.update_value_norm(target, minibatch.mask & is_finite)
-        return {**result.metrics._asdict(), "loss": loss, "grad_norm": grad_norm, "is_skipped": is_skipped}
-
-    @property
-    def _workers(self) -> GradientWorkers | None:
-        """A compiled step leaves nothing for them."""
-        is_compiled = self._compiled_step is not None and self._compiled_step.is_at_work
-        return None if is_compiled else self._gradient_workers
-
-    def _loss(self, minibatch: Minibatch) -> tuple[PPOLoss, Tensor]:
-        """The loss, and the value targets [T, B] in the scale of returns."""
-        policy, value = self._evaluate(minibatch.batch)
-        return minibatch_loss(self._config_now, minibatch, policy, value, self.model.value_norm, self._ranks)
-
-    def _make_gradients(self, loss: Tensor) -> Tensor:
-        """Those of all parameters, clipped. Returns their global norm before the clip, 0-dim."""
-        (loss * self._ranks.size).backward()  # the mean of the ranks' gradients is then the sum of those of their parts
-        if self._workers is not None:
-            self._workers.add_gradients(self._unroll, self._parameters)
-        return torch.nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm or float("inf"))
-
-
-class _Unroll(nn.Module):
-    """`unroll` of a network as the forward pass of a module, which is what ranks join."""
-
-    def __init__(self, network: Any) -> None:
-        super().__init__()
-        self._network = network
-
-    def forward(self, *inputs: Any) -> UnrollOutput:
-        return cast("UnrollOutput", self._network.unroll(*inputs))

@@ -83,14 +83,15 @@ def spoil_gradient(updater, batch):
 
 
 def spoil_loss(updater, batch):
-    loss_of_batch = updater._loss
+    step = updater._optimizer_step
+    loss_of_batch = step._loss
 
     def spoiled(one, *args):
-        updater._loss = loss_of_batch
+        step._loss = loss_of_batch
         result, target = loss_of_batch(one, *args)
         return result._replace(loss=result.loss + math.nan, of_all_ranks=result.of_all_ranks + math.nan), target
 
-    updater._loss = spoiled
+    step._loss = spoiled
 
 
 FAULTS = {

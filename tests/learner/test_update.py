@@ -311,9 +311,9 @@ def test_an_iteration_of_several_steps_depends_on_what_it_is_clipped_around():
 def test_single_steps_are_to_a_network_without_memory_what_trajectories_are():
     updater = make_updater(core="none")
     batch = make_batch(0)
-    whole, value = updater._evaluate(batch)
+    whole, value = updater._optimizer_step.evaluate(batch)
     steps = torch.randperm(T * B)
-    policy, value_of_steps = updater._evaluate(batch.steps(steps))
+    policy, value_of_steps = updater._optimizer_step.evaluate(batch.steps(steps))
     torch.testing.assert_close(policy.log_probs, whole.log_probs.flatten(0, 1)[steps][:, None])
     torch.testing.assert_close(policy.mean, whole.mean.flatten(0, 1)[steps][:, None])
     torch.testing.assert_close(value_of_steps[:-1, 0], value[:-1].flatten()[steps])
@@ -351,7 +351,7 @@ def test_the_plain_gradient_is_weighted_by_the_truncated_ratio_where_there_is_on
     flags = {"with_vtrace": with_vtrace, "num_batches_per_epoch": 1, "num_epochs": 1, "batch_size": T * B}
     updater = make_updater(with_ppo_clip=False, normalize_advantages=False, normalize_input=False, **flags)
     batch = make_batch(0)
-    policy, _ = updater._evaluate(batch)
+    policy, _ = updater._optimizer_step.evaluate(batch)
     log_prob = policy.log_prob(batch.discrete, batch.continuous).detach()
     batch.log_prob.copy_(log_prob + torch.randn(T, B))
     advantage = make_targets(updater._config, batch, *updater._evaluate_before(batch, lambda: True)[:2]).advantage

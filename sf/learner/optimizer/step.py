@@ -1,0 +1,125 @@
+"""One optimiser step: forward pass, loss, backward pass, and the step itself, by a program or by PyTorch's operations.
+
+A step whose loss or gradients are not finite changes nothing: weights, moments and statistics stay as they were.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from sf.config import LearnerConfig
+from sf.envs import ActionSpec
+from sf.learner.batches.batch import Batch
+from sf.learner.batches.minibatches import Cut, Minibatch
+from sf.learner.compiled.compiled_step import CompiledStep
+from sf.learner.gradients.memory import Inputs
+from sf.learner.gradients.workers import GradientWorkers
+from sf.learner.loss.minibatch_loss import minibatch_loss
+from sf.learner.loss.ppo import PPOLoss
+from sf.learner.optimizer.optimizer import Optimizer
+from sf.model.actor_critic import UnrollOutput
+from sf.model.distributions import ActionDistribution
+from sf.ranks.ranks import Ranks
+
+
+class OptimizerStep:
+    """The steps of one network, which is on one device."""
+
+    def __init__(
+        self,
+        model: Any,
+        optimizer: Optimizer,
+        action_spec: ActionSpec,
+        bfloat16: bool,
+        device: torch.device,
+        gradient_workers: GradientWorkers | None,
+        ranks: Ranks,
+        compiled_step: CompiledStep | None,
+    ) -> None:
+        """gradient_workers: compute a part of each minibatch. ranks: who take each step together. compiled_step: takes
+        the steps where it can."""
+        assert ranks.size == 1 or (gradient_workers is None and compiled_step is None)
+        self._model = model
+        self._parameters = list(model.parameters())
+        self._joined = ranks.joined(_Unroll(model))
+        self._optimizer = optimizer
+        self._action_spec = action_spec
+        self._bfloat16 = bfloat16
+        self._device = device
+        self._gradient_workers = gradient_workers
+        self._ranks = ranks
+        self._compiled_step = compiled_step
+        if compiled_step is not None:
+            compiled_step.serve(model, optimizer)
+
+    @property
+    def workers(self) -> GradientWorkers | None:
+        """Those that may be of use: a compiled step leaves nothing for them."""
+        is_compiled = self._compiled_step is not None and self._compiled_step.is_at_work
+        return None if is_compiled else self._gradient_workers
+
+    def begin_iteration(self) -> None:
+        """Called before the steps of each."""
+        if self._compiled_step is not None:
+            self._compiled_step.look()
+
+    def take(self, part: Cut, config: LearnerConfig, config_now: LearnerConfig) -> dict[str, Tensor]:
+        """Take one. Returns its metrics, 0-dim, and `is_skipped`, 1 or 0.
+
+        config, config_now: of the run, and with what its progress has changed.
+        """
+        compiled = self._compiled_step
+        if compiled is not None and compiled.takes(part, config):
+            bonus = config_now.exploration_loss_coeff
+            return compiled.step(part, bonus, lambda: self._take_own(part.taken(), config_now))
+        return self._take_own(part.taken(), config_now)
+
+    def evaluate(self, batch: Batch) -> tuple[ActionDistribution, Tensor]:
+        """The policy of [T, B] and the values [T+1, B] in the critic's scale, float32."""
+        inputs = Inputs(batch.obs, batch.state, batch.first)
+        workers = self.workers
+        out = self._unroll(inputs) if workers is None else workers.unroll(self._model, self._unroll, inputs)
+        return ActionDistribution(self._action_spec, out.params), out.value
+
+    def _take_own(self, minibatch: Minibatch, config: LearnerConfig) -> dict[str, Tensor]:
+        """With PyTorch's operations. What it does beyond network and loss, `sf.learner.compiled` does, too."""
+        self._optimizer.zero_grad()
+        result, target = self._loss(minibatch, config)
+        grad_norm = self._make_gradients(result.loss, config.max_grad_norm)
+        loss = result.of_all_ranks
+        is_finite = loss.isfinite() & grad_norm.isfinite()
+        is_skipped = (~is_finite).float()
+        self._optimizer.step(is_skipped)
+        self._model.update_value_norm(target, minibatch.mask & is_finite)
+        return {**result.metrics._asdict(), "loss": loss, "grad_norm": grad_norm, "is_skipped": is_skipped}
+
+    def _loss(self, minibatch: Minibatch, config: LearnerConfig) -> tuple[PPOLoss, Tensor]:
+        """The loss, and the value targets [T, B] in the scale of returns."""
+        policy, value = self.evaluate(minibatch.batch)
+        return minibatch_loss(config, minibatch, policy, value, self._model.value_norm, self._ranks)
+
+    def _make_gradients(self, loss: Tensor, max_norm: float) -> Tensor:
+        """Those of all parameters, clipped unless max_norm is 0. Returns their global norm before that, 0-dim."""
+        (loss * self._ranks.size).backward()  # the mean of the ranks' gradients is then the sum of those of their parts
+        if self.workers is not None:
+            self.workers.add_gradients(self._unroll, self._parameters)
+        return torch.nn.utils.clip_grad_norm_(self._parameters, max_norm or float("inf"))
+
+    def _unroll(self, inputs: Inputs) -> UnrollOutput:
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
+            network = self._joined if torch.is_grad_enabled() else self._model.unroll
+            return cast("UnrollOutput", network(*inputs))
+
+
+class _Unroll(nn.Module):
+    """`unroll` of a network as the forward pass of a module, which is what ranks join."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self._network = network
+
+    def forward(self, *inputs: Any) -> UnrollOutput:
+        return cast("UnrollOutput", self._network.unroll(*inputs))
