@@ -179,8 +179,21 @@ def _command() -> list[str]:
 def early_flags(args: Sequence[str]) -> dict[str, Any]:
     """The flags of the command line that say what a run starts from, ahead of the real parser."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for flag in ("env", "env_kwargs", "encoder", "model", "experiment", "train_dir", "config", "restart_behavior"):
+    words = (
+        "env",
+        "env_kwargs",
+        "encoder",
+        "model",
+        "experiment",
+        "train_dir",
+        "config",
+        "restart_behavior",
+        "init_from",
+    )
+    for flag in words:
         early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", dest=flag)
+    for flag in ("train_for_env_steps", "train_for_env_frames"):
+        early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", type=lambda word: as_type("a number", word, int))
     for flag in ("env_wrappers", "players"):
         early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", nargs="*")
     early.add_argument("--past_share", "--past-share", type=float)  # players without it are a mistake

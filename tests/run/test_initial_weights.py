@@ -191,6 +191,7 @@ def test_the_critic_has_a_clock_if_that_of_the_policy_has_that_a_run_begins_from
     (file,) = tmp_path.glob("*.safetensors")
     plan = make_plan(make_config(env=env, init_from=str(file), num_workers=1, device="cpu"))
     assert plan.config.model.critic_clock is has_clock
+    assert cli.parse(["--env", env, "--init_from", str(file)]).model.critic_clock is has_clock
     assert make_plan(make_config(env=env, num_workers=1, device="cpu")).config.model.critic_clock
 
 
@@ -206,6 +207,7 @@ def test_images_are_padded_as_for_the_policy_that_a_run_begins_from(pads, tmp_pa
     flags = {"env": env, "num_workers": 1, "device": "cpu", **alike}
     plan = make_plan(make_config(init_from=str(file), **flags))
     assert plan.config.model.pad_images is bool(pads)
+    assert cli.parse(["--env", env, "--init-from", str(file)]).model.pad_images is bool(pads)
     compatibility.require_fits(checkpoint.load(file), file, plan, "")
     assert TorchPolicy(checkpoint.load(file), "policy").act(np.zeros((64, 64, 3), np.uint8)) in (0, 1)
     assert make_plan(make_config(**flags)).config.model.pad_images

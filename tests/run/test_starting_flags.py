@@ -3,13 +3,18 @@
 import pytest
 import yaml
 
+from sf.commands import cli
 from sf.run.starting_flags import make_config
 
 FRAMESKIP = 4
 
 
 def target_of(**flags):
-    return make_config(env="doom_basic", **flags).run.target_env_steps(FRAMESKIP)
+    """By the command line and from Python."""
+    flags["env"] = "doom_basic"
+    words = [word for name, value in flags.items() for word in (f"--{name}", str(value))]
+    (target,) = {config.run.target_env_steps(FRAMESKIP) for config in (make_config(**flags), cli.parse(words))}
+    return target
 
 
 def test_an_end_in_frames_takes_the_place_of_a_preset_with_an_end_in_steps():

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import importlib
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -28,7 +29,6 @@ PAYLOADS = {
     "an environment beside it": {"env": "planted:Env"},
     "an id of Gymnasium beside it": {"env": "planted:Env-v0"},
     "a match beside it": {"env": "planted:parallel_env"},
-    "a package of the same name as a known one": {"env": "MiniGrid-Empty-5x5-v0"},
     "a wrapper beside it": {"env_wrappers": ["planted:Wrap"]},
     "a wrapper with arguments": {"env_wrappers": ["gymnasium.wrappers:FlattenObservation", {"planted:Wrap": {"a": 1}}]},
     "a wrapper that is a command": {"env_wrappers": [{"os:system": None}]},
@@ -36,6 +36,8 @@ PAYLOADS = {
     "a model beside it": {"model": "planted:Net"},
     "a player beside it": {"players": ["planted:Net"], "past_share": 0.2},
 }
+if importlib.util.find_spec("minigrid") is None:  # where it is installed, that one is taken
+    PAYLOADS["a package of the same name as a known one"] = {"env": "MiniGrid-Empty-5x5-v0"}
 COMMANDS = {
     "sf-train": ("sf.__main__", ["--train_dir", ".", "--experiment", "theirs"]),
     "sf-eval": ("sf.commands.evaluate", ["theirs", "--num_workers", "1", "--episodes", "1"]),
