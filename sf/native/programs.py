@@ -87,8 +87,8 @@ def is_there(path: Path) -> bool:
 def make(follow: Callable[[], torch.export.ExportedProgram], path: Path) -> None:
     """Compile what `follow` gives into `path`, unless another process has done it meanwhile.
 
-    Raises whatever PyTorch does. For a process of its own: PyTorch's compiler is pointed at a folder that is gone
-    afterwards.
+    Raises whatever PyTorch does. For a process of its own: PyTorch's compiler, and the C++ compiler that it calls, are
+    pointed at a folder that is gone afterwards.
     """
     with Path(path.parent, "programs.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time: each takes a core and half a gigabyte
@@ -97,7 +97,7 @@ def make(follow: Callable[[], torch.export.ExportedProgram], path: Path) -> None
         _remove_folders(path.parent, "*")
         _remove_old_programs(path.parent)
         with tempfile.TemporaryDirectory(prefix=f"{_MAKING}{os.getpid()}-", dir=path.parent) as folder:
-            os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.environ["TMPDIR"] = folder
             package = Path(folder, "program.pt2")
             torch._inductor.aoti_compile_and_package(follow(), package_path=str(package))
             made = Path(folder, path.name)

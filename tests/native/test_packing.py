@@ -69,7 +69,8 @@ def made(tmp_path_factory):
     """A module and the file of its program, made in a cache of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", "")  # put back at the end
+        for folder in ("TORCHINDUCTOR_CACHE_DIR", "TMPDIR"):
+            patch.setenv(folder, "")  # put back at the end
         torch.manual_seed(0)
         module = Products().requires_grad_(False)
         example = inputs(programs.BATCH)

@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -41,14 +42,23 @@ def made(tmp_path_factory):
     """A module and the file of its program, made in a cache of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", "")  # put back at the end
+        for folder in ("TORCHINDUCTOR_CACHE_DIR", "TMPDIR"):
+            patch.setenv(folder, "")  # put back at the end
         module = Sum().requires_grad_(False)
         path = programs.path_of(module, EXAMPLE, ["test"])
         assert not programs.is_there(path)
         left_behind = path.parent / "making-by-one-that-was-killed"
         left_behind.mkdir()
-        programs.make(lambda: programs.followed(module, EXAMPLE), path)
+
+        def follow():
+            folder = Path(os.environ["TMPDIR"])  # of the C++ compiler, which leaves its files behind when it is killed
+            assert folder.parent == path.parent
+            assert folder.match("making-*")
+            return programs.followed(module, EXAMPLE)
+
+        programs.make(follow, path)
         assert not left_behind.exists()
+        assert not list(path.parent.glob("making-*"))
         return module, path
 
 
