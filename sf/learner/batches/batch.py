@@ -108,7 +108,7 @@ class Batch:
         with_last = torch.cat((index, index[-1:]))
         return Batch(
             obs={key: value[:-1].flatten(0, 1).index_select(0, with_last)[:, None] for key, value in self.obs.items()},
-            first=torch.ones(len(with_last), 1, dtype=torch.bool, device=index.device),
+            first=torch.ones(with_last.shape[0], 1, dtype=torch.bool, device=index.device),
             state=self.state[:1],
             **{name: getattr(self, name).flatten(0, 1).index_select(0, index)[:, None] for name in STEP_FIELDS},
         )

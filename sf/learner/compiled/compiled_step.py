@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.utils._pytree as pytree
-from torch import Tensor
+from torch import Tensor, nn
 
 import sf.learner
 import sf.model
@@ -22,7 +22,7 @@ from sf.config import Config, LearnerConfig
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
-from sf.learner.compiled.training_step import RESULTS, Fixed, StepInputs, followed, tensors_of
+from sf.learner.compiled.training_step import MIN_STEPS, RESULTS, Fixed, StepInputs, followed, tensors_of
 from sf.learner.optimizer.optimizer import AdamState, Optimizer
 from sf.native import programs
 from sf.native.library import CompilerError
@@ -92,7 +92,7 @@ class CompiledStep:
         """Whether there is a program for this minibatch, and these settings."""
         if self._runner is None or cut.at is None or cut.whole.targets is None:
             return False
-        if len(cut.at) != self._minibatch_size or cut.whole.mask.shape != self._example.valid.shape:
+        if len(cut.at) < MIN_STEPS or cut.whole.mask.shape != self._example.valid.shape:
             return False
         if config is not self._config_seen:
             self._config_seen = config
@@ -105,10 +105,6 @@ class CompiledStep:
         own: takes the step without a program, and returns the same. The first time, both are compared.
         """
         return self._run(cut, entropy_coeff) if self._is_tried else self._try(cut, entropy_coeff, own)
-
-    @property
-    def _minibatch_size(self) -> int:
-        return self._example.num_samples // self._config.learner.num_batches_per_epoch
 
     def _run(self, cut: Cut, entropy_coeff: float) -> dict[str, Tensor]:
         assert cut.at is not None
@@ -156,23 +152,23 @@ class CompiledStep:
 
     def _inputs(self, network: Any, optimizer: Optimizer, whole: Minibatch) -> StepInputs:
         """Without what changes from one step to the next."""
-        trained = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
         return StepInputs(
             programs.weights_of(network),
-            {name: optimizer.adam_state(weight) for name, weight in trained.items()},
+            {name: optimizer.adam_state(weight) for name, weight in _trained(network).items()},
             tensors_of(whole),
-            at=torch.arange(self._minibatch_size),
+            at=torch.arange(MIN_STEPS),
             rates=torch.zeros(2, dtype=torch.float64),
         )
 
     def _path_of_program(self) -> Path:
         shapes = [f"{tuple(tensor.shape)} {tensor.dtype}" for tensor in self._example.tensors()]
         config = self._config.learner
-        way = config.num_batches_per_epoch, config.normalize_advantages, config.normalize_advantages_over
+        way = config.normalize_advantages, config.normalize_advantages_over
         made_from = [
             repr((self._config.model, way)),
             self._fixed.words(),
             *shapes,
+            *_trained(self._network),
             *programs.code_of(sf.model, sf.learner),
         ]
         return programs.path_of(self._network, (), made_from)
@@ -195,6 +191,11 @@ class CompiledStep:
     def _give_up(self, why: str) -> None:
         self._runner = None
         self._say(f"the learner's step is not compiled ({why}), so it runs with PyTorch's operations")
+
+
+def _trained(network: Any) -> dict[str, nn.Parameter]:
+    """Its weights by name, without those that are frozen."""
+    return {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
 
 
 class _Outcome(NamedTuple):

@@ -6,6 +6,7 @@ optimiser and the clipping of gradients do stands here once more, since theirs c
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
@@ -25,6 +26,7 @@ from sf.model.distributions import ActionDistribution
 from sf.model.layers import Compilable
 
 _NETWORK = "network."  # before the names of its weights
+MIN_STEPS = 2  # in a minibatch: PyTorch takes a size of 1 to be special
 RESULTS = (*PPOMetrics._fields, "loss", "grad_norm", "is_skipped")
 
 
@@ -90,17 +92,28 @@ def _whole(named: Mapping[str, Tensor]) -> Minibatch:
 def followed(network: Any, fixed: Fixed, example: StepInputs) -> torch.export.ExportedProgram:
     """The program before it is compiled: leaves of `StepInputs` in, `RESULTS` [R] float32 out.
 
-    It holds for inputs with the shapes of the example alone. Raises whatever PyTorch does.
+    It holds for inputs with the shapes of the example, but for any number M of steps, of `MIN_STEPS` at least. Raises
+    whatever PyTorch does.
     """
     for part in network.modules():
         if isinstance(part, Compilable):
             part.with_loops = False  # nobody can follow them
+    example = example._replace(at=torch.arange(_number_of_its_own(example)))
     step = _Step(network, fixed)
     # On tensors without content, so a network that decides by what it computes cannot be followed.
-    operations = make_fx(step, tracing_mode="fake", _allow_non_fake_inputs=True)(example)
+    operations = make_fx(step, tracing_mode="symbolic", _allow_non_fake_inputs=True)(example)
     leaves, structure = pytree.tree_flatten(example)
+    num_steps = {0: torch.export.Dim("M", min=MIN_STEPS)}
+    shapes = tuple(num_steps if leaf is example.at else None for leaf in leaves)
     with torch.no_grad():
-        return torch.export.export(_OfLeaves(operations, structure), tuple(leaf.detach() for leaf in leaves))
+        inputs = tuple(leaf.detach() for leaf in leaves)
+        return torch.export.export(_OfLeaves(operations, structure), inputs, dynamic_shapes=(shapes,))
+
+
+def _number_of_its_own(example: StepInputs) -> int:
+    """One that is no size of a tensor: PyTorch takes sizes that are equal for one and the same."""
+    sizes = {size for tensor in pytree.tree_leaves(example) for size in tensor.shape}
+    return next(number for number in itertools.count(MIN_STEPS) if number not in sizes)
 
 
 class _OfLeaves(nn.Module):
