@@ -5,6 +5,7 @@ What is named here is imported when it is first asked for: every process imports
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from sf.model.registry import register_encoder, register_model
     from sf.play.load import load_policy
     from sf.run.starting_flags import make_config
+
+# A thread of PyTorch's that has nothing to do sleeps, in place of taking a core that another process needs. Its library
+# reads this when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _MODULES = {
     "Config": "sf.config",

@@ -83,11 +83,6 @@ class Updater:
     def learning_rate(self) -> float:
         return self._learning_rate.value
 
-    @property
-    def has_workers(self) -> bool:
-        """Whether gradient workers may be of use."""
-        return self._optimizer_step.workers is not None
-
     def train_iteration(
         self,
         batch: Batch,
@@ -143,6 +138,7 @@ class Updater:
             "policy_version": float(self.version),
             "skipped_updates": float(self.skipped.total),
             "gradient_share": workers.share if workers is not None else 0.0,
+            "num_threads": float(torch.get_num_threads()),
             **self.metrics.pop(),
         }
 

@@ -68,6 +68,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         if sentence is not None:
             reports.send("say", text=sentence)
     compiled = _compiled_step(reports, args, state_size=weights.slot_state.shape[1])
+    helpers = [helper for helper in (gradient_workers, compiled) if helper is not None]
     state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks, compiled)
     state.publish(weights)
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
@@ -83,15 +84,13 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         state.remember_if_due()  # a successor that comes before the first iteration must not count them again
     try:
         with said_where_others_end(ranks):
-            last = _train(reports, args, weights, state, loader, pace, gradient_workers, ranks)
+            last = _train(reports, args, weights, state, loader, pace, helpers, ranks)
     except Exception as error:
         if ranks.size == 1:
             raise
         end_with_error(reports, error)  # threads of torch.distributed may wait for other ranks for ever
-    if gradient_workers is not None:
-        gradient_workers.close()
-    if compiled is not None:
-        compiled.close()
+    for helper in helpers:
+        helper.close()
     reports.send("saving")
     if not state.save():
         raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
@@ -113,7 +112,10 @@ def _compiled_step(reports: Reports, args: LearnerArgs, state_size: int) -> Comp
         return None
     example = Batch.empty(args.slots.arrays, config.slots_per_iteration, state_size, args.weights.device)
     action_spec = ActionSpec.of(args.spec.action_space)
-    return CompiledStep(config, action_spec, args.bfloat16, example, lambda text: reports.send("say", text=text))
+    most_threads = args.num_threads * (1 + args.num_gradient_workers)
+    return CompiledStep(
+        config, action_spec, args.bfloat16, example, lambda text: reports.send("say", text=text), most_threads
+    )
 
 
 def _train(
@@ -123,10 +125,13 @@ def _train(
     state: LearnerState,
     loader: Loader,
     pace: Pace,
-    gradient_workers: GradientWorkers | None,
+    helpers: list[GradientWorkers | CompiledStep],
     ranks: Ranks,
 ) -> Word:
-    """Iteration after iteration, until the run has its env steps, or is asked to stop. Returns the last agreement."""
+    """Iteration after iteration, until the run has its env steps, or is asked to stop. Returns the last agreement.
+
+    helpers: what takes cores that are idle, and decides by what is measured how many.
+    """
     config, counters, agreed, last_s = args.config.learner, args.counters, Word(env_steps=0, goes_on=True), 0.0
     agreement = Agreement(ranks, lambda: _held_up(counters, loader))
     reported_at = time.perf_counter()
@@ -167,8 +172,8 @@ def _train(
         last_s = now - busy_since
         say(pace.end(now))
         counters.add(steps=env_steps + agreed.lost_steps, calls=steps, wait_s=busy_since - waiting_since, busy_s=last_s)
-        if gradient_workers is not None and state.updater.has_workers:
-            gradient_workers.measured(steps, busy_s=last_s, for_batch_s=busy_since - waiting_since)
+        for helper in helpers:
+            helper.measured(steps, busy_s=last_s, for_batch_s=busy_since - waiting_since)
         is_cut = steps < config.steps_per_iteration
         if now - reported_at > _REPORT_EVERY_S or state.is_finished or is_cut:
             reported_at = now

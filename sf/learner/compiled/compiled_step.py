@@ -23,6 +23,7 @@ from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
 from sf.learner.compiled.training_step import MIN_STEPS, RESULTS, Fixed, StepInputs, followed, tensors_of
+from sf.learner.gradients.threads import Threads
 from sf.learner.optimizer.optimizer import AdamState, Optimizer
 from sf.native import programs
 from sf.native.library import CompilerError
@@ -47,9 +48,15 @@ class CompiledStep:
     """
 
     def __init__(
-        self, config: Config, action_spec: ActionSpec, bfloat16: bool, example: Batch, say: Callable[[str], None]
+        self,
+        config: Config,
+        action_spec: ActionSpec,
+        bfloat16: bool,
+        example: Batch,
+        say: Callable[[str], None],
+        most_threads: int = 1,
     ) -> None:
-        """example: of an iteration. say: to the user."""
+        """example: of an iteration. say: to the user. most_threads: that there are cores for."""
         self._config = config
         self._config_seen, self._has_settings = config.learner, True
         self._fixed = Fixed(config.learner, action_spec, bfloat16)
@@ -60,6 +67,7 @@ class CompiledStep:
         self._beside: ProgramBeside | None = None
         self._runner: Any = None
         self._is_tried = False
+        self._threads = Threads(most_threads)
         self._leaves: tuple[Minibatch, list[Tensor]] | None = None  # of the iteration that was trained on last
 
     def serve(self, network: Any, optimizer: Optimizer) -> None:
@@ -78,6 +86,15 @@ class CompiledStep:
     @property
     def is_at_work(self) -> bool:
         return self._is_tried and self._runner is not None
+
+    @property
+    def is_being_made(self) -> bool:
+        return self._beside is not None and self._beside.is_being_made
+
+    def measured(self, num_steps: int, busy_s: float, for_batch_s: float) -> None:
+        """An iteration is done: its optimiser steps, the seconds that they took, and those of waiting for its data."""
+        if self.is_at_work:
+            self._threads.measured(num_steps, busy_s, for_batch_s)
 
     def look(self) -> None:
         """Begin to make the program when it is time, and take it when it is made."""

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple, cast
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from sf.config import LearnerConfig
 from sf.envs import ActionSpec
@@ -26,7 +28,8 @@ from sf.model.distributions import ActionDistribution
 from sf.model.layers import Compilable
 
 _NETWORK = "network."  # before the names of its weights
-MIN_STEPS = 2  # in a minibatch: PyTorch takes a size of 1 to be special
+MIN_STEPS = 2  # in a minibatch: PyTorch takes sizes of 0 and 1 to be special
+_UNUSUAL = 1009  # as a size
 RESULTS = (*PPOMetrics._fields, "loss", "grad_norm", "is_skipped")
 
 
@@ -101,7 +104,7 @@ def followed(network: Any, fixed: Fixed, example: StepInputs) -> torch.export.Ex
     example = example._replace(at=torch.arange(_number_of_its_own(example)))
     step = _Step(network, fixed)
     # On tensors without content, so a network that decides by what it computes cannot be followed.
-    operations = make_fx(step, tracing_mode="symbolic", _allow_non_fake_inputs=True)(example)
+    operations = make_fx(step, tracing_mode="symbolic", _allow_non_fake_inputs=True)(_without_content(example))
     leaves, structure = pytree.tree_flatten(example)
     num_steps = {0: torch.export.Dim("M", min=MIN_STEPS)}
     shapes = tuple(num_steps if leaf is example.at else None for leaf in leaves)
@@ -111,9 +114,20 @@ def followed(network: Any, fixed: Fixed, example: StepInputs) -> torch.export.Ex
 
 
 def _number_of_its_own(example: StepInputs) -> int:
-    """One that is no size of a tensor: PyTorch takes sizes that are equal for one and the same."""
+    """One that is no size of a tensor: where two are equal, PyTorch takes it that they have to be."""
     sizes = {size for tensor in pytree.tree_leaves(example) for size in tensor.shape}
-    return next(number for number in itertools.count(MIN_STEPS) if number not in sizes)
+    return next(number for number in itertools.count(_UNUSUAL) if number not in sizes)
+
+
+def _without_content(example: StepInputs) -> StepInputs:
+    """Tensors of the same shapes, but for M, which is left open. Each size that is left open costs seconds."""
+    mode = FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True), allow_non_fake_inputs=True)
+
+    def fake(tensor: Tensor) -> Tensor:
+        is_open = DimDynamic.DYNAMIC if tensor is example.at else DimDynamic.STATIC
+        return mode.from_tensor(tensor, symbolic_context=StatelessSymbolicContext([is_open] * tensor.dim()))
+
+    return pytree.tree_map(fake, example)
 
 
 class _OfLeaves(nn.Module):

@@ -7,8 +7,12 @@ are not faster with them.
 
 from __future__ import annotations
 
+from collections import deque
+
 _WINDOW_S = 2.0
 _PATIENCE = 3  # windows in a row without use: a machine that others use, too, is slower now and then
+_ALONE = 5  # windows without them whose mean is compared with: one alone may be a fast or a slow one
+_BEFORE_FIRST_TRIAL = 2  # windows
 _REST, _LONGEST_REST = 15, 240  # windows after a trial without use: the first time; twice as many each time after that
 _STEPS = 8  # from nothing to equal parts
 _FEWEST = 2  # of these: less is not worth the messages
@@ -24,9 +28,9 @@ class Share:
         self.value = 0.0
         self._most = most
         self._windows = 0  # since they were tried, or let go
-        self._rest = 0  # windows until they are tried again
+        self._rest = _BEFORE_FIRST_TRIAL  # windows until they are tried again
         self._next_rest = _REST
-        self._alone_s = 0.0  # of a step without them, when they were tried last
+        self._alone_s: deque[float] = deque(maxlen=_ALONE)  # of a step without them, in the last windows
         self._without_use = 0  # windows in a row
         self._clear()
 
@@ -46,13 +50,13 @@ class Share:
         step_s = self._busy_s / self._num_steps
         self._windows += 1
         if self.value == 0:
-            self._alone_s = step_s
+            self._alone_s.append(step_s)
             if for_batch < _LITTLE and self._windows > self._rest:
                 self.value, self._windows, self._without_use = self._most, 0, 0
             return
         if self._windows == 1:
             return  # they had to start up
-        if step_s < _WORTH_IT * self._alone_s:
+        if step_s < _WORTH_IT * sum(self._alone_s) / len(self._alone_s):
             self._without_use, self._next_rest = 0, _REST
         else:
             self._without_use += 1

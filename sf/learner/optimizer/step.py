@@ -57,9 +57,10 @@ class OptimizerStep:
 
     @property
     def workers(self) -> GradientWorkers | None:
-        """Those that may be of use: a compiled step leaves nothing for them."""
-        is_compiled = self._compiled_step is not None and self._compiled_step.is_at_work
-        return None if is_compiled else self._gradient_workers
+        """Those that may be of use: a compiled step leaves nothing for them, and is made on their core."""
+        compiled = self._compiled_step
+        has_nothing_for_them = compiled is not None and (compiled.is_being_made or compiled.is_at_work)
+        return None if has_nothing_for_them else self._gradient_workers
 
     def begin_iteration(self) -> None:
         """Called before the steps of each."""

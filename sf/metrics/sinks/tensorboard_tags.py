@@ -46,6 +46,7 @@ TAGS = {
     "train/grad_norm": "optimiser/grad_norm",
     "train/skipped_updates": "optimiser/skipped_updates",
     "train/gradient_share": "throughput/gradient_share",
+    "train/num_threads": "throughput/learner_threads",
     "rollout/busy_share": "busy/rollout",
     "policy/busy_share": "busy/policy",
     "player/busy_share": "busy/player",
