@@ -27,6 +27,7 @@ from sf.queues import PIPES, IndexQueue, Queues
 from sf.rows import env_steps_in, slot_fields
 
 FREE, FILLING, FULL, TRAINING = range(4)
+_NOBODY, _PLAYERS, _OTHERS = range(3)  # beside a policy that learns: players that do not, or other policies that do
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class SlotPool:
             self.slots_per_group,
             self.actors_per_group,
             policy_id,
-            fills_all_slots=len(self.full) == 1 and not self.has_seats,
+            beside=_OTHERS if len(self.full) > 1 else _PLAYERS if self.has_seats else _NOBODY,
         )
 
     def can_go_on(self, group_idx: int) -> bool:
@@ -122,12 +123,14 @@ class SlotPool:
         slots_per_worker = self.groups_per_worker * self.slots_per_group
         slots = range(worker_idx * slots_per_worker, (worker_idx + 1) * slots_per_worker)
         state = self.arrays["state"]
-        for slot in slots:
-            if state[slot] == FILLING:
-                state[slot] = FREE
+        was_filling = [slot for slot in slots if state[slot] == FILLING]
+        state[was_filling] = FREE
         self.inboxes[worker_idx].drain()
         self._tell_of_free_slots(slots)
         _put_by_policy(self.full, self.arrays["policy"], (slot for slot in slots if state[slot] == FULL))
+        if self.has_seats and was_filling:
+            for full in self.full:  # a message of no use, since a learner may have counted on these slots
+                full.put(was_filling[0])
 
     def recover_learner(self, policy_id: int = 0) -> None:
         """After the death of a learner: what it was copying is lost, what waits for it is not."""
@@ -196,27 +199,37 @@ class LearnerSlots:
     slots_per_group: int
     actors_per_group: int
     policy_id: int
-    fills_all_slots: bool  # nobody else plays
+    beside: int  # who plays beside its policy: one of the names above
 
     def take(self, at_most: int) -> list[int]:
-        """Filled slots, oldest first; waits for the first. Raises StopRequested."""
+        """Filled slots, oldest first. Waits for messages, and gives none where these were of no use.
+
+        Raises StopRequested.
+        """
         state, policy = self.arrays["state"], self.arrays["policy"]
         count, after = self.taken["count"], self.taken["after"]
         taken: list[int] = []
-        while not taken:
-            for slot in self.full.get_many(at_most):
-                # A repeated message is dropped: the slot is no longer FULL.
-                if state[slot] == FULL and policy[slot] == self.policy_id:
-                    after[slot] = count[self.policy_id] + env_steps_in(self.arrays, [slot])[0]
-                    state[slot] = TRAINING
-                    count[self.policy_id] = after[slot]
-                    taken.append(slot)
+        for slot in self.full.get_many(at_most):
+            # A repeated message is dropped: the slot is no longer FULL.
+            if state[slot] == FULL and policy[slot] == self.policy_id:
+                after[slot] = count[self.policy_id] + env_steps_in(self.arrays, [slot])[0]
+                state[slot] = TRAINING
+                count[self.policy_id] = after[slot]
+                taken.append(slot)
         return taken
 
     def supply_beside(self, held: Iterable[int]) -> int:
-        """How many slots rollout workers can surely fill for this learner while `held` are not given back."""
-        if not self.fills_all_slots:
+        """How many slots rollout workers can surely fill for this learner while `held` are not given back.
+
+        Another learner may hold what they need for it as long as it likes, so beside others that is none. Beside
+        players it is what is begun: nobody knows whose the next slots will be. Where a worker dies that has begun some,
+        it is less from then on, and `take` ends its wait.
+        """
+        if self.beside == _OTHERS:
             return 0
+        if self.beside == _PLAYERS:
+            state, policy = self.arrays["state"], self.arrays["policy"]
+            return int(np.count_nonzero((policy == self.policy_id) & ((state == FILLING) | (state == FULL))))
         num_groups = len(self.arrays["state"]) // self.slots_per_group
         held_per_group = np.bincount([slot // self.slots_per_group for slot in held], minlength=num_groups)
         rollouts = (self.slots_per_group - held_per_group) // self.actors_per_group

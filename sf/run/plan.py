@@ -5,6 +5,7 @@ Everything that can be known to be wrong is found here, before any process start
 
 from __future__ import annotations
 
+import math
 import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -208,7 +209,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
-            with_sizes(config, -(-num_actors // config.population.num_policies), has_memory=model.state_size > 0),
+            with_sizes(config, _actors_of_each_policy(config, spec, num_actors), has_memory=model.state_size > 0),
             has_memory=model.state_size > 0,
             num_continuous=action.num_continuous,
         ),
@@ -246,6 +247,12 @@ def _with_clock_chosen(config: Config, spec: EnvSpec) -> Config:
     if clock == "auto":
         clock = not is_own and (spec.has_own_time_limit if bootstrap == "auto" else not bootstrap)
     return config.replace(critic_clock=clock)
+
+
+def _actors_of_each_policy(config: Config, spec: EnvSpec, num_actors: int) -> int:
+    """On average. In a match against a player that does not learn, the player has half of the agents."""
+    share_of_players = config.players.past_share * (spec.num_agents // 2) / spec.num_agents
+    return math.ceil(num_actors * (1 - share_of_players) / config.population.num_policies)
 
 
 def _entrants(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:

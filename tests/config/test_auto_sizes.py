@@ -4,6 +4,7 @@ import pytest
 
 from sf.config import Config
 from sf.config.auto_sizes import with_sizes
+from sf.run import plan
 
 AUTO = {"rollout": "auto", "batch_size": "auto", "num_batches_per_epoch": 8}
 
@@ -66,3 +67,21 @@ def test_a_minibatch_that_no_trajectory_divides_is_refused(batch_size):
 
 def test_what_was_named_stays():
     assert sizes(1024, rollout=128, batch_size=512) == (128, 512)
+
+
+@pytest.mark.parametrize(
+    ("past_share", "num_policies", "expected"), [(0.0, 1, 40), (0.5, 1, 30), (1.0, 1, 20), (0.5, 2, 15)]
+)
+def test_actors_that_players_play_are_left_out(past_share, num_policies, expected, monkeypatch):
+    seen = []
+
+    def sizes_of(config, num_actors, has_memory):
+        seen.append(num_actors)
+        return with_sizes(config, num_actors, has_memory)
+
+    monkeypatch.setattr(plan, "with_sizes", sizes_of)
+    workers = {"num_workers": 2, "num_envs_per_worker": 10, "worker_num_splits": 2}
+    past = {"past_share": past_share, "snapshot_every_env_steps": 1000} if past_share else {}
+    flags = {**AUTO, **workers, **past, "num_policies": num_policies, "device": "cpu"}
+    plan.make_plan(Config().replace(env="openspiel:tic_tac_toe", **flags))
+    assert seen == [expected]

@@ -1,5 +1,6 @@
 """Loaders with a sampler in this process: they never wait for each other, and every trajectory is in one column."""
 
+import dataclasses
 import queue
 import threading
 import time
@@ -251,6 +252,26 @@ def test_the_last_slots_of_a_batch_stay_with_the_loader_until_the_batch_is_wante
     assert event == "given back"
     assert set(slots) == held
     loader.release()
+    stop(system, loader)
+
+
+def test_beside_players_slots_are_held_and_go_back_once_a_worker_dies_that_had_begun_others():
+    make_pool.cache_clear()  # no other test has its policies
+    system, player = System(num_workers=2, actors_per_group=2), 1
+    make_pool.cache_clear()
+    system.pool = dataclasses.replace(system.pool, has_seats=True)
+    system.pool.arrays["policy"][:] = [0, player, 0, player]
+    workers = [system.pool.of_worker(idx) for idx in range(2)]
+    begun = [worker.take(idx, 2) for idx, worker in enumerate(workers)]
+    watched = WatchedSlots(system.pool.of_learner())
+    loader = system.async_loader(2, watched)
+    workers[0].hand_over(begun[0])
+    assert watched.events.get(timeout=PATIENCE_S) == ("taken", [0])
+    with pytest.raises(queue.Empty):
+        watched.events.get(timeout=0.1)
+    system.pool.recover_worker(1)
+    assert watched.events.get(timeout=PATIENCE_S) == ("taken", [])
+    assert watched.events.get(timeout=PATIENCE_S) == ("given back", [0])
     stop(system, loader)
 
 
