@@ -73,6 +73,7 @@ def test_what_was_named_stays():
     ("past_share", "num_policies", "expected"), [(0.0, 1, 40), (0.5, 1, 30), (1.0, 1, 20), (0.5, 2, 15)]
 )
 def test_actors_that_players_play_are_left_out(past_share, num_policies, expected, monkeypatch):
+    pytest.importorskip("pyspiel")
     seen = []
 
     def sizes_of(config, num_actors, has_memory):
