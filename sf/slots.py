@@ -223,7 +223,8 @@ class LearnerSlots:
 
         Another learner may hold what they need for it as long as it likes, so beside others that is none. Beside
         players it is what is begun: nobody knows whose the next slots will be. Where a worker dies that has begun some,
-        it is less from then on, and `take` ends its wait.
+        it is less from then on, and `take` ends its wait. A group that begins has slots of the policy in any case,
+        since a player has at most half of the agents: so one that is counted too much is noticed when these come.
         """
         if self.beside == _OTHERS:
             return 0

@@ -141,12 +141,13 @@ class LearnerConfig:
 
     learner_threads: int | None = None
     """CPU threads of the learner, and of each of its gradient workers. Default: half of the cores that the run may use,
-    but at most 4, because an operation is not much faster with more; 4 with a GPU."""
+    but at most 4, because an operation is not much faster with more; 4 with a GPU. A learner whose steps are compiled
+    takes up to 4 where that is faster, and cores would be idle."""
 
     gradient_workers: int | None = None
     """Processes beside the learner that compute a part of each minibatch on cores that would be idle: on a CPU, and
     while the others wait for the learner. Default: as many as there are cores for; none with --async_rl false, where
-    the parts would always be equal."""
+    the parts would always be equal. With 0, compiled steps take no idle cores either."""
 
     def __post_init__(self) -> None:
         check_fields(self)

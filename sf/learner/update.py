@@ -83,6 +83,11 @@ class Updater:
     def learning_rate(self) -> float:
         return self._learning_rate.value
 
+    @property
+    def helper(self) -> GradientWorkers | CompiledStep | None:
+        """See `OptimizerStep.helper`."""
+        return self._optimizer_step.helper
+
     def train_iteration(
         self,
         batch: Batch,

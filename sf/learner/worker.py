@@ -68,7 +68,6 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         if sentence is not None:
             reports.send("say", text=sentence)
     compiled = _compiled_step(reports, args, state_size=weights.slot_state.shape[1])
-    helpers = [helper for helper in (gradient_workers, compiled) if helper is not None]
     state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks, compiled)
     state.publish(weights)
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
@@ -84,13 +83,14 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         state.remember_if_due()  # a successor that comes before the first iteration must not count them again
     try:
         with said_where_others_end(ranks):
-            last = _train(reports, args, weights, state, loader, pace, helpers, ranks)
+            last = _train(reports, args, weights, state, loader, pace, ranks)
     except Exception as error:
         if ranks.size == 1:
             raise
         end_with_error(reports, error)  # threads of torch.distributed may wait for other ranks for ever
-    for helper in helpers:
-        helper.close()
+    for helper in (gradient_workers, compiled):
+        if helper is not None:
+            helper.close()
     reports.send("saving")
     if not state.save():
         raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
@@ -125,13 +125,9 @@ def _train(
     state: LearnerState,
     loader: Loader,
     pace: Pace,
-    helpers: list[GradientWorkers | CompiledStep],
     ranks: Ranks,
 ) -> Word:
-    """Iteration after iteration, until the run has its env steps, or is asked to stop. Returns the last agreement.
-
-    helpers: what takes cores that are idle, and decides by what is measured how many.
-    """
+    """Iteration after iteration, until the run has its env steps, or is asked to stop. Returns the last agreement."""
     config, counters, agreed, last_s = args.config.learner, args.counters, Word(env_steps=0, goes_on=True), 0.0
     agreement = Agreement(ranks, lambda: _held_up(counters, loader))
     reported_at = time.perf_counter()
@@ -172,8 +168,8 @@ def _train(
         last_s = now - busy_since
         say(pace.end(now))
         counters.add(steps=env_steps + agreed.lost_steps, calls=steps, wait_s=busy_since - waiting_since, busy_s=last_s)
-        for helper in helpers:
-            helper.measured(steps, busy_s=last_s, for_batch_s=busy_since - waiting_since)
+        if state.updater.helper is not None:
+            state.updater.helper.measured(steps, busy_s=last_s, for_batch_s=busy_since - waiting_since)
         is_cut = steps < config.steps_per_iteration
         if now - reported_at > _REPORT_EVERY_S or state.is_finished or is_cut:
             reported_at = now

@@ -47,10 +47,6 @@ class ProgramBeside:
         if programs.is_there(path):
             self._end("")
 
-    @property
-    def is_being_made(self) -> bool:
-        return self._maker is not None
-
     def look(self) -> None:
         """Begin to make the program when it is time, and take it when it is made."""
         if self.is_over:

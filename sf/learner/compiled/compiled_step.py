@@ -87,14 +87,9 @@ class CompiledStep:
     def is_at_work(self) -> bool:
         return self._is_tried and self._runner is not None
 
-    @property
-    def is_being_made(self) -> bool:
-        return self._beside is not None and self._beside.is_being_made
-
     def measured(self, num_steps: int, busy_s: float, for_batch_s: float) -> None:
         """An iteration is done: its optimiser steps, the seconds that they took, and those of waiting for its data."""
-        if self.is_at_work:
-            self._threads.measured(num_steps, busy_s, for_batch_s)
+        self._threads.measured(num_steps, busy_s, for_batch_s)
 
     def look(self) -> None:
         """Begin to make the program when it is time, and take it when it is made."""

@@ -57,10 +57,14 @@ class OptimizerStep:
 
     @property
     def workers(self) -> GradientWorkers | None:
-        """Those that may be of use: a compiled step leaves nothing for them, and is made on their core."""
-        compiled = self._compiled_step
-        has_nothing_for_them = compiled is not None and (compiled.is_being_made or compiled.is_at_work)
-        return None if has_nothing_for_them else self._gradient_workers
+        """Those that may be of use: a compiled step leaves nothing for them."""
+        return self._gradient_workers if self.helper is self._gradient_workers else None
+
+    @property
+    def helper(self) -> GradientWorkers | CompiledStep | None:
+        """What takes idle cores at present, and is to be told what was measured."""
+        is_compiled = self._compiled_step is not None and self._compiled_step.is_at_work
+        return self._compiled_step if is_compiled else self._gradient_workers
 
     def begin_iteration(self) -> None:
         """Called before the steps of each."""
