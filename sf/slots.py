@@ -202,20 +202,23 @@ class LearnerSlots:
     beside: int  # who plays beside its policy: one of the names above
 
     def take(self, at_most: int) -> list[int]:
-        """Filled slots, oldest first. Waits for messages, and gives none where these were of no use.
+        """Filled slots, oldest first; waits for the first. Raises StopRequested.
 
-        Raises StopRequested.
+        Beside players it gives none where the messages were of no use: the supply may be another from then on.
         """
         state, policy = self.arrays["state"], self.arrays["policy"]
         count, after = self.taken["count"], self.taken["after"]
         taken: list[int] = []
-        for slot in self.full.get_many(at_most):
-            # A repeated message is dropped: the slot is no longer FULL.
-            if state[slot] == FULL and policy[slot] == self.policy_id:
-                after[slot] = count[self.policy_id] + env_steps_in(self.arrays, [slot])[0]
-                state[slot] = TRAINING
-                count[self.policy_id] = after[slot]
-                taken.append(slot)
+        while not taken:
+            for slot in self.full.get_many(at_most):
+                # A repeated message is dropped: the slot is no longer FULL.
+                if state[slot] == FULL and policy[slot] == self.policy_id:
+                    after[slot] = count[self.policy_id] + env_steps_in(self.arrays, [slot])[0]
+                    state[slot] = TRAINING
+                    count[self.policy_id] = after[slot]
+                    taken.append(slot)
+            if self.beside == _PLAYERS:
+                break
         return taken
 
     def supply_beside(self, held: Iterable[int]) -> int:

@@ -14,7 +14,7 @@ class LearnerConfig:
 
     batch_size: int | Literal["auto"] = 1024
     """Samples per minibatch, that is, per optimiser step. A multiple of rollout. auto: 256, and more where an iteration
-    would not hold a trajectory of every actor, for its data would be older than one iteration."""
+    would not hold a trajectory of every actor of the policy, for its data would be older than one iteration."""
 
     num_batches_per_epoch: int = 1
     """Minibatches per epoch. An iteration takes batch_size x num_batches_per_epoch samples."""

@@ -22,6 +22,7 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
+from sf.learner.gradients.threads import MOST_THREADS
 from sf.learner.optimizer.optimizer import require_available
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.machine.pinned_cores import PinnedCores
@@ -38,7 +39,6 @@ from sf.run import memory_needed
 from sf.run.describing import describe, said_where_slow
 
 MODEL = "actor_critic"  # ours
-_MOST_THREADS = 4  # of the learner, by default
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Plan:
     def learner_threads(self) -> int:
         chosen = self.config.learner.learner_threads
         cores = self.num_cores // (2 * self.num_policies) if self.device == "cpu" else self.num_cores
-        return chosen or min(_MOST_THREADS, max(1, cores))
+        return chosen or min(MOST_THREADS, max(1, cores))
 
     @property
     def num_gradient_workers(self) -> int:

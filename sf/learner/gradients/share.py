@@ -2,7 +2,7 @@
 
 They get nothing while the learner waits for batches: then the sampler needs the cores. Where it does not, they get
 equal parts; less, where the learner has to wait for them, because their cores have other work; and nothing, where steps
-are not faster with them.
+are not faster with them. The threads of a compiled step are decided on in the same way.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import torch
 
 from sf.learner.gradients.share import Share
 
-_MOST = 4  # a minibatch of some hundred samples keeps no more of them busy
+MOST_THREADS = 4  # an operation of a learner is not much faster with more
 
 
 class Threads:
@@ -20,7 +20,7 @@ class Threads:
     def __init__(self, most: int) -> None:
         """most: that there are cores for. The calling process has as many already as it is to have at least."""
         self._at_least = torch.get_num_threads()
-        self._spare = max(0, min(_MOST, most) - self._at_least)
+        self._spare = max(0, min(MOST_THREADS, most) - self._at_least)
         self._share = Share(most=float(self._spare))
 
     def measured(self, num_steps: int, busy_s: float, for_batch_s: float) -> None:
