@@ -133,6 +133,7 @@ class Campaign:
                     self._results.outcomes.append(found)
                     if self._json_file:
                         self._results.write(self._json_file)
+                    print(found.sentence, flush=True)
                 else:
                     left += found
                     busy.remove(ready)

@@ -35,6 +35,11 @@ class Outcome:
     at_s: float = 0.0  # since the start of the campaign
     load: float = 0.0  # of the machine over the last minute
 
+    @property
+    def sentence(self) -> str:
+        found = f"{self.seconds:.1f} s" if self.broken is None else f"NOT RECOVERED: {self.broken}"
+        return f"{self.at_s:5.0f} s  shard {self.shard}  {self.task:10} {self.fault}: {found}"
+
 
 @dataclass(frozen=True)
 class Results:

@@ -116,7 +116,6 @@ class _Campaign:
                 left -= 1
                 running, outcome = self._recover(task, running, _FAULT[fault_name])
                 self._note(outcome)
-                self._say(f"{task:10} {fault_name}: {outcome.seconds:.1f} s", outcome)
             fault_name, began = "end of a turn", time.monotonic()
             if running is not None:
                 running.finish()
@@ -155,9 +154,8 @@ class _Campaign:
     def _fail(self, task: str, fault: str, seconds: float, error: Exception) -> None:
         is_found = isinstance(error, NotRecoveredError)
         broken = str(error) if is_found else f"the campaign itself failed: {traceback.format_exc()}"
-        outcome = self._outcome(task, fault, seconds, None, (0, 0), broken)
-        self._note(outcome)
-        self._say(f"{task:10} {fault}: NOT RECOVERED: {broken}\n{self._log.read_text()[-5000:]}", outcome)
+        print(self._log.read_text()[-5000:], flush=True)
+        self._note(self._outcome(task, fault, seconds, None, (0, 0), broken))
         self._directory = self._directory / "after"  # what it left may be broken
         self._directory.mkdir()
 
@@ -166,9 +164,6 @@ class _Campaign:
     ) -> Outcome:
         at_s, load = time.monotonic() - self._began, os.getloadavg()[0]
         return Outcome(task, fault, seconds, to_end, lost[0], lost[1], broken, self._idx, round(at_s, 1), load)
-
-    def _say(self, text: str, outcome: Outcome) -> None:
-        print(f"{outcome.at_s:5.0f} s  shard {self._idx}  {text}", flush=True)
 
     def _require_nothing_left(self) -> None:
         """Where /dev/shm is shared, files that come and go are those of others on this machine: what is left stays."""
