@@ -12,7 +12,7 @@ from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, Sh
 from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.groups.turns import TurnEnv
 from sf.envs.options import EnvOptions
-from sf.envs.registry import as_evaluated, describe, env_ids, make_group, make_rendered_group, require_name
+from sf.envs.registry import as_evaluated, describe, env_ids, make_group, make_rendered_group, require_name, symmetries
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.planes import Planes
 
@@ -41,4 +41,5 @@ __all__ = [
     "register_parallel_env",
     "register_vector_env",
     "require_name",
+    "symmetries",
 ]

@@ -7,12 +7,13 @@ A family is a folder of `envs/`, or a module in `envs/libraries/`, with its reco
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.options import EnvOptions
+from sf.envs.spaces.symmetries import Symmetry
 
 
 class MakeGroup(Protocol):
@@ -42,6 +43,10 @@ Describe = Callable[[str, EnvOptions], EnvSpec]
 """See `sf.envs.describe`."""
 
 
+FindSymmetries = Callable[[str, EnvOptions], Sequence[Symmetry]]
+"""See `sf.envs.symmetries`."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """How the environment of one name is described and made."""
@@ -51,6 +56,7 @@ class Entry:
     make_rendered_group: MakeRenderedGroup | None = None  # None: it cannot be drawn
     takes_wrappers: bool = False  # whether its groups put those of `env_wrappers` around their environments
     to_wrap: str = "wrap the environment where its group makes it"  # what to do for wrappers where it takes none
+    symmetries: FindSymmetries | None = None  # None: nothing is known of any
 
 
 def _no_code(env_id: str) -> str | None:

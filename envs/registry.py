@@ -29,6 +29,7 @@ from sf.envs.libraries.pettingzoo import PETTINGZOO
 from sf.envs.openspiel.family import OPENSPIEL
 from sf.envs.options import EnvOptions
 from sf.envs.rts.family import RTS
+from sf.envs.spaces.symmetries import Symmetry
 from sf.envs.toys.family import TOY
 
 FAMILIES: tuple[Family, ...] = (
@@ -57,6 +58,12 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     """
     with call_of(env_id, "its set-up"):
         return _entry(env_id, options).describe(env_id, options)
+
+
+def symmetries(env_id: str, options: EnvOptions) -> list[Symmetry]:
+    """Those that are known of the environment, beside the one that changes nothing."""
+    entry = _entry(env_id, options)
+    return [] if entry.symmetries is None else list(entry.symmetries(env_id, options))
 
 
 def make_group(

@@ -12,10 +12,12 @@ _TO_WRAP = "give a class of your own around OpenSpiel's game, as module:Name"
 
 def _find(env_id: str) -> Entry:
     try:
-        from sf.envs.openspiel import group  # noqa: PLC0415  an extra
+        from sf.envs.openspiel import group, symmetries  # noqa: PLC0415  an extra
     except ImportError as error:
         raise UsageError(f"env {env_id!r}: {error}: {INSTALL}") from error
-    return Entry(group.describe, group.make_group, group.make_rendered_group, to_wrap=_TO_WRAP)
+    return Entry(
+        group.describe, group.make_group, group.make_rendered_group, to_wrap=_TO_WRAP, symmetries=symmetries.find
+    )
 
 
 def _env_ids() -> list[str]:

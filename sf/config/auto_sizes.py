@@ -1,8 +1,9 @@
 """`rollout` and `batch_size` where they are auto: they follow the number of actors.
 
-Slots hold one trajectory of every actor. Where an iteration is as large as that, its data is at most one iteration old:
-see docs/architecture.md. So many actors make shorter trajectories, and from `SHORTEST` on larger minibatches. With few
-actors a minibatch has `SMALLEST` samples, or fewer where an iteration of so many minibatches has `ITERATION` already.
+Slots hold one trajectory of every actor. Where an iteration is as large as that, or has several such rounds, its data
+is at most one iteration old: see docs/architecture.md. So many actors make shorter trajectories, and from `SHORTEST` on
+larger minibatches. With few actors a minibatch has about `SMALLEST` samples, or fewer where an iteration of so many
+minibatches has `ITERATION` already.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from sf.config.config import Config
 
 LONGEST, SHORTEST = 64, 16  # steps of a trajectory
-SMALLEST = 256  # samples of a minibatch
+SMALLEST = 256  # samples of a minibatch, give or take what makes whole rounds
 ITERATION = 2048  # samples
 
 
@@ -64,9 +65,14 @@ def _divisor(batch_size: int, wanted: int) -> int:
 
 
 def _slots_per_batch(num_batches: int, rollout: int, num_actors: int, async_rl: bool) -> int:
-    """The least with which an iteration holds a trajectory of every actor; whole rounds of them in synchronous mode."""
+    """The least with which an iteration holds a trajectory of every actor; in synchronous mode in whole rounds of them.
+
+    In asynchronous mode in whole rounds where that takes no more than twice as many, and no fewer than half: what is
+    left of a round is trained on an iteration later.
+    """
     slots = max(math.ceil(_smallest(num_batches) / rollout), math.ceil(num_actors / num_batches))
-    if async_rl:
-        return slots
-    in_whole_rounds = num_actors // math.gcd(num_actors, num_batches)
-    return math.ceil(slots / in_whole_rounds) * in_whole_rounds
+    round_of_all = num_actors // math.gcd(num_actors, num_batches)
+    if not async_rl:
+        return math.ceil(slots / round_of_all) * round_of_all
+    in_rounds = max(1, round(slots / round_of_all)) * round_of_all
+    return in_rounds if slots / 2 <= in_rounds <= 2 * slots else slots

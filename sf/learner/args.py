@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from sf.config import Config
 from sf.counters import CounterRow
 from sf.envs import EnvSpec
+from sf.envs.spaces.symmetries import Symmetry
 from sf.learner.end_of_run import EndOfRun
 from sf.processes.stopping import StopFlag
 from sf.ranks.place import Place
@@ -24,6 +26,7 @@ class LearnerArgs:
     config: Config
     policy_id: int
     spec: EnvSpec
+    symmetries: Sequence[Symmetry]  # to augment data by; none where that is not wanted
     num_actors: int
     bfloat16: bool
     num_threads: int

@@ -22,6 +22,10 @@ class LearnerConfig:
     num_epochs: int = 1
     """Passes over the data of an iteration. More learn more from each sample and take longer."""
 
+    augment_by_symmetry: bool = False
+    """Train in every second epoch on an image of the data under a symmetry of the environment: a mirrored board, say,
+    with mirrored actions. It is known for games of OpenSpiel on a board, where it is found by playing the game."""
+
     shuffle_steps: bool = False
     """Make minibatches of single steps in random order, with targets and advantages computed once per iteration, as
     most PPO implementations do. false: of whole trajectories, with targets recomputed at each optimiser step.
@@ -159,6 +163,11 @@ class LearnerConfig:
             f"num_batches_per_epoch is {self.num_batches_per_epoch}: at least 1",
         )
         require(self.num_epochs >= 1, f"num_epochs is {self.num_epochs}: at least 1")
+        require(
+            not self.augment_by_symmetry or self.num_epochs > 1,
+            f"augment_by_symmetry is true and num_epochs is {self.num_epochs}: every second epoch is for images of the "
+            "data, so take 2 epochs or more, or leave it out",
+        )
         for name in ("gamma", "gae_lambda", "trajectory_priority", "trajectory_priority_beta"):
             require(0.0 <= getattr(self, name) <= 1.0, f"{name} is {getattr(self, name)}: from 0 to 1")
         for name in ("adam_beta1", "adam_beta2"):

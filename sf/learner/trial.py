@@ -63,7 +63,13 @@ def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     num_trajectories = config.slots_per_iteration
     width = max(1, num_trajectories // config.learner.num_batches_per_epoch // _PARTS)
     # What may not be with one step an iteration, the trial does not need.
-    of_one_step = config.replace(num_epochs=1, num_batches_per_epoch=1, lr_schedule="constant", trajectory_priority=0.0)
+    of_one_step = config.replace(
+        num_epochs=1,
+        num_batches_per_epoch=1,
+        lr_schedule="constant",
+        trajectory_priority=0.0,
+        augment_by_symmetry=False,
+    )
     updater = new_updater(args, of_one_step)
     batch = Batch.empty(args.slots.arrays, width, state_size, device)
     for tensor in batch.tensors():

@@ -10,7 +10,7 @@ A step that is skipped because it is not finite makes a new version all the same
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium as gym
@@ -20,7 +20,9 @@ from torch import Tensor
 from sf.config import Config, LearnerConfig
 from sf.envs import ActionSpec
 from sf.envs.spaces.actions import ACTION_MASK
+from sf.envs.spaces.symmetries import Symmetry
 from sf.learner.batches.batch import Batch
+from sf.learner.batches.images import Images
 from sf.learner.batches.minibatches import Cut, Minibatch, cut
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, tensors_of
 from sf.learner.compiled.compiled_step import CompiledStep
@@ -56,9 +58,10 @@ class Updater:
         gradient_workers: GradientWorkers | None = None,
         ranks: Ranks = ALONE,
         compiled_step: CompiledStep | None = None,
+        symmetries: Sequence[Symmetry] = (),
     ) -> None:
         """gradient_workers: compute a part of each minibatch. ranks: who train this network, with the same calls.
-        compiled_step: takes the steps where it can."""
+        compiled_step: takes the steps where it can. symmetries: to augment the data by."""
         self._config = config.learner
         self._config_now = self._config  # with what the run's progress has changed
         self._max_policy_lag = config.sampler.max_policy_lag
@@ -68,6 +71,7 @@ class Updater:
         for part in self.model.modules():
             if isinstance(part, RunningMoments):
                 part.ranks = ranks
+        self._images = Images(symmetries, device) if symmetries else None
         self._optimizer = Optimizer(self._config, self.model)
         self._optimizer_step = OptimizerStep(
             self.model, self._optimizer, action_spec, bfloat16, device, gradient_workers, ranks, compiled_step
@@ -228,11 +232,18 @@ class Updater:
         if self._config.steps_per_iteration == 1:
             yield Cut(Minibatch(batch, mask, batch.log_prob), at=None)
             return
-        whole = self._prepare(batch, mask, goes_on)
-        if whole is None:
-            return
-        for _ in range(self._config.num_epochs):
-            yield from cut(whole, self._config.num_batches_per_epoch)
+        wholes = []  # that the epochs are of, in turn
+        for seen in self._seen(batch, mask):
+            whole = self._prepare(*seen, goes_on)
+            if whole is None:
+                return
+            wholes.append(whole)
+        for epoch in range(self._config.num_epochs):
+            yield from cut(wholes[epoch % len(wholes)], self._config.num_batches_per_epoch)
+
+    def _seen(self, batch: Batch, mask: Tensor) -> list[tuple[Batch, Tensor]]:
+        """The iteration as it was, and as it is trained on beside that."""
+        return [(batch, mask)] if self._images is None else [(batch, mask), self._images.one_of(batch, mask)]
 
     def _prepare(self, batch: Batch, mask: Tensor, goes_on: Callable[[], bool]) -> Minibatch | None:
         """The iteration with all that is computed once for its steps; None where `goes_on` says no meanwhile."""

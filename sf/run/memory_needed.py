@@ -37,7 +37,7 @@ def parts(plan: Plan) -> list[Part]:
     if plan.device == "cpu":
         copies += _TRAINED * plan.num_policies + _ACTED_WITH * plan.num_policy_workers
     slots = plan.config.slots_per_iteration
-    batches = 2 * slots * plan.num_policies
+    batches = (2 + bool(plan.symmetries)) * slots * plan.num_policies
     if plan.num_gradient_workers:
         copies += (1 + _OF_GRADIENT_WORKER * plan.num_gradient_workers) * plan.num_policies
         batches += -(-slots // plan.config.learner.num_batches_per_epoch) * plan.num_policies

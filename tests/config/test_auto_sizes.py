@@ -17,7 +17,16 @@ def sizes(num_actors, has_memory=False, **flags):
 
 @pytest.mark.parametrize(
     ("num_actors", "rollout", "batch_size"),
-    [(1, 64, 256), (16, 64, 256), (32, 64, 256), (96, 16, 256), (128, 16, 256), (256, 16, 512), (1024, 16, 2048)],
+    [
+        (1, 64, 256),
+        (16, 64, 256),
+        (32, 64, 256),
+        (96, 16, 192),
+        (100, 16, 400),
+        (128, 16, 256),
+        (256, 16, 512),
+        (1024, 16, 2048),
+    ],
 )
 def test_many_actors_make_shorter_trajectories_and_then_larger_minibatches(num_actors, rollout, batch_size):
     assert sizes(num_actors) == (rollout, batch_size)
@@ -25,7 +34,7 @@ def test_many_actors_make_shorter_trajectories_and_then_larger_minibatches(num_a
 
 @pytest.mark.parametrize(
     ("num_actors", "rollout", "batch_size"),
-    [(1, 64, 64), (16, 64, 64), (32, 64, 64), (96, 16, 64), (256, 16, 128), (1024, 16, 512)],
+    [(1, 64, 64), (16, 64, 64), (32, 64, 64), (96, 16, 48), (256, 16, 128), (1024, 16, 512)],
 )
 def test_many_minibatches_are_small_ones(num_actors, rollout, batch_size):
     assert sizes(num_actors, num_batches_per_epoch=32) == (rollout, batch_size)
@@ -37,11 +46,18 @@ def test_many_minibatches_are_small_ones(num_actors, rollout, batch_size):
 def test_an_iteration_holds_a_trajectory_of_every_actor(num_actors, flags, has_memory):
     config = with_sizes(Config().replace(**{**AUTO, **flags}), num_actors, has_memory)
     assert config.slots_per_iteration >= num_actors
-    assert config.learner.batch_size >= 256
+    assert config.learner.batch_size >= 128
 
 
 def test_a_recurrent_core_keeps_long_trajectories():
     assert sizes(1024, has_memory=True) == (64, 64 * 128)
+
+
+@pytest.mark.parametrize("num_actors", [1, 3, 6, 12, 16, 24, 32, 36, 40, 80, 96, 100, 120, 257, 288, 1000])
+def test_an_iteration_holds_whole_rounds_where_that_is_near(num_actors):
+    """With 257 it would be eight rounds in place of one."""
+    config = with_sizes(Config().replace(**AUTO), num_actors, has_memory=False)
+    assert (config.slots_per_iteration % num_actors == 0) == (num_actors != 257)
 
 
 @pytest.mark.parametrize("num_actors", [1, 3, 6, 16, 32, 100, 257])

@@ -23,6 +23,7 @@ def arguments(start: Start) -> LearnerArgs:
         config=plan.config,
         policy_id=policy_id,
         spec=plan.spec,
+        symmetries=plan.symmetries,
         num_actors=plan.num_actors,
         bfloat16=plan.bfloat16,
         num_threads=plan.learner_threads,

@@ -1,0 +1,44 @@
+"""The image of a batch under a symmetry of the environment, which is data like any other.
+
+An agent that drew action a in situation s with probability p would have drawn the image of a in the image of s with the
+same probability, had it played by the image of its policy. So the image of a trajectory is one of that behaviour
+policy, whose probabilities are those of the batch, and V-trace corrects for the difference as it does for old data.
+AlphaGo Zero (Silver et al. 2017, "Domain knowledge") and ELF OpenGo train on such images with targets of a search.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from sf.envs.spaces.symmetries import UNKNOWN, Symmetry
+from sf.learner.batches.batch import Batch
+
+
+class Images:
+    """Makes them on the device of the network."""
+
+    def __init__(self, symmetries: Sequence[Symmetry], device: torch.device) -> None:
+        self._obs = [
+            {key: torch.from_numpy(index).to(device) for key, index in symmetry.obs.items()} for symmetry in symmetries
+        ]
+        self._action = [torch.from_numpy(symmetry.action).to(device) for symmetry in symmetries]
+
+    def one_of(self, batch: Batch, mask: Tensor) -> tuple[Batch, Tensor]:
+        """The image of all trajectories under one of the symmetries, drawn from the random numbers of the host, and the
+        mask [T, B] of its samples to train on: those of `mask` whose action is known there."""
+        drawn = int(torch.randint(len(self._obs), ()))
+        action = self._action[drawn][batch.discrete.long()]
+        obs = {key: _taken(value, self._obs[drawn].get(key)) for key, value in batch.obs.items()}
+        image = dataclasses.replace(batch, obs=obs, discrete=action.clamp(min=0).to(batch.discrete.dtype))
+        return image, mask & (action != UNKNOWN).all(-1)
+
+
+def _taken(obs: Tensor, index: Tensor | None) -> Tensor:
+    """Of [T+1, B, ...], the numbers at `index` of each observation made flat."""
+    if index is None:
+        return obs
+    return obs.flatten(2).index_select(2, index).view(obs.shape)
