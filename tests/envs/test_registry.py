@@ -170,7 +170,7 @@ def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tm
         (
             "Sausage-v0",
             "env 'Sausage-v0' is not known: no package that was imported registers it; if an installed one does.*, "
-            "name its module, as in module:Sausage-v0",
+            "name its module, as in [a-z_]+:Sausage-v0",
         ),
         ("no_such_module:Env-v0", "no_such_module cannot be imported"),
         ("no_such.game_v0:parallel_env", r"\(No module named 'no_such'\): check the name, install"),
