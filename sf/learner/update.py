@@ -22,8 +22,8 @@ from sf.envs import ActionSpec
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.symmetries import Symmetry
 from sf.learner.batches.batch import Batch
-from sf.learner.batches.images import Images
 from sf.learner.batches.minibatches import Cut, Minibatch, cut
+from sf.learner.batches.symmetric_images import SymmetricImages
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, tensors_of
 from sf.learner.compiled.compiled_step import CompiledStep
 from sf.learner.divergence import SkippedUpdates
@@ -71,7 +71,7 @@ class Updater:
         for part in self.model.modules():
             if isinstance(part, RunningMoments):
                 part.ranks = ranks
-        self._images = Images(symmetries, device) if symmetries else None
+        self._images = SymmetricImages(symmetries, device) if symmetries else None
         self._optimizer = Optimizer(self._config, self.model)
         self._optimizer_step = OptimizerStep(
             self.model, self._optimizer, action_spec, bfloat16, device, gradient_workers, ranks, compiled_step

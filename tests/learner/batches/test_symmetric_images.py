@@ -10,7 +10,7 @@ from sf.envs import ActionSpec
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.symmetries import UNKNOWN, Symmetry
 from sf.learner.batches.batch import Batch
-from sf.learner.batches.images import Images
+from sf.learner.batches.symmetric_images import SymmetricImages
 from sf.learner.update import Updater
 
 T, B, A = 3, 64, 4
@@ -50,7 +50,7 @@ def random_batch(legal=(1, 1, 1, 1)):
 
 def test_an_image_is_seen_and_acted_in_the_other_way_round():
     batch, mask = random_batch(legal=(1, 1, 1, 0)), torch.rand(T, B) < 0.5
-    image, image_mask = Images([MIRROR], CPU).one_of(batch, mask)
+    image, image_mask = SymmetricImages([MIRROR], CPU).one_of(batch, mask)
     assert torch.equal(image.obs["cells"], batch.obs["cells"].flip(-1))
     assert torch.equal(image.obs[ACTION_MASK], batch.obs[ACTION_MASK].flip(-1))
     assert torch.equal(image.discrete, 3 - batch.discrete)
@@ -62,7 +62,7 @@ def test_an_image_is_seen_and_acted_in_the_other_way_round():
 
 
 def test_the_image_of_an_image_is_the_original():
-    images, batch, mask = Images([MIRROR], CPU), random_batch(), torch.ones(T, B, dtype=torch.bool)
+    images, batch, mask = SymmetricImages([MIRROR], CPU), random_batch(), torch.ones(T, B, dtype=torch.bool)
     again, _ = images.one_of(*images.one_of(batch, mask))
     assert all(torch.equal(a, b) for a, b in zip(again.tensors(), batch.tensors(), strict=True))
 
@@ -70,14 +70,14 @@ def test_the_image_of_an_image_is_the_original():
 def test_a_sample_whose_action_is_not_known_there_is_not_trained_on():
     symmetry = Symmetry(MIRROR.obs, np.array([3, UNKNOWN, 1, 0]))
     batch, mask = random_batch(), torch.ones(T, B, dtype=torch.bool)
-    image, image_mask = Images([symmetry], CPU).one_of(batch, mask)
+    image, image_mask = SymmetricImages([symmetry], CPU).one_of(batch, mask)
     assert torch.equal(image_mask, batch.discrete[..., 0] != 1)
     assert image.discrete.min() >= 0
 
 
 def test_each_of_several_comes():
     shifts = [Symmetry({}, (np.arange(A) + shift) % A) for shift in range(A)]
-    images, batch, mask = Images(shifts, CPU), random_batch(), torch.ones(T, B, dtype=torch.bool)
+    images, batch, mask = SymmetricImages(shifts, CPU), random_batch(), torch.ones(T, B, dtype=torch.bool)
     seen = {int((images.one_of(batch, mask)[0].discrete - batch.discrete)[0, 0, 0]) % A for _ in range(100)}
     assert seen == set(range(A))
 
@@ -103,7 +103,7 @@ def test_what_is_learned_here_is_known_in_the_image(has_symmetry, flags):
     for _ in range(20):
         steps += updater.train_iteration(random_batch(), 0.0, lambda: None)
         updater.version = 1  # data is as new as it can be
-    image, _ = Images([MIRROR], CPU).one_of(random_batch(), torch.ones(T, B, dtype=torch.bool))
+    image, _ = SymmetricImages([MIRROR], CPU).one_of(random_batch(), torch.ones(T, B, dtype=torch.bool))
     with torch.no_grad():
         policy, _ = updater._optimizer_step.evaluate(image)
     is_known = policy.log_prob(torch.full((T, B, 1), 3), image.continuous).exp().mean() > 0.8

@@ -18,7 +18,7 @@ from sf.envs.spaces.symmetries import UNKNOWN, Symmetry
 from sf.learner.batches.batch import Batch
 
 
-class Images:
+class SymmetricImages:
     """Makes them on the device of the network."""
 
     def __init__(self, symmetries: Sequence[Symmetry], device: torch.device) -> None:
