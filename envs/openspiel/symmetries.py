@@ -51,7 +51,7 @@ def _turns(shape: tuple[int, ...]) -> Iterator[np.ndarray]:
     for start in (planes, planes[:, :, ::-1]):
         for quarters in range(4):
             turned = np.rot90(start, quarters, axes=(1, 2))
-            if turned.shape == shape and not (turned is planes or np.array_equal(turned, planes)):
+            if turned.shape == shape and not np.array_equal(turned, planes):
                 yield turned.reshape(-1)
 
 

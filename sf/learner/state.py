@@ -46,17 +46,8 @@ def new_updater(
     action_spec = ActionSpec.of(args.spec.action_space)
     device = gpu.torch_device(args.weights.device)
     bfloat16 = args.bfloat16
-    return Updater(
-        config,
-        args.spec.obs_space,
-        action_spec,
-        bfloat16,
-        device,
-        gradient_workers,
-        ranks,
-        compiled_step,
-        args.symmetries,
-    )
+    obs_space, symmetries = args.spec.obs_space, args.symmetries
+    return Updater(config, obs_space, action_spec, bfloat16, device, gradient_workers, ranks, compiled_step, symmetries)
 
 
 class LearnerState:

@@ -18,11 +18,12 @@ from sf.arrays import available_memory
 from sf.config import Config
 from sf.config.auto_learning_rate import with_learning_rate
 from sf.config.auto_sizes import with_sizes
-from sf.envs import ActionSpec, EnvSpec, symmetries
+from sf.envs import ActionSpec, EnvSpec
 from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.envs.spaces.symmetries import Symmetry
 from sf.evaluation.episode_video import require_drawable
+from sf.learner.batches.symmetric_images import find_symmetries
 from sf.learner.gradients.threads import MOST_THREADS
 from sf.learner.optimizer.optimizer import require_available
 from sf.machine.cores import num_usable_cores, usable_cores
@@ -226,7 +227,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         num_weights=num_weights(model),
         state_size=model.state_size,
         weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},
-        symmetries=_symmetries(config, model.state_size),
+        symmetries=find_symmetries(config, model.state_size),
         entrants=_entrants(config, spec),
         why_no_loops=_why_no_loops(config.model.compile, device),
         place=place,
@@ -256,26 +257,6 @@ def _actors_of_each_policy(config: Config, spec: EnvSpec, num_actors: int) -> in
     """On average. In a match against a player that does not learn, the player has half of the agents."""
     share_of_players = config.players.past_share * (spec.num_agents // 2) / spec.num_agents
     return math.ceil(num_actors * (1 - share_of_players) / config.population.num_policies)
-
-
-def _symmetries(config: Config, state_size: int) -> Sequence[Symmetry]:
-    """Those that are asked for. state_size: of the recurrent state."""
-    if not config.learner.augment_by_symmetry:
-        return ()
-    env = config.run.env
-    if state_size:
-        raise UsageError(
-            "augment_by_symmetry is true, but the network has a recurrent state, which has seen the data as it was: "
-            "take --core none, or leave it out"
-        )
-    with said_where_slow(f"looking for symmetries of {env}"):
-        found = symmetries(env, config.environment)
-    if not found:
-        raise UsageError(
-            f"augment_by_symmetry is true, but no symmetry of {env} is known (they are found in games of OpenSpiel on "
-            "a board): leave it out"
-        )
-    return found
 
 
 def _entrants(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:

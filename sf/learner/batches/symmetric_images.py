@@ -14,8 +14,32 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from sf import envs
+from sf.config import Config
+from sf.envs.errors import UsageError
 from sf.envs.spaces.symmetries import UNKNOWN, Symmetry
 from sf.learner.batches.batch import Batch
+
+
+def find_symmetries(config: Config, state_size: int) -> Sequence[Symmetry]:
+    """Those by which a run augments its data, none unless it is to. state_size: of the network's recurrent state.
+
+    Raises UsageError where it is to, and cannot.
+    """
+    if not config.learner.augment_by_symmetry:
+        return ()
+    if state_size:
+        raise UsageError(
+            "augment_by_symmetry is true, but the network has a recurrent state, which has seen the data as it was: "
+            "take --core none, or leave it out"
+        )
+    found = envs.symmetries(config.run.env, config.environment)
+    if not found:
+        raise UsageError(
+            f"augment_by_symmetry is true, but no symmetry of {config.run.env} is known (they are found in games of "
+            "OpenSpiel on a board): leave it out"
+        )
+    return found
 
 
 class SymmetricImages:
