@@ -5,13 +5,29 @@ It is a function of tensors alone, the random numbers included, so that it can b
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from sf.envs.spaces.actions import ActionSpec
 from sf.model.distributions import ActionDistribution
+
+
+class Answers(NamedTuple):
+    """Those of `Acting`, taken apart: views of the numbers that they came in."""
+
+    discrete: np.ndarray  # [N, D] int32
+    continuous: np.ndarray  # [N, C] float32
+    log_prob: np.ndarray  # [N] float32
+    value: np.ndarray  # [N] float32
+
+    @classmethod
+    def of(cls, packed: np.ndarray, num_discrete: int) -> Answers:
+        """packed: [N, D + C + 2] int32, on the host. num_discrete: D."""
+        floats = packed[:, num_discrete:].view(np.float32)
+        return cls(packed[:, :num_discrete], floats[:, :-2], floats[:, -2], floats[:, -1])
 
 
 class Acting(nn.Module):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces import space_json
+from sf.model.acting import Acting, Answers
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.play.named_checkpoint import config_of
@@ -92,8 +94,16 @@ class TorchPolicy(Policy):
 class NetworkActors:
     """N actors that one policy plays, each with a recurrent state of its own."""
 
-    def __init__(self, policy: TorchPolicy, num_actors: int, seed: int) -> None:
+    def __init__(
+        self,
+        policy: TorchPolicy,
+        num_actors: int,
+        seed: int,
+        acting: Callable[..., tuple[Tensor, Tensor]] | None = None,
+    ) -> None:
+        """acting: computes what an `Acting` of the network does. None: one of them."""
         self._policy = policy
+        self._acting = acting or Acting(policy.network, policy.action_spec)
         self._all = np.arange(num_actors)
         self._steps = np.zeros(num_actors, np.float32)  # [N] that an episode has had, for a critic with a clock
         self._state = torch.zeros(num_actors, policy.network.state_size, device=policy.device)  # [N, S]
@@ -111,19 +121,24 @@ class NetworkActors:
         obs: {key: [M, ...]}, laid out as `TorchPolicy.flat_obs_space`. first: [M] bool, whether an episode begins. who:
         [M] positions of the actors; None: all of them.
         """
-        device = self._policy.device
+        device, spec = self._policy.device, self._policy.action_spec
         who = self._all if who is None else who
         idxs = torch.from_numpy(who).to(device)
         self._steps[who] = np.where(first, 0.0, self._steps[who] + 1.0)
         if self._policy.config.model.critic_clock is True:
             obs = {**obs, CLOCK: self._steps[who, None]}
+        inputs = (
+            {key: torch.from_numpy(rows).to(device) for key, rows in obs.items()},
+            self._state[idxs],
+            torch.from_numpy(first).to(device),
+        )
         with torch.inference_mode():
-            out = self._policy.network.step(
-                {key: torch.from_numpy(rows).to(device) for key, rows in obs.items()},
-                self._state[idxs],
-                torch.from_numpy(first).to(device),
-            )
-            self._state[idxs] = out.state
-            distribution = ActionDistribution(self._policy.action_spec, out.params)
-            discrete, continuous = distribution.mode() if deterministic else distribution.sample(self._generator)
-        return Actions(*(tensor.cpu().numpy() for tensor in (discrete, continuous, out.value)))
+            if deterministic:
+                out = self._policy.network.step(*inputs)
+                self._state[idxs] = out.state
+                mode = ActionDistribution(spec, out.params).mode()
+                return Actions(*(tensor.cpu().numpy() for tensor in (*mode, out.value)))
+            noise = ActionDistribution.noise(spec, (len(who),), device, self._generator)
+            packed, self._state[idxs] = self._acting(*inputs, *noise)
+            answers = Answers.of(packed.cpu().numpy(), len(spec.discrete_sizes))
+        return Actions(answers.discrete, answers.continuous, answers.value)

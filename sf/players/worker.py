@@ -17,16 +17,19 @@ import numpy as np
 
 from sf import gpu
 from sf.arrays import SharedArrays
+from sf.config import ModelConfig
 from sf.counters import CounterRow
+from sf.envs import EnvSpec
 from sf.envs.clock import CLOCK
+from sf.model.compiled_acting import CompiledActing, acting_of
 from sf.play.opponents import Opponent
 from sf.play.player import Actors
-from sf.play.torch_policy import TorchPolicy
+from sf.play.torch_policy import NetworkActors, TorchPolicy
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
 from sf.requests import PolicyChannel
-from sf.rows import OBS
+from sf.rows import OBS, Turns
 from sf.seats import Seats
 from sf.storage import checkpoint
 
@@ -37,6 +40,8 @@ class PlayerWorkerArgs:
 
     directory: Path  # of NAME.safetensors
     opponents: Mapping[str, Opponent]  # players without a network, by name
+    spec: EnvSpec
+    model: ModelConfig  # of the policies of the run
     bfloat16: bool
     device: str
     num_threads: int
@@ -78,7 +83,8 @@ class _Players:
         self._reports = reports
         self._seats = args.seats
         self._turns = [0] * args.seats.num_seats  # of the players that are here
-        self._actors: dict[int, Actors] = {}  # by seat, of all actors of the run
+        self._seated: dict[int, _Seated] = {}  # by seat
+        self._decisions = Turns.where_there_are(args.rows)
         self._obs = args.rows.named(OBS)  # [num_slots, T+1, ...]
         self._keys = [key for key in self._obs if key != CLOCK]  # what an environment itself shows
 
@@ -92,9 +98,9 @@ class _Players:
             name = self._seats.name(seat)
             loading_since = time.perf_counter()
             try:
-                self._actors[seat] = self._load(name, turn)
+                self._seated[seat] = self._load(name, turn)
             except (OSError, ValueError) as error:
-                self._actors.pop(seat, None)
+                self._seated.pop(seat, None)
                 self._seats.could_not_load(seat, turn)
                 self._reports.send("player_failed", name=name, text=str(error))
             else:
@@ -107,27 +113,63 @@ class _Players:
         numbers = channel.numbers(groups)
         num_actions = 0
         for seat, slots, t, numbers_of_actors in channel.rows_by_seat(groups, numbers):
-            actors = rows["actor"][slots]  # [N]
-            obs = {key: self._obs[key][slots, t] for key in self._keys}
-            if seat not in self._actors:  # it has begun matches before a death, and its file is gone since
+            seated = self._seated.get(seat)
+            if seated is None:  # it has begun matches before a death, and its file is gone since
                 continue
-            actions = self._actors[seat].act(obs, rows["first"][slots, t], actors)
-            asked = channel.still_asked(actors, numbers_of_actors)
-            where = slots[asked], t[asked]
-            rows["discrete"][where] = actions.discrete[asked]
-            rows["continuous"][where] = actions.continuous[asked]
+            num_actions += len(slots)
+            asked = channel.still_asked(rows["actor"][slots], numbers_of_actors)
             # Nobody learns from these rows. A slot that a policy began may hold them behind its own.
-            for name in ("log_prob", "value", "policy_version"):
-                rows[name][where] = 0
-            num_actions += len(actors)
+            for name in ("discrete", "continuous", "log_prob", "value", "policy_version"):
+                rows[name][slots[asked], t[asked]] = 0
+            if self._decisions is None or seated.remembers:
+                self._decide(seated, slots, t, numbers_of_actors)
+            else:  # who waits needs no network, as in a policy worker
+                acts = self._decisions.whose(slots, t)
+                if acts.any():
+                    self._decide(seated, slots[acts], t[acts], numbers_of_actors[acts])
         channel.answer(groups, numbers)
         return num_actions
 
-    def _load(self, name: str, turn: int) -> Actors:
+    def _decide(self, seated: _Seated, slots: np.ndarray, t: np.ndarray, numbers: np.ndarray) -> None:
+        """Write the actions of N actors into their rows `t` [N] of `slots` [N]. numbers: [N] of the requests."""
+        rows = self._args.rows
+        actors = rows["actor"][slots]  # [N]
+        obs = {key: self._obs[key][slots, t] for key in self._keys}
+        seated.look()
+        actions = seated.actors.act(obs, rows["first"][slots, t], actors)
+        asked = self._args.channel.still_asked(actors, numbers)
+        where = slots[asked], t[asked]
+        rows["discrete"][where] = actions.discrete[asked]
+        rows["continuous"][where] = actions.continuous[asked]
+
+    def _load(self, name: str, turn: int) -> _Seated:
         args = self._args
         if name in args.opponents:
-            return args.opponents[name].player().actors(args.num_actors, args.seed + turn)
+            return _Seated(args.opponents[name].player().actors(args.num_actors, args.seed + turn), remembers=True)
         saved = checkpoint.load(args.directory / f"{name}.safetensors")
         device = str(gpu.torch_device(args.device))
         policy = TorchPolicy(saved, name, device, precision="bfloat16" if args.bfloat16 else "float32")
-        return policy.actors(args.num_actors, args.seed + turn)
+        acting = None
+        if policy.config.model == args.model:  # as a snapshot: what the policy workers compile is its program, too
+            acting = acting_of(policy.network, args.model, args.spec, args.bfloat16, args.device, _hush, makes_it=False)
+        actors = NetworkActors(policy, args.num_actors, args.seed + turn, acting)
+        compiled = acting if isinstance(acting, CompiledActing) else None
+        return _Seated(actors, policy.network.state_size > 0, compiled)
+
+
+@dataclass(frozen=True)
+class _Seated:
+    """Who is in a seat."""
+
+    actors: Actors  # all of the run
+    remembers: bool  # so it has to see what happens while it waits, too
+    compiled: CompiledActing | None = None  # by which they act
+
+    def look(self) -> None:
+        """Take the program where there is one now."""
+        if self.compiled is not None:
+            self.compiled.look()
+
+
+def _hush(text: str) -> None:
+    """A policy worker says the same."""

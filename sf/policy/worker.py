@@ -22,11 +22,10 @@ from sf.arrays import SharedArrays
 from sf.config import ModelConfig
 from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvSpec
-from sf.model.acting import Acting
+from sf.model.acting import Acting, Answers
+from sf.model.compiled_acting import CompiledActing, acting_of
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import Flat, inference_model
-from sf.native import kernels, programs
-from sf.policy.compiled_acting import CompiledActing
 from sf.processes.child import Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
@@ -102,7 +101,7 @@ class _Policy:
             "bfloat16" if args.bfloat16 else "float32",
             self._device,
         )
-        self._acting = _acting(args, self._model, reports)
+        self._acting = self._acting_of(args, reports)
         self._weights = torch.empty(args.weights.num_weights + 1, device=self._device)
         self._flat = Flat(self._model, self._weights[:-1])
         self._version = 0
@@ -127,6 +126,18 @@ class _Policy:
             slots, rows, numbers = slots[acts], rows[acts], numbers[acts]
         if len(slots):
             self._compute(slots, rows, numbers)
+
+    def _acting_of(self, args: PolicyWorkerArgs, reports: Reports) -> Acting | CompiledActing:
+        """Not compiled in synchronous mode: nobody knows when the program is there, so two runs would not be the
+        same."""
+        if args.synchronous:
+            return Acting(self._model, self._action_spec)
+
+        def say(text: str) -> None:
+            if args.idx == 0:  # the others would say the same
+                reports.send("say", text=text)
+
+        return acting_of(self._model, args.model, args.spec, args.bfloat16, args.weights.device, say)
 
     def close(self) -> None:
         if isinstance(self._acting, CompiledActing):
@@ -165,35 +176,6 @@ class _Policy:
             self._generator.manual_seed(_one_number((*self._seed, self._version)))
 
 
-def _acting(args: PolicyWorkerArgs, network: Any, reports: Reports) -> Acting | CompiledActing:
-    """Compiled where `--compile` has it so, on a CPU that has a compiler.
-
-    Not in synchronous mode: nobody knows when the program is there, so two runs would not be the same.
-    """
-    acting = Acting(network, ActionSpec.of(args.spec.action_space))
-    if args.model.compile is False or args.weights.device != "cpu" or args.synchronous or kernels.why_not() is not None:
-        return acting
-
-    def say(text: str) -> None:
-        if args.idx == 0:  # the others would say the same
-            reports.send("say", text=text)
-
-    dtype = torch.bfloat16 if args.bfloat16 else torch.float32
-    made_from = repr((args.model, args.spec.obs_space, args.spec.action_space, dtype))
-    return CompiledActing(acting, _example(args, network), made_from, dtype, say)
-
-
-def _example(args: PolicyWorkerArgs, network: Any) -> tuple[Any, ...]:
-    """Inputs of `Acting`."""
-    batch = programs.BATCH
-    obs = {
-        key: torch.zeros(batch, *rows.shape[2:], dtype=torch.from_numpy(rows[:0]).dtype)
-        for key, rows in args.rows.named(OBS).items()
-    }
-    noise = ActionDistribution.noise(ActionSpec.of(args.spec.action_space), (batch,), torch.device("cpu"))
-    return obs, torch.zeros(batch, network.state_size), torch.zeros(batch, dtype=torch.bool), *noise
-
-
 def _one_number(seed: tuple[int, ...]) -> int:
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))  # torch takes 63 bits
 
@@ -210,14 +192,11 @@ class _Answers:
         width = self._num_discrete + action_spec.num_continuous + 2
         self._host = gpu.page_locked((max_actors, width), torch.int32, device)
 
-    def receive(self, packed: Tensor) -> tuple[np.ndarray, ...]:
-        """What `Acting` gives, on the host, overwritten by the next call: discrete [N, D] int32, continuous [N, C],
-        log-probability [N], value [N] float32."""
+    def receive(self, packed: Tensor) -> Answers:
+        """What `Acting` gives, on the host, overwritten by the next call."""
         host = self._host[: len(packed)]
         gpu.copy(host, packed, self._device).wait()
-        numbers = host.numpy()
-        host_floats = numbers[:, self._num_discrete :].view(np.float32)
-        return numbers[:, : self._num_discrete], host_floats[:, :-2], host_floats[:, -2], host_floats[:, -1]
+        return Answers.of(host.numpy(), self._num_discrete)
 
 
 class _States:

@@ -18,6 +18,7 @@ from sf.native.library import CompilerError
 from sf.processes.child import die_with_creator, set_name
 
 BEGINS_AFTER_S = 60.0  # a run that is shorter has nothing of it
+_LOOKS_EVERY_S = 1.0  # for a program that another process makes
 _NICENESS = 5
 
 
@@ -42,6 +43,7 @@ class ProgramBeside:
         self._take = take
         self._give_up = give_up
         self._begins_at = time.monotonic() + begins_after_s
+        self._looks_at = 0.0
         self._maker: Maker | None = None
         self.is_over = False
         if programs.is_there(path):
@@ -52,8 +54,13 @@ class ProgramBeside:
         if self.is_over:
             return
         if self._maker is None:
-            if time.monotonic() > self._begins_at:
+            now = time.monotonic()
+            if now > self._begins_at:
                 self._maker = Maker(lambda: programs.make(self._make, self._path), self._path)
+            elif now > self._looks_at:
+                self._looks_at = now + _LOOKS_EVERY_S
+                if programs.is_there(self._path):
+                    self._end("")
             return
         why_not = self._maker.outcome()
         if why_not is not None:

@@ -16,6 +16,8 @@ def arguments(start: Start) -> PlayerWorkerArgs:
     return PlayerWorkerArgs(
         directory=memory.run_dir.path / DIRECTORY,
         opponents={name: entrant for name, entrant in plan.entrants.items() if isinstance(entrant, Opponent)},
+        spec=plan.spec,
+        model=plan.config.model,
         bfloat16=plan.bfloat16,
         device=plan.device_of(0),
         num_threads=plan.policy_threads,

@@ -6,21 +6,58 @@ operation to the next. A program has none of that (`sf.native.programs`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import gymnasium as gym
+import numpy as np
 import torch
+import torch.utils._pytree as pytree
 from torch import Tensor
 
 import sf.model
+from sf.config import ModelConfig
+from sf.envs import ActionSpec, EnvSpec
 from sf.model.acting import Acting
-from sf.native import programs
+from sf.model.distributions import ActionDistribution
+from sf.native import kernels, programs
 from sf.native.library import CompilerError
 from sf.native.programs import Program
 from sf.processes.maker import BEGINS_AFTER_S, ProgramBeside
 
 _TOLERANCE = {torch.bfloat16: 0.1, torch.float32: 1e-3}  # of log-probabilities, values and states, by the trunk's dtype
+
+
+def acting_of(
+    network: Any,
+    model: ModelConfig,
+    spec: EnvSpec,
+    bfloat16: bool,
+    device: str,
+    say: Callable[[str], None],
+    makes_it: bool = True,
+) -> Acting | CompiledActing:
+    """Compiled where `--compile` has it so, on a CPU that has a compiler.
+
+    network: for inference, on `device`, of an actor that sees and does what `spec` says. bfloat16: of its trunk. say,
+    makes_it: see `CompiledActing`.
+    """
+    action_spec = ActionSpec.of(spec.action_space)
+    acting = Acting(network, action_spec)
+    if model.compile is False or device != "cpu" or kernels.why_not() is not None:
+        return acting
+    batch, dtype = programs.BATCH, torch.bfloat16 if bfloat16 else torch.float32
+    boxes = cast("dict[str, gym.spaces.Box]", spec.obs_space.spaces)
+    example = (
+        {key: torch.from_numpy(np.zeros((batch, *box.shape), box.dtype)) for key, box in boxes.items()},
+        torch.zeros(batch, network.state_size),
+        torch.zeros(batch, dtype=torch.bool),
+        *ActionDistribution.noise(action_spec, (batch,), torch.device("cpu")),
+    )
+    made_from = repr((model, spec.obs_space, spec.action_space, dtype))
+    return CompiledActing(acting, example, made_from, dtype, say, makes_it)
 
 
 class CompiledActing:
@@ -30,10 +67,16 @@ class CompiledActing:
     """
 
     def __init__(
-        self, acting: Acting, example: tuple[Any, ...], made_from: str, dtype: torch.dtype, say: Callable[[str], None]
+        self,
+        acting: Acting,
+        example: tuple[Any, ...],
+        made_from: str,
+        dtype: torch.dtype,
+        say: Callable[[str], None],
+        makes_it: bool = True,
     ) -> None:
         """example: inputs with a batch of `programs.BATCH`. made_from: all that the network was built from. say: to
-        the user."""
+        the user. makes_it: else it takes the program where another process has made it."""
         self._acting = acting
         self._example = example
         self._say = say
@@ -41,17 +84,22 @@ class CompiledActing:
         self._program: Program | None = None
         self._is_checked = False
         self._beside: ProgramBeside | None = None
+        begins_after_s = BEGINS_AFTER_S if makes_it else math.inf
         try:
             path = programs.path_of(acting, example, [made_from, *programs.code_of(sf.model)])
-            self._beside = ProgramBeside(path, self._followed, self._take, self._give_up, BEGINS_AFTER_S)
+            self._beside = ProgramBeside(path, self._followed, self._take, self._give_up, begins_after_s)
         except CompilerError as error:
             self._give_up(str(error))
 
     def __call__(self, *inputs: Any) -> tuple[Tensor, Tensor]:
         """See `Acting.forward`."""
-        if self._program is None or len(inputs[1]) < 2:  # one alone is no batch for PyTorch's compiler
+        if self._program is None:
             return self._acting(*inputs)
-        answers, state = self._program(*inputs)
+        if len(inputs[1]) == 1:  # one alone is no batch for PyTorch's compiler
+            answers, state = self(*pytree.tree_map(_twice, inputs))
+            return answers[:1], state[:1]
+        obs, *others = inputs
+        answers, state = self._program({key: obs[key] for key in self._example[0]}, *others)
         if not self._is_checked:
             expected = self._acting(*inputs)
             self._is_checked = True
@@ -95,3 +143,7 @@ class CompiledActing:
         )
         is_close = (torch.allclose(a, b, rtol=self._tolerance, atol=self._tolerance) for a, b in pairs)
         return bool(same.float().mean() >= 0.5) and all(is_close)
+
+
+def _twice(tensor: Tensor) -> Tensor:
+    return torch.cat((tensor, tensor))

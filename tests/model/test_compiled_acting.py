@@ -8,15 +8,19 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from untrained import untrained
 
+from sf import envs
 from sf.config import ModelConfig
 from sf.envs import ActionSpec
+from sf.envs.clock import with_clock
+from sf.model import compiled_acting
 from sf.model.acting import Acting
+from sf.model.compiled_acting import CompiledActing, acting_of
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model, load_flat, num_weights, write_flat
 from sf.native import kernels, programs
-from sf.policy import compiled_acting
-from sf.policy.compiled_acting import CompiledActing
+from sf.play.torch_policy import TorchPolicy
 
 pytestmark = [
     pytest.mark.skipif(kernels.why_not() is not None, reason="this machine has no C++ compiler"),
@@ -62,9 +66,9 @@ class Actor:
         self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
         self.made_from = f"{flags} {precision}"
 
-    def compiled(self):
+    def compiled(self, makes_it=True):
         example = self.inputs(programs.BATCH)
-        return CompiledActing(self.acting, example, self.made_from, self.dtype, self.said.append)
+        return CompiledActing(self.acting, example, self.made_from, self.dtype, self.said.append, makes_it)
 
     def inputs(self, num):
         rng = np.random.default_rng(num)
@@ -120,20 +124,29 @@ def assert_same(found, expected, spec, tolerance):
 @torch.inference_mode()
 def test_a_program_is_made_beside_and_computes_the_same(name, precision):
     actor = Actor(*NETWORKS[name], precision)
-    compiled = actor.compiled()
+    compiled, player = actor.compiled(), actor.compiled(makes_it=False)
+    player.look()
+    assert player._beside._maker is None
     tolerance = compiled_acting._TOLERANCE[actor.dtype]
     with torch.inference_mode(False):
         look_until_it_ends(compiled)
-    assert len(actor.said) == 1
+        look_until_it_ends(player)
+    assert len(actor.said) == 2
     assert "is compiled from here on" in actor.said[0]
     for num in (64, 1, 2, 7):
         inputs = actor.inputs(num)
         assert_same(compiled(*inputs), actor.acting(*inputs), actor.spec, tolerance)
-    assert compiled._program is not None
+    program, ran = compiled._program, []
+    compiled._program = lambda *inputs: ran.append(len(inputs[1])) or program(*inputs)
+    compiled(*actor.inputs(1))
+    assert ran == [2]  # one alone is computed twice
+    obs, *others = actor.inputs(7)
+    found = compiled(dict(reversed(obs.items())), *others)  # by name, not by place
+    assert_same(found, actor.acting(obs, *others), actor.spec, tolerance)
 
     again = actor.compiled()  # another policy worker, or run
     assert again._program is not None
-    assert len(actor.said) == 1
+    assert len(actor.said) == 2
 
     for version in range(1, 4):  # as they come from the learner, again and again
         with torch.inference_mode(False):
@@ -143,8 +156,23 @@ def test_a_program_is_made_beside_and_computes_the_same(name, precision):
             load_flat(actor.network, weights * (1 + change / 8))
         for num in (7, 2):
             inputs = actor.inputs(num)
-            for each in (compiled, again):
+            for each in (compiled, again, player):
                 assert_same(each(*inputs), actor.acting(*inputs), actor.spec, tolerance)
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "toy_symbols"])
+@pytest.mark.parametrize("critic_clock", [False, True])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_snapshot_acts_by_the_program_of_the_run(env, critic_clock, precision):
+    policy = TorchPolicy(untrained(env, critic_clock=critic_clock), "test", precision=precision)
+    model, spec = policy.config.model, envs.describe(env, policy.config.environment)
+    spec = with_clock(spec) if critic_clock else spec
+    of_run = inference_model(model, spec.obs_space, ActionSpec.of(spec.action_space), precision, "cpu")
+    paths = {
+        acting_of(network, model, spec, precision == "bfloat16", "cpu", print, makes_it)._beside._path
+        for network, makes_it in ((of_run, True), (policy.network, False))
+    }
+    assert len(paths) == 1
 
 
 def test_nothing_is_made_before_the_run_has_lasted(monkeypatch):

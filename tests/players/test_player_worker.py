@@ -1,0 +1,107 @@
+"""The player worker's part of a request: whose actions it computes, and what it leaves in the rows."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from sf.config import ModelConfig
+from sf.counters import Counters
+from sf.envs import EnvSpec
+from sf.play.player import Actions
+from sf.players.worker import PlayerWorkerArgs, _Players, _Seated
+from sf.requests import Channels
+from sf.seats import Seats
+from sf.slots import SlotPool
+
+SPEC = EnvSpec(
+    gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (2,)), action_mask=gym.spaces.Box(0, 1, (3,), np.int8)),
+    gym.spaces.Discrete(3),
+    num_agents=2,
+)
+NUM_ACTORS, POLICY, PLAYERS = 4, 0, 1
+ROW = 1
+
+
+class Recorder:
+    """Actors that always take 2, and remember who was asked, and what those saw."""
+
+    def __init__(self):
+        self.asked = []
+
+    def act(self, obs, first, who=None, deterministic=False):
+        self.asked.append((who.tolist(), obs["obs"][:, 0].tolist()))
+        num = len(who)
+        return Actions(np.full((num, 1), 2, np.int32), np.zeros((num, 0), np.float32), np.ones(num, np.float32))
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A group of four actors has asked. A seat plays 1 and 3; of these 3 alone has a choice."""
+    channels = Channels.allocate(
+        num_workers=1,
+        groups_per_worker=1,
+        slots_per_group=NUM_ACTORS,
+        actors_per_group=NUM_ACTORS,
+        policy_workers_per_policy=1,
+        has_seats=True,
+    )
+    pool = SlotPool.allocate(
+        SPEC,
+        4,
+        inboxes=channels.inboxes,
+        groups_per_worker=1,
+        slots_per_group=NUM_ACTORS,
+        actors_per_group=NUM_ACTORS,
+        has_seats=True,
+    )
+    rows = pool.arrays
+    rows["actor"][:] = range(NUM_ACTORS)
+    for name in ("discrete", "log_prob", "value", "policy_version"):
+        rows[name][:] = 7
+    rows["obs/obs"][:, ROW, 0] = range(NUM_ACTORS)
+    rows["obs/action_mask"][[0, 3], ROW] = 1
+    channels.tables["slots"][0] = range(NUM_ACTORS)
+    channels.tables["policy"][0] = POLICY, PLAYERS, POLICY, PLAYERS
+    args = PlayerWorkerArgs(
+        directory=tmp_path,
+        opponents={},
+        spec=SPEC,
+        model=ModelConfig(),
+        bfloat16=False,
+        device="cpu",
+        num_threads=1,
+        seed=0,
+        num_actors=NUM_ACTORS,
+        seats=Seats.allocate(1, 1, 1),
+        rows=rows,
+        channel=channels.of_policy_worker(channels.player_worker_idx),
+        counters=Counters.allocate(1).row(0),
+    )
+    channels.of_worker(0).ask(0, ROW, [POLICY, PLAYERS])
+    return _Players(args, reports=None), channels, rows
+
+
+@pytest.mark.parametrize(("remembers", "asked"), [(False, [3]), (True, [1, 3])])
+def test_who_waits_is_asked_where_the_player_remembers(table, remembers, asked):
+    players, channels, rows = table
+    recorder = Recorder()
+    players._seated[0] = _Seated(recorder, remembers)
+    assert players.act(np.array([0])) == 2
+    assert recorder.asked == [(asked, asked)]
+    assert channels.tables["answered"][PLAYERS, 0] == 1
+    assert channels.groups_with_answers(0) == []  # that of the policy is not there
+    assert rows["discrete"][:, ROW, 0].tolist() == [7, 2 if remembers else 0, 7, 2]
+    for name in ("log_prob", "value", "policy_version"):
+        assert rows[name][:, ROW].tolist() == [7, 0, 7, 0]
+        assert (np.delete(rows[name], ROW, axis=1) == 7).all()
+
+
+def test_nobody_is_asked_where_all_wait(table):
+    players, channels, rows = table
+    rows["obs/action_mask"][:] = 0
+    recorder = Recorder()
+    players._seated[0] = _Seated(recorder, remembers=False)
+    assert players.act(np.array([0])) == 2
+    assert recorder.asked == []
+    assert channels.tables["answered"][PLAYERS, 0] == 1
+    assert rows["discrete"][:, ROW, 0].tolist() == [7, 0, 7, 0]
