@@ -16,6 +16,7 @@ from sf.play import opponents
 from sf.play.named_checkpoint import find_trusted
 from sf.play.opponents import Opponent
 from sf.play.torch_policy import TorchPolicy
+from sf.players.snapshots import kept_at
 from sf.storage.checkpoint import Checkpoint
 from sf.zoo.places import located
 
@@ -23,10 +24,12 @@ Entrant = Checkpoint | Opponent
 
 
 def find_entrants(
-    named: Sequence[str], env: str, options: EnvOptions, spec: EnvSpec, is_trusted: bool = False
+    named: Sequence[str], env: str, options: EnvOptions, spec: EnvSpec, run_dir: Path, is_trusted: bool = False
 ) -> dict[str, Entrant]:
     """By the name that each has in the pool, in the same order.
 
+    run_dir: of the run, which has copies of the players that it has met before: they are taken where originals are
+    gone.
     Raises ValueError where a player cannot be found or loaded, plays another environment, or is named twice.
     """
     found: dict[str, Entrant] = {}
@@ -40,7 +43,7 @@ def find_entrants(
             found[name] = opponent
             continue
         try:
-            file, saved = find_trusted(located(Path(player)), "latest", 0, _warn, is_trusted)
+            file, saved = _original_or_copy(player, kept_at(run_dir, name), is_trusted)
             policy = TorchPolicy(saved, str(file))
         except ValueError as error:
             raise UsageError(f"players names {player!r}: {error}") from None
@@ -56,6 +59,15 @@ def find_entrants(
                 )
         found[name] = saved
     return found
+
+
+def _original_or_copy(player: str, copy: Path, is_trusted: bool) -> tuple[Path, Checkpoint]:
+    try:
+        return find_trusted(located(Path(player)), "latest", 0, _warn, is_trusted)
+    except ValueError:
+        if not copy.is_file():
+            raise
+        return find_trusted(copy, "latest", 0, _warn, is_trusted)
 
 
 def _file_name(player: str) -> str:

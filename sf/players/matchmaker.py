@@ -29,6 +29,7 @@ from sf.storage.checkpoint import Checkpoint
 
 _LOADING_SHARE = 0.05  # of the player worker's time, at most, for players that take seats: no seat is played meanwhile
 _SEATED_MATCHES = 16  # that a player ends at least before another one takes its seat
+_WRITES_EVERY_S = 1.0  # what has happened, at most: it waits for the disk
 _MATCHES_OF_WORST = 10  # a player counts as the worst from so many matches on
 
 
@@ -93,6 +94,7 @@ class Matchmaker:
         self._to_begin_anew: dict[int, str] = {}  # exploiters that wait for the record, and why they do
         self._rng = np.random.default_rng((seed, len(rows)))
         self._unwritten: list[Row] = []
+        self._written_at = float("-inf")  # when that was tried last
         self._is_failing = False
         self._gone: set[str] = set()  # players that cannot be loaded
         self._seats_of = [  # each policy that is no exploiter
@@ -123,6 +125,8 @@ class Matchmaker:
                 self._leave_behind(policy_id)
         if self._to_begin_anew:
             self._let_begin_anew()
+        if time.monotonic() - self._written_at >= _WRITES_EVERY_S:
+            self.write()
 
     def add_matches(self, matches: Sequence[tuple[Sequence[int], Sequence[float]]]) -> None:
         """Of each, who played each agent: a policy, or P + i for player i of the pool; and each agent's score."""
@@ -162,6 +166,7 @@ class Matchmaker:
         """What has happened since the last call, to the record. Where it cannot be written, the next call does it."""
         if not self._unwritten:
             return
+        self._written_at = time.monotonic()
         try:
             self._run_dir.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
             record.append(self._path, self._unwritten)

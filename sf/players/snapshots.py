@@ -21,6 +21,11 @@ def beginning_of(run_dir: Path, policy_id: int) -> Path:
     return run_dir / DIRECTORY / f"beginning_{policy_id:02d}.safetensors"
 
 
+def kept_at(run_dir: Path, name: str) -> Path:
+    """Where the weights of a player are, for as long as the run is there."""
+    return run_dir / DIRECTORY / f"{name}.safetensors"
+
+
 class Snapshots:
     """Those of a run. recoveries: by policy, the state that its learner keeps for a successor. say: tells the user."""
 
@@ -62,7 +67,7 @@ class Snapshots:
 
         Raises OSError where it cannot be written.
         """
-        path = self._run_dir / DIRECTORY / f"{name}.safetensors"
+        path = kept_at(self._run_dir, name)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             checkpoint.write(path, checkpoint.without_optimizer(saved))

@@ -45,7 +45,7 @@ class Search:
         is_warm: bool,
         settings: Mapping[str, Any],
     ) -> None:
-        """Raises ValueError where the directory has another search, or a damaged one."""
+        """Raises ValueError where the directory has another search, or a damaged one, or a policy of it is gone."""
         self._directory = directory
         self._config = config
         self._judge = judge
@@ -58,9 +58,7 @@ class Search:
             self._require_same(self.iterations[0].settings)
         self._players: dict[str, Checkpoint | None] = {}
         for iteration in self.iterations:
-            self._players[iteration.player] = (
-                None if iteration.path is None else checkpoint.load(directory / iteration.path)
-            )
+            self._players[iteration.player] = None if iteration.path is None else self._load(iteration)
 
     def run(self, num_iterations: int, say: Callable[[str], None]) -> Iterator[Iteration]:
         """Yields each iteration when it is over and on the disk. Raises what `train_best_response` raises."""
@@ -120,6 +118,16 @@ class Search:
         record.append(self._path, iteration)
         self.iterations.append(iteration)
         return iteration
+
+    def _load(self, iteration: Iteration) -> Checkpoint:
+        path = self._directory / str(iteration.path)
+        try:
+            return checkpoint.load(path)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"{path}, the policy of iteration {iteration.iteration}, cannot be read ({error}): put it back, or "
+                "name another --experiment, which begins anew"
+            ) from None
 
     def _reference(self, player: str) -> str:
         """As `--players` names it."""

@@ -8,11 +8,15 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from sf.league import record
+from sf.league.bradley_terry import Rating
+from sf.league.standings import standings
 from sf.metrics.system_info import read_starts
 from sf.population.lineage import sentences
 from sf.population.record import EVENTS
 from sf.report import charts, facts, population
 from sf.report.inline_svg import inline_svg
+from sf.report.league.figure import draw as draw_league
 from sf.report.runs import Run
 
 _OBJECTIVE = "true_objective"  # by which policies are ranked
@@ -33,6 +37,7 @@ def render(run: Run, x: str, videos: Sequence[tuple[str, str]], now: float) -> s
         videos=videos,
         sections=charts.sections(run, x),
         population=_population(run),
+        league=_league(run),
         changed=[setting for part in settings.values() for setting in part if setting.is_changed],
         settings=settings,
         system=facts.system_rows(starts[-1]) if starts else [],
@@ -50,3 +55,24 @@ def _population(run: Run) -> dict[str, Any] | None:
     evolution = population.load(directory, _OBJECTIVE)
     picture = inline_svg(population.draw(evolution, _OBJECTIVE), "population") if evolution.has_objective else None
     return {"svg": picture, "sentences": sentences(evolution.events)}
+
+
+def _league(run: Run) -> dict[str, Any] | None:
+    """The picture of the league, and a row for each player; None for a run without matches against players that do not
+    learn. Raises ValueError where its record is damaged."""
+    path = run.directory.path / record.NAME
+    rows = record.read(path) if path.is_file() else []
+    if not any(isinstance(row, record.Match) for row in rows):
+        return None
+    result = standings(rows)
+    players = [
+        (player.name, player.num_matches, player.win_rate.mean, _with_interval(player.rating))
+        for player in result.players
+        if player.win_rate is not None
+    ]
+    return {"svg": inline_svg(draw_league("", result), "league"), "anchor": result.anchor, "players": players}
+
+
+def _with_interval(rating: Rating) -> str:
+    held = rating.std == 0
+    return f"{rating.mean:,.0f} ({'held' if held else f'{rating.low:,.0f} to {rating.high:,.0f}'})"

@@ -39,6 +39,7 @@ from sf.processes.torch_runtime import resolve_bfloat16, resolve_device
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
 from sf.run import memory_needed
 from sf.run.describing import describe, said_where_slow
+from sf.storage.run_dir import RunDir
 
 MODEL = "actor_critic"  # ours
 
@@ -267,7 +268,8 @@ def _entrants(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
             f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to "
             "play against: leave it out"
         )
-    return find_entrants(config.players.players, config.run.env, config.environment, spec, config.run.trust)
+    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name).path
+    return find_entrants(config.players.players, config.run.env, config.environment, spec, run_dir, config.run.trust)
 
 
 def _why_no_loops(wanted: bool | Literal["auto"], device: str) -> str | None:

@@ -1,12 +1,14 @@
 """The league of a run, between the reports of its children: snapshots, seats, the record."""
 
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from sf.league import record
+from sf.players import matchmaker as matchmaker_module
 from sf.players import snapshots as snapshots_module
 from sf.players.config import PlayersConfig
 from sf.players.matchmaker import Matchmaker
@@ -126,6 +128,19 @@ def test_a_snapshot_is_taken_when_the_pool_is_beaten(leagues):
     league.add_matches([((0, past), (1.0, 0.0))] * 2)
     league.act_if_due()
     assert [player.env_steps for player in league._pool.players] == [64, 128]
+
+
+def test_matches_are_on_the_disk_within_a_second(leagues, monkeypatch):
+    monkeypatch.setattr(matchmaker_module, "_WRITES_EVERY_S", 0.05)
+    league = leagues.start(players={"random": None})
+    league.act_if_due()
+    assert [row["kind"] for row in leagues.rows()] == ["player"]
+    league.add_matches([((0, idx_of(leagues, "random")), (1.0, 0.0))])
+    league.act_if_due()
+    assert len(leagues.rows()) == 1  # the disk has a rest
+    time.sleep(0.06)
+    league.act_if_due()
+    assert [row["kind"] for row in leagues.rows()] == ["player", "match"]
 
 
 def test_players_get_seats_that_open_when_they_are_loaded(leagues):

@@ -1,9 +1,12 @@
 """What cannot be is one sentence before anything starts."""
 
 import pytest
+from untrained import untrained
 
 from sf.config import Config
+from sf.players.snapshots import Snapshots
 from sf.run.plan import make_plan
+from sf.storage import checkpoint
 
 DUEL = {"env": "toy_match_rps", "past_share": 0.2, "device": "cpu"}
 
@@ -63,3 +66,18 @@ def test_players_have_seats_for_each_policy_and_a_mixture_one_for_each_player():
     assert plan.num_seats == 2
     assert list(plan.entrants) == list(players)
     assert make_plan(Config().replace(env="toy_match_rps")).num_seats == 0
+
+
+def test_a_player_whose_original_is_gone_is_the_copy_in_the_directory_of_the_run(tmp_path):
+    original, name = tmp_path / "runs" / "good.safetensors", "runs_good"
+    flags = {**DUEL, "players": (str(original),), "train_dir": str(tmp_path), "experiment": "run"}
+    original.parent.mkdir()
+    saved = untrained(DUEL["env"])
+    checkpoint.write(original, saved)
+    assert list(make_plan(Config().replace(**flags)).entrants) == [name]
+    Snapshots(tmp_path / "run", [], print).keep(name, saved)  # as a run does when it begins
+    original.unlink()
+    entrant = make_plan(Config().replace(**flags)).entrants[name]
+    assert entrant.state["env_steps"] == saved.state["env_steps"]
+    with pytest.raises(ValueError, match="is neither a checkpoint nor"):
+        make_plan(Config().replace(**{**flags, "experiment": "another"}))

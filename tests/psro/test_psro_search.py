@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from sf.config import Config
+from sf.envs import UsageError
 from sf.psro import best_response
 from sf.psro import search as search_module
 from sf.psro.best_response import StoppedError
@@ -102,6 +103,17 @@ def test_a_run_that_ends_by_its_return_is_trained(tmp_path, trained, monkeypatch
     assert len(list(new_search(tmp_path).run(1, print))) == 2
 
 
+@pytest.mark.parametrize("is_there", [False, True], ids=["gone", "damaged"])
+def test_a_policy_that_cannot_be_read_is_one_sentence(tmp_path, trained, is_there):
+    list(new_search(tmp_path).run(1, print))
+    path = tmp_path / "search" / "policies" / "policy_001.safetensors"
+    path.unlink()
+    if is_there:
+        path.write_bytes(b"half of it")
+    with pytest.raises(UsageError, match=r"the policy of iteration 1, cannot be read .*: put it back"):
+        new_search(tmp_path)
+
+
 def test_another_search_in_the_same_directory_is_refused(tmp_path, trained):
     list(new_search(tmp_path).run(1, print))
     with pytest.raises(ValueError, match=r"meta_solver is uniform, but the search in .* has nash: name another"):
@@ -167,6 +179,11 @@ def test_a_small_search_in_kuhn_poker_lowers_exploitability(tmp_path, monkeypatc
         (["--env", "openspiel:kuhn_poker", "--iterations", "0"], "iterations is 0: at least 1"),
         (["--env", "openspiel:kuhn_poker", "--meta_solver", "best"], "meta_solver"),
         (["--env", "openspiel:coop_box_pushing"], "no zero-sum game"),
+        (
+            ["--env", "openspiel:kuhn_poker", "--core", "gru"],
+            "core is gru: the probabilities of a policy",
+        ),
+        (["--env", "toy_match_rps", "--share_reward", "true"], "share_reward is true, so nobody wins"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(words, sentence, tmp_path, monkeypatch, capsys):

@@ -12,6 +12,7 @@ pytest.importorskip("matplotlib")
 
 from written_runs import record, write_run
 
+from sf.league import record as league_record
 from sf.machine import extras
 from sf.metrics.system_info import record_start
 from sf.population.record import PopulationRecord
@@ -243,6 +244,29 @@ def test_a_population_without_an_event_yet_has_a_page(tmp_path):
     path = write_population(tmp_path / "a", [(1, {"true_objective": 1.0}), (2, {"true_objective": 1.0})])
     (path / "population.jsonl").write_text("")
     assert "0 events" in render(path)
+
+
+def test_a_league_has_its_picture_and_its_players(tmp_path):
+    path = write_run(tmp_path / "a", num_policies=1)
+    assert "<h2>League</h2>" not in render(path)
+    players = [league_record.Player("random"), league_record.Player("policy_00_000000000064", 0, 64, "league/x")]
+    league_record.append(path / "league.jsonl", players)
+    assert "<h2>League</h2>" not in render(path)  # nobody has met anybody
+    scores = [(1.0, -1.0)] * 3 + [(-1.0, 1.0)]
+    league_record.append(
+        path / "league.jsonl",
+        [
+            league_record.Match(("policy_00", name), each, 1000)
+            for name in ("random", players[1].name)
+            for each in scores
+        ],
+    )
+    text = render(path)
+    assert text.count("<svg") == text.count("</svg>")
+    assert "<summary>3 players</summary>" in text
+    assert "<td>policy_00</td><td>8</td><td>75.0%</td>" in text
+    assert "<td>random</td><td>4</td><td>25.0%</td><td>0 (held)</td>" in text
+    assert "win rate against each player" in text
 
 
 def write_video(path, age):
