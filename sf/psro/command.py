@@ -47,7 +47,7 @@ class PsroFlags:
     """Write the iterations to this file, too."""
 
     png: Path | None = None
-    """Draw exploitability against env steps, and the table of payoffs."""
+    """Draw exploitability against env steps, the table of payoffs, and the mixtures."""
 
     config: Config = field(default_factory=Config)
 

@@ -5,6 +5,10 @@ See tests/support/recorded.py.
 
 import itertools
 import json
+import random
+import signal
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +17,7 @@ from faults.processes import alive_below, wait_until_gone
 from leftovers import in_shared_memory, left_in_shared_memory
 from recorded import ACTION, AGENT, ENV_IDX, EPISODE, NUM_BATCHES, STEP, recorded
 from runs import start, train_here
+from untrained import untrained
 
 from sf.storage import checkpoint
 
@@ -134,3 +139,59 @@ def test_exploiters_begin_anew_when_they_win(tmp_path):
     assert len(anew) - 1 <= saved.state["weights_event"] <= len(anew)
     assert saved.state["weights_event"] >= 1
     assert (tmp_path / "run" / "league" / "beginning_01.safetensors").is_file()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_league_that_is_killed_ten_times_loses_no_match_and_counts_none_twice(tmp_path, monkeypatch):
+    """Six players and two policies. Every match has scores of its own, which its environment writes to a file. Those
+    of the last two seconds before a kill may be lost, as docs/league.md says."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent / "support"))
+    matches = tmp_path / "matches"
+    kwargs = {"env_kwargs": json.dumps({"file": str(matches)})}
+    checkpoints = []
+    for seed in (1, 2):
+        path = tmp_path / f"untrained_{seed}.safetensors"
+        checkpoint.write(path, untrained("numbered_match:Numbered", seed=seed, encoder_mlp_layers=(16,), **kwargs))
+        checkpoints.append(str(path))
+    functions = [f"numbered_match:{name}" for name in ("first", "second", "one_of_both")]
+    flags = ["--env_kwargs", kwargs["env_kwargs"], "--past_share", "1", "--num_policies", "2", "--seats", "8"]
+    flags += ["--players", "random", *functions, *checkpoints, "--snapshot_every_env_steps", "3000"]
+    flags += ["--save_every_sec", "2", "--trust", "true", "--experiment", "run"]
+    league, rng = tmp_path / "run" / "league.jsonl", random.Random(0)
+    before, sessions = b"", []
+    for _ in range(10):
+        begins = time.time()
+        process = start(tmp_path, *flags, env="numbered_match:Numbered")
+        time.sleep(rng.uniform(4.0, 7.0))
+        pids = alive_below(process.pid)
+        sessions.append((begins, time.time()))
+        process.kill()
+        process.wait()
+        assert wait_until_gone(pids, timeout_s=30.0) == set()
+        now = league.read_bytes()
+        assert now.startswith(before)
+        before = now[: now.rindex(b"\n") + 1]
+    process = start(tmp_path, *flags, env="numbered_match:Numbered")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    assert league.read_bytes().startswith(before)
+
+    players, rows = league_of(tmp_path / "run")
+    names = [player["name"] for player in players]
+    assert len(names) == len(set(names)) > 8
+    for player in players:
+        if "path" in player:
+            checkpoint.load(tmp_path / "run" / player["path"])
+    noted = [tuple(row["scores"]) for row in rows]
+    assert len(noted) == len(set(noted)) > 500
+    ended = {}
+    for line in matches.read_text().splitlines():
+        at, *scores = map(float, line.split())
+        ended[tuple(scores)] = at
+    assert set(noted) <= ended.keys()
+    lost = [at for scores, at in ended.items() if scores not in set(noted)]
+    for begins, ends in sessions:
+        first = min(at for at in ended.values() if begins < at <= ends)
+        # Before the seats are open, policies play themselves.
+        assert [at - first for at in lost if first + 1.5 < at < ends - 2.5] == []
