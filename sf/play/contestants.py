@@ -14,7 +14,7 @@ import gymnasium as gym
 import yaml
 
 from sf.config import Config
-from sf.envs import EnvOptions, EnvSpec, as_evaluated
+from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe
 from sf.envs.layouts import layouts
 from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
@@ -31,8 +31,8 @@ Contestant = Checkpoint | Opponent
 class Contest:
     """Who plays what.
 
-    players: by name, the policies of the first run ahead of all others. config: of the first policy. options: of its
-    environment, as they are overridden.
+    players: by name, the policies of the first run ahead of all others. config: of the first policy, or with the
+    environment alone. options: of its environment, as they are overridden.
     """
 
     players: Mapping[str, Contestant]
@@ -62,6 +62,14 @@ def find_contest(
         obs_space, action_space = _spaces(first, name)
         found |= _opponents(against, config.run.env, options, obs_space, action_space)
     return Contest(found, config, options)
+
+
+def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = ()) -> Contest:
+    """Of opponents that are no policies. Raises ValueError as `overridden` does, and where one cannot be made."""
+    options = overridden(as_evaluated(env, EnvOptions()), override)
+    spec = describe(env, options)
+    players = _opponents(named, env, options, spec.native_obs_space, spec.action_space)
+    return Contest(players, Config().replace(env=env), options)
 
 
 def find_opponents(

@@ -152,6 +152,17 @@ def test_a_tournament_plays_prints_and_goes_on(monkeypatch, capsys):
     assert shown.splitlines()[1:] == again.splitlines()[2:]
 
 
+def test_a_tournament_without_a_trained_policy_is_played_where_env_says(monkeypatch, capsys):
+    words = ["own_players:rock", "own_players:paper", "--env", "toy_match_rps", "--matches", "4", "--num_workers", "1"]
+    status, out, err = league(monkeypatch, capsys, *words, "--results", "results", "--json", "r.json")
+    assert status == 0, err
+    assert "own_players:rock has won 0.0% of 4 matches against own_players:paper" in out
+    result = json.loads(Path("r.json").read_text())
+    assert [player["name"] for player in result["players"]] == ["own_players:paper", "own_players:rock"]
+    _, again, _ = league(monkeypatch, capsys, *words, "--results", "results")
+    assert again.splitlines()[0] == "1 of 1 pairs were played before"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -159,6 +170,9 @@ def test_a_tournament_plays_prints_and_goes_on(monkeypatch, capsys):
         ("toy_match_rps", "toy_match_rps has no league.jsonl"),
         ("nowhere", "nowhere has no league.jsonl"),
         ("random own_players:rock", "none of them is a trained policy"),
+        ("random own_players:rock --env toy_match_nothing", "toy_match_nothing"),
+        ("random own_players:rock --env toy_identity", "toy_identity has one agent, so nobody meets in it"),
+        ("toy_match_rps random --env toy_match_rps", "what is played is that of toy_match_rps: leave it out"),
         ("toy_match_rps nobody", "nobody is neither a checkpoint nor the directory of a run"),
         ("toy_match_rps random random", "random is named twice"),
         ("toy_match_rps own_players:number", "own_players has no function number"),

@@ -141,6 +141,18 @@ def test_exploiters_begin_anew_when_they_win(tmp_path):
     assert (tmp_path / "run" / "league" / "beginning_01.safetensors").is_file()
 
 
+def test_a_population_evolves_beside_its_league(tmp_path):
+    flags = [*FLAGS, "--num_policies", "2", "--with_pbt", "true", "--pbt_start_mutation", "1000"]
+    flags += ["--pbt_period_env_steps", "1000", "--pbt_mutation_rate", "1", "--experiment", "run"]
+    summary = train_here(tmp_path, *flags, "--train_for_env_steps", "20000", env="toy_match_rps")
+    assert summary["restarts"] == summary["env_faults"] == 0
+    players, matches = league_of(tmp_path / "run")
+    assert {player["policy"] for player in players} == {0, 1}
+    assert {name for row in matches for name in row["players"]} > {"policy_00", "policy_01"}
+    events = [json.loads(line) for line in (tmp_path / "run" / "population.jsonl").read_text().splitlines()]
+    assert len(events) > 2  # more than the two beginnings
+
+
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_league_that_is_killed_ten_times_loses_no_match_and_counts_none_twice(tmp_path, monkeypatch):

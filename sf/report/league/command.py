@@ -33,8 +33,11 @@ class LeagueFlags:
     """One run that trains against its past selves, or the folder of a tournament (--results): show its results. Two
     or more players: a tournament of all of them. A player is a run, a checkpoint, hf:USER/NAME, zoo/NAME, random
     (random moves), openspiel:mcts:N (tree search with N simulations a move, in OpenSpiel's games of perfect
-    information), or module:Name (a function of the observation that returns an action, or a class with a method act);
-    at least one of them is a trained policy. Of a run with several policies all of them play."""
+    information), or module:Name (a function of the observation that returns an action, or a class with a method act).
+    Of a run with several policies all of them play."""
+
+    env: str | None = None
+    """What is played, where no player is a trained policy, which would say it."""
 
     matches: int = 100
     """Matches of each pair of players: an even number, so that both play each seat equally often."""
@@ -62,7 +65,8 @@ class LeagueFlags:
     """Environments that each worker steps together."""
 
     override: tuple[str, ...] = ()
-    """Environment options to change from those of the first policy, for example --override doom_match_s=60."""
+    """Environment options to change from those of the first policy, or of --env: for example --override
+    doom_match_s=60."""
 
     device: Literal["cpu", "cuda"] = "cpu"
     """Device of the networks."""
@@ -179,27 +183,31 @@ def _tournament(flags: LeagueFlags, console: Console) -> tuple[str, list[Row]]:
 def _task(flags: LeagueFlags) -> Any:
     from sf.evaluation.task import EvaluationTask  # noqa: PLC0415
     from sf.play import opponents  # noqa: PLC0415
-    from sf.play.contestants import find_contest  # noqa: PLC0415
+    from sf.play.contestants import contest_in, find_contest  # noqa: PLC0415
     from sf.processes.torch_runtime import resolve_device  # noqa: PLC0415
 
     for name in flags.players:
         if flags.players.count(name) > 1:
             raise ValueError(f"{name} is named twice: each player once")
     policies = [name for name in flags.players if not opponents.is_name(name)]
-    if not policies:
+    if policies and flags.env is not None:
+        raise ValueError(f"env is {flags.env}, but what is played is that of {policies[0]}: leave it out")
+    if policies:
+        others = tuple(name for name in flags.players if name != policies[0])
+        found = find_contest(Path(policies[0]), others, flags.checkpoint, None, flags.override, flags.trust)
+    elif flags.env is not None:
+        found = contest_in(flags.env, flags.players, flags.override)
+    else:
         raise ValueError(
             f"{', '.join(flags.players)}: none of them is a trained policy, which says what is played: name one, such "
-            "as a run"
+            "as a run, or --env"
         )
-    others = tuple(name for name in flags.players if name != policies[0])
-    found = find_contest(Path(policies[0]), others, flags.checkpoint, None, flags.override, flags.trust)
-    config = found.config
     return EvaluationTask(
-        env=config.run.env,
+        env=found.config.run.env,
         options=found.options,
         players=found.players,
         num_episodes=flags.matches,
-        objective=config.population.pbt_target_objective,
+        objective=found.config.population.pbt_target_objective,
         seed=flags.seed,
         deterministic=flags.deterministic,
         device=resolve_device(flags.device),
