@@ -29,6 +29,8 @@ from sf.processes.maker import BEGINS_AFTER_S, ProgramBeside
 
 _TOLERANCE = {torch.bfloat16: 0.1, torch.float32: 1e-3}  # of log-probabilities, values and states, by the trunk's dtype
 
+_DRAWS = 16  # of actions, at least, by which a program is compared with the network
+
 
 def acting_of(
     network: Any,
@@ -80,6 +82,7 @@ class CompiledActing:
         self._acting = acting
         self._example = example
         self._say = say
+        self._makes_it = makes_it
         self._tolerance = _TOLERANCE[dtype]
         self._program: Program | None = None
         self._is_checked = False
@@ -93,23 +96,14 @@ class CompiledActing:
 
     def __call__(self, *inputs: Any) -> tuple[Tensor, Tensor]:
         """See `Acting.forward`."""
+        if self._program is not None and not self._is_checked:
+            self._check(self._program, inputs)
         if self._program is None:
             return self._acting(*inputs)
-        if len(inputs[1]) == 1:  # one alone is no batch for PyTorch's compiler
-            answers, state = self(*pytree.tree_map(_twice, inputs))
-            return answers[:1], state[:1]
-        obs, *others = inputs
-        answers, state = self._program({key: obs[key] for key in self._example[0]}, *others)
-        if not self._is_checked:
-            expected = self._acting(*inputs)
-            self._is_checked = True
-            if not self._agree((answers, state), expected):
-                self._program = None
-                assert self._beside is not None
-                self._beside.discard()
-                self._give_up("its results differ from those of the network")
-                return expected
-        return answers, state
+        if len(inputs[1]) > 1:
+            return self._run(self._program, inputs)
+        answers, state = self._run(self._program, _repeated(inputs, 2))  # one is no batch for PyTorch's compiler
+        return answers[:1], state[:1]
 
     def look(self) -> None:
         """Begin to make the program when it is time, and take it when it is made."""
@@ -131,6 +125,23 @@ class CompiledActing:
     def _give_up(self, why: str) -> None:
         self._say(f"the policy's step is not compiled ({why}), so it runs with PyTorch's operations, which is slower")
 
+    def _run(self, program: Program, inputs: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+        obs, *others = inputs
+        answers, state = program({key: obs[key] for key in self._example[0]}, *others)
+        return answers, state
+
+    def _check(self, program: Program, inputs: tuple[Any, ...]) -> None:
+        """By the first inputs, with draws of actions enough: a single one may lie where rounding decides."""
+        self._is_checked = True
+        *seen, exponential, normal = _repeated(inputs, -(-_DRAWS // len(inputs[1])))
+        drawn = (*seen, exponential.exponential_(), normal.normal_())
+        if not self._agree(self._run(program, drawn), self._acting(*drawn)):
+            self._program = None
+            if self._makes_it:
+                assert self._beside is not None
+                self._beside.discard()
+            self._give_up("its results differ from those of the network")
+
     def _agree(self, found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> bool:
         """Most actions, since rounding decides between two nearly as probable ones; log-probabilities where they do."""
         first_float = expected[0].shape[1] - self._example[4].shape[1] - 2
@@ -145,5 +156,6 @@ class CompiledActing:
         return bool(same.float().mean() >= 0.5) and all(is_close)
 
 
-def _twice(tensor: Tensor) -> Tensor:
-    return torch.cat((tensor, tensor))
+def _repeated(inputs: tuple[Any, ...], times: int) -> tuple[Any, ...]:
+    """Copies of them, one behind the other."""
+    return pytree.tree_map(lambda tensor: tensor.repeat(times, *[1] * (tensor.dim() - 1)), inputs)

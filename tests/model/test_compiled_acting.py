@@ -201,6 +201,35 @@ def changed(name):
     return program
 
 
+def test_one_observation_is_compared_by_many_draws_of_its_action():
+    actor = Actor(*NETWORKS["vectors"])
+    compiled, ran = actor.compiled(), []
+
+    def program(*inputs):
+        ran.append(len(inputs[1]))
+        answers, state = actor.acting(*inputs)
+        if len(answers) > 2:
+            answers[0, 0] = (answers[0, 0] + 1) % 3  # where rounding decides
+        return answers, state
+
+    compiled._program = program
+    inputs = actor.inputs(1)
+    assert_same(compiled(*inputs), actor.acting(*inputs), actor.spec, 1e-5)
+    assert ran == [compiled_acting._DRAWS, 2]
+    assert actor.said == []
+
+
+def test_a_program_that_another_process_has_made_is_left_to_it():
+    actor = Actor(*NETWORKS["vectors"])
+    compiled = actor.compiled(makes_it=False)
+    compiled._program = lambda *inputs: changed("values")(*actor.acting(*inputs))
+    compiled._beside._path.write_bytes(b"of a policy worker")
+    inputs = actor.inputs(6)
+    assert torch.equal(compiled(*inputs)[0], actor.acting(*inputs)[0])
+    assert compiled._program is None
+    assert compiled._beside._path.exists()
+
+
 @pytest.mark.parametrize("name", ["actions", "log-probabilities", "values", "states"])
 def test_a_program_that_computes_something_else_is_given_up_with_a_sentence(name):
     obs_space, action_space, flags = NETWORKS["vectors"]
