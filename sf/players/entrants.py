@@ -64,9 +64,10 @@ def find_entrants(
 def _original_or_copy(player: str, copy: Path, is_trusted: bool) -> tuple[Path, Checkpoint]:
     try:
         return find_trusted(located(Path(player)), "latest", 0, _warn, is_trusted)
-    except ValueError:
+    except ValueError as error:
         if not copy.is_file():
             raise
+        _warn(f"{error}. {copy} plays in its place")
         return find_trusted(copy, "latest", 0, _warn, is_trusted)
 
 

@@ -68,7 +68,7 @@ def test_players_have_seats_for_each_policy_and_a_mixture_one_for_each_player():
     assert make_plan(Config().replace(env="toy_match_rps")).num_seats == 0
 
 
-def test_a_player_whose_original_is_gone_is_the_copy_in_the_directory_of_the_run(tmp_path):
+def test_a_player_whose_original_is_gone_is_the_copy_in_the_directory_of_the_run(tmp_path, capsys):
     original, name = tmp_path / "runs" / "good.safetensors", "runs_good"
     flags = {**DUEL, "players": (str(original),), "train_dir": str(tmp_path), "experiment": "run"}
     original.parent.mkdir()
@@ -78,6 +78,7 @@ def test_a_player_whose_original_is_gone_is_the_copy_in_the_directory_of_the_run
     Snapshots(tmp_path / "run", [], print).keep(name, saved)  # as a run does when it begins
     original.unlink()
     entrant = make_plan(Config().replace(**flags)).entrants[name]
+    assert f"{name}.safetensors plays in its place" in capsys.readouterr().err
     assert entrant.state["env_steps"] == saved.state["env_steps"]
     with pytest.raises(ValueError, match="is neither a checkpoint nor"):
         make_plan(Config().replace(**{**flags, "experiment": "another"}))
