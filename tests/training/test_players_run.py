@@ -16,7 +16,7 @@ import stubborn
 from faults.processes import alive_below, wait_until_gone
 from leftovers import in_shared_memory, left_in_shared_memory
 from recorded import ACTION, AGENT, ENV_IDX, EPISODE, NUM_BATCHES, STEP, recorded
-from runs import start, train_here
+from runs import DEVICE, start, train_here
 from untrained import untrained
 
 from sf.storage import checkpoint
@@ -155,6 +155,7 @@ def test_a_population_evolves_beside_its_league(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
+@pytest.mark.skipif(DEVICE != "cpu", reason="the record of a league does not depend on the device")
 def test_a_league_that_is_killed_ten_times_loses_no_match_and_counts_none_twice(tmp_path, monkeypatch):
     """Six players and two policies. Every match has scores of its own, which its environment writes to a file. Those
     of the last two seconds before a kill may be lost, as docs/league.md says."""
