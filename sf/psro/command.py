@@ -69,7 +69,7 @@ def main() -> None:
 def _run(flags: PsroFlags) -> None:
     from sf import envs  # noqa: PLC0415  slow to import: not for --help
     from sf.psro.best_response import StoppedError  # noqa: PLC0415
-    from sf.psro.judge import Exact, judge_of  # noqa: PLC0415
+    from sf.psro.judge import judge_of  # noqa: PLC0415
     from sf.psro.search import Search  # noqa: PLC0415
 
     for flag, path in (("json", flags.json), ("png", flags.png)):
@@ -91,11 +91,6 @@ def _run(flags: PsroFlags) -> None:
         "train_for_env_steps": config.run.train_for_env_steps,
     }
     judge = judge_of(config, spec, flags.matches, _say)
-    if isinstance(judge, Exact) and config.model.core != "none":
-        raise ValueError(
-            f"core is {config.model.core}: the probabilities of a policy that remembers cannot be tabulated, and in "
-            f"{config.run.env} payoffs are computed from tables: leave --core out"
-        )
     with run_lock.held(directory):
         search = Search(directory, config, judge, flags.meta_solver, flags.warm_start, settings)
         for iteration in search.iterations:

@@ -1,7 +1,7 @@
 """What players are worth against each other, and how far a mixture of them can be exploited.
 
-In a game of OpenSpiel that can be enumerated both are exact. In any other one, players meet in matches, and how far
-they can be exploited is not known.
+In a game of OpenSpiel that can be enumerated both are exact, for policies without a memory. Otherwise players meet in
+matches, and how far they can be exploited is not known.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from sf.config import Config
-from sf.envs import EnvSpec, UsageError
+from sf.envs import ActionSpec, EnvSpec, UsageError
 from sf.envs.openspiel.family import PREFIX
 from sf.evaluation.task import EvaluationTask, evaluate
-from sf.play.exploitability import exploitability, information_states, mixture, tabular
+from sf.model.registry import build_model
+from sf.play.exploitability import exploitability, information_states, mixture, require_no_memory, tabular
 from sf.play.opponents import RANDOM, Opponent
 from sf.play.torch_policy import TorchPolicy
 from sf.storage.checkpoint import Checkpoint
@@ -37,7 +38,7 @@ class Judge(Protocol):
 
 
 def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str], None]) -> Judge:
-    """say: is told why a game is not judged exactly. Raises UsageError for a game that is not zero-sum."""
+    """say: is told why players are not judged exactly. Raises UsageError for a game that is not zero-sum."""
     if not config.run.env.startswith(PREFIX):
         return ByMatches(config, spec, num_matches)
     from sf.envs.openspiel.games import load  # noqa: PLC0415  an extra, which is there if the environment is
@@ -45,7 +46,9 @@ def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str
     utility = load(config.run.env, config.environment.kwargs, seed=0).game.get_type().utility.name
     if utility != "ZERO_SUM":
         raise UsageError(f"env is {config.run.env}, which is no zero-sum game: mixtures of its players solve nothing")
+    state_size = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space)).state_size
     try:
+        require_no_memory(state_size, "a best response")
         return Exact(information_states(config.run.env, config.environment))
     except UsageError as error:
         say(f"{error}. Payoffs are those of {num_matches} matches a pair, and exploitability is not known")

@@ -55,3 +55,12 @@ def test_a_game_that_is_too_large_is_said_and_judged_by_matches():
     said = []
     assert isinstance(judge("openspiel:connect_four", 50, said.append), ByMatches)
     assert "Payoffs are those of 50 matches a pair, and exploitability is not known" in said[0]
+
+
+def test_policies_that_remember_are_judged_by_matches():
+    pytest.importorskip("pyspiel")
+    said = []
+    found = judge("openspiel:kuhn_poker", say=said.append, core="gru")
+    assert isinstance(found, ByMatches)
+    assert len(said) == 1
+    assert "a best response has a recurrent network" in said[0]

@@ -179,10 +179,6 @@ def test_a_small_search_in_kuhn_poker_lowers_exploitability(tmp_path, monkeypatc
         (["--env", "openspiel:kuhn_poker", "--iterations", "0"], "iterations is 0: at least 1"),
         (["--env", "openspiel:kuhn_poker", "--meta_solver", "best"], "meta_solver"),
         (["--env", "openspiel:coop_box_pushing"], "no zero-sum game"),
-        (
-            ["--env", "openspiel:kuhn_poker", "--core", "gru"],
-            "core is gru: the probabilities of a policy",
-        ),
         (["--env", "toy_match_rps", "--share_reward", "true"], "share_reward is true, so nobody wins"),
     ],
 )
