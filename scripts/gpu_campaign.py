@@ -3,12 +3,15 @@
     python scripts/gpu_campaign.py --out gpu_results
     python scripts/gpu_campaign.py --out gpu_results --steps check runs survival
     python scripts/gpu_campaign.py --out gpu_results --summary
+    python scripts/gpu_campaign.py --out gpu_results --steps check weights runs survival --side_by_side
+    python scripts/gpu_campaign.py --out gpu_results --steps speed_doom --share_of_time 0.4
     python scripts/gpu_campaign.py --rehearse
 
 Each step runs unattended in a process of its own, in under ten minutes, and writes STEP.json and STEP.txt; one that
 fails, or hangs and is killed, does not stop the next. A step that is there already is skipped, unless --again names it
 anew; one that did not come to its end goes on. At the end there is a table of what was learned. --rehearse does all of
-it on the CPU, as small as it can be, in some minutes.
+it on the CPU, as small as it can be, in some minutes. Where the machine is lent for minutes only, steps that measure
+no speed can be done side by side, and those that do can take a share of their time.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ import argparse
 import dataclasses
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +49,8 @@ def main() -> None:
     parser.add_argument("--rehearse", action="store_true", help="on the CPU, as small as it can be")
     parser.add_argument("--device", choices=["cuda", "cpu"], help="cuda, and cpu in a rehearsal")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no step after this many")
+    parser.add_argument("--side_by_side", action="store_true", help="all at once, where they measure no speed")
+    parser.add_argument("--share_of_time", type=float, default=1.0, help="of the seconds that something is run for")
     parser.add_argument("--in_process", choices=names, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.out is None and not args.rehearse:
@@ -54,11 +61,15 @@ def main() -> None:
         steps = [step for step in STEPS if step.name in args.steps]
         if args.in_process:
             (step,) = (step for step in STEPS if step.name == args.in_process)
-            perform(step, out, device, args.rehearse)
+            perform(step, Context(out / step.name, device, args.rehearse, args.share_of_time))
         elif not args.summary:
             out.mkdir(parents=True, exist_ok=True)
             words = ["--device", device, *(["--rehearse"] if args.rehearse else [])]
+            words += ["--share_of_time", str(args.share_of_time)]
             begin_until = time.monotonic() + 60 * args.minutes
+            if args.side_by_side:
+                do_side_by_side(steps, out, words + ["--again"] * args.again)
+                steps = []
             for step in steps:
                 if time.monotonic() < begin_until and (args.again or not is_finished(out, step)):
                     supervise(step, out, words, anew=args.again)
@@ -87,11 +98,19 @@ def supervise(step: Step, out: Path, words: list[str], anew: bool) -> None:
     print(_result(out, step).with_suffix(".txt").read_text(), flush=True)
 
 
-def perform(step: Step, out: Path, device: str, is_rehearsal: bool) -> None:
-    began = time.monotonic()
+def do_side_by_side(steps: Sequence[Step], out: Path, words: list[str]) -> None:
+    """A campaign of each, since one ends all processes below it when its step is done."""
+    command = [sys.executable, str(Path(__file__).resolve()), "--out", str(out), *words, "--steps"]
+    campaigns = [subprocess.Popen([*command, step.name], stdout=subprocess.DEVNULL) for step in steps]
+    for campaign in campaigns:
+        campaign.wait()
+
+
+def perform(step: Step, context: Context) -> None:
+    out, began = context.folder.parent, time.monotonic()
     (out / "machine.json").write_text(json.dumps(system_info(), indent=2) + "\n")
     try:
-        findings = step.run(Context(out / step.name, device, is_rehearsal))
+        findings = step.run(context)
     except Exception as error:
         traceback.print_exc()
         findings = Findings(False, [f"{type(error).__name__}: {error}"], traceback.format_exc())

@@ -10,16 +10,18 @@ thread. What a copy gives is there for another stream, thread or process only af
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.multiprocessing  # registers how a tensor in GPU memory is passed to another process
 from torch import Tensor
 
 HOST = "cpu"
+_WARM_UPS = 2
 
 
 class SharingError(RuntimeError):
@@ -122,6 +124,63 @@ class CopyStream:
             for out, source in pairs:
                 out.copy_(source, non_blocking=True)
             return now(self._device)
+
+
+_REGISTERED = 1 | 2  # for every context, and mapped: cudaHostRegisterPortable, cudaHostRegisterMapped
+
+
+class _OnDevice:
+    """Host memory as an array that is on a GPU: https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html"""
+
+    def __init__(self, memory: np.ndarray) -> None:
+        address = memory.__array_interface__["data"][0]
+        self.__cuda_array_interface__ = {
+            "shape": memory.shape,
+            "typestr": memory.dtype.str,
+            "data": (address, False),
+            "version": 3,
+        }
+
+
+def mapped(memory: np.ndarray, device: str) -> Tensor | None:
+    """`memory`, whole pages of the host, as a tensor that kernels of a GPU read over the bus, without work of the host.
+
+    It is page-locked from here on, and has to outlive the tensor. None where it cannot be.
+    """
+    cudart = torch.cuda.cudart()
+    try:
+        address = memory.__array_interface__["data"][0]
+        torch.cuda.check_error(int(cudart.cudaHostRegister(address, memory.nbytes, _REGISTERED)))
+        return torch.as_tensor(_OnDevice(memory), device=device)
+    except (RuntimeError, TypeError):
+        return None
+
+
+# Work that is queued again and again
+
+
+class Recording:
+    """The kernels of a function, recorded once, which one call queues all at once (a CUDA graph).
+
+    results: of the function; each `replay` overwrites them.
+    """
+
+    def __init__(self, function: Callable[[], tuple[Tensor, ...]]) -> None:
+        """In a thread that has taken a GPU. The function is called some times. What it reads has to stay where it is,
+        and it waits for nothing on the device. Raises RuntimeError where it cannot be recorded."""
+        beside = torch.cuda.Stream()
+        beside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(beside):  # what is only done at first: libraries that start, memory that is taken
+            for _ in range(_WARM_UPS):
+                function()
+        torch.cuda.current_stream().wait_stream(beside)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+            self.results = function()
+
+    def replay(self) -> tuple[Tensor, ...]:
+        self._graph.replay()
+        return self.results
 
 
 # Memory that other processes map

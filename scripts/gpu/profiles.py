@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from gpu.step import Context, Findings, Lines
-from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from sf import envs, make_config
+from sf import envs, gpu, make_config
 from sf.arrays import SharedArrays
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.update import Updater
+from sf.model.compiled_acting import acting_of
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.processes.torch_runtime import configure
@@ -32,20 +33,25 @@ def run(context: Context) -> Findings:
     configure("cpu" if context.device == "cpu" else "cuda:0", 1, deterministic=False)
     for env in _ENVS[:1] if context.is_rehearsal else _ENVS:
         config = make_config(env=env, config="doom_battle" if env.startswith("doom") else None, rollout=32)
-        batch_size, num_actors, repeats = (64, 4, 1) if context.is_rehearsal else (2048, 256, 10)
+        batch_size, sizes, repeats = (64, [4], 1) if context.is_rehearsal else (2048, [16, 64, 256], 20)
         config = config.replace(batch_size=batch_size, num_batches_per_epoch=1, num_epochs=1)
         spec = envs.describe(env, config.environment)
         for precision in ("bfloat16", "float32"):
-            iteration = _iteration(config, spec, precision, context)
-            step = _policy_step(config, spec, precision, num_actors, context)
-            for what, call, samples in (
-                ("learner iteration", iteration, batch_size),
-                ("policy step", step, num_actors),
-            ):
+            calls: list[tuple[str, Callable[[], Any], int]] = [
+                ("learner iteration", _iteration(config, spec, precision, context), batch_size)
+            ]
+            for size in sizes:
+                for how, compiles in ("kernel by kernel", False), ("recorded", "auto"):
+                    step = _policy_step(config.replace(compile=compiles), spec, precision, size, context)
+                    calls.append((f"policy step, {how},", step, size))
+            for what, call, samples in calls:
                 name = f"{env}, {what} of {samples} in {precision}"
-                microseconds, table = _profiled(call, repeats, context)
-                data[name] = {"microseconds_a_sample": microseconds / samples, "table": table}
-                lines.add(f"{name}: {microseconds / samples:.2f} us a sample")
+                took, table = _profiled(call, repeats, context)
+                data[name] = {"microseconds": took.by_the_clock, "core_microseconds": took.of_a_core, "table": table}
+                lines.add(
+                    f"{name}: {took.by_the_clock / samples:.2f} us a sample, {took.by_the_clock:,.0f} in all, "
+                    f"{took.of_a_core:,.0f} of a core"
+                )
                 (context.folder / f"{name.replace(', ', '-').replace(' ', '_')}.txt").write_text(table)
     return Findings(True, lines.lines, data)
 
@@ -59,27 +65,27 @@ def _iteration(config: Config, spec: EnvSpec, precision: str, context: Context) 
 
 def _policy_step(
     config: Config, spec: EnvSpec, precision: Any, num_actors: int, context: Context
-) -> Callable[[], list[Tensor]]:
+) -> Callable[[], np.ndarray]:
     """As a policy worker calls its network: observations [N, ...] from page-locked memory, the answers back."""
-    device = torch.device(context.device)
+    device = "cpu" if context.device == "cpu" else "cuda:0"
     action = ActionSpec.of(spec.action_space)
     model = inference_model(config.model, spec.obs_space, action, precision, device)
+    acting = acting_of(model, config.model, spec, precision == "bfloat16", device, print, makes_it=False)
     generator = torch.Generator(device)
-    is_cuda = device.type == "cuda"
     obs = {
-        key: torch.zeros((num_actors, *box.shape), dtype=_dtype(box), pin_memory=is_cuda)
+        key: gpu.page_locked((num_actors, *box.shape), _dtype(box), device).zero_()
         for key, box in spec.obs_space.items()
     }
     state = torch.zeros(num_actors, model.state_size, device=device)
     first = torch.zeros(num_actors, dtype=torch.bool, device=device)
+    host = gpu.page_locked((num_actors, len(action.discrete_sizes) + action.num_continuous + 2), torch.int32, device)
 
-    def step() -> list[Tensor]:
+    def step() -> np.ndarray:
         with torch.inference_mode():
-            out = model.step({key: rows.to(device, non_blocking=True) for key, rows in obs.items()}, state, first)
-            distribution = ActionDistribution(action, out.params)
-            discrete, continuous = distribution.sample(generator)
-            log_prob = distribution.log_prob(discrete, continuous)
-            return [answer.cpu() for answer in (discrete, continuous, log_prob, out.value)]
+            noise = ActionDistribution.noise(action, (num_actors,), torch.device(device), generator)
+            answers, _ = acting(obs, state, first, *noise)
+            gpu.copy(host, answers, device).wait()
+            return host.numpy()
 
     return step
 
@@ -99,24 +105,32 @@ def synthetic_batch(config: Config, spec: EnvSpec, state_size: int, device: str)
     return batch
 
 
-def _profiled(call: Callable[[], Any], repeats: int, context: Context) -> tuple[float, str]:
-    """Microseconds of a call by the clock, without the profiler, and the table of another one."""
+class Took(NamedTuple):
+    """Microseconds of a call."""
+
+    by_the_clock: float
+    of_a_core: float
+
+
+def _profiled(call: Callable[[], Any], repeats: int, context: Context) -> tuple[Took, str]:
+    """What a call takes, without the profiler, and the table of another one."""
     is_cuda = context.device != "cpu"
     wait = torch.cuda.synchronize if is_cuda else (lambda: None)
     for _ in range(1 if context.is_rehearsal else 5):
         call()
     wait()
-    began = time.perf_counter()
+    began, core_began = time.perf_counter(), time.process_time()
     for _ in range(repeats):
         call()
+    core_s = time.process_time() - core_began
     wait()
-    seconds = (time.perf_counter() - began) / repeats
+    took = Took(*(1e6 * seconds / repeats for seconds in (time.perf_counter() - began, core_s)))
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if is_cuda else [])]
     with profile(activities=activities) as profiler:
         call()
         wait()
     order = "self_device_time_total" if is_cuda else "self_cpu_time_total"
-    return 1e6 * seconds, profiler.key_averages().table(sort_by=order, row_limit=_ROWS)
+    return took, profiler.key_averages().table(sort_by=order, row_limit=_ROWS)
 
 
 def _dtype(box: Any) -> torch.dtype:

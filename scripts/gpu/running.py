@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
 from gpu.step import Context, Findings, Lines
-from gpu.training import train
+from gpu.training import Trained, train
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 _MARK = "mark.gpu"  # in the source of a test
@@ -20,8 +21,9 @@ _KINDS: dict[str, tuple[float, dict[str, Any]]] = {  # seconds, flags; those tha
     "lstm": (45, {"env": "toy_memory", "core": "lstm"}),
     "two_policies": (45, {"env": "CartPole-v1", "num_policies": 2}),
     "self_play": (45, {"env": "toy_match_pennies"}),
-    "synchronous": (45, {"env": "CartPole-v1", "async_rl": False, "num_workers": 4}),
+    "synchronous": (45, {"env": "CartPole-v1", "async_rl": False}),
 }
+_CORES_OF_A_RUN = 4
 _SHOULD_RISE = ("CartPole", "doom_basic", "lstm", "two_policies", "synchronous")
 
 
@@ -48,8 +50,16 @@ def tests(context: Context) -> Findings:
 def runs(context: Context) -> Findings:
     """A run of each kind: it ends well, and returns rise."""
     lines, data, is_ok = Lines(), {}, True
-    for name, (seconds, flags) in _KINDS.items():
-        run = train(context, name, seconds, {"summaries_every_sec": 2, "restart_behavior": "overwrite", **flags})
+    num_at_once = max(1, context.num_cores // _CORES_OF_A_RUN)
+    common = {"summaries_every_sec": 2, "restart_behavior": "overwrite", "num_workers": _CORES_OF_A_RUN - 1}
+
+    def trained(name: str) -> Trained:
+        seconds, flags = _KINDS[name]
+        return train(context, name, context.seconds(seconds), {**common, **flags})
+
+    with ThreadPool(num_at_once) as pool:
+        all_trained = pool.map(trained, _KINDS)
+    for name, run in zip(_KINDS, all_trained, strict=True):
         data[name] = run.as_data()
         has_risen = len(run.returns) > 1 and max(run.returns[1:]) > run.returns[0]
         should_rise = name in _SHOULD_RISE and not context.is_rehearsal

@@ -17,10 +17,11 @@ class Context:
     folder: Path
     device: str  # cuda, or cpu in a rehearsal
     is_rehearsal: bool  # as small as it can be
+    share_of_time: float = 1.0  # that it may take of what would be good
 
     def seconds(self, seconds: float) -> float:
         """How long to do something."""
-        return 2.0 if self.is_rehearsal else seconds
+        return 2.0 if self.is_rehearsal else self.share_of_time * seconds
 
     @property
     def num_cores(self) -> int:

@@ -23,6 +23,7 @@ _TINY = {
     "batch_size": 32,
     "num_batches_per_epoch": 1,
     "num_epochs": 1,
+    "lr_schedule": "constant",  # in synchronous mode a single step sees no KL divergence
     "encoder_mlp_layers": [16],
     "encoder_conv_mlp_layers": [16],
     "rnn_size": 16,

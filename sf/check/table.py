@@ -110,7 +110,7 @@ PROBES = (
     Probe(
         "page-locked shared memory",
         "sf.check.gpu:page_locking",
-        "nothing: a run copies from page-locked memory of its own instead (streams and events)",
+        "nothing: the host copies large observations for the policy workers instead, which takes time of a core",
         matters=False,
         on_gpu=True,
         limit_s=60.0,

@@ -15,6 +15,7 @@ from sf.learner.checkpoints.milestones import Milestones
 from sf.learner.checkpoints.periodic import PeriodicCheckpoints
 from sf.learner.checkpoints.snapshot import make_checkpoint
 from sf.learner.compiled.compiled_step import CompiledStep
+from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.divergence import RollbackBudget
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.orders import Orders
@@ -40,7 +41,7 @@ def new_updater(
     config: Config,
     gradient_workers: GradientWorkers | None = None,
     ranks: Ranks = ALONE,
-    compiled_step: CompiledStep | None = None,
+    compiled_step: CompiledStep | RecordedStep | None = None,
 ) -> Updater:
     """An untrained network and its optimiser. config: takes the place of that in `args`."""
     action_spec = ActionSpec.of(args.spec.action_space)
@@ -60,7 +61,7 @@ class LearnerState:
         published_version: int,
         gradient_workers: GradientWorkers | None = None,
         ranks: Ranks = ALONE,
-        compiled_step: CompiledStep | None = None,
+        compiled_step: CompiledStep | RecordedStep | None = None,
     ) -> None:
         """published_version: of the weights that the learner before this one published last; 0 if there was none."""
         self._args = args

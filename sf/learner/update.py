@@ -26,6 +26,7 @@ from sf.learner.batches.minibatches import Cut, Minibatch, cut
 from sf.learner.batches.symmetric_images import SymmetricImages
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, tensors_of
 from sf.learner.compiled.compiled_step import CompiledStep
+from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.divergence import SkippedUpdates
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.loss.iteration import Evaluation, needs_evaluation, prepare
@@ -57,7 +58,7 @@ class Updater:
         device: torch.device,
         gradient_workers: GradientWorkers | None = None,
         ranks: Ranks = ALONE,
-        compiled_step: CompiledStep | None = None,
+        compiled_step: CompiledStep | RecordedStep | None = None,
         symmetries: Sequence[Symmetry] = (),
     ) -> None:
         """gradient_workers: compute a part of each minibatch. ranks: who train this network, with the same calls.

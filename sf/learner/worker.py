@@ -21,8 +21,9 @@ from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.choice import make_loader
 from sf.learner.batches.loaders import Loader
-from sf.learner.compiled import compiled_step
+from sf.learner.compiled import compiled_step, recorded_step
 from sf.learner.compiled.compiled_step import CompiledStep
+from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
@@ -67,7 +68,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         sentence = pace.expect(iteration_seconds(args, weights.slot_state.shape[1]))
         if sentence is not None:
             reports.send("say", text=sentence)
-    compiled = _compiled_step(reports, args, state_size=weights.slot_state.shape[1])
+    compiled = _faster_step(reports, args, state_size=weights.slot_state.shape[1])
     state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks, compiled)
     state.publish(weights)
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
@@ -89,7 +90,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
             raise
         end_with_error(reports, error)  # threads of torch.distributed may wait for other ranks for ever
     for helper in (gradient_workers, compiled):
-        if helper is not None:
+        if isinstance(helper, GradientWorkers | CompiledStep):
             helper.close()
     reports.send("saving")
     if not state.save():
@@ -99,14 +100,18 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     ranks.leave()
 
 
-def _compiled_step(reports: Reports, args: LearnerArgs, state_size: int) -> CompiledStep | None:
-    """Where `--compile` has it so, on a CPU that has a compiler, and where the program is for one learner alone.
+def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> CompiledStep | RecordedStep | None:
+    """Where `--compile` has it so: recorded on a GPU, compiled on a CPU that has a compiler. For one learner alone.
 
-    Not in synchronous mode: nobody knows when the program is there, so two runs would not be the same.
+    Not compiled in synchronous mode: nobody knows when the program is there, so two runs would not be the same.
     """
     config = args.config
-    is_alone = args.place.size == 1 and args.weights.device == gpu.HOST
-    if config.model.compile is False or not config.sampler.async_rl or not is_alone or kernels.why_not() is not None:
+    if config.model.compile is False or args.place.size > 1:
+        return None
+    if args.weights.device != gpu.HOST:
+        is_for = recorded_step.is_for(config.learner)
+        return RecordedStep(args.bfloat16, lambda text: reports.send("say", text=text)) if is_for else None
+    if not config.sampler.async_rl or kernels.why_not() is not None:
         return None
     if not compiled_step.is_for(config.learner, has_memory=state_size > 0):
         return None

@@ -5,10 +5,12 @@ It is a function of tensors alone, the random numbers included, so that it can b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
 from sf.envs.spaces.actions import ActionSpec
@@ -28,6 +30,12 @@ class Answers(NamedTuple):
         """packed: [N, D + C + 2] int32, on the host. num_discrete: D."""
         floats = packed[:, num_discrete:].view(np.float32)
         return cls(packed[:, :num_discrete], floats[:, :-2], floats[:, -2], floats[:, -1])
+
+
+Way = Callable[..., tuple[Tensor, Tensor]]  # of computing an `Acting`
+
+TOLERANCE = {torch.bfloat16: 0.1, torch.float32: 1e-3}  # of log-probabilities, values and states, by the trunk's dtype
+_DRAWS = 16  # of actions, at least, by which two ways are compared
 
 
 class Acting(nn.Module):
@@ -53,3 +61,46 @@ class Acting(nn.Module):
         log_prob = distribution.log_prob(discrete, continuous)
         floats = torch.cat((continuous, log_prob.unsqueeze(1), out.value.unsqueeze(1)), dim=1)
         return torch.cat((discrete, floats.view(torch.int32)), dim=1), out.state
+
+
+class ActingThere:
+    """An `Acting` on a GPU, for inputs that are on the host, or there already."""
+
+    def __init__(self, acting: Acting, device: torch.device) -> None:
+        self._acting = acting
+        self._device = device
+
+    def __call__(self, *inputs: Any) -> tuple[Tensor, Tensor]:
+        """See `Acting.forward`. The host's inputs are page-locked, and stay as they are until the answers are there."""
+        return self._acting(*pytree.tree_map(lambda tensor: tensor.to(self._device, non_blocking=True), inputs))
+
+
+def agree_on(inputs: tuple[Any, ...], one: Way, other: Way, dtype: torch.dtype) -> bool:
+    """Whether two ways to compute an `Acting` do, on its `inputs`. dtype: of the network's trunk.
+
+    On draws of actions enough: a single one may lie where rounding decides.
+    """
+    *seen, exponential, normal = repeated(inputs, -(-_DRAWS // len(inputs[1])))
+    drawn = (*seen, exponential.exponential_(), normal.normal_())
+    return _are_close(one(*drawn), other(*drawn), normal.shape[1], TOLERANCE[dtype])
+
+
+def repeated(inputs: tuple[Any, ...], times: int) -> tuple[Any, ...]:
+    """Copies of them, one behind the other."""
+    return pytree.tree_map(lambda tensor: tensor.repeat(times, *[1] * (tensor.dim() - 1)), inputs)
+
+
+def _are_close(
+    found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor], num_continuous: int, tolerance: float
+) -> bool:
+    """Most actions, since rounding decides between two nearly as probable ones; log-probabilities where they do."""
+    first_float = expected[0].shape[1] - num_continuous - 2
+    same = (found[0][:, :first_float] == expected[0][:, :first_float]).all(dim=1)
+    floats = [packed[:, first_float:].contiguous().view(torch.float32) for packed in (found[0], expected[0])]
+    pairs = (
+        [each[same] for each in floats],
+        [each[:, -1] for each in floats],  # values
+        [found[1], expected[1]],
+    )
+    is_close = (torch.allclose(a, b, rtol=tolerance, atol=tolerance) for a, b in pairs)
+    return bool(same.float().mean() >= 0.5) and all(is_close)

@@ -14,22 +14,19 @@ from typing import Any, cast
 import gymnasium as gym
 import numpy as np
 import torch
-import torch.utils._pytree as pytree
 from torch import Tensor
 
 import sf.model
+from sf import gpu
 from sf.config import ModelConfig
 from sf.envs import ActionSpec, EnvSpec
-from sf.model.acting import Acting
+from sf.model.acting import Acting, ActingThere, agree_on, repeated
 from sf.model.distributions import ActionDistribution
+from sf.model.recorded_acting import RecordedActing
 from sf.native import kernels, programs
 from sf.native.library import CompilerError
 from sf.native.programs import Program
 from sf.processes.maker import BEGINS_AFTER_S, ProgramBeside
-
-_TOLERANCE = {torch.bfloat16: 0.1, torch.float32: 1e-3}  # of log-probabilities, values and states, by the trunk's dtype
-
-_DRAWS = 16  # of actions, at least, by which a program is compared with the network
 
 
 def acting_of(
@@ -40,17 +37,21 @@ def acting_of(
     device: str,
     say: Callable[[str], None],
     makes_it: bool = True,
-) -> Acting | CompiledActing:
-    """Compiled where `--compile` has it so, on a CPU that has a compiler.
+) -> AnyActing:
+    """Where `--compile` has it so, compiled on a CPU that has a compiler, and recorded on a GPU.
 
     network: for inference, on `device`, of an actor that sees and does what `spec` says. bfloat16: of its trunk. say,
     makes_it: see `CompiledActing`.
     """
     action_spec = ActionSpec.of(spec.action_space)
     acting = Acting(network, action_spec)
-    if model.compile is False or device != "cpu" or kernels.why_not() is not None:
+    dtype = torch.bfloat16 if bfloat16 else torch.float32
+    if device != gpu.HOST:
+        there = gpu.torch_device(device)
+        return ActingThere(acting, there) if model.compile is False else RecordedActing(acting, there, dtype, say)
+    if model.compile is False or kernels.why_not() is not None:
         return acting
-    batch, dtype = programs.BATCH, torch.bfloat16 if bfloat16 else torch.float32
+    batch = programs.BATCH
     boxes = cast("dict[str, gym.spaces.Box]", spec.obs_space.spaces)
     example = (
         {key: torch.from_numpy(np.zeros((batch, *box.shape), box.dtype)) for key, box in boxes.items()},
@@ -83,7 +84,7 @@ class CompiledActing:
         self._example = example
         self._say = say
         self._makes_it = makes_it
-        self._tolerance = _TOLERANCE[dtype]
+        self._dtype = dtype
         self._program: Program | None = None
         self._is_checked = False
         self._beside: ProgramBeside | None = None
@@ -102,7 +103,7 @@ class CompiledActing:
             return self._acting(*inputs)
         if len(inputs[1]) > 1:
             return self._run(self._program, inputs)
-        answers, state = self._run(self._program, _repeated(inputs, 2))  # one is no batch for PyTorch's compiler
+        answers, state = self._run(self._program, repeated(inputs, 2))  # one is no batch for PyTorch's compiler
         return answers[:1], state[:1]
 
     def look(self) -> None:
@@ -131,31 +132,14 @@ class CompiledActing:
         return answers, state
 
     def _check(self, program: Program, inputs: tuple[Any, ...]) -> None:
-        """By the first inputs, with draws of actions enough: a single one may lie where rounding decides."""
+        """By the first inputs."""
         self._is_checked = True
-        *seen, exponential, normal = _repeated(inputs, -(-_DRAWS // len(inputs[1])))
-        drawn = (*seen, exponential.exponential_(), normal.normal_())
-        if not self._agree(self._run(program, drawn), self._acting(*drawn)):
+        if not agree_on(inputs, self._acting, lambda *drawn: self._run(program, drawn), self._dtype):
             self._program = None
             if self._makes_it:
                 assert self._beside is not None
                 self._beside.discard()
             self._give_up("its results differ from those of the network")
 
-    def _agree(self, found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor]) -> bool:
-        """Most actions, since rounding decides between two nearly as probable ones; log-probabilities where they do."""
-        first_float = expected[0].shape[1] - self._example[4].shape[1] - 2
-        same = (found[0][:, :first_float] == expected[0][:, :first_float]).all(dim=1)
-        floats = [packed[:, first_float:].contiguous().view(torch.float32) for packed in (found[0], expected[0])]
-        pairs = (
-            [each[same] for each in floats],
-            [each[:, -1] for each in floats],  # values
-            [found[1], expected[1]],
-        )
-        is_close = (torch.allclose(a, b, rtol=self._tolerance, atol=self._tolerance) for a, b in pairs)
-        return bool(same.float().mean() >= 0.5) and all(is_close)
 
-
-def _repeated(inputs: tuple[Any, ...], times: int) -> tuple[Any, ...]:
-    """Copies of them, one behind the other."""
-    return pytree.tree_map(lambda tensor: tensor.repeat(times, *[1] * (tensor.dim() - 1)), inputs)
+AnyActing = Acting | ActingThere | RecordedActing | CompiledActing

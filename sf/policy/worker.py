@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from sf.config import ModelConfig
 from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvSpec
 from sf.model.acting import Acting, Answers
-from sf.model.compiled_acting import CompiledActing, acting_of
+from sf.model.compiled_acting import AnyActing, CompiledActing, acting_of
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import Flat, inference_model
 from sf.processes.child import Reports
@@ -32,6 +32,8 @@ from sf.queues import StopRequested
 from sf.requests import PolicyChannel
 from sf.rows import OBS, Turns
 from sf.weights import SharedWeights, SharedWeightsSpec
+
+_LARGE = 2048  # bytes of an observation
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,10 @@ class _Policy:
         if len(slots):
             self._compute(slots, rows, numbers)
 
-    def _acting_of(self, args: PolicyWorkerArgs, reports: Reports) -> Acting | CompiledActing:
+    def _acting_of(self, args: PolicyWorkerArgs, reports: Reports) -> AnyActing:
         """Not compiled in synchronous mode: nobody knows when the program is there, so two runs would not be the
         same."""
-        if args.synchronous:
+        if args.synchronous and args.weights.device == gpu.HOST:
             return Acting(self._model, self._action_spec)
 
         def say(text: str) -> None:
@@ -154,7 +156,7 @@ class _Policy:
             state = self._states.before(actors, numbers, first)
             self._states.keep(slots, rows)
             noise = ActionDistribution.noise(self._action_spec, (len(slots),), self._device, self._generator)
-            packed, state = self._acting(obs, state, torch.from_numpy(first).to(self._device), *noise)
+            packed, state = self._acting(obs, state, self._states.first(first), *noise)
             self._states.send(state)
             answers = self._answers.receive(packed)
         self._states.write(actors, numbers)
@@ -210,14 +212,22 @@ class _States:
         self._num_actors = num_actors
         self._before = gpu.page_locked((max_actors, state_size), torch.float32, shared.device)
         self._after = gpu.page_locked((max_actors, state_size), torch.float32, shared.device)
+        self._first = gpu.page_locked((max_actors,), torch.bool, shared.device)
+
+    def first(self, first: np.ndarray) -> Tensor:
+        """The same [N] in page-locked memory, overwritten by the next call."""
+        out = self._first[: len(first)]
+        out.numpy()[:] = first
+        return out
 
     def before(self, actors: np.ndarray, numbers: np.ndarray, first: np.ndarray) -> Tensor:
-        """The states [N, S] that requests `numbers` of `actors` begin with, on the device; zero where `first` [N]."""
+        """The states [N, S] that requests `numbers` of `actors` begin with; zero where `first` [N]. Overwritten by the
+        next call."""
         state = self._before[: len(actors)]
         if state.shape[1]:
             torch.index_select(self._all, 0, self._positions(actors, numbers - 1), out=state)
             state.numpy()[first] = 0.0
-        return state.to(gpu.torch_device(self._device), non_blocking=True)
+        return state
 
     def keep(self, slots: np.ndarray, rows: np.ndarray) -> None:
         """Beside each of `slots` [N] that begins with this row, the state that `before` has just given."""
@@ -240,27 +250,53 @@ class _States:
 
 
 class _ObsGather:
-    """Collects the observations of a batch into one tensor on the device, through pinned memory with a GPU."""
+    """Collects the observations of a batch: a GPU reads large ones where they are, small ones are copied for it."""
 
     def __init__(self, rows: SharedArrays, max_actors: int, device: str) -> None:
-        self._device = gpu.torch_device(device)
-        self._all = {
-            key: torch.from_numpy(array).flatten(0, 1)  # [num_slots * (T+1), ...]
-            for key, array in rows.named(OBS).items()
-        }
-        self._staging = {
-            key: gpu.page_locked((max_actors, *rows.shape[1:]), rows.dtype, device) for key, rows in self._all.items()
-        }
+        self._device = device
+        self._index = gpu.page_locked((max_actors,), torch.int64, device)
+        self._staged: dict[str, tuple[Tensor, Tensor]] = {}  # all rows [num_slots * (T+1), ...], and those of a batch
+        self._mapped: dict[str, _Rows] = {}
+        for key, array in rows.named(OBS).items():
+            all_rows = torch.from_numpy(array).flatten(0, 1)
+            is_large = device != gpu.HOST and all_rows[0].nbytes >= _LARGE
+            mapped = gpu.mapped(array, device) if is_large else None
+            if mapped is not None:
+                self._mapped[key] = _Rows.of(mapped.flatten(0, 1))
+            else:
+                batch = gpu.page_locked((max_actors, *all_rows.shape[1:]), all_rows.dtype, device)
+                self._staged[key] = all_rows, batch
 
     def gather(self, positions: np.ndarray) -> dict[str, Tensor]:
-        """positions: [N] rows of [num_slots * (T+1)]. The result is overwritten by the next call.
+        """positions: [N] rows of [num_slots * (T+1)]. What is on the host is overwritten by the next call.
 
-        The pinned memory may be reused then: every batch ends with a transfer that waits for all that came before.
+        It may be then, and so may the rows: every batch ends with a transfer that waits for all that came before.
         """
-        index = torch.from_numpy(positions)
-        batch = {}
-        for key, rows in self._all.items():
-            staged = self._staging[key][: len(index)]
-            torch.index_select(rows, 0, index, out=staged)
-            batch[key] = staged.to(self._device, non_blocking=True)
+        index, batch = torch.from_numpy(positions), {}
+        for key, (rows, staged) in self._staged.items():
+            batch[key] = torch.index_select(rows, 0, index, out=staged[: len(index)])
+        if self._mapped:
+            there = self._index[: len(index)].copy_(index).to(gpu.torch_device(self._device), non_blocking=True)
+            batch |= {key: rows.taken(there) for key, rows in self._mapped.items()}
         return batch
+
+
+class _Rows(NamedTuple):
+    """Rows in memory that a GPU reads over the bus, eight bytes at a time where that goes.
+
+    numbers: [num_rows, ...], of `dtype` and [num_rows, *shape] in truth.
+    """
+
+    numbers: Tensor
+    shape: torch.Size
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, rows: Tensor) -> _Rows:
+        flat = rows.flatten(1)
+        is_even = flat[0].nbytes % 8 == 0
+        return cls(flat.view(torch.int64) if is_even else flat, rows.shape[1:], rows.dtype)
+
+    def taken(self, index: Tensor) -> Tensor:
+        """Those at `index` [N], in memory of the GPU: [N, *shape]."""
+        return self.numbers.index_select(0, index).view(self.dtype).view(-1, *self.shape)

@@ -143,6 +143,24 @@ class CopyStream:
         return Event(self._queue, position)
 
 
+def mapped(memory, device):
+    _check(device)
+    return torch.from_numpy(memory)
+
+
+class Recording:
+    """Calls the function again each time; it finds its inputs where they were."""
+
+    def __init__(self, function):
+        self._function = function
+        self.results = tuple(tensor.clone() for tensor in function())
+
+    def replay(self):
+        for result, new in zip(self.results, self._function(), strict=True):
+            result.copy_(new)
+        return self.results
+
+
 def shared_zeros(shape, device):
     _check(device)
     if _FAULT == "allocate":

@@ -14,8 +14,8 @@ from sf import envs
 from sf.config import ModelConfig
 from sf.envs import ActionSpec
 from sf.envs.clock import with_clock
-from sf.model import compiled_acting
-from sf.model.acting import Acting
+from sf.model import acting, compiled_acting
+from sf.model.acting import TOLERANCE, Acting
 from sf.model.compiled_acting import CompiledActing, acting_of
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model, load_flat, num_weights, write_flat
@@ -127,7 +127,7 @@ def test_a_program_is_made_beside_and_computes_the_same(name, precision):
     compiled, player = actor.compiled(), actor.compiled(makes_it=False)
     player.look()
     assert player._beside._maker is None
-    tolerance = compiled_acting._TOLERANCE[actor.dtype]
+    tolerance = TOLERANCE[actor.dtype]
     with torch.inference_mode(False):
         look_until_it_ends(compiled)
         look_until_it_ends(player)
@@ -215,7 +215,7 @@ def test_one_observation_is_compared_by_many_draws_of_its_action():
     compiled._program = program
     inputs = actor.inputs(1)
     assert_same(compiled(*inputs), actor.acting(*inputs), actor.spec, 1e-5)
-    assert ran == [compiled_acting._DRAWS, 2]
+    assert ran == [acting._DRAWS, 2]
     assert actor.said == []
 
 

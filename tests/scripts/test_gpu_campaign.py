@@ -47,7 +47,7 @@ def context(tmp_path):
 def test_a_step_that_raises_has_that_for_its_result(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "broken", SimpleNamespace(step=lambda context: 1 / 0))
     step = Step("broken", "broken:step", "breaks")
-    gpu_campaign.perform(step, tmp_path, "cpu", is_rehearsal=True)
+    gpu_campaign.perform(step, Context(tmp_path / step.name, "cpu", is_rehearsal=True))
     result = json.loads((tmp_path / "broken.json").read_text())
     assert (result["is_ok"], result["lines"]) == (False, ["ZeroDivisionError: division by zero"])
 

@@ -9,9 +9,13 @@ import torch
 from runs import train
 
 from sf import gpu
+from sf.arrays import Field, SharedArrays
 from sf.config import ModelConfig
 from sf.envs import ActionSpec
+from sf.model.acting import Acting, agree_on
+from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
+from sf.model.recorded_acting import RecordedActing
 from sf.processes.torch_runtime import configure
 from sf.weights import SharedWeights, SharedWeightsSpec
 
@@ -91,6 +95,68 @@ def test_a_float32_network_gives_what_it_gives_on_cpu(core):
     found = there.step({"obs": obs["obs"].to(DEVICE)}, state.to(DEVICE), first.to(DEVICE))
     for name in ("params", "value", "state"):
         torch.testing.assert_close(getattr(found, name).cpu().double(), getattr(expected, name), rtol=1e-4, atol=1e-5)
+
+
+def test_a_kernel_reads_shared_memory_of_the_host_as_it_is_when_it_runs():
+    gpu.take(DEVICE)
+    arrays = SharedArrays([Field("before", (5,), np.uint8), Field("rows", (1_000, 27_648), np.uint8)])
+    rows = gpu.mapped(arrays["rows"], DEVICE)
+    assert rows.is_cuda
+    for seed in range(3):
+        arrays["rows"][:] = np.random.default_rng(seed).integers(0, 256, (1_000, 27_648), np.uint8)
+        index = torch.randint(0, 1_000, (64,))
+        found = rows.view(torch.int64).index_select(0, index.to(DEVICE)).view(torch.uint8)
+        np.testing.assert_array_equal(found.cpu().numpy(), arrays["rows"][index.numpy()])
+
+
+@pytest.mark.parametrize("core", ["none", "gru"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_recorded_policy_acts_as_the_network_does_also_with_new_weights(core, precision):
+    configure(DEVICE, num_threads=1, deterministic=False)
+    space = gym.spaces.Dict({"obs": gym.spaces.Box(0, 255, (72, 128, 3), np.uint8)})
+    spec = ActionSpec.of(gym.spaces.Tuple((gym.spaces.Discrete(5), gym.spaces.Box(-1, 1, (2,)))))
+    network = inference_model(ModelConfig(core=core), space, spec, precision, DEVICE)
+    acting = Acting(network, spec)
+    dtype = getattr(torch, precision)
+    said = []
+    recorded = RecordedActing(acting, torch.device(DEVICE), dtype, said.append)
+    with torch.inference_mode():
+        for num in (1, 5, 8, 100, 3, 100):
+            obs = {"obs": torch.randint(0, 256, (num, 72, 128, 3), dtype=torch.uint8, device=DEVICE)}
+            state = torch.randn(num, network.state_size, device=DEVICE)
+            first = torch.zeros(num, dtype=torch.bool, device=DEVICE)
+            noise = ActionDistribution.noise(spec, (num,), torch.device(DEVICE))
+            assert agree_on((obs, state, first, *noise), acting, recorded, dtype)
+            for weight in network.parameters():
+                weight.add_(0.01 * torch.randn_like(weight))
+    assert not said
+    assert set(recorded._recorded) == {16, 24, 128}  # 16 draws at least are compared
+
+
+class Waiting(Acting):
+    def forward(self, *inputs):
+        answers, state = super().forward(*inputs)
+        return (answers, state) if float(state.sum()) < 1e9 else (answers, -state)
+
+
+def test_a_policy_that_waits_for_the_gpu_acts_without_a_recording():
+    configure(DEVICE, num_threads=1, deterministic=False)
+    space = gym.spaces.Dict({"obs": gym.spaces.Box(-1, 1, (4,))})
+    spec = ActionSpec.of(gym.spaces.Discrete(2))
+    network = inference_model(ModelConfig(), space, spec, "float32", DEVICE)
+    said = []
+    recorded = RecordedActing(Waiting(network, spec), torch.device(DEVICE), torch.float32, said.append)
+    inputs = (
+        {"obs": torch.ones(3, 4, device=DEVICE)},
+        torch.zeros(3, network.state_size, device=DEVICE),
+        torch.zeros(3, dtype=torch.bool, device=DEVICE),
+        *ActionDistribution.noise(spec, (3,), torch.device(DEVICE)),
+    )
+    with torch.inference_mode():
+        first, again = (recorded(*inputs)[0].clone() for _ in range(2))
+    torch.testing.assert_close(first, again)
+    assert len(said) == 1
+    assert "kernel by kernel" in said[0]
 
 
 @pytest.mark.parametrize("flags", [(), ("--core", "lstm"), ("--async_rl", "false")], ids=["async", "lstm", "sync"])

@@ -8,13 +8,13 @@ time goes by between them, in Python and in PyTorch's way from one to the next. 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
-from torch import Tensor, nn
+from torch import Tensor
 
 import sf.learner
 import sf.model
@@ -22,17 +22,18 @@ from sf.config import Config, LearnerConfig
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
+from sf.learner.compiled.outcome import TOLERANCE, Outcome, trained, write
 from sf.learner.compiled.training_step import MIN_STEPS, RESULTS, Fixed, StepInputs, followed, tensors_of
 from sf.learner.gradients.threads import Threads
-from sf.learner.optimizer.optimizer import AdamState, Optimizer
+from sf.learner.optimizer.optimizer import Optimizer
 from sf.native import programs
 from sf.native.library import CompilerError
 from sf.processes.maker import BEGINS_AFTER_S, ProgramBeside
 
-_TOLERANCE = {True: 0.1, False: 1e-3}  # with bfloat16 or without: relative, or absolute below 1
 _TIMES = 3  # that both ways are timed; the best counts
 
 Step = Callable[[], dict[str, Tensor]]
+Take = Callable[[Minibatch, Tensor | None], dict[str, Tensor]]
 
 
 def is_for(config: LearnerConfig, has_memory: bool) -> bool:
@@ -111,12 +112,14 @@ class CompiledStep:
             self._has_settings = self._fixed._replace(config=config).words() == self._fixed.words()
         return self._has_settings
 
-    def step(self, cut: Cut, entropy_coeff: float, own: Step) -> dict[str, Tensor]:
+    def step(self, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:
         """Take the optimiser step of a minibatch that it `takes`, and return `RESULTS` by name.
 
-        own: takes the step without a program, and returns the same. The first time, both are compared.
+        take: takes it without a program, and returns the same. The first time, both are compared.
         """
-        return self._run(cut, entropy_coeff) if self._is_tried else self._try(cut, entropy_coeff, own)
+        if self._is_tried:
+            return self._run(cut, entropy_coeff)
+        return self._try(cut, entropy_coeff, lambda: take(cut.taken(), None))
 
     def _run(self, cut: Cut, entropy_coeff: float) -> dict[str, Tensor]:
         assert cut.at is not None
@@ -137,18 +140,18 @@ class CompiledStep:
             return self._run(cut, entropy_coeff)
 
         seconds: dict[Step, float] = {}
-        outcomes: dict[Step, _Outcome] = {}
+        outcomes: dict[Step, Outcome] = {}
         for _ in range(_TIMES):
             for way in (own, by_program):
-                _write(written, before)
+                write(written, before)
                 begun_at = time.perf_counter()
                 results = way()
                 took = time.perf_counter() - begun_at
                 seconds[way] = min(took, seconds.get(way, took))
-                outcomes[way] = _Outcome(results, *pytree.tree_map(torch.clone, (inputs.weights, inputs.moments)))
+                outcomes[way] = Outcome(results, *pytree.tree_map(torch.clone, (inputs.weights, inputs.moments)))
         self._is_tried, way = True, by_program
         step = self._optimizer.learning_rate
-        if not outcomes[by_program].agrees_with(outcomes[own], _TOLERANCE[self._fixed.bfloat16], step):
+        if not outcomes[by_program].agrees_with(outcomes[own], TOLERANCE[self._fixed.bfloat16], step):
             way = own
             assert self._beside is not None
             self._beside.discard()
@@ -159,14 +162,14 @@ class CompiledStep:
         else:
             times = seconds[own] / seconds[by_program]
             self._say(f"the learner's step is compiled from here on, which is {times:.1f} times as fast")
-        _write(written, pytree.tree_leaves((outcomes[way].weights, outcomes[way].moments)))
+        write(written, pytree.tree_leaves((outcomes[way].weights, outcomes[way].moments)))
         return outcomes[way].results
 
     def _inputs(self, network: Any, optimizer: Optimizer, whole: Minibatch) -> StepInputs:
         """Without what changes from one step to the next."""
         return StepInputs(
             programs.weights_of(network),
-            {name: optimizer.adam_state(weight) for name, weight in _trained(network).items()},
+            {name: optimizer.adam_state(weight) for name, weight in trained(network).items()},
             tensors_of(whole),
             at=torch.arange(MIN_STEPS),
             rates=torch.zeros(2, dtype=torch.float64),
@@ -180,7 +183,7 @@ class CompiledStep:
             repr((self._config.model, way)),
             self._fixed.words(),
             *shapes,
-            *_trained(self._network),
+            *trained(self._network),
             *programs.code_of(sf.model, sf.learner),
         ]
         return programs.path_of(self._network, (), made_from)
@@ -205,47 +208,5 @@ class CompiledStep:
         self._say(f"the learner's step is not compiled ({why}), so it runs with PyTorch's operations")
 
 
-def _trained(network: Any) -> dict[str, nn.Parameter]:
-    """Its weights by name, without those that are frozen."""
-    return {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
-
-
-class _Outcome(NamedTuple):
-    """Of a step: `RESULTS`, and what it has written."""
-
-    results: dict[str, Tensor]
-    weights: dict[str, Tensor]
-    moments: dict[str, AdamState]
-
-    def agrees_with(self, expected: _Outcome, tolerance: float, learning_rate: float) -> bool:
-        """Moments relative to the largest of the network. Weights by two steps more, because Adam makes a whole step of
-        a gradient that is nothing but rounding."""
-        pairs = [(self.results[name], expected.results[name]) for name in RESULTS]
-        are_close = [torch.allclose(*pair, rtol=tolerance, atol=tolerance, equal_nan=True) for pair in pairs]
-        for name, weight in expected.weights.items():
-            are_close.append(_differ_by(self.weights[name], weight) <= tolerance * _size(weight) + 2 * learning_rate)
-        for field in AdamState._fields:
-            pairs = [
-                (getattr(self.moments[name], field), getattr(state, field)) for name, state in expected.moments.items()
-            ]
-            size = max((_size(moment) for _, moment in pairs), default=0.0)
-            are_close += [_differ_by(*pair) <= tolerance * size for pair in pairs]
-        return all(are_close)
-
-
 def _is_faster(seconds: float, than: float) -> bool:
     return seconds < than
-
-
-def _size(tensor: Tensor) -> float:
-    """Its largest number; 0 where there are none."""
-    return float(tensor.double().abs().max()) if tensor.numel() else 0.0
-
-
-def _differ_by(found: Tensor, expected: Tensor) -> float:
-    return _size(found.double() - expected.double())
-
-
-def _write(tensors: Iterable[Tensor], numbers: Iterable[Tensor]) -> None:
-    for tensor, number in zip(tensors, numbers, strict=True):
-        tensor.copy_(number)

@@ -52,9 +52,15 @@ class Optimizer:
     def __init__(self, config: LearnerConfig, model: Any) -> None:
         matrices = hidden_matrices(model) if config.optimizer == "muon" else []
         of_muon = {id(weight) for weight in matrices}
+        self._rate = config.learning_rate
+        # On a GPU a number in its memory, which a recorded step reads.
+        device = next(model.parameters()).device
+        is_on_gpu = device.type == "cuda"
+        self._rate_there = torch.tensor(config.learning_rate, device=device) if is_on_gpu else None
         self._adam = torch.optim.Adam(
             [weight for weight in model.parameters() if id(weight) not in of_muon],
-            lr=config.learning_rate,
+            lr=config.learning_rate if self._rate_there is None else self._rate_there,
+            capturable=is_on_gpu,
             betas=(config.adam_beta1, config.adam_beta2),
             eps=config.adam_eps,
             fused=True,
@@ -72,12 +78,19 @@ class Optimizer:
 
     @property
     def learning_rate(self) -> float:
-        return self._adam.param_groups[0]["lr"]
+        return self._rate
 
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
-        for part in self._parts():
-            part.param_groups[0]["lr"] = rate
+        if rate == self._rate:
+            return
+        self._rate = rate
+        if self._rate_there is None:
+            self._adam.param_groups[0]["lr"] = rate
+        else:
+            self._rate_there.fill_(rate)
+        if self._muon is not None:
+            self._muon.param_groups[0]["lr"] = rate
 
     def moments(self, weight: nn.Parameter) -> dict[str, Tensor]:
         """What is kept of the gradients of a weight, by name; nothing before its first step. It may be written to."""

@@ -15,6 +15,7 @@ from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch
 from sf.learner.compiled.compiled_step import CompiledStep
+from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.gradients.memory import Inputs
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.loss.minibatch_loss import minibatch_loss
@@ -37,7 +38,7 @@ class OptimizerStep:
         device: torch.device,
         gradient_workers: GradientWorkers | None,
         ranks: Ranks,
-        compiled_step: CompiledStep | None,
+        compiled_step: CompiledStep | RecordedStep | None,
     ) -> None:
         """gradient_workers: compute a part of each minibatch. ranks: who take each step together. compiled_step: takes
         the steps where it can."""
@@ -63,12 +64,12 @@ class OptimizerStep:
     @property
     def helper(self) -> GradientWorkers | CompiledStep | None:
         """What takes idle cores at present, and is to be told what was measured."""
-        is_compiled = self._compiled_step is not None and self._compiled_step.is_at_work
-        return self._compiled_step if is_compiled else self._gradient_workers
+        compiled = self._compiled_step
+        return compiled if isinstance(compiled, CompiledStep) and compiled.is_at_work else self._gradient_workers
 
     def begin_iteration(self) -> None:
         """Called before the steps of each."""
-        if self._compiled_step is not None:
+        if isinstance(self._compiled_step, CompiledStep):
             self._compiled_step.look()
 
     def take(self, part: Cut, config: LearnerConfig, config_now: LearnerConfig) -> dict[str, Tensor]:
@@ -79,7 +80,7 @@ class OptimizerStep:
         compiled = self._compiled_step
         if compiled is not None and compiled.takes(part, config):
             bonus = config_now.exploration_loss_coeff
-            return compiled.step(part, bonus, lambda: self._take_own(part.taken(), config_now))
+            return compiled.step(part, bonus, lambda minibatch, bonus: self._take_own(minibatch, config_now, bonus))
         return self._take_own(part.taken(), config_now)
 
     def evaluate(self, batch: Batch) -> tuple[ActionDistribution, Tensor]:
@@ -89,10 +90,13 @@ class OptimizerStep:
         out = self._unroll(inputs) if workers is None else workers.unroll(self._model, self._unroll, inputs)
         return ActionDistribution(self._action_spec, out.params), out.value
 
-    def _take_own(self, minibatch: Minibatch, config: LearnerConfig) -> dict[str, Tensor]:
-        """With PyTorch's operations. What it does beyond network and loss, `sf.learner.compiled` does, too."""
+    def _take_own(
+        self, minibatch: Minibatch, config: LearnerConfig, entropy_coeff: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """With PyTorch's operations. What it does beyond network and loss, `training_step` does, too. entropy_coeff:
+        0-dim, in the place of that of `config`."""
         self._optimizer.zero_grad()
-        result, target = self._loss(minibatch, config)
+        result, target = self._loss(minibatch, config, entropy_coeff)
         grad_norm = self._make_gradients(result.loss, config.max_grad_norm)
         loss = result.of_all_ranks
         is_finite = loss.isfinite() & grad_norm.isfinite()
@@ -101,10 +105,12 @@ class OptimizerStep:
         self._model.update_value_norm(target, minibatch.mask & is_finite)
         return {**result.metrics._asdict(), "loss": loss, "grad_norm": grad_norm, "is_skipped": is_skipped}
 
-    def _loss(self, minibatch: Minibatch, config: LearnerConfig) -> tuple[PPOLoss, Tensor]:
+    def _loss(
+        self, minibatch: Minibatch, config: LearnerConfig, entropy_coeff: Tensor | None
+    ) -> tuple[PPOLoss, Tensor]:
         """The loss, and the value targets [T, B] in the scale of returns."""
         policy, value = self.evaluate(minibatch.batch)
-        return minibatch_loss(config, minibatch, policy, value, self._model.value_norm, self._ranks)
+        return minibatch_loss(config, minibatch, policy, value, self._model.value_norm, self._ranks, entropy_coeff)
 
     def _make_gradients(self, loss: Tensor, max_norm: float) -> Tensor:
         """Those of all parameters, clipped unless max_norm is 0. Returns their global norm before that, 0-dim."""

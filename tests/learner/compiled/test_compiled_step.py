@@ -3,15 +3,12 @@
 import math
 import time
 
-import gymnasium as gym
-import numpy as np
 import pytest
 import torch
+from small_batches import CASES, FLAGS, make_batch
 
 from sf.config import Config
-from sf.envs import ActionSpec
 from sf.learner import update
-from sf.learner.batches.batch import Batch
 from sf.learner.compiled import compiled_step
 from sf.learner.compiled.compiled_step import CompiledStep
 from sf.learner.compiled.training_step import followed
@@ -25,45 +22,7 @@ pytestmark = pytest.mark.timeout(450)
 with_compiler = pytest.mark.skipif(kernels.why_not() is not None, reason="this machine has no C++ compiler")
 
 PATIENCE_S = 400.0  # the compiler gives way to everything else on a busy machine
-T, B = 4, 6
 CPU = torch.device("cpu")
-VECTOR = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (5,), np.float32))
-MASKED = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (5,), np.float32), action_mask=gym.spaces.Box(0, 1, (5,), np.int8))
-PICTURE = gym.spaces.Dict(obs=gym.spaces.Box(0, 255, (36, 36, 3), np.uint8))
-MIXED = ActionSpec((3, 2), 2)
-FLAGS = {
-    "rollout": T,
-    "batch_size": T * B // 2,
-    "num_batches_per_epoch": 2,
-    "num_epochs": 2,
-    "shuffle_steps": True,
-    "encoder_mlp_layers": (8,),
-    "nonlinearity": "tanh",
-    "normalize_returns": True,
-    "learning_rate": 0.01,
-    "exploration_loss_coeff": 0.01,
-}
-CASES = {
-    "continuous and discrete actions, a critic of its own": (VECTOR, MIXED, {"share_critic": False}),
-    "games by turns, without clipping of gradients": (MASKED, ActionSpec((3, 2), 0), {"max_grad_norm": 0.0}),
-    "logarithms, layer norms, advantages of the iteration": (
-        VECTOR,
-        ActionSpec((), 3),
-        {
-            "value_scale": "symlog",
-            "normalize_returns": False,
-            "layer_norm": True,
-            "normalize_advantages_over": "iteration",
-            "ppo_clip_value": 0.0,
-            "max_grad_norm": 0.05,
-        },
-    ),
-    "pictures, and ELU, for which there are loops": (
-        PICTURE,
-        ActionSpec((4,), 0),
-        {"nonlinearity": "elu", "encoder_conv_mlp_layers": (16,), "with_ppo_clip": False},
-    ),
-}
 FIRST = "continuous and discrete actions, a critic of its own"
 
 
@@ -71,40 +30,6 @@ FIRST = "continuous and discrete actions, a critic of its own"
 def cache(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(compiled_step, "BEGINS_AFTER_S", 0.0)
-
-
-def make_batch(space, spec, seed, version=1):
-    generator = torch.Generator().manual_seed(seed)
-
-    def uniform(*shape):
-        return torch.rand(*shape, generator=generator)
-
-    def observations(box):
-        high = 256 if box.dtype == np.uint8 else 2
-        shape = (T + 1, B, *box.shape)
-        if box.dtype == np.float32:
-            return uniform(*shape)
-        return torch.randint(0, high, shape, generator=generator).to(torch.from_numpy(np.zeros(0, box.dtype)).dtype)
-
-    obs = {key: observations(box) for key, box in space.items()}
-    if "action_mask" in obs:
-        obs["action_mask"][..., [0, 3]] = 1
-        obs["action_mask"][uniform(T + 1, B) < 0.4] = 0  # waits for its turn, so minibatches are smaller, and unequal
-    sizes = spec.discrete_sizes
-    first_choice = torch.zeros(T, B, len(sizes), dtype=torch.int32)
-    return Batch(
-        obs=obs,
-        first=uniform(T + 1, B) < 0.2,
-        state=torch.zeros(B, 0),
-        discrete=first_choice,
-        continuous=uniform(T, B, spec.num_continuous),
-        log_prob=-uniform(T, B),
-        value=uniform(T, B),
-        policy_version=torch.full((T, B), version, dtype=torch.int32),
-        reward=uniform(T, B),
-        terminated=uniform(T, B) < 0.1,
-        valid=uniform(T, B) > 0.1,
-    )
 
 
 class Learner:

@@ -1,0 +1,191 @@
+"""The optimiser step on a GPU by recorded kernels (a CUDA graph), which the host queues all at once.
+
+A step is some hundreds of kernels. To queue them one by one from Python takes the host 5 to 20 ms, and the GPU a tenth
+to a quarter of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sf import gpu
+from sf.config import LearnerConfig
+from sf.learner.batches.batch import STEP_FIELDS, Batch
+from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
+from sf.learner.batches.priorities import Priorities
+from sf.learner.compiled.outcome import TOLERANCE, Outcome, trained, write
+from sf.learner.compiled.training_step import RESULTS
+from sf.learner.loss.minibatch_loss import ppo_settings
+from sf.learner.optimizer.optimizer import Optimizer
+from sf.native import programs
+
+_MOST = 4  # recordings at a time: each keeps the activations of its step
+
+Take = Callable[[Minibatch, Tensor], dict[str, Tensor]]  # an optimiser step, with the weight of the entropy bonus
+
+
+def is_for(config: LearnerConfig) -> bool:
+    """Whether the steps of such a learner can be recorded. Muon's learning rate is no number on the device."""
+    return config.optimizer == "adam"
+
+
+class RecordedStep:
+    """Takes optimiser steps by recordings, one for each size of a minibatch."""
+
+    def __init__(self, bfloat16: bool, say: Callable[[str], None]) -> None:
+        """bfloat16: whether the network runs in it. say: to the user."""
+        self._bfloat16 = bfloat16
+        self._say = say
+        self._network: Any = None
+        self._optimizer: Optimizer
+        self._config: LearnerConfig | None = None  # that the recordings are for
+        self._settings = ""
+        self._recorded: dict[str, _Recorded] = {}
+        self._is_given_up = False
+
+    def serve(self, network: Any, optimizer: Optimizer) -> None:
+        """Take the steps of these from here on."""
+        self._network, self._optimizer = network, optimizer
+        self._recorded.clear()
+
+    def takes(self, cut: Cut, config: LearnerConfig) -> bool:
+        """Whether it takes the step of this minibatch, with these settings."""
+        if self._is_given_up:
+            return False
+        if config is not self._config:
+            settings, self._config = _settings(config), config
+            if settings != self._settings:
+                self._settings = settings
+                self._recorded.clear()
+        return _kind(cut) in self._recorded or len(self._recorded) < _MOST
+
+    def step(self, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:
+        """Take the optimiser step of a minibatch that it `takes`, and return `RESULTS` by name.
+
+        take: takes it without a recording, and is what is recorded. The first time of each size, both are compared.
+        """
+        kind = _kind(cut)
+        recorded = self._recorded.get(kind)
+        if recorded is None or not recorded.goes_on(cut.whole, self._network, self._optimizer):
+            self._recorded.pop(kind, None)
+            return self._record(kind, cut, entropy_coeff, take)
+        return recorded(cut, entropy_coeff)
+
+    def _record(self, kind: str, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:
+        """And take a step of it, if it agrees with the step without a recording."""
+        written = _written(self._network, self._optimizer)
+        before = [tensor.clone() for tensor in written]
+        own = self._outcome(take(cut.taken(), torch.full((), entropy_coeff, device=cut.whole.mask.device)))
+        found, why = own, "its results differ from those of the network"
+        try:
+            write(written, before)
+            recorded = _Recorded(self._network, self._optimizer, cut, take)
+            write(written, before)
+            found = self._outcome(recorded(cut, entropy_coeff))
+            agrees = found.agrees_with(own, TOLERANCE[self._bfloat16], self._optimizer.learning_rate)
+        except RuntimeError as error:
+            agrees, why = False, str(error).splitlines()[0]
+        if agrees:
+            self._recorded[kind] = recorded
+            return found.results
+        self._is_given_up = True
+        self._recorded.clear()
+        self._say(
+            f"the learner's step is not recorded for the GPU ({why}), so it runs kernel by kernel, which is slower"
+        )
+        write(written, [*own.weights.values(), *(number for state in own.moments.values() for number in state)])
+        return own.results
+
+    def _outcome(self, results: dict[str, Tensor]) -> Outcome:
+        weights = {name: weight.detach().clone() for name, weight in programs.weights_of(self._network).items()}
+        moments = {
+            name: type(state)(*(number.clone() for number in state))
+            for name, state in ((n, self._optimizer.adam_state(w)) for n, w in trained(self._network).items())
+        }
+        return Outcome(results, weights, moments)
+
+
+class _Recorded:
+    """For minibatches of one size, of one network. Its inputs stay where they are: those of a step are copied there."""
+
+    def __init__(self, network: Any, optimizer: Optimizer, like: Cut, take: Take) -> None:
+        self._places = _places(network, optimizer)
+        self._whole = _copied(like.whole)
+        self._at = None if like.at is None else like.at.clone()
+        self._entropy_coeff = torch.zeros((), device=like.whole.mask.device)
+        self._inputs = _tensors(self._whole)
+        self._last: Minibatch | None = None  # whose numbers the inputs have
+
+        def step() -> tuple[Tensor]:
+            results = take(Cut(self._whole, self._at).taken(), self._entropy_coeff)
+            return (torch.stack([results[name].float() for name in RESULTS]),)
+
+        optimizer.zero_grad()  # so that gradients are of the recording
+        self._recording = gpu.Recording(step)
+
+    def goes_on(self, whole: Minibatch, network: Any, optimizer: Optimizer) -> bool:
+        """Whether what it writes is where it was: a checkpoint that is loaded before an iteration brings other
+        tensors."""
+        return whole is self._last or self._places == _places(network, optimizer)
+
+    def __call__(self, cut: Cut, entropy_coeff: float) -> dict[str, Tensor]:
+        if cut.whole is not self._last:
+            for mine, given in zip(self._inputs, _tensors(cut.whole), strict=True):
+                mine.copy_(given)
+            self._last = cut.whole
+        if self._at is not None and cut.at is not None:
+            self._at.copy_(cut.at)
+        self._entropy_coeff.fill_(entropy_coeff)
+        (results,) = self._recording.replay()
+        return dict(zip(RESULTS, results.clone().unbind(), strict=True))
+
+
+def _settings(config: LearnerConfig) -> str:
+    """The same for two with which a step computes the same: learning rate and entropy bonus are read anew."""
+    return repr((ppo_settings(config)._replace(entropy_coeff=0.0), _without_rates(config)))
+
+
+def _without_rates(config: LearnerConfig) -> dict[str, Any]:
+    rates = {"learning_rate", "exploration_loss_coeff", "exploration_loss_coeff_final"}
+    return {name: value for name, value in vars(config).items() if name not in rates}
+
+
+def _kind(cut: Cut) -> str:
+    """The same for minibatches of the same shapes."""
+    size = None if cut.at is None else len(cut.at)
+    return f"{size} {tuple(cut.whole.mask.shape)}"
+
+
+def _written(network: Any, optimizer: Optimizer) -> list[Tensor]:
+    moments = [number for weight in trained(network).values() for number in optimizer.adam_state(weight)]
+    return [*(weight.detach() for weight in programs.weights_of(network).values()), *moments]
+
+
+def _places(network: Any, optimizer: Optimizer) -> list[int]:
+    return [tensor.data_ptr() for tensor in _written(network, optimizer)]
+
+
+def _tensors(whole: Minibatch) -> list[Tensor]:
+    parts = (whole.targets, whole.advantage_moments, whole.priorities)
+    of_parts = [tensor for part in parts if part is not None for tensor in part]
+    return [*whole.batch.tensors(), whole.mask, whole.proximal_log_prob, *of_parts]
+
+
+def _copied(whole: Minibatch) -> Minibatch:
+    """In memory of its own, where no two tensors are one."""
+    batch, targets, moments, priorities = whole.batch, whole.targets, whole.advantage_moments, whole.priorities
+    return Minibatch(
+        Batch(
+            obs={key: value.clone() for key, value in batch.obs.items()},
+            **{name: getattr(batch, name).clone() for name in ("first", "state", *STEP_FIELDS)},
+        ),
+        whole.mask.clone(),
+        whole.proximal_log_prob.clone(),
+        None if targets is None else Targets(*(tensor.clone() for tensor in targets)),
+        None if moments is None else Moments(*(tensor.clone() for tensor in moments)),
+        None if priorities is None else Priorities(*(tensor.clone() for tensor in priorities)),
+    )

@@ -1,0 +1,173 @@
+"""The optimiser step by recorded kernels: it does what the learner's own does, which is taken where none can be.
+
+Without a GPU a stand-in calls the function again, which shows all but what CUDA does.
+"""
+
+import importlib.util
+
+import pytest
+import torch
+from pages import ROOT
+from small_batches import CASES, FLAGS, T, make_batch
+
+from sf import gpu
+from sf.config import Config
+from sf.learner.compiled import recorded_step
+from sf.learner.compiled.recorded_step import RecordedStep
+from sf.learner.update import Updater
+
+FIRST = "continuous and discrete actions, a critic of its own"
+TURNS = "games by turns, without clipping of gradients"
+
+
+def devices():
+    return [pytest.param("cuda:0", marks=pytest.mark.gpu)] if torch.cuda.is_available() else ["cpu"]
+
+
+@pytest.fixture(params=devices())
+def device(request, monkeypatch):
+    if request.param == "cpu":
+        spec = importlib.util.spec_from_file_location("late_gpu", ROOT / "tests" / "late_gpu" / "late_gpu.py")
+        late_gpu = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(late_gpu)
+        monkeypatch.setattr(gpu, "Recording", late_gpu.Recording, raising=False)
+    else:
+        gpu.take(request.param)
+    return torch.device(request.param)
+
+
+def on(device, batch):
+    def there(tensor):
+        return tensor.to(device)
+
+    fields = {name: there(value) for name, value in vars(batch).items() if name != "obs"}
+    return type(batch)(obs={key: there(value) for key, value in batch.obs.items()}, **fields)
+
+
+class Learner:
+    """An updater whose steps are recorded, or not."""
+
+    def __init__(self, device, case=FIRST, is_recorded=True, **flags):
+        self.space, self.spec, own_flags = CASES[case]
+        self.device = device
+        self.config = Config().replace(**FLAGS | own_flags | flags)
+        self.said = []
+        self.recorded = RecordedStep(False, self.said.append) if is_recorded else None
+        torch.manual_seed(0)
+        self.updater = self.new_updater()
+
+    def new_updater(self):
+        return Updater(self.config, self.space, self.spec, False, self.device, compiled_step=self.recorded)
+
+    def train(self, num_iterations, first_seed=1):
+        torch.manual_seed(5)  # of the order of the samples
+        for seed in range(first_seed, first_seed + num_iterations):
+            batch = make_batch(self.space, self.spec, seed, self.updater.version, self.updater.model.state_size)
+            self.updater.train_iteration(on(self.device, batch), 0.1 * seed, lambda: None)
+
+    def weights(self):
+        return {name: tensor.clone() for name, tensor in self.updater.model.state_dict().items()}
+
+
+def assert_same(found, expected):
+    for name, tensor in expected.weights().items():
+        torch.testing.assert_close(found.weights()[name], tensor, rtol=1e-3, atol=1e-4, msg=name)
+    assert found.updater.version == expected.updater.version
+    assert found.updater.skipped.total == expected.updater.skipped.total
+    means, expected_means = found.updater.pop_metrics(), expected.updater.pop_metrics()
+    assert means == pytest.approx(expected_means, rel=1e-2, abs=1e-3, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("case", "flags"),
+    [
+        *((case, {}) for case in CASES if case != TURNS),
+        (FIRST, {"shuffle_steps": False}),
+        (FIRST, {"core": "gru", "rnn_size": 8}),
+        (FIRST, {"core": "lstm", "rnn_size": 8, "num_batches_per_epoch": 1, "num_epochs": 1, "batch_size": 6 * T}),
+    ],
+    ids=str,
+)
+def test_recorded_steps_do_what_the_learners_own_do(case, flags, device):
+    recorded, own = Learner(device, case, **flags), Learner(device, case, is_recorded=False, **flags)
+    for learner in (recorded, own):
+        learner.train(4)
+    assert not recorded.said
+    assert len(recorded.recorded._recorded) == 1
+    assert_same(recorded, own)
+
+
+def test_each_size_has_a_recording_and_there_are_not_many(device):
+    recorded, own = (Learner(device, TURNS, is_recorded=is_recorded) for is_recorded in (True, False))
+    for learner in (recorded, own):
+        learner.train(6)
+    assert len(recorded.recorded._recorded) == recorded_step._MOST
+    assert_same(recorded, own)
+
+
+def test_what_changes_during_a_run_is_followed(device):
+    learners = [
+        Learner(device, is_recorded=is_recorded, exploration_loss_coeff_final=0.0) for is_recorded in (True, False)
+    ]
+    for learner in learners:
+        learner.train(2)
+        learner.updater.set_hyperparameters({"learning_rate": 0.001, "exploration_loss_coeff": 0.1})
+        learner.train(2, first_seed=3)
+    before = learners[0].recorded._recorded.copy()
+    assert_same(*learners)
+    for learner in learners:
+        learner.updater.set_hyperparameters({"ppo_clip_ratio": 0.01})  # a constant of the recording
+        learner.train(2, first_seed=5)
+    assert_same(*learners)
+    assert not set(map(id, before.values())) & set(map(id, learners[0].recorded._recorded.values()))
+
+
+def test_a_restored_learner_and_one_that_is_rolled_back_go_on(device):
+    learners = [Learner(device, is_recorded=is_recorded) for is_recorded in (True, False)]
+    for learner in learners:
+        learner.train(2)
+        tensors = {name: tensor.clone() for name, tensor in learner.updater.tensors().items()}
+        state = learner.updater.state()
+        learner.train(1, first_seed=3)
+        learner.updater.load(tensors, state)
+        learner.train(1, first_seed=4)
+        diverged, learner.updater = learner.updater, learner.new_updater()
+        learner.updater.load(tensors, state)
+        learner.updater.take_over(diverged, 0.5)
+        learner.train(2, first_seed=5)
+    assert not learners[0].said
+    assert_same(*learners)
+
+
+def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(device):
+    learner = Learner(device)
+    learner.train(1)
+    before = learner.weights()
+    batch = make_batch(learner.space, learner.spec, 9, learner.updater.version)
+    batch.reward.fill_(float("nan"))
+    learner.updater.train_iteration(on(device, batch), 0.0, lambda: None)
+    assert learner.updater.skipped.total == learner.config.learner.steps_per_iteration
+    after = learner.weights()
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items() if "normalizer" not in name)
+
+
+def test_a_recording_that_fails_or_differs_is_one_sentence_and_the_step_is_the_learners_own(device, monkeypatch):
+    def fail(self, function):
+        raise RuntimeError("operation not permitted when stream is capturing\nmore")
+
+    class Differs:
+        def __init__(self, function):
+            self._results = function()
+
+        def replay(self):
+            return self._results
+
+    for stand_in, reason in (type("Fails", (), {"__init__": fail}), "not permitted"), (Differs, "results differ"):
+        monkeypatch.setattr(gpu, "Recording", stand_in)
+        learner = Learner(device)
+        learner.train(3)
+        assert len(learner.said) == 1
+        assert reason in learner.said[0]
+        own = Learner(device, is_recorded=False)
+        own.train(3)
+        assert_same(learner, own)
