@@ -222,3 +222,9 @@ def _forget_names_of_counters() -> None:
     """
     for path in Path("/dev/shm").glob(f"torch_{os.getpid()}_*"):
         path.unlink(missing_ok=True)
+
+
+def forget_killed(pid: int) -> None:
+    """Remove what CUDA's driver leaves of a process that was killed: files of 80 kB in /dev/shm, with its number."""
+    for path in Path("/dev/shm").glob(f"cuda.shm.*.{pid:x}.*"):
+        path.unlink(missing_ok=True)

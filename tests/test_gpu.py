@@ -75,3 +75,12 @@ def test_memory_that_cannot_be_shared_ends_a_run_with_a_sentence(fault, tmp_path
     assert "Traceback" not in done.stderr
     sentence = "read weights of version 0" if fault == "stale" else "GPU memory cannot be shared between processes"
     assert sentence in done.stderr
+
+
+def test_what_a_killed_process_leaves_is_removed_and_no_others(monkeypatch, tmp_path):
+    names = ["cuda.shm.0.1f4.1", "cuda.shm.1000.1f4.2", "cuda.shm.0.1f41.1", "cuda.shm.0.500.1", "torch_500_1"]
+    for name in names:
+        (tmp_path / name).touch()
+    monkeypatch.setattr(gpu, "Path", lambda path: tmp_path if path == "/dev/shm" else None)
+    gpu.forget_killed(0x1F4)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[2:])

@@ -190,3 +190,7 @@ def _shared_tensor(arrays):
     tensor = torch.from_numpy(arrays["memory"])
     _shared[tensor.untyped_storage().data_ptr()] = arrays
     return tensor
+
+
+def forget_killed(pid):
+    pass

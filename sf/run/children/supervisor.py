@@ -17,6 +17,7 @@ from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import Any
 
+from sf import gpu
 from sf.envs.errors import UsageError
 from sf.processes import fork_servers
 from sf.processes.child import Child
@@ -294,7 +295,7 @@ class Supervisor:
         if self._restarts_as_one:
             return [other for other in self._children if not self._is_optional(other)]
         # Those that use its memory on the GPU, or still wait for it.
-        memory, is_on_gpu = self._memory, self._memory.plan.device != "cpu"
+        memory, is_on_gpu = self._memory, self._memory.plan.device != gpu.HOST
         dependants = [c for c in self._children if self._roles[c.role].needs(memory, c.idx) == child.name]
         return [c for c in dependants if is_on_gpu or not c.is_ready]
 
@@ -306,6 +307,9 @@ class Supervisor:
     def _last_of(self, child: Child) -> list[Event]:
         """What a child that ends has left."""
         events = self._noted(child, child.join())
+        if self._memory.plan.device != gpu.HOST:
+            assert child.process.pid is not None  # it was started
+            gpu.forget_killed(child.process.pid)
         self._children.remove(child)
         return [*events, *self._unreported(child)]
 

@@ -3,11 +3,9 @@
 Without a GPU a stand-in calls the function again, which shows all but what CUDA does.
 """
 
-import importlib.util
-
 import pytest
 import torch
-from pages import ROOT
+from late import late_gpu
 from small_batches import CASES, FLAGS, T, make_batch
 
 from sf import gpu
@@ -15,6 +13,7 @@ from sf.config import Config
 from sf.learner.compiled import recorded_step
 from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.update import Updater
+from sf.processes.torch_runtime import configure
 
 FIRST = "continuous and discrete actions, a critic of its own"
 TURNS = "games by turns, without clipping of gradients"
@@ -27,12 +26,9 @@ def devices():
 @pytest.fixture(params=devices())
 def device(request, monkeypatch):
     if request.param == "cpu":
-        spec = importlib.util.spec_from_file_location("late_gpu", ROOT / "tests" / "late_gpu" / "late_gpu.py")
-        late_gpu = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(late_gpu)
-        monkeypatch.setattr(gpu, "Recording", late_gpu.Recording, raising=False)
+        monkeypatch.setattr(gpu, "Recording", late_gpu().Recording)
     else:
-        gpu.take(request.param)
+        configure(request.param, num_threads=1, deterministic=False)  # float32 that is float32
     return torch.device(request.param)
 
 

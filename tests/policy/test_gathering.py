@@ -1,0 +1,46 @@
+"""The observations of a batch, from shared memory to the network: copied by the host, or read by the GPU in place."""
+
+import numpy as np
+import pytest
+import torch
+from late import late_gpu
+
+from sf.arrays import Field, SharedArrays
+from sf.policy import worker
+from sf.rows import OBS
+
+SLOTS, ROWS = 6, 4
+
+
+@pytest.fixture
+def rows():
+    fields = [
+        Field(f"{OBS}picture", (SLOTS, ROWS, 48, 48, 3), np.uint8),  # 6912 bytes, in eights
+        Field(f"{OBS}odd", (SLOTS, ROWS, 2053), np.uint8),
+        Field(f"{OBS}numbers", (SLOTS, ROWS, 600), np.float32),
+        Field(f"{OBS}few", (SLOTS, ROWS, 3), np.float32),
+        Field("reward", (SLOTS, ROWS), np.float32),
+    ]
+    arrays, rng = SharedArrays(fields), np.random.default_rng(0)
+    for array in arrays.named(OBS).values():
+        array[:] = rng.integers(0, 256, array.shape)
+    return arrays
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("can_map", [True, False])
+def test_a_batch_has_the_rows_that_were_asked_for(device, can_map, rows, monkeypatch):
+    stand_in = late_gpu()
+    monkeypatch.setattr(worker, "gpu", stand_in)
+    stand_in.take(device)
+    if not can_map:
+        monkeypatch.setattr(stand_in, "mapped", lambda memory, device: None)
+    gather = worker._ObsGather(rows, 5, device)
+    assert set(gather._mapped) == ({"picture", "odd", "numbers"} if device != "cpu" and can_map else set())
+    for positions in ([3, 17, 0], [23, 1, 1, 2, 22], [5]):
+        rows.named(OBS)["picture"][0, 1] += 1  # what is read is what is there now
+        batch = gather.gather(np.array(positions))
+        for key, array in rows.named(OBS).items():
+            expected = torch.from_numpy(array.reshape(SLOTS * ROWS, *array.shape[2:])[positions])
+            assert torch.equal(batch[key], expected), key
+            assert batch[key].dtype == expected.dtype
