@@ -22,9 +22,10 @@ class LearnerConfig:
     num_epochs: int = 1
     """Passes over the data of an iteration. More learn more from each sample and take longer."""
 
-    augment_by_symmetry: bool = False
+    augment_by_symmetry: bool | Literal["auto"] = False
     """Train in every second epoch on an image of the data under a symmetry of the environment: a mirrored board, say,
-    with mirrored actions. It is known for games of OpenSpiel on a board, where it is found by playing the game."""
+    with mirrored actions. It is known for games of OpenSpiel on a board, where it is found by playing the game. auto:
+    where one is known, the network has no recurrent state, and there are 2 epochs or more."""
 
     shuffle_steps: bool = False
     """Make minibatches of single steps in random order, with targets and advantages computed once per iteration, as
@@ -164,7 +165,7 @@ class LearnerConfig:
         )
         require(self.num_epochs >= 1, f"num_epochs is {self.num_epochs}: at least 1")
         require(
-            not self.augment_by_symmetry or self.num_epochs > 1,
+            self.augment_by_symmetry is not True or self.num_epochs > 1,
             f"augment_by_symmetry is true and num_epochs is {self.num_epochs}: every second epoch is for images of the "
             "data, so take 2 epochs or more, or leave it out",
         )

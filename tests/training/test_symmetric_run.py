@@ -46,6 +46,23 @@ def test_what_cannot_be_augmented_is_said_before_anything_starts(flags, says):
         make_plan(Config().replace(**{**AUGMENTED, **flags}))
 
 
+@pytest.mark.parametrize(
+    ("flags", "is_augmented"),
+    [
+        ({"env": "openspiel:tic_tac_toe"}, True),
+        ({"env": "openspiel:tic_tac_toe", "core": "gru"}, False),
+        ({"env": "openspiel:tic_tac_toe", "num_epochs": 1}, False),
+        ({"env": "openspiel:chess"}, False),
+        ({"env": "CartPole-v1"}, False),
+    ],
+)
+def test_auto_augments_where_that_can_be(flags, is_augmented):
+    if "openspiel" in flags["env"]:
+        pytest.importorskip("pyspiel")
+    plan = make_plan(Config().replace(**{**AUGMENTED, "augment_by_symmetry": "auto", **flags}))
+    assert bool(plan.symmetries) == is_augmented
+
+
 def test_one_epoch_leaves_none_for_images():
     with pytest.raises(ValueError, match="augment_by_symmetry is true and num_epochs is 1: every second epoch"):
         Config().replace(**{**AUGMENTED, "num_epochs": 1})

@@ -26,7 +26,8 @@ def find_symmetries(config: Config, state_size: int) -> Sequence[Symmetry]:
 
     Raises UsageError where it is to, and cannot.
     """
-    if not config.learner.augment_by_symmetry:
+    wanted = config.learner.augment_by_symmetry
+    if not wanted or (wanted == "auto" and (state_size or config.learner.num_epochs == 1)):
         return ()
     if state_size:
         raise UsageError(
@@ -34,7 +35,7 @@ def find_symmetries(config: Config, state_size: int) -> Sequence[Symmetry]:
             "take --core none, or leave it out"
         )
     found = envs.symmetries(config.run.env, config.environment)
-    if not found:
+    if not found and wanted is True:
         raise UsageError(
             f"augment_by_symmetry is true, but no symmetry of {config.run.env} is known (they are found in games of "
             "OpenSpiel on a board): leave it out"

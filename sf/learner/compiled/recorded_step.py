@@ -14,6 +14,7 @@ from torch import Tensor
 
 from sf import gpu
 from sf.config import LearnerConfig
+from sf.envs.spaces.actions import ACTION_MASK
 from sf.learner.batches.batch import STEP_FIELDS, Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
 from sf.learner.batches.priorities import Priorities
@@ -34,7 +35,11 @@ def is_for(config: LearnerConfig) -> bool:
 
 
 class RecordedStep:
-    """Takes optimiser steps by recordings, one for each size of a minibatch."""
+    """Takes optimiser steps by recordings, one for each size of a minibatch.
+
+    In games by turns no two minibatches have the same number of decisions: they are filled up to the next of a few
+    sizes, by samples that do not count.
+    """
 
     def __init__(self, bfloat16: bool, say: Callable[[str], None]) -> None:
         """bfloat16: whether the network runs in it. say: to the user."""
@@ -115,13 +120,19 @@ class _Recorded:
     def __init__(self, network: Any, optimizer: Optimizer, like: Cut, take: Take) -> None:
         self._places = _places(network, optimizer)
         self._whole = _copied(like.whole)
-        self._at = None if like.at is None else like.at.clone()
+        self._at = None if like.at is None else like.at.new_zeros(_size_for(like))
+        self._counts: Tensor | None = None  # [M], which samples do
+        if self._at is not None and _is_of_turns(like):
+            self._counts = torch.zeros_like(self._at, dtype=torch.bool)
         self._entropy_coeff = torch.zeros((), device=like.whole.mask.device)
         self._inputs = _tensors(self._whole)
         self._last: Minibatch | None = None  # whose numbers the inputs have
 
         def step() -> tuple[Tensor]:
-            results = take(Cut(self._whole, self._at).taken(), self._entropy_coeff)
+            part = Cut(self._whole, self._at).taken()
+            if self._counts is not None:
+                part = part._replace(mask=part.mask & self._counts[:, None])
+            results = take(part, self._entropy_coeff)
             return (torch.stack([results[name].float() for name in RESULTS]),)
 
         optimizer.zero_grad()  # so that gradients are of the recording
@@ -138,7 +149,9 @@ class _Recorded:
                 mine.copy_(given)
             self._last = cut.whole
         if self._at is not None and cut.at is not None:
-            self._at.copy_(cut.at)
+            self._at[: len(cut.at)].copy_(cut.at)
+            if self._counts is not None:
+                self._counts.fill_(False)[: len(cut.at)] = True
         self._entropy_coeff.fill_(entropy_coeff)
         (results,) = self._recording.replay()
         return dict(zip(RESULTS, results.clone().unbind(), strict=True))
@@ -156,8 +169,21 @@ def _without_rates(config: LearnerConfig) -> dict[str, Any]:
 
 def _kind(cut: Cut) -> str:
     """The same for minibatches of the same shapes."""
-    size = None if cut.at is None else len(cut.at)
-    return f"{size} {tuple(cut.whole.mask.shape)}"
+    return f"{_size_for(cut)} {tuple(cut.whole.mask.shape)}"
+
+
+def _size_for(cut: Cut) -> int:
+    """Of the minibatch in its recording; 0 for a whole iteration."""
+    num = 0 if cut.at is None else len(cut.at)
+    if not num or not _is_of_turns(cut):
+        return num
+    apart = max(8, 1 << (num.bit_length() - 4 if num >= 16 else 0))  # an eighth of a power of two
+    return -(-num // apart) * apart
+
+
+def _is_of_turns(cut: Cut) -> bool:
+    """Whether it is of single steps without those in which an agent waits for its turn."""
+    return cut.whole.targets is not None and ACTION_MASK in cut.whole.batch.obs
 
 
 def _written(network: Any, optimizer: Optimizer) -> list[Tensor]:

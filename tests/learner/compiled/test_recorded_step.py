@@ -93,10 +93,23 @@ def test_recorded_steps_do_what_the_learners_own_do(case, flags, device):
     assert_same(recorded, own)
 
 
-def test_each_size_has_a_recording_and_there_are_not_many(device):
+def test_games_by_turns_need_few_recordings_for_minibatches_of_all_sizes(device, monkeypatch):
+    sizes = set()
+    size_for = recorded_step._size_for
+    monkeypatch.setattr(recorded_step, "_size_for", lambda cut: (sizes.add(len(cut.at)), size_for(cut))[1])
     recorded, own = (Learner(device, TURNS, is_recorded=is_recorded) for is_recorded in (True, False))
     for learner in (recorded, own):
-        learner.train(6)
+        learner.train(12)
+    assert len(sizes) > 4
+    assert len(recorded.recorded._recorded) == 2
+    assert_same(recorded, own)
+
+
+def test_there_are_never_many_recordings(device, monkeypatch):
+    monkeypatch.setattr(recorded_step, "_size_for", lambda cut: len(cut.at))
+    recorded, own = (Learner(device, TURNS, is_recorded=is_recorded) for is_recorded in (True, False))
+    for learner in (recorded, own):
+        learner.train(12)
     assert len(recorded.recorded._recorded) == recorded_step._MOST
     assert_same(recorded, own)
 
