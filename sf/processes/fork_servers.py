@@ -12,6 +12,7 @@ import resource
 import signal
 import socket
 import sys
+import sysconfig
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -21,6 +22,8 @@ from multiprocessing.process import BaseProcess
 from sf.processes.stopping import STOP_SIGNALS
 
 GONE_WITHIN_S = 2.0  # a process after its death
+_OURS = "sf"  # what `_SAFE_PATH` is set to in here; `sf.processes.preload` takes it away again
+_SAFE_PATH = "PYTHONSAFEPATH"  # known since Python 3.11
 _DESCRIPTORS_AT_ONCE = 200  # the kernel passes on up to 253 in a message
 _MANY_DESCRIPTORS = 65_536
 
@@ -133,12 +136,32 @@ def _unflushed_streams() -> Iterator[None]:
 
 @contextmanager
 def _import_path() -> Iterator[None]:
-    """For a fork server that starts in here: it would not find what this program finds by a change of `sys.path`."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    """For a fork server that starts in here: it would not find what this program finds by a change of `sys.path`.
+
+    By itself it would look into the working directory before all else, and take a file `queue.py` there for the module
+    of Python.
+    """
+    if os.environ.get(_SAFE_PATH):  # then it does not look there at all
+        told = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    else:
+        told = {"PYTHONPATH": os.pathsep.join(_with_working_directory(sys.path)), _SAFE_PATH: _OURS}
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
     try:
         yield
     finally:
-        del os.environ["PYTHONPATH"]
-        if before is not None:
-            os.environ["PYTHONPATH"] = before
+        for name, value in before.items():
+            del os.environ[name]
+            if value is not None:
+                os.environ[name] = value
+
+
+def _with_working_directory(path: Sequence[str]) -> list[str]:
+    """Where modules of the user are looked for: before installed packages, and behind the standard library."""
+    try:
+        directory = os.getcwd()
+    except FileNotFoundError:
+        return list(path)
+    of_python = {*map(sysconfig.get_path, ("stdlib", "platstdlib")), f"{sysconfig.get_path('platstdlib')}/lib-dynload"}
+    behind = 1 + max((at for at, folder in enumerate(path) if folder in of_python), default=-1)
+    return [*path[:behind], directory, *path[behind:]]

@@ -11,6 +11,9 @@ from multiprocessing import forkserver, reduction
 
 from sf.processes.child import die_with_creator
 
+if os.environ.get("PYTHONSAFEPATH") == "sf":  # by `sf.processes.fork_servers`, and not for what children start
+    del os.environ["PYTHONSAFEPATH"]
+
 PID = os.getpid()  # also known to what is forked from it
 
 # It ends when the parent does. It would not by itself: it waits for the end of a pipe whose other end all its children

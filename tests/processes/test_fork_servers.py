@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import site
 import subprocess
 import sys
@@ -72,6 +73,18 @@ def test_a_program_that_finds_the_package_by_sys_path_alone_trains(tmp_path):
     done = subprocess.run(run, cwd=tmp_path, env=without, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "toy_identity" / "summary.json").exists()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 looks into the working directory before all else")
+@pytest.mark.long
+def test_files_with_names_of_pythons_own_modules_do_no_harm_and_those_of_the_user_are_found(tmp_path):
+    for name in ("queue", "random"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('this is not of Python')")
+    shutil.copy(Path(__file__).parents[1] / "support" / "careless.py", tmp_path / "wheel.py")  # also installed
+    command = [Path(sys.executable).with_name("sf-train"), "--env", f"wheel:{Careless.__name__}", "--device", "cpu"]
+    command += ["--train_for_env_steps", "500", "--num_workers", "1", "--env_kwargs", f'{{"folder": "{tmp_path}"}}']
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_rollout_workers_draw_different_numbers_from_generators_of_the_process_and_the_same_in_the_next_run(tmp_path):
