@@ -1,8 +1,9 @@
 """Presets: YAML files of flag names and values. `configs/NAME.yaml` is taken where an environment is called NAME.
 
 Where no preset is called so, the kind of the environment has one: `image` where an observation is a picture, or
-`image_continuous` where an action has real numbers, too; else `symbols` where one is a grid of codes or a board, else
-`continuous` where an action has real numbers, else `vector`.
+`image_continuous` where an action has real numbers, too; else `symbols` where one is a grid of codes or a board, or
+`board` where several agents have legal actions there, too; else `continuous` where an action has real numbers, else
+`vector`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sf.envs.spaces.planes import Planes
 from sf.envs.spaces.symbol_grids import is_symbols
 
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
-_KINDS = ("image", "image_continuous", "symbols", "continuous", "vector")
+_KINDS = ("image", "image_continuous", "symbols", "board", "continuous", "vector")
 _NAMELESS = {*_KINDS, "fast"}  # no environment gets these for its name
 
 
@@ -49,7 +50,7 @@ def name_for_spec(spec: EnvSpec) -> str:
     if any(is_image(space) and not is_symbols(space) for space in seen):
         return "image_continuous" if has_real_numbers else "image"
     if any(is_symbols(space) or isinstance(space, Planes) for space in seen):
-        return "symbols"
+        return "board" if spec.num_agents > 1 and ACTION_MASK in spec.obs_space.spaces else "symbols"
     return "continuous" if has_real_numbers else "vector"
 
 

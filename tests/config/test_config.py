@@ -80,6 +80,7 @@ def test_a_family_has_a_preset_for_every_member():
 
 
 VECTOR, IMAGE = gym.spaces.Box(-1.0, 1.0, (3,), np.float32), gym.spaces.Box(0, 255, (36, 36, 3), np.uint8)
+MASK = gym.spaces.Box(0, 1, (3,), np.int8)
 SYMBOLS = gym.spaces.Box(0, 255, (7, 7, 3), np.uint8)
 CHOICE = gym.spaces.Discrete(2)
 
@@ -103,6 +104,20 @@ CHOICE = gym.spaces.Discrete(2)
 )
 def test_the_spaces_say_which_kind_an_environment_is_of(obs, action_space, preset):
     assert presets.name_for_spec(EnvSpec(gym.spaces.Dict(obs), action_space)) == preset
+
+
+@pytest.mark.parametrize(
+    ("obs", "num_agents", "preset"),
+    [
+        ({"board": Planes(3, 6, 7), "action_mask": MASK}, 2, "board"),
+        ({"grid": SYMBOLS, "action_mask": MASK}, 2, "board"),
+        ({"board": Planes(3, 6, 7), "action_mask": MASK}, 1, "symbols"),
+        ({"board": Planes(3, 6, 7)}, 2, "symbols"),
+        ({"obs": VECTOR, "action_mask": MASK}, 2, "vector"),
+    ],
+)
+def test_a_game_on_a_board_has_several_agents_with_legal_moves(obs, num_agents, preset):
+    assert presets.name_for_spec(EnvSpec(gym.spaces.Dict(obs), CHOICE, num_agents=num_agents)) == preset
 
 
 class OfSomeKind(gym.Env):
