@@ -17,6 +17,7 @@ from sf.arrays import SharedArrays
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.learner.batches.batch import Batch
+from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.update import Updater
 from sf.model.compiled_acting import acting_of
 from sf.model.distributions import ActionDistribution
@@ -37,12 +38,13 @@ def run(context: Context) -> Findings:
         config = config.replace(batch_size=batch_size, num_batches_per_epoch=1, num_epochs=1)
         spec = envs.describe(env, config.environment)
         for precision in ("bfloat16", "float32"):
-            calls: list[tuple[str, Callable[[], Any], int]] = [
-                ("learner iteration", _iteration(config, spec, precision, context), batch_size)
-            ]
-            for size in sizes:
-                for how, compiles in ("kernel by kernel", False), ("recorded", "auto"):
-                    step = _policy_step(config.replace(compile=compiles), spec, precision, size, context)
+            calls: list[tuple[str, Callable[[], Any], int]] = []
+            for how, is_recorded in ("kernel by kernel", False), ("recorded", not context.is_rehearsal):
+                iteration = _iteration(config, spec, precision, context, is_recorded)
+                calls.append((f"learner iteration, {how},", iteration, batch_size))
+                for size in sizes:
+                    compiled = config.replace(compile="auto" if is_recorded else False)
+                    step = _policy_step(compiled, spec, precision, size, context)
                     calls.append((f"policy step, {how},", step, size))
             for what, call, samples in calls:
                 name = f"{env}, {what} of {samples} in {precision}"
@@ -56,9 +58,11 @@ def run(context: Context) -> Findings:
     return Findings(True, lines.lines, data)
 
 
-def _iteration(config: Config, spec: EnvSpec, precision: str, context: Context) -> Callable[[], Any]:
-    device = torch.device(context.device)
-    updater = Updater(config, spec.obs_space, ActionSpec.of(spec.action_space), precision == "bfloat16", device)
+def _iteration(config: Config, spec: EnvSpec, precision: str, context: Context, is_recorded: bool) -> Callable[[], Any]:
+    device, bfloat16 = torch.device(context.device), precision == "bfloat16"
+    recorded = RecordedStep(bfloat16, print) if is_recorded else None
+    action = ActionSpec.of(spec.action_space)
+    updater = Updater(config, spec.obs_space, action, bfloat16, device, compiled_step=recorded)
     batch = synthetic_batch(config, spec, updater.model.state_size, context.device)
     return partial(updater.train_iteration, batch, 0, lambda: None)
 
