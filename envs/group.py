@@ -49,6 +49,9 @@ class EnvSpec:
     env_obs_space: gym.Space | None = None  # what the environment itself returns; None: as obs_space
     layers: tuple[str, ...] = field(default=(), compare=False)  # see `sf.envs.layers`, where single ones are known
     action_names: ActionNames = field(default=(), compare=False)  # of each choice of each discrete head, where known
+    # Players of the simulator itself that can take the place of an agent, by name: where the first discrete action of
+    # an agent is this number, which is negative, that bot acts in this step.
+    bots: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
     def native_obs_space(self) -> gym.Space:

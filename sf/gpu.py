@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -153,6 +155,8 @@ def mapped(memory: np.ndarray, device: str) -> Tensor | None:
         torch.cuda.check_error(int(cudart.cudaHostRegister(address, memory.nbytes, _REGISTERED)))
         return torch.as_tensor(_OnDevice(memory), device=device)
     except (RuntimeError, TypeError):
+        with suppress(RuntimeError):
+            torch.ones(1, device=device)  # else the next kernel of this process would report it
         return None
 
 
@@ -168,19 +172,39 @@ class Recording:
     def __init__(self, function: Callable[[], tuple[Tensor, ...]]) -> None:
         """In a thread that has taken a GPU. The function is called some times. What it reads has to stay where it is,
         and it waits for nothing on the device. Raises RuntimeError where it cannot be recorded."""
-        beside = torch.cuda.Stream()
-        beside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(beside):  # what is only done at first: libraries that start, memory that is taken
-            for _ in range(_WARM_UPS):
-                function()
-        torch.cuda.current_stream().wait_stream(beside)
+        current = torch.cuda.current_stream()
+        _warm_up(function)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-            self.results = function()
+        _forget_workspaces()  # so that this recording has its own, which no other one takes along when it goes
+        try:
+            with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+                self.results = function()
+        finally:
+            torch.cuda.set_stream(current)  # where that fails, PyTorch leaves another one
+            _forget_workspaces()
 
     def replay(self) -> tuple[Tensor, ...]:
         self._graph.replay()
         return self.results
+
+
+def _warm_up(function: Callable[[], Any]) -> None:
+    """What is only done at first: libraries that start, memory that is taken."""
+    beside = torch.cuda.Stream()
+    beside.wait_stream(torch.cuda.current_stream())
+    try:
+        with torch.cuda.stream(beside):
+            for _ in range(_WARM_UPS):
+                function()
+    finally:
+        torch.cuda.current_stream().wait_stream(beside)
+
+
+def _forget_workspaces() -> None:
+    """Those of cuBLAS: one is kept for each stream, and recordings are made on the same stream."""
+    forget = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)
+    if forget is not None:
+        forget()
 
 
 # Memory that other processes map

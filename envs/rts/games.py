@@ -21,6 +21,11 @@ _MAGIC = b"sf-rts"
 _LARGEST = 1 << 26  # bytes of a state: what claims more is no snapshot
 
 
+def command_of(ai: str) -> int:
+    """What stands for "this AI commands" among the choices of a player."""
+    return -1 - ais.AIS.index(ai)
+
+
 class Games:
     """E games of one kind, each with two sides."""
 
@@ -69,7 +74,14 @@ class Games:
         self.worlds.players["phase"][which, :2] = 0
 
     def advance(self, choices: np.ndarray, num_ticks: int) -> tuple[np.ndarray, int]:
-        """Carry out commands [E, P, H] int64, and let all games go on. Returns rewards [E, 2] and the ticks played."""
+        """Carry out commands [E, P, H] int64, and let all games go on. Returns rewards [E, 2] and the ticks played.
+
+        Where the first of a player's choices is `command_of` an AI, that one commands it for these ticks.
+        """
+        if choices.shape[1]:
+            is_ai = choices[..., 0] < 0
+            self.worlds.players["ai"][:, : choices.shape[1]] = np.where(is_ai, -1 - choices[..., 0], ais.NO_AI)
+            choices = np.where(is_ai[..., np.newaxis], 0, choices)
         played = compiled.advance(self.worlds, self._goes_on, 0, 0, choices, self.by_kind, num_ticks, self._rewards)
         return self._rewards.copy(), played
 

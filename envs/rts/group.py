@@ -13,7 +13,8 @@ from sf.envs.rendering.film import FilmedGroup
 from sf.envs.rts.arena import Arena
 from sf.envs.rts.camera import PICTURES_PER_S, ArenaCamera
 from sf.envs.rts.controls import OBSERVATION
-from sf.envs.rts.settings import settings
+from sf.envs.rts.games import command_of
+from sf.envs.rts.settings import OPPONENTS, settings
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import ACTION_MASK
 
@@ -56,6 +57,11 @@ def _make(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_
     return RtsGroup(Arena(settings(game, options.kwargs, env_id), seeds, num_players))
 
 
+def _bots(arena: Arena) -> dict[str, int]:
+    """In a match, the AIs of its game."""
+    return {name: command_of(name) for name in OPPONENTS[arena.settings.game]} if arena.num_players > 1 else {}
+
+
 class RtsGroup:
     """E games; actor n is player n % P of game n // P. A game that ends begins anew in the same step."""
 
@@ -71,6 +77,7 @@ class RtsGroup:
             num_agents=arena.num_players,
             frameskip=self._skip,
             action_names=controls.names_of_heads(),
+            bots=_bots(arena),
         )
         self.num_actors = arena.games.num * arena.num_players
         self._key = OBSERVATION if controls.has_mask else "obs"

@@ -74,7 +74,7 @@ def _policy_step(
     device = "cpu" if context.device == "cpu" else "cuda:0"
     action = ActionSpec.of(spec.action_space)
     model = inference_model(config.model, spec.obs_space, action, precision, device)
-    acting = acting_of(model, config.model, spec, precision == "bfloat16", device, print, makes_it=False)
+    acting = acting_of(model, config.model, spec, precision == "bfloat16", device, print)
     generator = torch.Generator(device)
     obs = {
         key: gpu.page_locked((num_actors, *box.shape), _dtype(box), device).zero_()

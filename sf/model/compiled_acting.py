@@ -41,14 +41,14 @@ def acting_of(
     """Where `--compile` has it so, compiled on a CPU that has a compiler, and recorded on a GPU.
 
     network: for inference, on `device`, of an actor that sees and does what `spec` says. bfloat16: of its trunk. say,
-    makes_it: see `CompiledActing`.
+    makes_it: see `CompiledActing`; who does not make programs does not record either.
     """
     action_spec = ActionSpec.of(spec.action_space)
     acting = Acting(network, action_spec)
     dtype = torch.bfloat16 if bfloat16 else torch.float32
     if device != gpu.HOST:
-        there = gpu.torch_device(device)
-        return ActingThere(acting, there) if model.compile is False else RecordedActing(acting, there, dtype, say)
+        there, records = gpu.torch_device(device), model.compile is not False and makes_it
+        return RecordedActing(acting, there, dtype, say) if records else ActingThere(acting, there)
     if model.compile is False or kernels.why_not() is not None:
         return acting
     batch = programs.BATCH

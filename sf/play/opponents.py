@@ -1,4 +1,5 @@
-"""Players that are no trained policy, by the name that a user gives them: `random`, `module:Name`, `openspiel:mcts:N`.
+"""Players that are no trained policy, by the name that a user gives them: `random`, `module:Name`, `openspiel:mcts:N`,
+`bot:NAME`.
 
 A new kind of player is a module of this folder, and a line in `Opponent.player`.
 """
@@ -15,8 +16,10 @@ from sf.envs.openspiel.family import INSTALL
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ActionSpec
+from sf.play.kinds import simulators_bot
 from sf.play.kinds.random_player import RandomPlayer
 from sf.play.kinds.scripted_player import ScriptedPlayer
+from sf.play.kinds.simulators_bot import SimulatorsBot
 from sf.play.player import Player
 from sf.zoo import hub
 
@@ -43,6 +46,8 @@ class Opponent:
             except ImportError as error:
                 raise UsageError(f"against {self.name!r}: {error}: {INSTALL}") from error
             return OpenSpielPlayer(self.name, self.env, self.options)
+        if self.name.startswith(simulators_bot.PREFIX):
+            return SimulatorsBot(self.name, self.env, self.options)
         return ScriptedPlayer(self.name, self.obs_space, self.action_space)
 
 

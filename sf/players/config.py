@@ -30,8 +30,8 @@ class PlayersConfig:
     those that win more often, or about as often as they lose, after AlphaStar. uniform: all alike."""
 
     players: tuple[str, ...] = ()
-    """Players that are in the pool from the start: runs, checkpoints, zoo/NAME, random, openspiel:mcts:N, or
-    module:Name, as in sf-eval --against."""
+    """Players that are in the pool from the start: runs, checkpoints, zoo/NAME, random, openspiel:mcts:N,
+    bot:NAME, or module:Name, as in sf-eval --against."""
 
     opponent_weights: tuple[float, ...] = ()
     """How often to meet each of players, in their order, in place of opponent_choice: a fixed mixture. Each has a seat

@@ -226,9 +226,10 @@ class _Group:
         rows, slots, t, result = self._rows, self._slot_idx, self._row, self._result
         if self._turns is not None:
             self.num_env_steps = int(self._turns.whose(slots, t).sum())
-        finished = self._envs.step(
-            rows["discrete"][slots, t], rows["continuous"][slots, t], self._obs_rows(t + 1), result
-        )
+        discrete = rows["discrete"][slots, t]
+        finished = self._envs.step(discrete, rows["continuous"][slots, t], self._obs_rows(t + 1), result)
+        if self._envs.spec.bots:  # their numbers are no actions, and a learner looks at rows that are not valid, too
+            rows["discrete"][slots, t] = np.maximum(discrete, 0)
         rows["reward"][slots, t] = result.reward
         rows["terminated"][slots, t] = self._truncations.ended(result)
         rows["truncated"][slots, t] = result.truncated

@@ -9,7 +9,7 @@ from late import late_gpu
 from sf import gpu
 from sf.config import ModelConfig
 from sf.envs import ActionSpec
-from sf.model.acting import Acting
+from sf.model.acting import Acting, agree_on
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.model.recorded_acting import RecordedActing, size_for
@@ -89,3 +89,17 @@ def test_where_there_is_no_recording_the_network_acts_and_that_is_said_once(reco
         assert_same(recorded(*inputs(acting, num)), acting(*inputs(acting, num)))
     assert len(said) == 1
     assert why in said[0]
+
+
+@torch.inference_mode()
+def test_values_are_compared_in_their_own_scale(acting):
+    def scaled(by, wrong=0.0):
+        def way(*given):
+            answers, state = acting(*given)
+            answers[:, -1:] = (answers[:, -1:].view(torch.float32) * by + wrong).view(torch.int32)
+            return answers, state
+
+        return way
+
+    assert agree_on(inputs(acting, 20), scaled(1e5), scaled(1e5, wrong=0.5), torch.float32)
+    assert not agree_on(inputs(acting, 20), scaled(1.0), scaled(1.0, wrong=0.5), torch.float32)

@@ -76,7 +76,8 @@ class RecordedStep:
         kind = _kind(cut)
         recorded = self._recorded.get(kind)
         if recorded is None or not recorded.goes_on(cut.whole, self._network, self._optimizer):
-            self._recorded.pop(kind, None)
+            if recorded is not None:  # what all of them write is elsewhere now
+                self._recorded.clear()
             return self._record(kind, cut, entropy_coeff, take)
         return recorded(cut, entropy_coeff)
 
@@ -137,11 +138,16 @@ class _Recorded:
 
         optimizer.zero_grad()  # so that gradients are of the recording
         self._recording = gpu.Recording(step)
+        if not self._is_where_it_was(network, optimizer):
+            raise RuntimeError("a step of the network puts other tensors in the place of its weights or buffers")
 
     def goes_on(self, whole: Minibatch, network: Any, optimizer: Optimizer) -> bool:
         """Whether what it writes is where it was: a checkpoint that is loaded before an iteration brings other
         tensors."""
-        return whole is self._last or self._places == _places(network, optimizer)
+        return whole is self._last or self._is_where_it_was(network, optimizer)
+
+    def _is_where_it_was(self, network: Any, optimizer: Optimizer) -> bool:
+        return self._places == _places(network, optimizer)
 
     def __call__(self, cut: Cut, entropy_coeff: float) -> dict[str, Tensor]:
         if cut.whole is not self._last:

@@ -65,6 +65,8 @@ class Optimizer:
             eps=config.adam_eps,
             fused=True,
         )
+        # It warns where its steps are not recorded, as those of several ranks are not.
+        self._adam._warned_capturable_if_run_uncaptured = True
         self._muon: torch.optim.Optimizer | None = None
         if matrices:
             self._muon = torch.optim.Muon(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rts_games import alive, begun, mirrored, random_choices, require_same, wander
 
 from sf.envs.rts.engine.units import NAMES, RADIUS, RESOURCE, UNITS, WORKER, table
-from sf.envs.rts.games import Games
+from sf.envs.rts.games import Games, command_of
 from sf.envs.rts.settings import Settings
 
 SEEDS = st.integers(1, 2**31 - 1)
@@ -150,3 +150,28 @@ def test_the_table_of_units_is_that_of_the_paper():
 def test_a_table_of_units_without_those_of_the_games_is_refused():
     with pytest.raises(ValueError, match="begin with"):
         table(UNITS[1:])
+
+
+@pytest.mark.parametrize("ai", ["simple", "hit_and_run"])
+def test_an_ai_that_is_named_among_the_choices_plays_as_it_does_by_itself(ai):
+    named, by_itself = begun(3), begun(3)
+    for player in (0, 1):
+        by_itself.set_ai(0, player, ai)
+    choices = np.full((1, 2, 1), command_of(ai))
+    for _ in range(30):
+        named.advance(choices, 50)
+        by_itself.watch(50)
+    assert named.ticks[0] == by_itself.ticks[0] == 1500
+    for field in named.worlds.units.dtype.names:
+        assert np.array_equal(named.worlds.units[field], by_itself.worlds.units[field]), field
+
+
+def test_a_player_whose_ai_is_no_longer_named_commands_again():
+    games, others = begun(3), begun(3)
+    games.advance(np.array([[[command_of("simple")], [0]]]), 50)
+    assert games.worlds.players["ai"][0, 0] != 0
+    others.restore(0, games.snapshot(0))
+    for each in (games, others):
+        each.advance(np.zeros((1, 2, 1), np.int64), 50)
+    assert games.worlds.players["ai"][0, :2].tolist() == [0, 0]
+    assert games.snapshot(0) == others.snapshot(0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rts_games import begun, wander
 
-from sf.envs import EnvOptions, UsageError, make_rendered_group
+from sf.envs import EnvOptions, StepResult, UsageError, make_group, make_rendered_group
 from sf.envs.rts import Replay, RtsEnv
 from sf.envs.rts.games import VERSION, Games
 from sf.envs.rts.settings import Settings
@@ -56,6 +56,22 @@ def test_a_replay_is_filmed(recorded):
     [pictures] = group.pictures()
     assert len(pictures) == 11  # the first one, and one for every five of 50 ticks
     assert pictures[0].shape == (500, 480, 3)
+
+
+def test_a_replay_of_a_match_against_a_bot_reproduces_it(tmp_path):
+    options = EnvOptions(env_kwargs={"replays": str(tmp_path), "max_ticks": 4000})
+    group = make_group("rts_mini_match", 1, options, seed=5, first_env_idx=0)
+    obs, result, rng = obs_arrays(group.spec.obs_space, 2), StepResult.empty(2), np.random.default_rng(0)
+    rows = {key: list(array) for key, array in obs.items()}
+    group.reset(rows)
+    episodes = []
+    while not episodes:
+        choices = np.array([[rng.integers(9)], [group.spec.bots["simple"]]], np.int32)
+        episodes = group.step(choices, np.zeros((2, 0), np.float32), rows, result)
+    [path] = tmp_path.iterdir()
+    *_, games = Replay.load(path).games()
+    assert games.winner[0] == 1
+    assert (Replay.load(path).choices[:, 1] < 0).all()
 
 
 def test_a_replay_of_other_commands_is_noticed(recorded):

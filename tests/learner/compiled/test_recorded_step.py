@@ -180,3 +180,14 @@ def test_a_recording_that_fails_or_differs_is_one_sentence_and_the_step_is_the_l
         own = Learner(device, is_recorded=False)
         own.train(3)
         assert_same(learner, own)
+
+
+def test_a_network_that_replaces_its_tensors_is_not_recorded(device, monkeypatch):
+    numbers = iter(range(1000))
+    monkeypatch.setattr(recorded_step, "_places", lambda network, optimizer: [next(numbers)])
+    learner, own = Learner(device), Learner(device, is_recorded=False)
+    for each in (learner, own):
+        each.train(3)
+    assert len(learner.said) == 1
+    assert "other tensors in the place of its weights" in learner.said[0]
+    assert_same(learner, own)
