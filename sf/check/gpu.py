@@ -88,7 +88,7 @@ def facts(device: str) -> str:
 
 
 def page_locking(device: str) -> str:
-    """Shared memory can be page-locked in place, and a copy from it has the right content."""
+    """Shared memory can be page-locked in place, and a copy or a kernel that reads it finds what is there."""
     gpu.take(device)
     arrays = SharedArrays([Field("rows", (_NUMBERS,), np.int32)])
     arrays["rows"][:] = np.arange(_NUMBERS)
@@ -103,7 +103,12 @@ def page_locking(device: str) -> str:
     torch.cuda.check_error(int(cudart.cudaHostUnregister(buffer.data_ptr())))
     if not is_seen:
         raise ProbeError("cudaHostRegister succeeded, and torch takes the memory for pageable all the same")
-    return f"{buffer.numel() >> 20} MiB of shared memory in place, copied whole"
+    in_place = gpu.mapped(arrays["rows"], device)
+    if in_place is None:
+        raise ProbeError("cudaHostRegister succeeded, and no kernel can read the memory in place")
+    _require_same(in_place + 0, rows, "what a kernel reads in page-locked shared memory")
+    torch.cuda.check_error(int(cudart.cudaHostUnregister(rows.data_ptr())))
+    return f"{buffer.numel() >> 20} MiB of shared memory in place, copied whole, and read by a kernel"
 
 
 def streams(device: str) -> str:

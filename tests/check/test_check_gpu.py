@@ -81,6 +81,24 @@ def test_the_failure_before_may_be_told_to_one_more_call_and_ordinary_copies_wor
         gpu.page_locking("cuda:0")
 
 
+@pytest.mark.parametrize(
+    ("mapped", "says"),
+    [
+        (lambda memory, device: None, "no kernel can read"),
+        (
+            lambda memory, device: torch.zeros(memory.shape, dtype=torch.int32),
+            "what a kernel reads in page-locked shared memory has 4194303 wrong",
+        ),
+    ],
+)
+def test_a_kernel_that_cannot_read_shared_memory_or_reads_something_else_is_noticed(mapped, says, monkeypatch):
+    mode = FakeGpu()
+    fake_cuda.install(monkeypatch, mode)
+    monkeypatch.setattr(gpu.gpu, "mapped", mapped)
+    with mode, pytest.raises(ProbeError, match=says):
+        gpu.page_locking("cuda:0")
+
+
 def test_tf32_is_noticed_where_float32_was_asked_for_and_borne_where_it_was_not(monkeypatch):
     mode = FakeGpu(spoil=rounded)
     fake_cuda.install(monkeypatch, mode)
