@@ -25,6 +25,7 @@ from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import record_start
 from sf.processes.stopping import Signals, caught_signals
+from sf.processes.torch_runtime import resolve_bfloat16
 from sf.ranks.board import Board
 from sf.ranks.place import Place
 from sf.run import initial_weights
@@ -182,6 +183,12 @@ class Run:
                 display.say(
                     f"{self._plan.why_no_loops}, so the networks run without compiled loops, which is slower; "
                     "--compile false silences this"
+                )
+            if self._plan.bfloat16 and not resolve_bfloat16("auto", self._plan.device):
+                where = "CPU" if self._plan.device == "cpu" else "GPU"
+                display.say(
+                    f"precision is bfloat16, for which this {where} has no instructions, so it is slower than float32: "
+                    "take --precision auto"
                 )
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             decisions = Decisions(self._memory, self._supervisor.starter, self._progress, display.say)
