@@ -22,8 +22,8 @@ _SMALLEST = 8  # actors of a recording
 class RecordedActing:
     """Stands for an `ActingThere`, and computes the same.
 
-    Batches are filled up to the next of a few sizes; rows are computed apart from each other. A size is recorded when it
-    is first asked for.
+    Batches are filled up to the next of a few sizes; rows are computed apart from each other. A size is recorded when
+    it is first asked for.
     """
 
     def __init__(self, acting: Acting, device: torch.device, dtype: torch.dtype, say: Callable[[str], None]) -> None:
