@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from sf import envs
 from sf.envs import ActionSpec, EnvOptions
 from sf.envs.errors import UsageError
-from sf.play.player import Actions
+from sf.play.kinds.one_by_one import OneByOne
 
 PREFIX = "bot:"
 
@@ -27,26 +25,12 @@ class SimulatorsBot:
         if name.removeprefix(PREFIX) not in spec.bots:
             known = ", ".join(PREFIX + bot for bot in spec.bots)
             raise UsageError(f"against {name!r}: the bots of {env_id} are {known}: write one of them")
-        self._number = spec.bots[name.removeprefix(PREFIX)]
-        self._action_spec = ActionSpec.of(spec.action_space)
+        action_spec = ActionSpec.of(spec.action_space)
+        number = spec.bots[name.removeprefix(PREFIX)]
+        self._action = (
+            np.full(len(action_spec.discrete_sizes), number, np.int32),
+            np.zeros(action_spec.num_continuous, np.float32),
+        )
 
-    def actors(self, num_actors: int, seed: int) -> _Actors:
-        return _Actors(self._number, self._action_spec)
-
-
-class _Actors:
-    def __init__(self, number: int, action_spec: ActionSpec) -> None:
-        self._number = number
-        self._action_spec = action_spec
-
-    def act(
-        self,
-        obs: Mapping[str, np.ndarray],
-        first: np.ndarray,
-        who: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> Actions:
-        num, spec = len(first), self._action_spec
-        discrete = np.full((num, len(spec.discrete_sizes)), self._number, np.int32)
-        continuous = np.zeros((num, spec.num_continuous), np.float32)
-        return Actions(discrete, continuous, np.full(num, np.nan, np.float32))
+    def actors(self, num_actors: int, seed: int) -> OneByOne:
+        return OneByOne(lambda n, rows, is_first: self._action)
