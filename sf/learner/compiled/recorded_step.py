@@ -6,6 +6,7 @@ to a quarter of that.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,6 @@ from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
 from sf.learner.batches.priorities import Priorities
 from sf.learner.compiled.outcome import TOLERANCE, Outcome, trained, write
 from sf.learner.compiled.training_step import RESULTS
-from sf.learner.loss.minibatch_loss import ppo_settings
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.native import programs
 
@@ -165,12 +165,8 @@ class _Recorded:
 
 def _settings(config: LearnerConfig) -> str:
     """The same for two with which a step computes the same: learning rate and entropy bonus are read anew."""
-    return repr((ppo_settings(config)._replace(entropy_coeff=0.0), _without_rates(config)))
-
-
-def _without_rates(config: LearnerConfig) -> dict[str, Any]:
-    rates = {"learning_rate", "exploration_loss_coeff", "exploration_loss_coeff_final"}
-    return {name: value for name, value in vars(config).items() if name not in rates}
+    rates: dict[str, Any] = {"learning_rate": 1.0, "exploration_loss_coeff": 0.0, "exploration_loss_coeff_final": None}
+    return repr(dataclasses.replace(config, **rates))
 
 
 def _kind(cut: Cut) -> str:
