@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--side_by_side", action="store_true", help="all at once, where they measure no speed")
     parser.add_argument("--share_of_time", type=float, default=1.0, help="of the seconds that something is run for")
     parser.add_argument("--in_process", choices=names, help=argparse.SUPPRESS)
+    parser.add_argument("--beside_others", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.out is None and not args.rehearse:
         parser.error("--out: name a folder for the results")
@@ -61,11 +62,13 @@ def main() -> None:
         steps = [step for step in STEPS if step.name in args.steps]
         if args.in_process:
             (step,) = (step for step in STEPS if step.name == args.in_process)
-            perform(step, Context(out / step.name, device, args.rehearse, args.share_of_time))
+            context = Context(out / step.name, device, args.rehearse, args.share_of_time, not args.beside_others)
+            perform(step, context)
         elif not args.summary:
             out.mkdir(parents=True, exist_ok=True)
             words = ["--device", device, *(["--rehearse"] if args.rehearse else [])]
             words += ["--share_of_time", str(args.share_of_time)]
+            words += ["--beside_others"] * (args.side_by_side or args.beside_others)
             begin_until = time.monotonic() + 60 * args.minutes
             if args.side_by_side:
                 do_side_by_side(steps, out, words + ["--again"] * args.again)

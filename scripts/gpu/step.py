@@ -18,6 +18,7 @@ class Context:
     device: str  # cuda, or cpu in a rehearsal
     is_rehearsal: bool  # as small as it can be
     share_of_time: float = 1.0  # that it may take of what would be good
+    is_alone: bool = True  # no other step runs beside it
 
     def seconds(self, seconds: float) -> float:
         """How long to do something."""

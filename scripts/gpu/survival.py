@@ -1,4 +1,8 @@
-"""Does it survive? SIGKILL of each kind of process, then of the parent; the GPU's memory is free again afterwards."""
+"""Does it survive? SIGKILL of each kind of process, then of the parent; the GPU's memory is free again afterwards.
+
+CUDA's driver leaves a small file in /dev/shm of each process that is killed. A run removes those of its processes, but
+where the run itself is killed nobody does: they are counted here, and are no failure.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from gpu.monitor import used_mib
 from gpu.step import Context, Findings, Lines
 
 _ROLES = ("rollout", "policy", "learner")
+_OF_DRIVER = "cuda.shm."
 _SLACK_MIB = 64.0
 _FREE_WITHIN_S = 20.0
 
@@ -32,11 +37,20 @@ def run(context: Context) -> Findings:
             is_ok = False
             lines.add(f"{task}: NOT RECOVERED: {error}")
         after = _settled(before)
-        left = sorted(map(str, processes.orphaned_memory(names_before)))
-        data[task] = {"seconds": found, "mib_before": before, "mib_after": after, "left": left}
+        orphaned = processes.orphaned_memory(names_before)
+        of_driver = {path for path in orphaned if path.name.startswith(_OF_DRIVER)}
+        left = sorted(map(str, orphaned - of_driver))
+        data[task] = {
+            "seconds": found,
+            "mib_before": before,
+            "mib_after": after,
+            "left": left,
+            "of_driver": len(of_driver),
+        }
         memory = f"GPU memory in use before {_mib(before)}, after {_mib(after)}"
-        lines.add(f"{task}: {memory}; left in /dev/shm: {left or 'nothing'}")
-        is_ok &= not left and (before is None or after is None or after <= before + _SLACK_MIB)
+        lines.add(f"{task}: {memory}; left in /dev/shm: {left or 'nothing'}, and {len(of_driver)} files of the driver")
+        is_free = before is None or after is None or after <= before + _SLACK_MIB
+        is_ok &= not left and (is_free or not context.is_alone)
     return Findings(is_ok, lines.lines, data)
 
 
