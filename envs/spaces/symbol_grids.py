@@ -3,8 +3,8 @@
 Nothing in a space says what its integers mean, so its numbers and its size decide:
 
 picture   uint8 of rank 3 that spans 0 to 255 and is at least `SMALLEST_PICTURE` pixels high and wide.
-planes    uint8 of rank 3 with two values, such as a board that has a plane for each kind of piece. A plane of
-          `SMALLEST_PLANES` or more a side is a picture, too.
+planes    integers of rank 3 with two values, such as a board that has a plane for each kind of piece. A plane of
+          `SMALLEST_PLANES` or more a side is a picture, too, if it is of uint8.
 codes     other integers of rank 2 [H, W], or 3 with channels, with 3 to `MOST_CODES` values, at least 2 cells a side.
           Of those that span 0 to 255, a side is below `SMALLEST_PICTURE`.
 """
@@ -33,15 +33,18 @@ class GridShape(NamedTuple):
     has_channels: bool
 
 
-def is_symbols(space: gym.Space) -> bool:
-    """Whether a stored observation (`sf.envs.spaces.observations.ObsWriter`) is a grid of symbols."""
+def is_symbols(space: gym.Space, any_planes: bool = True) -> bool:
+    """Whether a stored observation (`sf.envs.spaces.observations.ObsWriter`) is a grid of symbols.
+
+    any_planes: false where planes have to be of uint8, as in policies that are older than `--any_planes`.
+    """
     if not is_integer_grid(space):
         return False
     assert isinstance(space, gym.spaces.Box)
     grid, num_codes = grid_shape(space.shape), codes(space)[1]
     side = min(grid.height, grid.width)
     if num_codes <= 2:
-        return is_image(space) and side < SMALLEST_PLANES
+        return side < SMALLEST_PLANES and (is_image(space) or (any_planes and grid.has_channels))
     is_bright = int(space.low.min()) == 0 and int(space.high.max()) == 255
     return 2 <= side < (SMALLEST_PICTURE if is_bright else np.inf) and num_codes <= MOST_CODES
 

@@ -13,5 +13,6 @@ BEFORE_THE_FLAG: Mapping[str, Any] = MappingProxyType(
         "layer_norm": False,
         "value_scale": "linear",
         "pad_images": False,
+        "any_planes": False,
     }
 )

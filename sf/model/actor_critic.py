@@ -56,7 +56,7 @@ class ActorCritic(nn.Module):
         boxes.pop(ACTION_MASK, None)  # what is allowed is no input: the rest of the observation says why
         if config.critic_clock is True:
             boxes.pop(CLOCK, None)
-        encoders = encoder_names(config.encoder, boxes)
+        encoders = encoder_names(config.encoder, boxes, config.any_planes)
         numbers = {key: box for key, box in boxes.items() if encoders[key] not in NOT_NORMALISED}
         self.obs_norm = ObsNormalizer(numbers if config.normalize_input else {})
         self.trunk = _Trunk(config, boxes, encoders)

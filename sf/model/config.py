@@ -32,6 +32,10 @@ class ModelConfig:
     the pixels at the right and at the bottom: of 64x64 pixels the last 12 of each row and column. false: the networks
     of the papers, as in the presets of Doom."""
 
+    any_planes: bool = True
+    """Take integers of rank 3 with two values for the planes of a board, whatever their type. false: only uint8 and
+    bool, and others for vectors."""
+
     core: Literal["none", "gru", "lstm"] = "none"
     """Recurrent core between encoder and heads. Use one if a single observation does not show the whole state."""
 

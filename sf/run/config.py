@@ -36,8 +36,8 @@ class RunConfig:
 
     init_from: str | None = None
     """Start a new run from the weights and normalisers of a checkpoint, a run's latest checkpoint, zoo/NAME or
-    hf:USER/NAME. The optimiser is fresh and all counters start at 0. With several policies, policy i starts from
-    policy i of that run. A resumed run ignores it."""
+    hf:USER/NAME. The network is that of the policy; the optimiser is fresh and all counters start at 0. With several
+    policies, policy i starts from policy i of that run. A resumed run ignores it."""
 
     trust: bool = False
     """Allow a resumed run or the --config file to name environments, encoders and models of its own (module:Name).

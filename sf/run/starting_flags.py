@@ -18,6 +18,21 @@ from sf.run.describing import describe
 from sf.storage.run_dir import NOT_SAVED, RunDir
 from sf.trust.named_code import TRUST, require_trusted
 
+_OF_A_NETWORK = (
+    "encoder_mlp_layers",
+    "encoder_conv_mlp_layers",
+    "pad_images",
+    "any_planes",
+    "core",
+    "rnn_size",
+    "nonlinearity",
+    "layer_norm",
+    "share_critic",
+    "normalize_input",
+    "normalize_returns",
+    "value_scale",
+)
+
 
 class StartingFlags(NamedTuple):
     """What applies where a flag is not named."""
@@ -102,20 +117,23 @@ def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
         return None  # sf.run.plan describes it again, and says what is wrong
 
 
-def _network_of(init_from: str | None) -> dict[str, bool]:
-    """What would be another network than that of the policy which a run begins from. Nothing where it cannot be read,
-    which is said later."""
+def _network_of(init_from: str | None) -> dict[str, Any]:
+    """The flags of the network of the policy which a run begins from, but for names of code. Nothing where it cannot be
+    read, which is said later."""
     if init_from is None:
         return {}
     from sf.play.named_checkpoint import find_checkpoint  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.zoo.places import located  # noqa: PLC0415
 
     try:
-        _, saved = find_checkpoint(located(init_from), policy_id=0, say=lambda sentence: None)
+        file, saved = find_checkpoint(located(init_from), policy_id=0, say=lambda sentence: None)
     except (OSError, ValueError, FloatingPointError):
         return {}
     theirs = {**BEFORE_THE_FLAG, **saved.state["config"]}
-    return {"critic_clock": theirs["critic_clock"] is True, "pad_images": theirs["pad_images"]}
+    network = {name: theirs[name] for name in _OF_A_NETWORK if name in theirs}
+    if ":" not in str(theirs.get("encoder", ":")):  # else it names code
+        network["encoder"] = theirs["encoder"]
+    return checked(Config, {**network, "critic_clock": theirs["critic_clock"] is True}, str(file))
 
 
 def _check_is_the_same(flags: Mapping[str, Any], saved: Mapping[str, Any], experiment: str) -> None:

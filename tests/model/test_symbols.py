@@ -120,6 +120,12 @@ def test_each_observation_gets_an_encoder_of_its_kind(named, names):
     assert list(encoder_names(named, boxes).values()) == names
 
 
+def test_planes_of_any_integer_are_a_vector_where_a_policy_is_older():
+    boxes = {"board": gym.spaces.Box(0, 1, (6, 7, 2), np.int8)}
+    assert encoder_names("auto", boxes) == {"board": "symbols"}
+    assert encoder_names("auto", boxes, any_planes=False) == {"board": "mlp"}
+
+
 def test_an_encoder_that_is_named_is_for_the_grids_where_there_are_no_images():
     assert encoder_names("resnet", {"grid": MINIGRID, "numbers": NUMBERS}) == {"grid": "resnet", "numbers": "mlp"}
     assert encoder_names("mine:Mine", {"numbers": NUMBERS}) == {"numbers": "mine:Mine"}

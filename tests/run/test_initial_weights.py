@@ -213,6 +213,29 @@ def test_images_are_padded_as_for_the_policy_that_a_run_begins_from(pads, tmp_pa
     assert make_plan(make_config(**flags)).config.model.pad_images
 
 
+def test_the_network_is_that_of_the_policy_that_a_run_begins_from(tmp_path):
+    source = untrained("CartPole-v1", 0, encoder_mlp_layers=(48, 32), nonlinearity="relu", core="lstm", rnn_size=24)
+    checkpoint.save(tmp_path, source, 1234, keep=2)
+    (file,) = tmp_path.glob("*.safetensors")
+    flags = {"env": "CartPole-v1", "num_workers": 1, "device": "cpu", "init_from": str(file)}
+    plan = make_plan(make_config(**flags))
+    model = plan.config.model
+    assert (model.encoder_mlp_layers, model.nonlinearity, model.core, model.rnn_size) == ((48, 32), "relu", "lstm", 24)
+    assert model.share_critic
+    assert not make_config(env="CartPole-v1").model.share_critic  # the preset's
+    compatibility.require_fits(checkpoint.load(file), file, plan, "")
+    assert make_config(**flags, nonlinearity="elu").model.nonlinearity == "elu"  # what is named, is for the check
+
+
+def test_code_that_a_policy_names_is_not_taken_over(tmp_path):
+    source = untrained("CartPole-v1", 0)
+    source.state["config"] |= {"encoder": "theirs:Encoder", "model": "theirs:Model"}
+    checkpoint.save(tmp_path, source, 1234, keep=2)
+    (file,) = tmp_path.glob("*.safetensors")
+    model = make_config(env="CartPole-v1", init_from=str(file)).model
+    assert (model.encoder, model.model) == ("auto", "actor_critic")
+
+
 def test_a_run_can_begin_with_a_policy_of_the_zoo():
     flags = ("--init_from", "zoo/CartPole-v1", "--config", "fast", "--encoder_mlp_layers", "64", "64")
     found, _ = begun(*flags, env="CartPole-v1")

@@ -15,23 +15,23 @@ NOT_NORMALISED = ("symbols", "planes", "map")  # codes have no mean, and a zero 
 SMALLEST_IMAGE = 36  # pixels of its shorter side that the convolutions of "simple" can do with
 
 
-def encoder_names(named: str, boxes: Mapping[str, gym.spaces.Box]) -> dict[str, str]:
-    """The encoder of each observation. named: --encoder.
+def encoder_names(named: str, boxes: Mapping[str, gym.spaces.Box], any_planes: bool = True) -> dict[str, str]:
+    """The encoder of each observation. named: --encoder. any_planes: --any_planes.
 
     One that is named is for the images. Without images it is for the grids of symbols, without these for the boards,
     and without these for all. The others get what they get with auto.
     """
-    kinds = {key: _kind(box) for key, box in boxes.items()}
+    kinds = {key: _kind(box, any_planes) for key, box in boxes.items()}
     meant = next((kind for kind in ("image", "symbols", "planes") if kind in kinds.values()), "vector")
     return {
         key: named if named != "auto" and kind == meant else _automatic(kind, boxes[key]) for key, kind in kinds.items()
     }
 
 
-def _kind(box: gym.spaces.Box) -> str:
+def _kind(box: gym.spaces.Box, any_planes: bool) -> str:
     if isinstance(box, Planes):
         return "planes"
-    if is_symbols(box):
+    if is_symbols(box, any_planes):
         return "symbols"
     return "image" if is_image(box) else "vector"
 

@@ -23,7 +23,9 @@ def box(high, shape, dtype=np.uint8, low=0):
         (box(255, (64, 64, 3)), False),  # a photograph
         (box(255, (28, 28, 1)), False),
         (box(1, (84, 84, 1)), False),  # a picture in black and white
-        (box(1, (6, 7, 2), np.int8), False),
+        (box(1, (6, 7, 2), np.int8), True),  # PettingZoo's connect four
+        (box(1, (6, 7), np.int8), False),
+        (box(1, (84, 84, 1), np.int8), False),
         (box(255, (55, 80)), False),
         (box(255, (256,)), False),  # a line of text
         (box(9, (1, 12), np.int64), False),
@@ -33,6 +35,15 @@ def box(high, shape, dtype=np.uint8, low=0):
 )
 def test_numbers_and_size_say_whether_integers_are_symbols(space, expected):
     assert is_symbols(space) == expected
+
+
+@pytest.mark.parametrize(("dtype", "expected"), [(np.uint8, True), (np.int8, False), (np.int64, False)])
+def test_planes_of_older_policies_are_of_bytes(dtype, expected):
+    assert is_symbols(box(1, (6, 7, 2), dtype), any_planes=False) == expected
+
+
+def test_codes_of_older_policies_are_of_any_type():
+    assert is_symbols(box(4, (3, 8, 8), np.int64, low=-4), any_planes=False)
 
 
 def test_channels_are_at_the_end_at_the_beginning_or_missing():
