@@ -15,6 +15,8 @@ import numpy as np
 import vizdoom
 
 from sf.envs.doom.game_protocol import Game, Rows
+from sf.envs.doom.matches.match import Match
+from sf.envs.doom.matches.stand_ins import MatchWithStandIns
 from sf.envs.group import Episode
 from sf.envs.rendering.film import Film
 
@@ -91,7 +93,8 @@ class FilmedGame:
                 started.callback(self._twin.close)
             self._started = started.pop_all()
         self._twin_obs: Rows = []
-        self.films = [Film() for _ in self._engines]
+        self._watched = self._shown()  # by the films, an agent each
+        self.films = [Film() for _ in self._watched]
 
     def returns(self) -> list[float]:
         return self._played.returns()
@@ -101,7 +104,8 @@ class FilmedGame:
         if self._twin is not None:
             self._twin_obs = [{key: np.empty_like(row) for key, row in rows.items()} for rows in obs]
             self._twin.reset(self._twin_obs)
-        for film, engine in zip(self.films, self._engines, strict=True):
+        self._watched = self._shown()
+        for film, engine in zip(self.films, self._watched, strict=True):
             film.begin(engine.drawn()[-1])
 
     def step(self, choices: Sequence[Sequence[int]], obs: Rows) -> tuple[list[float], bool, bool]:
@@ -110,8 +114,14 @@ class FilmedGame:
             rewards, *ended = self._twin.step(choices, self._twin_obs)
             same = np.allclose(rewards, result[0]) and ended == [*result[1:]]  # a reward of each tic is rounded
             assert same, "the game that is filmed is not the one that is played"
-        for film, engine in zip(self.films, self._engines, strict=True):
-            for picture in engine.drawn():
+        drawn = {engine: engine.drawn() for engine in self._engines}
+        before, self._watched = self._watched, self._shown()
+        for film, engine, engine_before in zip(self.films, self._watched, before, strict=True):
+            pictures = drawn[engine]
+            if engine is not engine_before:  # bots have come, and with them another game
+                film.replace(pictures[0])
+                pictures = pictures[1:]
+            for picture in pictures:
                 film.add(picture)
         return result
 
@@ -123,6 +133,12 @@ class FilmedGame:
 
     def close(self) -> None:
         self._started.close()
+
+    def _shown(self) -> Sequence[FilmedEngine]:
+        """The engine that shows what each agent sees in this episode."""
+        if isinstance(self._played, Match | MatchWithStandIns):
+            return [engine for engine in self._played.shown() if isinstance(engine, FilmedEngine)]
+        return self._engines
 
     def _make_engine(self) -> FilmedEngine:
         self._engines.append(FilmedEngine())

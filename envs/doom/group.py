@@ -15,6 +15,7 @@ from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS, Head
 from sf.envs.doom.game import DoomEnv
 from sf.envs.doom.game_protocol import Game, Rows
 from sf.envs.doom.matches.match import Match
+from sf.envs.doom.matches.stand_ins import BOTS, MatchWithStandIns
 from sf.envs.doom.matches.tasks import FRAMESKIP, MATCHES, TICS_PER_S, match_setup
 from sf.envs.doom.scenarios import SCENARIOS, config_path, find_scenario
 from sf.envs.doom.view import spaces
@@ -49,6 +50,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
         options.env_frameskip or frameskip,
         weights if options.doom_shaping else {},
         action_names=tuple(head.names for head in heads),
+        bots=BOTS if num_agents > 1 else {},
     )
 
 
@@ -86,7 +88,8 @@ def make_rendered_group(
 def _starter(env_id: str, options: EnvOptions, spec: EnvSpec) -> Callable[..., Game]:
     """Starts a game from its seed of 32 bits, and what makes its engines."""
     if env_id in MATCHES:
-        return partial(Match, match_setup(env_id, options), spec.frameskip, options.doom_shaping)
+        match = MatchWithStandIns if spec.num_agents > 1 else Match
+        return partial(match, match_setup(env_id, options), spec.frameskip, options.doom_shaping)
     return partial(DoomEnv, find_scenario(env_id), config_path(env_id), spec.frameskip, options.doom_shaping)
 
 

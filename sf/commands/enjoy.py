@@ -45,7 +45,7 @@ class EnjoyFlags:
     against: tuple[str, ...] = ()
     """Others who play, opponents in a match, otherwise for comparison: runs or checkpoints, random (random moves),
     openspiel:mcts:N (tree search with N simulations a move, in OpenSpiel's games of perfect information), bot:NAME (a
-    bot of the simulator, in rts_mini_match and rts_flag_match), or module:Name (a function of the observation that
+    bot of the simulator, see docs/league.md), or module:Name (a function of the observation that
     returns an action, or a class with a method act)."""
 
     episodes: int = 4

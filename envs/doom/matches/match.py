@@ -60,6 +60,7 @@ class Match:
         self._frameskip = frameskip
         self._time_limit = setup.time_limit
         self._num_bots = setup.num_bots
+        self._winning_is_objective = setup.winning_is_objective
         self._players = [Player(setup, shaped, seed, make_engine) for _ in range(setup.num_agents)]
         self._host = self._players[0].game
         self._watchdog: Watchdog | nullcontext[None] = nullcontext()
@@ -113,15 +114,23 @@ class Match:
 
     def episodes(self, first_actor_idx: int) -> list[Episode]:
         """What to report of the episode that has just ended, an agent each. Call it before `reset`."""
-        winning_is_objective = len(self._players) > 1
         return [
-            player.episode(first_actor_idx + i, self._num_steps, self._tics, winning_is_objective)
+            player.episode(first_actor_idx + i, self._num_steps, self._tics, self._winning_is_objective)
             for i, player in enumerate(self._players)
         ]
 
     def returns(self) -> list[float]:
         """Frags of the episode that is under way, an agent each."""
         return [player.frags for player in self._players]
+
+    def frags_of_bots(self) -> list[float]:
+        """Of the episode that is under way, a bot each."""
+        own = {player.number for player in self._players}
+        return [frags for number, frags in self._players[0].frags_of_all().items() if number not in own]
+
+    def shown(self) -> list[vizdoom.DoomGame]:
+        """The engine that shows what each agent sees."""
+        return [player.game for player in self._players]
 
     def close(self) -> None:
         """End all engines, those that hang as well."""

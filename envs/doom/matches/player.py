@@ -70,19 +70,27 @@ class Player:
         """Of the episode that is under way."""
         return self._counts[0] - self._first_counts[0]
 
-    def episode(self, actor_idx: int, num_steps: int, num_frames: int, winning_is_objective: bool) -> Episode:
-        """The score of this player. Frags are kills, less the times that the player killed itself."""
-        _, deaths, hits, damage = (now - first for now, first in zip(self._counts, self._first_counts, strict=True))
+    @property
+    def number(self) -> int:
+        """Of this player in the game."""
+        return int(self.game.get_game_variable(vizdoom.GameVariable.PLAYER_NUMBER))
+
+    def frags_of_all(self) -> dict[int, float]:
+        """Of the episode that is under way, of each player by its number, bots included."""
         server = self.game.get_server_state()
-        number = int(self.game.get_game_variable(vizdoom.GameVariable.PLAYER_NUMBER))
-        frags_of = {
+        return {
             player: float(now - first)
             for player, (plays, now, first) in enumerate(
                 zip(server.players_in_game, server.players_frags, self._first_frags, strict=True)
             )
             if plays
         }
-        frags = frags_of.pop(number)
+
+    def episode(self, actor_idx: int, num_steps: int, num_frames: int, winning_is_objective: bool) -> Episode:
+        """The score of this player. Frags are kills, less the times that the player killed itself."""
+        _, deaths, hits, damage = (now - first for now, first in zip(self._counts, self._first_counts, strict=True))
+        frags_of = self.frags_of_all()
+        frags = frags_of.pop(self.number)
         best_other = max(frags_of.values())
         win = float(frags > best_other)
         stats = {

@@ -47,6 +47,7 @@ class MatchSetup:
     map_name: str
     time_limit: int  # tics
     shaping: Shaping
+    winning_is_objective: bool  # else the frags are
 
 
 def match_setup(env_id: str, options: EnvOptions) -> MatchSetup:
@@ -69,6 +70,7 @@ def match_setup(env_id: str, options: EnvOptions) -> MatchSetup:
         _find_map(wad, options),
         round(options.doom_match_s * TICS_PER_S),
         task.shaping,
+        winning_is_objective=num_agents > 1,
     )
 
 

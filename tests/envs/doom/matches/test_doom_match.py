@@ -41,7 +41,8 @@ def stage() -> Iterator:
 
 
 def games_of(stage: Stage) -> list[vizdoom.DoomGame]:
-    return [player.game for played in stage.group._games for player in played._players]
+    """Of the episodes that are under way."""
+    return [game for played in stage.group._games for game in dict.fromkeys(played.shown())]
 
 
 def engines_behind(launcher_pids: set[int]) -> set[int]:
@@ -242,7 +243,7 @@ def test_an_engine_that_dies_or_hangs_makes_the_step_raise_and_close_ends_the_ot
 
 
 def test_the_engines_of_a_match_die_with_their_owner(tmp_path):
-    code = OWNER.replace('"doom_basic", 2', '"doom_duel", 1').replace("env._game", "env._host")
+    code = OWNER.replace('"doom_basic", 2', '"doom_duel", 1').replace("env._game", "env.shown()[0]")
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=tmp_path, env=ENVIRONMENT) as owner:
