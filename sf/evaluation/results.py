@@ -40,7 +40,8 @@ class Evaluation:
 
     def score_of(self, policy_idx: int) -> float | None:
         """Mean of the objective; None where the policy has no episode."""
-        scores = [self._score(episode) for episode in self._of(policy_idx)]
+        score = self._judge()
+        scores = [score(episode) for episode in self._of(policy_idx)]
         return float(np.mean(scores)) if scores else None
 
     def score_against(self, policy_idx: int, opponent_idx: int) -> Statistics | None:
@@ -53,7 +54,7 @@ class Evaluation:
             for episode in self._of(policy_idx)
             if any(p == opponent_idx and agent != episode.agent_idx for agent, p in lineups[episode.match_idx])
         ]
-        return _statistics(met, self._score) if met else None
+        return _statistics(met, self._judge()) if met else None
 
     def win_rate(self, policy_idx: int, opponent_idx: int | None = None) -> Statistics | None:
         """Of the policy against one opponent, or against all others: 1 for a higher objective than that of an opponent
@@ -63,12 +64,13 @@ class Evaluation:
         for episode in self.episodes:
             matches.setdefault(episode.match_idx, []).append(episode)
         results, match_idxs = [], []
+        score = self._judge()
         for match_idx, episodes in matches.items():
             for own in (each for each in episodes if each.policy_idx == policy_idx):
                 for other in episodes:
                     is_met = other.policy_idx != policy_idx and opponent_idx in (None, other.policy_idx)
                     if is_met and other.agent_idx != own.agent_idx:
-                        margin = self._score(own) - self._score(other)
+                        margin = score(own) - score(other)
                         results.append(0.5 + 0.5 * ((margin > 0) - (margin < 0)))
                         match_idxs.append(match_idx)
         return statistics(results, match_idxs) if results else None
@@ -82,14 +84,22 @@ class Evaluation:
     def scores_of_matches(self) -> dict[int, dict[int, tuple[int, float]]]:
         """By match, and in it by agent: the policy that played it, and its objective, added up over its episodes."""
         matches: dict[int, dict[int, tuple[int, float]]] = {}
+        score = self._judge()
         for episode in self.episodes:
             agents = matches.setdefault(episode.match_idx, {})
             _, before = agents.get(episode.agent_idx, (episode.policy_idx, 0.0))
-            agents[episode.agent_idx] = episode.policy_idx, before + self._score(episode)
+            agents[episode.agent_idx] = episode.policy_idx, before + score(episode)
         return matches
 
-    def _score(self, episode: Played) -> float:
-        return episode.stats.get(self.objective, episode.episode_return)
+    def _judge(self) -> Callable[[Played], float]:
+        """Gives the objective of an episode; its return in a match of which an episode, such as that of a bot, lacks
+        it."""
+        by_return = {episode.match_idx for episode in self.episodes if self.objective not in episode.stats}
+
+        def score(episode: Played) -> float:
+            return episode.episode_return if episode.match_idx in by_return else episode.stats[self.objective]
+
+        return score
 
     def _of(self, policy_idx: int) -> list[Played]:
         return [episode for episode in self.episodes if episode.policy_idx == policy_idx]

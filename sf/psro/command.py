@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sf.commands import cli
-from sf.config import Config
+from sf.config import Config, RunConfig
+from sf.config.older import BEFORE_THE_FLAG
 from sf.storage import finite_json, output_file, run_lock
 from sf.storage.run_dir import RunDir
 
@@ -60,10 +62,34 @@ class PsroFlags:
 def main() -> None:
     """Search, print a line an iteration; end with 0, 1 after a failure, 2 after a user's mistake, 128 + a signal."""
     args = sys.argv[1:]
-    config = cli.starting_config(args, {"train_for_env_steps": _DEFAULT_STEPS})
+    defaults = {**_of_the_responses(args), "train_for_env_steps": _DEFAULT_STEPS}
+    config = cli.starting_config(args, defaults)
     flags = cli.parse_flags(PsroFlags, "sf-psro", _DESCRIPTION, args, PsroFlags(config=config))
     with cli.exit_status():
         _run(flags)
+
+
+def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
+    """Sampler, network and learner of the responses that a search has trained already: the next ones are like them,
+    whatever the presets say by now."""
+    from sf.psro.record import RESPONSES  # noqa: PLC0415  numpy is slow to import: not for --help
+
+    early = cli.early_flags(args)
+    if "env" not in early or "config" in early:
+        return {}
+    run = RunConfig(**{name: early[name] for name in ("env", "train_dir", "experiment") if name in early})
+    responses = RunDir.at(run.train_dir, run.experiment_name).path / RESPONSES
+    for folder in sorted(responses.glob("policy_*"), reverse=True):
+        try:
+            saved = RunDir.at(str(responses), folder.name).saved_flags()
+        except ValueError:
+            continue  # a search says itself what is damaged
+        if saved is not None:
+            config = Config()
+            parts = (asdict(part) for part in (config.sampler, config.model, config.learner))
+            names = {name for part in parts for name in part}
+            return {name: value for name, value in {**BEFORE_THE_FLAG, **saved}.items() if name in names}
+    return {}
 
 
 def _run(flags: PsroFlags) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from sf.storage import json_lines
 
 NAME = "psro.jsonl"
+RESPONSES = "responses"  # the folder of the runs of best responses, beside it
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,13 @@ from sf.play.opponents import RANDOM
 from sf.psro import record
 from sf.psro.best_response import train_best_response
 from sf.psro.judge import Judge
-from sf.psro.record import Iteration, payoff_table
+from sf.psro.record import RESPONSES, Iteration, payoff_table
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint, without_optimizer
 
 _LEAST_SHARE = 1e-3  # players that are met less often are left out
 
-POLICIES, RESPONSES = "policies", "responses"  # folders in that of the search
+POLICIES = "policies"  # a folder in that of the search
 
 
 class Search:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sf.config import Config
+from sf.config.older import BEFORE_THE_FLAG
 from sf.report.records import read_records, settled
 from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
@@ -99,7 +100,8 @@ def load(path: Path, say: Callable[[str], None] = print) -> Run:
     if not records:
         raise ValueError(f"{directory.metrics} has no record yet: wait for the first one")
     named = {"experiment": directory.path.name, "train_dir": str(directory.path.parent)}
-    flags = {**Config().flat(), **saved, **named}
+    older = BEFORE_THE_FLAG if saved else {}
+    flags = {**Config().flat(), **older, **saved, **named}
     return Run(directory, flags, settled(records, flags))
 
 

@@ -24,7 +24,8 @@ class Match:
 class Matches:
     """Follows the matches of the E environments of a group.
 
-    objective: the statistic of episodes that is an agent's score; its return, where episodes lack it.
+    objective: the statistic of episodes that is an agent's score. Where an episode of a match lacks it, such as that of
+    a bot, scores of that match are returns.
     """
 
     def __init__(self, num_actors: int, num_agents: int, objective: str) -> None:
@@ -34,15 +35,14 @@ class Matches:
         self._first = np.ones(num_actors, bool)  # [N] of the rows that are acted on
         self._in_episode = np.zeros(num_actors, bool)
         self._is_over = np.zeros(num_envs, bool)  # [E] and the next has not begun
-        # Of each environment, what each agent's episodes gave, with who played it.
-        self._played: list[dict[int, tuple[int, list[float]]]] = [{} for _ in range(num_envs)]
+        # Of each environment, the episodes of each agent, with who played it.
+        self._played: list[dict[int, tuple[int, list[Episode]]]] = [{} for _ in range(num_envs)]
 
     def after_step(self, result: StepResult, episodes: Iterable[Episode], who: np.ndarray) -> list[Match]:
         """Returns the matches that have ended, between different ones. who: [N] that have played this step."""
         for episode in episodes:
-            score = float(episode.stats.get(self._objective, episode.episode_return))
             env, agent = divmod(episode.actor_idx, self._num_agents)
-            self._played[env].setdefault(agent, (int(who[episode.actor_idx]), []))[1].append(score)
+            self._played[env].setdefault(agent, (int(who[episode.actor_idx]), []))[1].append(episode)
         played = (self._in_episode | self._first).reshape(-1, self._num_agents)
         goes_on = played & ~(result.terminated | result.truncated).reshape(-1, self._num_agents)
         self._in_episode = goes_on.reshape(-1)
@@ -54,13 +54,15 @@ class Matches:
             played_by_agent = [self._played[env][agent] for agent in sorted(self._played[env])]
             self._played[env] = {}
             if len({played_by for played_by, _ in played_by_agent}) > 1:
-                finished.append(
-                    Match(
-                        tuple(played_by for played_by, _ in played_by_agent),
-                        tuple(sum(scores) for _, scores in played_by_agent),
-                    )
-                )
+                who_played, all_episodes = zip(*played_by_agent, strict=True)
+                finished.append(Match(who_played, self._scores(all_episodes)))
         return finished
+
+    def _scores(self, all_episodes: Iterable[Iterable[Episode]]) -> tuple[float, ...]:
+        """Of each agent of a match, from its episodes."""
+        if all(self._objective in episode.stats for episodes in all_episodes for episode in episodes):
+            return tuple(sum(float(episode.stats[self._objective]) for episode in own) for own in all_episodes)
+        return tuple(sum(float(episode.episode_return) for episode in own) for own in all_episodes)
 
     def begins(self, first: np.ndarray) -> np.ndarray:
         """[E] bool: in which environments a match begins with the next row. first: [N] bool, of that row."""

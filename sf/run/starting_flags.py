@@ -86,7 +86,8 @@ def starting_flags(flags: Mapping[str, Any]) -> StartingFlags:
     name = flags.get("config") or presets.name_for_env(run.env) or _preset_of_kind(run.env, flags)
     preset = chosen or (presets.load(name) if name else {})
     preset = _with_the_end_of(flags, preset)
-    return StartingFlags({**preset, **_network_of(flags.get("init_from")), "env": run.env, "config": name}, str(name))
+    network = _network_of(flags.get("init_from", preset.get("init_from")))
+    return StartingFlags({**preset, **network, "env": run.env, "config": name}, str(name))
 
 
 def _with_the_end_of(flags: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:

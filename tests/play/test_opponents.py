@@ -230,6 +230,16 @@ def test_a_win_is_a_higher_score_in_the_same_match():
     assert evaluation.win_rate(2).mean == 1.0
     assert evaluation.win_rate(0, 0) is None
     assert evaluation.win_rate(3) is None
+
+
+def test_a_match_in_which_a_bot_lacks_the_objective_is_decided_by_returns():
+    evaluation = Evaluation("damage")
+    for agent_idx, (score, stats) in enumerate([(-5.0, {"damage": 185.0}), (1.0, {})]):
+        evaluation.episodes.append(Played(0, agent_idx, agent_idx, score, 1, 1, stats))
+    for agent_idx, damage in enumerate([3.0, 2.0]):
+        evaluation.episodes.append(Played(1, agent_idx, agent_idx, 0.0, 1, 1, {"damage": damage}))
+    assert evaluation.win_rate(0).mean == 0.5
+    assert evaluation.scores_of_matches() == {0: {0: (0, -5.0), 1: (1, 1.0)}, 1: {0: (0, 3.0), 1: (1, 2.0)}}
     assert evaluation.share_won(0) == evaluation.win_rate(0)
 
 

@@ -4,14 +4,18 @@ import json
 import sys
 
 import pytest
+import yaml
 
+from sf.commands import cli
 from sf.config import Config
+from sf.config.older import BEFORE_THE_FLAG
 from sf.envs import UsageError
-from sf.psro import best_response
+from sf.psro import best_response, command
 from sf.psro import search as search_module
 from sf.psro.best_response import StoppedError
 from sf.psro.record import Iteration, append, payoff_table, read
 from sf.psro.search import Search
+from sf.storage.run_dir import RunDir
 
 ROCK_PAPER_SCISSORS = {"random": 0, "policy_001": 1, "policy_002": 2, "policy_003": 0}
 
@@ -194,3 +198,18 @@ def test_the_picture_has_exploitability_and_payoffs():
 
     rows = [row(0, []), row(1, [0.5])]
     assert draw("kuhn", rows).startswith(b"\x89PNG")
+
+
+def test_the_next_responses_are_like_those_that_are_there(tmp_path):
+    args = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--experiment", "search"]
+    assert command._of_the_responses(args) == {}
+    responses = RunDir.at(str(tmp_path), "search").path / "responses"
+    for number, width in ((1, 16), (2, 24)):
+        run_dir = RunDir.at(str(responses), f"policy_{number:03d}")
+        run_dir.prepare(Config().replace(env="toy_match_rps", encoder_mlp_layers=(width,), gamma=0.9))
+    saved = yaml.safe_load(run_dir.config.read_text())
+    run_dir.config.write_text(yaml.safe_dump({k: v for k, v in saved.items() if k not in BEFORE_THE_FLAG}))
+    config = cli.starting_config(args, command._of_the_responses(args))
+    assert (config.model.encoder_mlp_layers, config.learner.gamma, config.model.any_planes) == ((24,), 0.9, False)
+    assert (config.run.experiment, config.run.init_from) == ("search", None)
+    assert command._of_the_responses([*args, "--config", "vector"]) == {}

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+import yaml
 from written_runs import record, write_run
 
+from sf.config.older import BEFORE_THE_FLAG
 from sf.report.records import settled, settled_means
 from sf.report.runs import find, load, load_all
 
@@ -14,6 +16,13 @@ def test_a_run_has_its_settings_the_defaults_and_its_place(tmp_path):
     assert run.name == "a"
     assert (run.flags["gamma"], run.flags["core"], run.flags["experiment"]) == (0.9, "none", "a")
     assert len(run.records) == 30
+
+
+def test_a_run_that_is_older_than_a_flag_is_what_it_was_before_it(tmp_path):
+    path = write_run(tmp_path / "a")
+    saved = yaml.safe_load((path / "config.yaml").read_text())
+    (path / "config.yaml").write_text(yaml.safe_dump({k: v for k, v in saved.items() if k not in BEFORE_THE_FLAG}))
+    assert load(path).flags.items() >= BEFORE_THE_FLAG.items()
 
 
 def test_lines_that_are_no_records_are_left_out(tmp_path):

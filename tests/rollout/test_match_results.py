@@ -36,6 +36,13 @@ def test_the_objective_decides_where_episodes_have_it():
     assert found == [Match((0, 1), (0.0, 1.0))]
 
 
+def test_a_match_in_which_somebody_lacks_the_objective_is_decided_by_returns():
+    matches = Matches(num_actors=2, num_agents=2, objective="damage")
+    ended = [episode(0, -5.0, damage=185.0), episode(1, 1.0)]  # of a bot
+    found = matches.after_step(row(2, terminated=[0, 1], first=[0, 1]), ended, np.array([0, 1]))
+    assert found == [Match((0, 1), (-5.0, 1.0))]
+
+
 def test_a_match_lasts_until_the_last_agent_has_left_and_the_next_begins_with_a_first_row():
     matches = Matches(num_actors=2, num_agents=2, objective=WON)
     who = np.array([0, 1])

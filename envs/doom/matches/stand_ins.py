@@ -39,7 +39,7 @@ class MatchWithStandIns:
         everybody = Match(setup, frameskip, shaped, seed, make_engine)
         self._matches = {setup.num_agents: everybody}  # by the number of agents in them
         self._start = lambda fewer: Match(fewer, frameskip, shaped, seed, make_engine)
-        self._shaping: dict[int, Sequence[float]] = {}  # by agent
+        self._shaping: list[Sequence[float]] = [[*setup.shaping.weights.values()] if shaped else []] * setup.num_agents
         self._has_begun = False
         self._agents = list(range(setup.num_agents))  # that play in this episode: the others are bots
         with ExitStack() as started:
@@ -130,6 +130,5 @@ class MatchWithStandIns:
     def _begin(self, agents: list[int], obs: Sequence[Mapping[str, np.ndarray]]) -> None:
         self._agents = agents
         for n, agent in enumerate(agents):
-            if agent in self._shaping:  # it may have been told while another match was played
-                self._match.set_shaping(n, self._shaping[agent])
+            self._match.set_shaping(n, self._shaping[agent])  # others may have had their place in these engines
         self._match.reset([obs[agent] for agent in agents])

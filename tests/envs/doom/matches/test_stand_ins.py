@@ -125,6 +125,24 @@ def test_the_weights_of_an_agent_are_its_own_beside_a_bot_and_without_it(stage):
         duel.step(*actions)
 
 
+def test_the_weights_of_an_agent_do_not_reach_another_one_in_the_same_engine(stage):
+    duel = stage("doom_duel", doom_match_s=1)
+    (match,) = duel.group._games
+    told = np.array([-100.0 if name == "death_up" else 0.0 for name in duel.group.spec.shaping])
+    duel.group.set_shaping(0, told)
+    play(duel, NOTHING, BOT)
+    duel.step(BOT, NOTHING)
+    match.shown()[1].send_game_command("kill")
+    of_agent = play(duel, BOT, NOTHING)[1]
+    assert of_agent.stats["deaths"] == 1
+    assert of_agent.stats["shaped_return"] > -10
+
+
+def test_bots_can_be_met_without_shaping(stage):
+    duel = stage("doom_duel", doom_match_s=1, doom_shaping=False)
+    assert [episode.actor_idx for episode in play(duel, NOTHING, BOT)] == [0, 1]
+
+
 def test_bots_alone_are_one_sentence(stage):
     with pytest.raises(RuntimeError, match="play with an agent only: let another player meet bot:doom"):
         stage("doom_duel", doom_match_s=1).step(BOT, BOT)
