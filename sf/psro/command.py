@@ -13,6 +13,7 @@ from sf.config import Config, RunConfig
 from sf.config.older import BEFORE_THE_FLAG
 from sf.storage import finite_json, output_file, run_lock
 from sf.storage.run_dir import RunDir
+from sf.trust.named_code import TRUST, require_trusted
 
 if TYPE_CHECKING:
     from sf.psro.record import Iteration
@@ -62,7 +63,10 @@ class PsroFlags:
 def main() -> None:
     """Search, print a line an iteration; end with 0, 1 after a failure, 2 after a user's mistake, 128 + a signal."""
     args = sys.argv[1:]
-    defaults = {**_of_the_responses(args), "train_for_env_steps": _DEFAULT_STEPS}
+    try:
+        defaults = {**_of_the_responses(args), "train_for_env_steps": _DEFAULT_STEPS}
+    except ValueError as error:
+        cli.fail(str(error))
     config = cli.starting_config(args, defaults)
     flags = cli.parse_flags(PsroFlags, "sf-psro", _DESCRIPTION, args, PsroFlags(config=config))
     with cli.exit_status():
@@ -71,7 +75,7 @@ def main() -> None:
 
 def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
     """Sampler, network and learner of the responses that a search has trained already: the next ones are like them,
-    whatever the presets say by now."""
+    whatever the presets say by now. Raises ValueError where they name code that nobody vouches for."""
     from sf.psro.record import RESPONSES  # noqa: PLC0415  numpy is slow to import: not for --help
 
     early = cli.early_flags(args)
@@ -80,14 +84,15 @@ def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
     run = RunConfig(**{name: early[name] for name in ("env", "train_dir", "experiment") if name in early})
     responses = RunDir.at(run.train_dir, run.experiment_name).path / RESPONSES
     for folder in sorted(responses.glob("policy_*"), reverse=True):
+        run_dir = RunDir.at(str(responses), folder.name)
         try:
-            saved = RunDir.at(str(responses), folder.name).saved_flags()
+            saved = run_dir.saved_flags()
         except ValueError:
             continue  # a search says itself what is damaged
         if saved is not None:
+            require_trusted(saved, str(run_dir.config), early.get(TRUST, False), named_by_user=early)
             config = Config()
-            parts = (asdict(part) for part in (config.sampler, config.model, config.learner))
-            names = {name for part in parts for name in part}
+            names = {**vars(config.sampler), **vars(config.model), **vars(config.learner)}
             return {name: value for name, value in {**BEFORE_THE_FLAG, **saved}.items() if name in names}
     return {}
 

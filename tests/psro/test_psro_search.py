@@ -213,3 +213,16 @@ def test_the_next_responses_are_like_those_that_are_there(tmp_path):
     assert (config.model.encoder_mlp_layers, config.learner.gamma, config.model.any_planes) == ((24,), 0.9, False)
     assert (config.run.experiment, config.run.init_from) == ("search", None)
     assert command._of_the_responses([*args, "--config", "vector"]) == {}
+
+
+def test_code_that_a_response_names_is_not_run_unasked(tmp_path, monkeypatch):
+    (tmp_path / "theirs.py").write_text("raise AssertionError")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    args = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--experiment", "search"]
+    run_dir = RunDir.at(str(tmp_path / "search" / "responses"), "policy_001")
+    run_dir.prepare(Config().replace(env="toy_match_rps"))
+    saved = yaml.safe_load(run_dir.config.read_text())
+    run_dir.config.write_text(yaml.safe_dump(saved | {"encoder": "theirs:Encoder"}))
+    with pytest.raises(ValueError, match=r"names encoder 'theirs:Encoder': that is code.* add --trust true"):
+        command._of_the_responses(args)
+    assert command._of_the_responses([*args, "--trust", "true"])["encoder"] == "theirs:Encoder"

@@ -42,9 +42,8 @@ class MatchWithStandIns:
         self._shaping: list[Sequence[float]] = [[*setup.shaping.weights.values()] if shaped else []] * setup.num_agents
         self._has_begun = False
         self._agents = list(range(setup.num_agents))  # that play in this episode: the others are bots
-        with ExitStack() as started:
-            started.callback(everybody.close)
-            self._started = started.pop_all()
+        self._started = ExitStack()
+        self._started.callback(everybody.close)
 
     def reset(self, obs: Sequence[Mapping[str, np.ndarray]]) -> None:
         """Start the next episode and write its first observations."""

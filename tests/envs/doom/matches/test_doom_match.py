@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,20 +23,6 @@ from sf.envs.options import EnvOptions
 NOTHING = (0, 0, 0, 0, 0, 0, 10)
 TURN = (0, 0, 0, 0, 0, 0, 20)
 ORDINARY = {"terminated": False, "truncated": False, "valid": True, "first": False}
-
-
-@pytest.fixture
-def stage() -> Iterator:
-    """A function that starts a group; it is closed at the end."""
-    groups = []
-
-    def start(env_id: str, num_envs: int = 1, **options) -> Stage:
-        groups.append(make_group(env_id, num_envs, EnvOptions(**options), seed=3, first_env_idx=0))
-        return Stage(groups[-1])
-
-    yield start
-    for group in groups:
-        group.close()
 
 
 def games_of(stage: Stage) -> list[vizdoom.DoomGame]:

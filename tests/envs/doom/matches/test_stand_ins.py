@@ -1,32 +1,16 @@
 """Bots of the engine in the place of agents: who plays, what is seen, and what is reported."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from doom_stage import Stage
 
-from sf.envs.doom.group import describe, make_group, make_rendered_group
+from sf.envs.doom.group import describe, make_rendered_group
 from sf.envs.group import StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.observations import obs_arrays
 
 NOTHING = (0, 0, 0, 0, 0, 0, 10)
 BOT = (-1,) * 7
-
-
-@pytest.fixture
-def stage() -> Iterator:
-    """A function that starts a group; it is closed at the end."""
-    groups = []
-
-    def start(env_id: str, num_envs: int = 1, **options) -> Stage:
-        groups.append(make_group(env_id, num_envs, EnvOptions(**options), seed=3, first_env_idx=0))
-        return Stage(groups[-1])
-
-    yield start
-    for group in groups:
-        group.close()
 
 
 def play(stage: Stage, *actions) -> list:
