@@ -47,12 +47,14 @@ class Match:
     """A match that is over. players: of each agent, so one who plays several occurs as often. scores: of each agent.
 
     probability: with which a learning policy was given this opponent out of its pool.
+    journal: the file and line of `sf.storage.match_journal` that it comes from.
     """
 
     players: tuple[str, ...]
     scores: tuple[float, ...]
     env_steps: int | None = None  # that the learning policy had been trained on; None in a tournament
     probability: float | None = None
+    journal: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def _to_json(row: Row) -> dict[str, Any]:
         return {"kind": "tournament", **row.values}
     if isinstance(row, Match):
         assert len(row.players) == len(row.scores) > 0, row
-        more = {"env_steps": row.env_steps, "probability": row.probability}
+        more = {"env_steps": row.env_steps, "probability": row.probability, "journal": row.journal}
         known = {name: value for name, value in more.items() if value is not None}
         return {"kind": "match", "players": list(row.players), "scores": list(row.scores), **known}
     return {"kind": _KIND[type(row)], **{name: value for name, value in asdict(row).items() if value is not None}}
@@ -145,12 +147,13 @@ def _of_json(row: Any) -> Row | None:
         scores = tuple(_score(score) for score in _list(row["scores"], "scores"))
         if not players or len(players) != len(scores):
             raise ValueError(f"{len(players)} players, but {len(scores)} scores")
-        probability = row.get("probability")
+        probability, journal = row.get("probability"), row.get("journal")
         return Match(
             players,
             scores,
             _count(row.get("env_steps"), "env_steps"),
             None if probability is None else _score(probability),
+            None if journal is None else _line(journal),
         )
     if kind == "anew":
         policy, env_steps = _count(row["policy"], "policy"), _count(row["env_steps"], "env_steps")
@@ -163,6 +166,14 @@ def _of_json(row: Any) -> Row | None:
         first, second = (_text(name, "a player") for name in _list(row["players"], "players"))
         return Finished((first, second), _count(row.get("env_faults"), "env_faults") or 0)
     return None
+
+
+def _line(value: Any) -> tuple[str, int]:
+    file, number = _list(value, "journal")
+    line = _count(number, "the line of a journal")
+    if line is None:
+        raise TypeError("the line of a journal is missing")
+    return _text(file, "the file of a journal"), line
 
 
 def _text(value: Any, name: str) -> str:

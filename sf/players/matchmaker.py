@@ -15,17 +15,19 @@ import numpy as np
 
 from sf.envs import UsageError
 from sf.league import record
-from sf.league.record import Anew, Match, Player, Row, policy_name
+from sf.league.record import Anew, Match, Player, policy_name
 from sf.metrics.progress import Progress
 from sf.play.opponents import RANDOM
 from sf.players.config import PlayersConfig
 from sf.players.exploiters import Exploiters
 from sf.players.pool import Pool
+from sf.players.record_writer import RecordWriter
 from sf.players.snapshots import DIRECTORY, Snapshots, beginning_of
 from sf.queues import IndexQueue
 from sf.recovery import RecoveryMemory
 from sf.seats import Seats
 from sf.storage.checkpoint import Checkpoint
+from sf.storage.match_journal import JournalReader
 
 _LOADING_SHARE = 0.05  # of the player worker's time, at most, for players that take seats: no seat is played meanwhile
 _SEATED_MATCHES = 16  # that a player ends at least before another one takes its seat
@@ -85,17 +87,18 @@ class Matchmaker:
         self._progress = progress
         self._order = order
         self._say = say
-        self._path = run_dir / record.NAME
-        rows = record.read(self._path) if self._path.exists() else []
+        record_path = run_dir / record.NAME
+        rows = record.read(record_path) if record_path.exists() else []
         # Random moves are as strong in every run, so ratings above them can be compared.
         known = {*players, *(row.name for row in rows if isinstance(row, Player))}
         self._pool = Pool(num_policies, rows, RANDOM if RANDOM in known else None)
         self._exploiters = Exploiters(targets, config.exploiter_win_rate, rows, config.exploiter_env_steps)
         self._to_begin_anew: dict[int, str] = {}  # exploiters that wait for the record, and why they do
         self._rng = np.random.default_rng((seed, len(rows)))
-        self._unwritten: list[Row] = []
+        recorded = {row.journal[0]: row.journal[1] for row in rows if isinstance(row, Match) and row.journal}
+        self._journal = JournalReader(run_dir, recorded, say)
+        self._record = RecordWriter(record_path, say)
         self._written_at = float("-inf")  # when that was tried last
-        self._is_failing = False
         self._gone: set[str] = set()  # players that cannot be loaded
         self._seats_of = [  # each policy that is no exploiter
             [_Seat(seat, policy_id) for seat in seats.of_policy(policy_id)]
@@ -128,26 +131,6 @@ class Matchmaker:
         if time.monotonic() - self._written_at >= _WRITES_EVERY_S:
             self.write()
 
-    def add_matches(self, matches: Sequence[tuple[Sequence[int], Sequence[float]]]) -> None:
-        """Of each, who played each agent: a policy, or P + i for player i of the pool; and each agent's score."""
-        for who, scores in matches:
-            names = tuple(self._name(each) for each in who)
-            if self._gone.intersection(names):
-                continue  # it cannot play, so that says nothing
-            learning = min(who)  # no exploiter: each plays with its target
-            seated = [seat for seat in self._seats_of[learning] if seat.player in names]
-            for seat in seated:
-                seat.num_matches += 1
-            match = Match(
-                names,
-                tuple(scores),
-                self._progress.policies[learning].env_steps,
-                seated[0].probability if seated else None,
-            )
-            self._pool.add(match)
-            self._exploiters.add(match)
-            self._unwritten.append(match)
-
     def player_failed(self, name: str, text: str) -> None:
         """It cannot be loaded."""
         if name not in self._gone:
@@ -164,19 +147,16 @@ class Matchmaker:
 
     def write(self) -> None:
         """What has happened since the last call, to the record. Where it cannot be written, the next call does it."""
-        if not self._unwritten:
-            return
         self._written_at = time.monotonic()
-        try:
-            self._run_dir.mkdir(parents=True, exist_ok=True)  # somebody may have removed it
-            record.append(self._path, self._unwritten)
-        except OSError as error:
-            if not self._is_failing:
-                self._say(f"league: {self._path.name} cannot be written ({error}); it is tried again")
-            self._is_failing = True
-            return
-        self._is_failing = False
-        self._unwritten = []
+        self._collect_matches()
+        if self._record.write():
+            self._journal.remove_ended()
+
+    def end(self) -> None:
+        """No rollout worker lives any more."""
+        self._collect_matches()
+        if self._record.write() and self._progress.has_begun:
+            self._journal.remove_all()
 
     def metrics(self) -> dict[str, Any]:
         """For the next record: the size of the pool, and how each policy does against it."""
@@ -203,6 +183,31 @@ class Matchmaker:
                     metrics[f"{prefix}league/worst_env_steps"] = env_steps
         return metrics
 
+    # Matches
+
+    def _collect_matches(self) -> None:
+        """Those that have ended since the last call. The first call has those that an earlier session left behind."""
+        if not self._progress.has_begun:
+            return
+        for file, line, played in self._journal.read(self._num_policies + len(self._pool.players)):
+            names = tuple(self._name(each) for each in played.who)
+            if self._gone.intersection(names):
+                continue  # it cannot play, so that says nothing
+            learning = min(played.who)  # no exploiter: each plays with its target
+            seated = [seat for seat in self._seats_of[learning] if seat.player in names]
+            for seat in seated:
+                seat.num_matches += 1
+            match = Match(
+                names,
+                played.scores,
+                self._progress.policies[learning].env_steps,
+                seated[0].probability if seated else None,
+                (file, line),
+            )
+            self._pool.add(match)
+            self._exploiters.add(match)
+            self._record.add(match)
+
     # Snapshots
 
     def _is_snapshot_due(self, policy_id: int) -> bool:
@@ -223,7 +228,7 @@ class Matchmaker:
 
     def _join(self, player: Player) -> None:
         self._pool.join(player)
-        self._unwritten.append(player)
+        self._record.add(player)
 
     # Exploiters
 
@@ -234,13 +239,12 @@ class Matchmaker:
             return
         row = Anew(policy_id, self._progress.policies[policy_id].env_steps)
         self._exploiters.add(row)
-        self._unwritten.append(row)
+        self._record.add(row)
         self._to_begin_anew[policy_id] = why
 
     def _let_begin_anew(self) -> None:
         """Those of which the record knows: else a run that is killed and resumed would begin anew once less."""
-        self.write()
-        if self._unwritten:
+        if not self._record.write():
             return
         for policy_id, why in sorted(self._to_begin_anew.items()):
             self._say(f"league: exploiter {policy_id} {why}: it joins the pool, and begins anew")
@@ -296,6 +300,10 @@ class Matchmaker:
             if name in self._gone or name in seated:
                 chances[idx] = 0.0
         if not chances.any():
+            return
+        self._collect_matches()  # while the seat is that of the one who has played them
+        # A journal says who has played by the place of a player in the record: it is written before the first match.
+        if self._record.lacks_players and not self._record.write():
             return
         chances = chances / chances.sum()
         player_idx = int(self._rng.choice(len(chances), p=chances))

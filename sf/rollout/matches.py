@@ -6,26 +6,18 @@ A match is what the agents of one environment play until none of them is left.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from sf.envs import Episode, StepResult
-
-
-@dataclass(frozen=True)
-class Match:
-    """A finished match. who: played each agent that took part. scores: of each, added up over its episodes."""
-
-    who: tuple[int, ...]
-    scores: tuple[float, ...]
+from sf.storage.match_journal import PlayedMatch
 
 
 class Matches:
     """Follows the matches of the E environments of a group.
 
-    objective: the statistic of episodes that is an agent's score. Where an episode of a match lacks it, such as that of
-    a bot, scores of that match are returns.
+    objective: the statistic of episodes that is an agent's score, added up over those of a match. Where an episode of a
+    match lacks it, such as that of a bot, scores of that match are returns.
     """
 
     def __init__(self, num_actors: int, num_agents: int, objective: str) -> None:
@@ -38,7 +30,7 @@ class Matches:
         # Of each environment, the episodes of each agent, with who played it.
         self._played: list[dict[int, tuple[int, list[Episode]]]] = [{} for _ in range(num_envs)]
 
-    def after_step(self, result: StepResult, episodes: Iterable[Episode], who: np.ndarray) -> list[Match]:
+    def after_step(self, result: StepResult, episodes: Iterable[Episode], who: np.ndarray) -> list[PlayedMatch]:
         """Returns the matches that have ended, between different ones. who: [N] that have played this step."""
         for episode in episodes:
             env, agent = divmod(episode.actor_idx, self._num_agents)
@@ -55,7 +47,7 @@ class Matches:
             self._played[env] = {}
             if len({played_by for played_by, _ in played_by_agent}) > 1:
                 who_played, all_episodes = zip(*played_by_agent, strict=True)
-                finished.append(Match(who_played, self._scores(all_episodes)))
+                finished.append(PlayedMatch(who_played, self._scores(all_episodes)))
         return finished
 
     def _scores(self, all_episodes: Iterable[Iterable[Episode]]) -> tuple[float, ...]:

@@ -1,7 +1,7 @@
 """The rollout worker: steps its groups of environments, and holds no policy.
 
 Consumes   answers of policy workers, free slots (both told by a group index in its inbox).
-Produces   requests for actions, filled slots for the learner, episode records for the parent.
+Produces   requests for actions, filled slots for the learner, episode records and results of matches for the parent.
 Waits for  an answer for any of its groups, or a free slot.
 Unblocked  by a policy worker; by the learner that gives slots back; by a stop.
 
@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal
 
 import gymnasium as gym
@@ -32,10 +33,11 @@ from sf.processes.child import FinalError, Reports, SaidError
 from sf.queues import StopRequested
 from sf.requests import WorkerChannel
 from sf.rollout.assignment import Assignment, AssignmentRules
-from sf.rollout.matches import Match, Matches
+from sf.rollout.matches import Matches
 from sf.rollout.truncations import Truncations
 from sf.rows import OBS, Turns
 from sf.slots import WorkerSlots
+from sf.storage.match_journal import Journal
 
 _REPORT_EPISODES_EVERY_S = 0.5
 
@@ -57,6 +59,7 @@ class RolloutWorkerArgs:
     core: int | None  # pin this process, and the simulators it starts, to that core
     assignment: AssignmentRules
     objective: str  # the statistic of episodes that decides a match
+    run_dir: Path  # where matches are noted
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     slots: WorkerSlots
     channel: WorkerChannel
@@ -76,7 +79,8 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
     episodes = _EpisodeReports(reports)
     channel, counters = args.channel, args.counters
     counters.working()
-    groups = {group_idx: _Group(group_idx, args) for group_idx in channel.groups}
+    journal = Journal(args.run_dir)
+    groups = {group_idx: _Group(group_idx, args, journal) for group_idx in channel.groups}
     try:
         reports.send("ready")
         while True:
@@ -93,7 +97,7 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
                 finished, num_cut = group.advance(), group.pop_num_cut()
                 env_steps += group.num_env_steps
                 counters.add(episodes=len(finished) + num_cut)  # what is not reported before this process dies is lost
-                episodes.add(finished, group.ended_with, num_cut, group.pop_matches())
+                episodes.add(finished, group.ended_with, num_cut)
             for group_idx in looked_at:
                 groups[group_idx].begin_if_it_can()
             now = time.perf_counter()
@@ -114,6 +118,7 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
     finally:
         episodes.send()
         _report_faults(reports, groups.values())
+        journal.close()
         for group in groups.values():
             group.close()
 
@@ -127,7 +132,7 @@ def _report_faults(reports: Reports, groups: Iterable[_Group]) -> None:
 class _Group:
     """A group of environments with the slots it fills."""
 
-    def __init__(self, group_idx: int, args: RolloutWorkerArgs) -> None:
+    def __init__(self, group_idx: int, args: RolloutWorkerArgs, journal: Journal) -> None:
         self._group_idx = group_idx
         self._rollout = args.rollout
         self._pool = args.slots
@@ -144,7 +149,7 @@ class _Group:
         # Their results are of interest where players take part.
         num_agents = args.assignment.num_agents
         self._matches = Matches(num_actors, num_agents, args.objective) if args.assignment.seats else None
-        self._finished_matches: list[Match] = []
+        self._journal = journal
         self._shaping = args.shaping
         self.ended_with = self._assignment.policy.copy()  # [N] who played the step that was taken last
         self._slot_policy = self._assignment.policy.copy()  # [N] whose the slots are that are being filled
@@ -201,11 +206,6 @@ class _Group:
         num_cut, self._envs.num_cut = self._envs.num_cut, 0
         return num_cut
 
-    def pop_matches(self) -> list[Match]:
-        """Those that have ended since the last call."""
-        finished, self._finished_matches = self._finished_matches, []
-        return finished
-
     def close(self) -> None:
         self._envs.close()
         self._assignment.close()
@@ -239,7 +239,8 @@ class _Group:
         self._row = t + 1
         self.ended_with[:] = self._assignment.policy
         if self._matches is not None:
-            self._finished_matches += self._matches.after_step(result, finished, self._assignment.identity)
+            # Before the player gets up: the parent, which gives its seat to another one, has read the result by then.
+            self._journal.add(self._matches.after_step(result, finished, self._assignment.identity))
         self._assignment.after_step(result.first, self._matches)
         self._shape_rewards(result.first)
         return finished
@@ -290,14 +291,12 @@ class _EpisodeReports:
     def __init__(self, reports: Reports) -> None:
         self._reports = reports
         self._waiting: list[list] = []
-        self._matches: list[list] = []
         self._num_cut = 0
         self._sent_at = 0.0
 
-    def add(self, episodes: list[Episode], policy: np.ndarray, num_cut: int, matches: list[Match]) -> None:
+    def add(self, episodes: list[Episode], policy: np.ndarray, num_cut: int) -> None:
         """policy: [N], who played each actor. num_cut: episodes that a fault has ended."""
         self._num_cut += num_cut
-        self._matches += [[match.who, match.scores] for match in matches]
         for episode in episodes:
             stats = {name: float(value) for name, value in episode.stats.items()}
             played_by = int(policy[episode.actor_idx])
@@ -314,6 +313,3 @@ class _EpisodeReports:
         if self._waiting or self._num_cut:
             self._reports.send("episodes", episodes=self._waiting, lost_episodes=self._num_cut)
             self._waiting, self._num_cut = [], 0
-        if self._matches:
-            self._reports.send("matches", matches=self._matches)
-            self._matches = []

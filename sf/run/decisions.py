@@ -48,7 +48,7 @@ class Decisions:
         """No child lives any more."""
         self.orders.end()
         if self.matchmaker is not None:
-            self.matchmaker.write()
+            self.matchmaker.end()
 
     def _make_orders(self) -> EvaluatorOrders:
         config = self._memory.plan.config.evaluation

@@ -93,9 +93,6 @@ class ReportHandler:
             case "given_up":
                 self._given_up(report)
             # Players that do not learn
-            case "matches":
-                assert self._matchmaker is not None
-                self._matchmaker.add_matches(report["matches"])
             case "player_failed":
                 assert self._matchmaker is not None
                 self._matchmaker.player_failed(report["name"], report["text"])

@@ -14,6 +14,7 @@ from sf.players.matchmaker import Matchmaker
 from sf.seats import Seats
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
+from sf.storage.match_journal import DIRECTORY, Journal, PlayedMatch
 
 
 class Learner:
@@ -43,6 +44,7 @@ class Leagues:
         self.ordered = []
         self.said = []
         self.loading_s = 0.0
+        self.journal = Journal(run_dir)
 
     def start(self, players=None, **flags):
         common = {"past_share": 0.5, "snapshot_every_env_steps": 1000, "players": tuple(players or ())}
@@ -83,6 +85,19 @@ class Leagues:
     def seated(self):
         return {self.seats.name(seat) for seat in range(self.seats.num_seats) if self.seats.tables["is_open"][seat]}
 
+    def end(self, *matches):
+        """Rollout workers note these matches, and the league looks. A match: who has played it, and the scores."""
+        self.note(*matches)
+        self.league.write()
+
+    def note(self, *matches):
+        self.journal.add([PlayedMatch(*match) for match in matches])
+
+    @property
+    def journal_file(self):
+        (path,) = (self.run_dir / DIRECTORY).iterdir()
+        return path.stem
+
     def rows(self):
         return [json.loads(line) for line in (self.run_dir / "league.jsonl").read_text().splitlines()]
 
@@ -121,10 +136,10 @@ def test_a_snapshot_is_taken_when_the_pool_is_beaten(leagues):
     league.act_if_due()
     past = idx_of(leagues, "policy_00_000000000064")
     leagues.learners[0].train_to(128)
-    league.add_matches([((past, 0), (1.0, 0.0))] * 81 + [((0, past), (1.0, 0.0))] * 119)
+    leagues.end(*[((past, 0), (1.0, 0.0))] * 81 + [((0, past), (1.0, 0.0))] * 119)
     league.act_if_due()
     assert len(league._pool.players) == 1  # 119 of 200
-    league.add_matches([((0, past), (1.0, 0.0))] * 2)
+    leagues.end(*[((0, past), (1.0, 0.0))] * 2)
     league.act_if_due()
     assert [player.env_steps for player in league._pool.players] == [64, 128]
 
@@ -134,7 +149,7 @@ def test_matches_are_on_the_disk_within_a_second(leagues, monkeypatch):
     league = leagues.start(players={"random": None})
     league.act_if_due()
     assert [row["kind"] for row in leagues.rows()] == ["player"]
-    league.add_matches([((0, idx_of(leagues, "random")), (1.0, 0.0))])
+    leagues.note(((0, idx_of(leagues, "random")), (1.0, 0.0)))
     league.act_if_due()
     assert len(leagues.rows()) == 1  # the disk has a rest
     monkeypatch.setattr(matchmaker_module, "_WRITES_EVERY_S", 0.0)
@@ -156,16 +171,16 @@ def test_players_get_seats_that_open_when_they_are_loaded(leagues):
 
 
 def test_a_seat_changes_hands_after_its_matches_and_never_during_one(leagues):
-    league = leagues.start(players=dict.fromkeys(("a", "b", "c", "d")), seats=2)
+    leagues.start(players=dict.fromkeys(("a", "b", "c", "d")), seats=2)
     leagues.settle()
     first, second = leagues.seats.name(0), leagues.seats.name(1)
     assert leagues.seated == {first, second}
     leagues.seats.sit_down(0, 0)
-    league.add_matches([((0, idx_of(leagues, first)), (1.0, 0.0))] * 16)
+    leagues.end(*[((0, idx_of(leagues, first)), (1.0, 0.0))] * 16)
     leagues.settle()
     assert leagues.seated == {second}  # a match still goes on in the seat
     assert leagues.seats.name(0) == first
-    league.add_matches([((0, idx_of(leagues, second)), (1.0, 0.0))] * 16)
+    leagues.end(*[((0, idx_of(leagues, second)), (1.0, 0.0))] * 16)
     leagues.settle()
     assert leagues.seated == {second}  # somebody has to play
     leagues.seats.get_up(0, 0)
@@ -179,9 +194,9 @@ def test_a_player_that_takes_long_to_load_keeps_its_seat_so_long_that_loading_st
     clock = SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
     monkeypatch.setattr("sf.players.matchmaker.time", clock)
     leagues.loading_s = 0.5
-    league = leagues.start(players=dict.fromkeys(("a", "b", "c")), seats=2)
+    leagues.start(players=dict.fromkeys(("a", "b", "c")), seats=2)
     leagues.settle()
-    league.add_matches([((0, idx_of(leagues, name)), (1.0, 0.0)) for name in leagues.seated] * 16)
+    leagues.end(*[((0, idx_of(leagues, name)), (1.0, 0.0)) for name in leagues.seated] * 16)
     clock.now += 19.9  # in 20 s two seats load for 1 s: one twentieth
     leagues.settle()
     assert leagues.seats.tables["turn"].tolist() == [1, 1]
@@ -203,7 +218,7 @@ def test_a_player_that_cannot_be_loaded_is_said_once_and_replaced(leagues):
     league.player_failed("gone", "no such file")
     league.player_failed("gone", "no such file")
     assert leagues.said == ["league: gone cannot be loaded (no such file); other players are met in its place"]
-    league.add_matches([((0, idx_of(leagues, "gone")), (1.0, 0.0))])
+    leagues.end(((0, idx_of(leagues, "gone")), (1.0, 0.0)))
     league.write()
     assert [row["kind"] for row in leagues.rows()] == ["player", "player"]
 
@@ -213,7 +228,7 @@ def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, m
     leagues.settle()
     leagues.learners[0].env_steps = 77
     player = idx_of(leagues, "random")
-    league.add_matches([((0, player), (1.0, -1.0))])
+    leagues.note(((0, player), (1.0, -1.0)))
     append = record.append
 
     def full(path, rows):
@@ -224,7 +239,7 @@ def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, m
     league.write()
     assert len(leagues.said) == 1
     monkeypatch.setattr(record, "append", append)
-    league.add_matches([((player, 0), (0.5, 0.5))])
+    leagues.note(((player, 0), (0.5, 0.5)))
     league.write()
     league.write()
     player_row, *matches = leagues.rows()
@@ -236,19 +251,80 @@ def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, m
             "scores": list(scores),
             "env_steps": 77,
             "probability": 1.0,
+            "journal": [leagues.journal_file, line],
         }
-        for names, scores in (
-            (("policy_00", "random"), (1.0, -1.0)),
-            (("random", "policy_00"), (0.5, 0.5)),
+        for names, scores, line in (
+            (("policy_00", "random"), (1.0, -1.0), 1),
+            (("random", "policy_00"), (0.5, 0.5), 2),
         )
     ]
+
+
+def test_matches_that_a_killed_run_had_not_recorded_are_recorded_when_it_is_resumed(leagues):
+    leagues.start(players={"random": None})
+    leagues.settle()
+    player = idx_of(leagues, "random")
+    leagues.end(((0, player), (1.0, 0.0)), ((0, player), (2.0, 0.0)))
+    leagues.note(((0, player), (3.0, 0.0)), ((0, player), (4.0, 0.0)))
+    resumed = leagues.start(players={"random": None})  # the other one was killed before it had seen these
+    leagues.journal = Journal(leagues.run_dir)  # its rollout workers, too
+    leagues.end(((0, player), (5.0, 0.0)))
+    resumed.write()
+    assert sorted(row["scores"][0] for row in leagues.rows() if row["kind"] == "match") == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert resumed._pool.win_rates(0) == {"random": (1.0, 5)}
+    resumed.end()
+    assert not (leagues.run_dir / "league" / "journal").exists()
+    assert leagues.start(players={"random": None})._pool.win_rates(0) == {"random": (1.0, 5)}
+
+
+def test_a_record_that_a_kill_has_cut_gets_the_rest_of_its_matches(leagues):
+    leagues.start(players={"random": None})
+    leagues.settle()
+    player = idx_of(leagues, "random")
+    leagues.end(*[((0, player), (float(n), 0.0)) for n in range(1, 6)])
+    league_path = leagues.run_dir / "league.jsonl"
+    lines = league_path.read_bytes().splitlines(keepends=True)
+    league_path.write_bytes(b"".join(lines[:3]) + lines[3][:20])  # the player, two matches, and a part of the third
+    leagues.start(players={"random": None}).write()
+    assert [row["scores"][0] for row in leagues.rows() if row["kind"] == "match"] == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_journals_stay_while_the_record_cannot_be_written(leagues, monkeypatch):
+    league = leagues.start(players={"random": None})
+    leagues.settle()
+    leagues.note(((0, idx_of(leagues, "random")), (1.0, 0.0)))
+
+    def full(path, rows):
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(record, "append", full)
+        league.end()
+    assert len(leagues.rows()) == 1
+    leagues.start(players={"random": None}).end()
+    assert [row["kind"] for row in leagues.rows()] == ["player", "match"]
+
+
+def test_the_matches_of_a_seat_are_counted_before_it_is_given_away(leagues):
+    """With the probability with which their player was chosen, however seldom the record is written."""
+    league = leagues.start(players=dict.fromkeys("abcdefgh"), seats=2)
+    leagues.settle()
+    first = leagues.seats.name(0)
+    leagues.end(*[((0, idx_of(leagues, first)), (1.0, 0.0))] * 16)
+    leagues.note(((0, idx_of(leagues, first)), (0.0, 7.0)))
+    leagues.settle()
+    assert leagues.seats.name(0) != first
+    league.write()
+    matches = [row for row in leagues.rows() if row["kind"] == "match"]
+    assert len(matches) == 17
+    assert all("probability" in row for row in matches)
 
 
 def test_a_resumed_league_is_as_it_was(leagues):
     league = leagues.start(players={"random": None})
     leagues.learners[0].train_to(64)
     leagues.settle()
-    league.add_matches([((0, idx_of(leagues, "random")), (1.0, 0.0))] * 30)
+    leagues.end(*[((0, idx_of(leagues, "random")), (1.0, 0.0))] * 30)
     league.write()
     before = league.metrics()
     assert before["league/win_rate"] == 1.0
@@ -287,8 +363,8 @@ def test_a_checkpoint_that_joins_is_kept_as_it_was(leagues):
 def test_metrics_name_the_player_that_the_policy_does_worst_against(leagues):
     league = leagues.start(players={"weak": None, "strong": None})
     leagues.settle()
-    league.add_matches([((0, idx_of(leagues, "weak")), (1.0, 0.0))] * 10)
-    league.add_matches([((0, idx_of(leagues, "strong")), (0.0, 1.0))] * 10)
+    leagues.end(*[((0, idx_of(leagues, "weak")), (1.0, 0.0))] * 10)
+    leagues.end(*[((0, idx_of(leagues, "strong")), (0.0, 1.0))] * 10)
     metrics = league.metrics()
     assert metrics.pop("league/rating") > 100  # weak is the first of the pool, at 0
     assert metrics == {
@@ -302,7 +378,7 @@ def test_metrics_say_how_old_the_snapshot_is_that_the_policy_has_forgotten_to_be
     league = leagues.start()
     leagues.learners[0].train_to(64)
     leagues.settle()
-    league.add_matches([((0, idx_of(leagues, "policy_00_000000000064")), (0.0, 1.0))] * 10)
+    leagues.end(*[((0, idx_of(leagues, "policy_00_000000000064")), (0.0, 1.0))] * 10)
     metrics = league.metrics()
     assert (metrics["league/worst_win_rate"], metrics["league/worst_env_steps"]) == (0.0, 64)
 
@@ -320,7 +396,7 @@ def test_a_fixed_mixture_has_a_seat_for_each_player_and_begins_when_all_are_ther
     weights = {leagues.seats.name(seat): leagues.seats.tables["weight"][seat] for seat in range(3)}
     assert weights == {"a": 1.0, "b": 2.0, "c": 5.0}
     turns = leagues.seats.tables["turn"].tolist()
-    league.add_matches([((0, idx_of(leagues, name)), (1.0, 0.0)) for name in players] * 100)
+    leagues.end(*[((0, idx_of(leagues, name)), (1.0, 0.0)) for name in players] * 100)
     leagues.settle()
     assert leagues.seats.tables["turn"].tolist() == turns  # nobody else waits
     assert len(league._pool.players) == 3  # and nobody joins
@@ -333,7 +409,7 @@ def test_every_policy_has_seats_snapshots_and_metrics_of_its_own(tmp_path):
         learner.train_to(env_steps)
     leagues.settle()
     assert sorted(leagues.seated) == ["policy_00_000000000064", "policy_01_000000000128"]
-    league.add_matches([((1, idx_of(leagues, "policy_00_000000000064")), (1.0, 0.0)), ((0, 1), (1.0, 0.0))])
+    leagues.end(((1, idx_of(leagues, "policy_00_000000000064")), (1.0, 0.0)), ((0, 1), (1.0, 0.0)))
     league.write()
     assert [row["players"] for row in leagues.rows() if row["kind"] == "match"] == [
         ["policy_01", "policy_00_000000000064"],
@@ -361,7 +437,7 @@ def exploited(tmp_path):
 
 def play(leagues, num_won, num_lost=0):
     won, lost = ((EXPLOITER, MAIN), (1.0, 0.0)), ((MAIN, EXPLOITER), (1.0, 0.0))
-    leagues.league.add_matches([won] * num_won + [lost] * num_lost)
+    leagues.end(*[won] * num_won + [lost] * num_lost)
     leagues.league.act_if_due()
 
 

@@ -5,7 +5,8 @@ import numpy as np
 from sf.envs import Episode, StepResult
 from sf.envs.groups.parallel import ParallelGroup
 from sf.envs.toys.matches import CountingMatch
-from sf.rollout.matches import Match, Matches
+from sf.rollout.matches import Matches
+from sf.storage.match_journal import PlayedMatch
 
 WON = "won"
 
@@ -26,21 +27,22 @@ def test_a_match_between_two_has_both_scores_and_one_with_oneself_is_none():
     matches = Matches(num_actors=4, num_agents=2, objective=WON)
     who = np.array([0, 5, 0, 0])
     ended = [episode(0, 1.0), episode(1, -1.0), episode(2, 1.0), episode(3, -1.0)]
-    assert matches.after_step(row(terminated=range(4), first=range(4)), ended, who) == [Match((0, 5), (1.0, -1.0))]
+    finished = matches.after_step(row(terminated=range(4), first=range(4)), ended, who)
+    assert finished == [PlayedMatch((0, 5), (1.0, -1.0))]
 
 
 def test_the_objective_decides_where_episodes_have_it():
     matches = Matches(num_actors=2, num_agents=2, objective=WON)
     ended = [episode(0, 10.0, won=0.0), episode(1, 9.0, won=1.0)]
     found = matches.after_step(row(2, terminated=[0, 1], first=[0, 1]), ended, np.array([0, 1]))
-    assert found == [Match((0, 1), (0.0, 1.0))]
+    assert found == [PlayedMatch((0, 1), (0.0, 1.0))]
 
 
 def test_a_match_in_which_somebody_lacks_the_objective_is_decided_by_returns():
     matches = Matches(num_actors=2, num_agents=2, objective="damage")
     ended = [episode(0, -5.0, damage=185.0), episode(1, 1.0)]  # of a bot
     found = matches.after_step(row(2, terminated=[0, 1], first=[0, 1]), ended, np.array([0, 1]))
-    assert found == [Match((0, 1), (-5.0, 1.0))]
+    assert found == [PlayedMatch((0, 1), (-5.0, 1.0))]
 
 
 def test_a_match_lasts_until_the_last_agent_has_left_and_the_next_begins_with_a_first_row():
@@ -48,7 +50,7 @@ def test_a_match_lasts_until_the_last_agent_has_left_and_the_next_begins_with_a_
     who = np.array([0, 1])
     assert matches.after_step(row(2, terminated=[0]), [episode(0, 3.0)], who) == []
     assert matches.after_step(row(2), [], who) == []
-    assert matches.after_step(row(2, truncated=[1]), [episode(1, 4.0)], who) == [Match((0, 1), (3.0, 4.0))]
+    assert matches.after_step(row(2, truncated=[1]), [episode(1, 4.0)], who) == [PlayedMatch((0, 1), (3.0, 4.0))]
     assert not matches.begins(np.zeros(2, bool)).any()  # the final observation has a row of its own
     assert matches.after_step(row(2, first=[0, 1]), [], who) == []
     assert matches.begins(np.ones(2, bool)).all()
@@ -61,7 +63,7 @@ def test_an_agent_that_comes_back_has_the_sum_of_its_episodes():
     matches.after_step(row(2, terminated=[0], first=[0]), [episode(0, 3.0)], who)
     assert not matches.begins(np.array([True, False])).any()  # the other one plays on
     found = matches.after_step(row(2, terminated=[0, 1], first=[0, 1]), [episode(0, 5.0), episode(1, 1.0)], who)
-    assert found == [Match((0, 1), (8.0, 1.0))]
+    assert found == [PlayedMatch((0, 1), (8.0, 1.0))]
 
 
 def test_in_a_real_group_every_match_is_found_once():

@@ -39,6 +39,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
             targets=plan.targets,
         ),
         objective=config.population.pbt_target_objective,
+        run_dir=memory.run_dir.path,
         shaping=memory.shaping,
     )
 
