@@ -190,7 +190,7 @@ def test_a_record_is_one_plain_line_where_there_is_no_terminal(console):
         display.show(RECORD, OUTLOOK)
     lines = file.getvalue().splitlines()
     assert lines == [
-        "0:12:34 frames 1,200,000 fps 8,246 return 75.25 episode 310.50 steps lag 3.21 eta 0:06:00 bottleneck "
+        "0:12:34 frames 1,200,000 fps 5,000 return 75.25 episode 310.50 steps lag 3.21 eta 0:06:00 bottleneck "
         + OUTLOOK.bottleneck
     ]
 

@@ -80,7 +80,7 @@ def test_it_has_the_lines_of_records_also_where_a_panel_is_shown(log, path, is_t
     record |= dict.fromkeys(("restarts", "lost_episodes", "lost_frames", "env_faults"), 0)
     console = Console(file=io.StringIO(), force_terminal=is_terminal, _environ={"TERM": "xterm"})
     with Display("run", Target(), console, log=log.write) as display:
-        display.show(record, Outlook(None))
+        display.show(record, Outlook(None, frames_per_second=10.0))
         display.say("learner-0: saved")
     lines = [STAMP.sub("", line) for line in path.read_text().splitlines()]
     assert lines[0].startswith("0:12:34 frames 1,200 fps 10 return 75.25")
