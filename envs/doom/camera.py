@@ -79,7 +79,7 @@ class FilmedEngine(vizdoom.DoomGame):
             self._drawn.append(state.screen_buffer.copy())
 
 
-class FilmedGame:
+class FilmedGame(Game):
     """A `Game`, and the films of its players."""
 
     def __init__(self, start: Callable[..., Game], is_match: bool, seed: int) -> None:
@@ -93,6 +93,7 @@ class FilmedGame:
                 started.callback(self._twin.close)
             self._started = started.pop_all()
         self._twin_obs: Rows = []
+        self._is_dropped = False  # the episode that the next reset ends: it has had no step
         self._watched = self._shown()  # by the films, an agent each
         self.films = [Film() for _ in self._watched]
 
@@ -105,8 +106,15 @@ class FilmedGame:
             self._twin_obs = [{key: np.empty_like(row) for key, row in rows.items()} for rows in obs]
             self._twin.reset(self._twin_obs)
         self._watched = self._shown()
+        drawn = {engine: engine.drawn() for engine in self._engines}
         for film, engine in zip(self.films, self._watched, strict=True):
-            film.begin(engine.drawn()[-1])
+            show = film.replace if self._is_dropped else film.begin
+            show(drawn[engine][-1])
+        self._is_dropped = False
+
+    def begins_anew(self, choices: Sequence[Sequence[int]]) -> bool:
+        self._is_dropped = self._played.begins_anew(choices)
+        return self._is_dropped
 
     def step(self, choices: Sequence[Sequence[int]], obs: Rows) -> tuple[list[float], bool, bool]:
         result = self._played.step(choices, obs)
@@ -115,13 +123,8 @@ class FilmedGame:
             same = np.allclose(rewards, result[0]) and ended == [*result[1:]]  # a reward of each tic is rounded
             assert same, "the game that is filmed is not the one that is played"
         drawn = {engine: engine.drawn() for engine in self._engines}
-        before, self._watched = self._watched, self._shown()
-        for film, engine, engine_before in zip(self.films, self._watched, before, strict=True):
-            pictures = drawn[engine]
-            if engine is not engine_before:  # bots have come, and with them another game
-                film.replace(pictures[0])
-                pictures = pictures[1:]
-            for picture in pictures:
+        for film, engine in zip(self.films, self._watched, strict=True):
+            for picture in drawn[engine]:
                 film.add(picture)
         return result
 

@@ -10,13 +10,14 @@ import numpy as np
 import vizdoom
 
 from sf.envs.doom.engine import start_engine
+from sf.envs.doom.game_protocol import Game
 from sf.envs.doom.scenarios import Scenario
 from sf.envs.doom.shaping import NO_SHAPING, Shaper
 from sf.envs.doom.view import View
 from sf.envs.group import Episode
 
 
-class DoomEnv:
+class DoomEnv(Game):
     """An engine that plays a scenario. Call `reset` first, and after each episode that ended.
 
     An episode that ends by itself (the player dies, the map's script ends it) is terminated; one that

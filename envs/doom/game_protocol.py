@@ -18,6 +18,10 @@ class Game(Protocol):
 
     def reset(self, obs: Rows) -> None: ...
 
+    def begins_anew(self, choices: Sequence[Sequence[int]]) -> bool:
+        """Whether these choices, before any `step`, ask for another episode. `reset` begins it, and ignores them."""
+        return False
+
     def step(self, choices: Sequence[Sequence[int]], obs: Rows) -> tuple[list[float], bool, bool]: ...
 
     def set_shaping(self, agent_idx: int, weights: Sequence[float]) -> None: ...

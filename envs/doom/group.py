@@ -125,10 +125,10 @@ class DoomGroup:
         for e, game in enumerate(self._games):
             actors = self._actors_of(e)
             rows = self._rows_of(e, obs)
-            was_truncated = self._truncated[e]
+            is_ignored = self._truncated[e] or game.begins_anew(choices[actors])
             rewards: list[float] | float = 0.0
             terminated = truncated = False
-            if was_truncated:
+            if is_ignored:
                 game.reset(rows)
             else:
                 rewards, terminated, truncated = game.step(choices[actors], rows)
@@ -140,8 +140,8 @@ class DoomGroup:
             result.reward[actors] = rewards
             result.terminated[actors] = terminated
             result.truncated[actors] = truncated
-            result.valid[actors] = not was_truncated
-            result.first[actors] = terminated or was_truncated
+            result.valid[actors] = not is_ignored
+            result.first[actors] = terminated or is_ignored
         return episodes
 
     def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:

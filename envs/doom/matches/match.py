@@ -11,6 +11,7 @@ import numpy as np
 import vizdoom
 
 from sf.envs.doom.engine import MAX_ATTEMPTS, start_engine, start_joined_engines
+from sf.envs.doom.game_protocol import Game
 from sf.envs.doom.matches.bots import BotsFile
 from sf.envs.doom.matches.network import PrivateNetwork
 from sf.envs.doom.matches.player import Player
@@ -33,7 +34,7 @@ RULES = (
 log = logging.getLogger(__name__)
 
 
-class Match:
+class Match(Game):
     """The first agent's engine is the host of the game, and those of the others join it over UDP, on this machine.
 
     With one agent there is no network, and the speed is that of a single-player game.

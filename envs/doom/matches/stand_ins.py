@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-import numpy as np
 import vizdoom
 
+from sf.envs.doom.game_protocol import Game, Rows
 from sf.envs.doom.matches.match import Match
 from sf.envs.doom.matches.tasks import MatchSetup
 from sf.envs.group import Episode
@@ -17,12 +17,13 @@ BOTS = {"doom": -1}
 """See `sf.envs.EnvSpec.bots`. How good it is, `--doom_bot_difficulty` says."""
 
 
-class MatchWithStandIns:
+class MatchWithStandIns(Game):
     """A `Game` of several agents. Who is played by a bot, the first actions of an episode say.
 
     Nobody but a client can be an agent's player in the engine, and a bot no client's. So an episode with bots is one of
     other engines: one for each agent that is left, and as many bots more. They are started when they are first needed,
-    and kept. The first observations of such an episode are those of the match that would have been played without bots.
+    and kept. `reset` begins an episode without bots. Where the first actions name some, `begins_anew` drops it, and the
+    next `reset` begins the one with bots.
     """
 
     def __init__(
@@ -40,31 +41,48 @@ class MatchWithStandIns:
         self._matches = {setup.num_agents: everybody}  # by the number of agents in them
         self._start = lambda fewer: Match(fewer, frameskip, shaped, seed, make_engine)
         self._shaping: list[Sequence[float]] = [[*setup.shaping.weights.values()] if shaped else []] * setup.num_agents
-        self._has_begun = False
+        self._has_begun = False  # with its first step
         self._agents = list(range(setup.num_agents))  # that play in this episode: the others are bots
+        self._next_agents: list[int] | None = None  # of the episode that `begins_anew` has asked for
         self._started = ExitStack()
         self._started.callback(everybody.close)
 
-    def reset(self, obs: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Start the next episode and write its first observations."""
-        self._begin(list(range(self._num_agents)), obs)
-        self._has_begun = False
+    def reset(self, obs: Rows) -> None:
+        """Start the next episode and write its first observations: zeros where a bot plays."""
+        self._has_begun = self._next_agents is not None
+        self._agents = self._next_agents or list(range(self._num_agents))
+        self._next_agents = None
+        if len(self._agents) not in self._matches:
+            num_bots = self._setup.num_bots + len(self._bots)
+            fewer = dataclasses.replace(self._setup, num_agents=len(self._agents), num_bots=num_bots)
+            self._matches[len(self._agents)] = match = self._start(fewer)
+            self._started.callback(match.close)
+        for n, agent in enumerate(self._agents):
+            self._match.set_shaping(n, self._shaping[agent])  # others may have had their place in these engines
+        self._match.reset([obs[agent] for agent in self._agents])
+        self._clear_those_of_bots(obs)
 
-    def step(
-        self, choices: Sequence[Sequence[int]], obs: Sequence[Mapping[str, np.ndarray]]
-    ) -> tuple[list[float], bool, bool]:
+    def begins_anew(self, choices: Sequence[Sequence[int]]) -> bool:
+        """Raises RuntimeError where nobody but bots is to play."""
+        if self._has_begun:
+            return False
+        self._has_begun = True
+        agents = [agent for agent, choice in enumerate(choices) if choice[0] != BOTS["doom"]]
+        if not agents:
+            raise RuntimeError("bots of Doom play with an agent only: let another player meet bot:doom")
+        if len(agents) == self._num_agents:
+            return False
+        self._next_agents = agents
+        return True
+
+    def step(self, choices: Sequence[Sequence[int]], obs: Rows) -> tuple[list[float], bool, bool]:
         """See `Match`. Of an agent whose place a bot has, observation and reward are zero."""
-        if not self._has_begun:
-            self._has_begun = True
-            self._let_bots_in([choice[0] == BOTS["doom"] for choice in choices], obs)
         own = [[max(0, option) for option in choices[agent]] for agent in self._agents]
         own_rewards, terminated, truncated = self._match.step(own, [obs[agent] for agent in self._agents])
         rewards = [0.0] * self._num_agents
         for agent, reward in zip(self._agents, own_rewards, strict=True):
             rewards[agent] = reward
-        for agent in self._bots:
-            for row in obs[agent].values():
-                row[...] = 0
+        self._clear_those_of_bots(obs)
         return rewards, terminated, truncated
 
     def set_shaping(self, agent_idx: int, weights: Sequence[float]) -> None:
@@ -113,21 +131,7 @@ class MatchWithStandIns:
         """Agents whose places they have."""
         return [agent for agent in range(self._num_agents) if agent not in self._agents]
 
-    def _let_bots_in(self, is_bot: Sequence[bool], obs: Sequence[Mapping[str, np.ndarray]]) -> None:
-        agents = [agent for agent, plays_not in enumerate(is_bot) if not plays_not]
-        if not agents:
-            raise RuntimeError("bots of Doom play with an agent only: let another player meet bot:doom")
-        if len(agents) == self._num_agents:
-            return
-        if len(agents) not in self._matches:
-            num_bots = self._setup.num_bots + self._num_agents - len(agents)
-            fewer = dataclasses.replace(self._setup, num_agents=len(agents), num_bots=num_bots)
-            self._matches[len(agents)] = match = self._start(fewer)
-            self._started.callback(match.close)
-        self._begin(agents, obs)
-
-    def _begin(self, agents: list[int], obs: Sequence[Mapping[str, np.ndarray]]) -> None:
-        self._agents = agents
-        for n, agent in enumerate(agents):
-            self._match.set_shaping(n, self._shaping[agent])  # others may have had their place in these engines
-        self._match.reset([obs[agent] for agent in agents])
+    def _clear_those_of_bots(self, obs: Rows) -> None:
+        for agent in self._bots:
+            for row in obs[agent].values():
+                row[...] = 0

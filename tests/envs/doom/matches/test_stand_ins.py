@@ -52,6 +52,23 @@ def test_a_bot_takes_the_place_of_either_agent_of_a_duel(stage, agent):
     assert duel.result.reward.tolist() == [0, 0]
 
 
+def test_the_first_actions_only_begin_a_match_with_bots(stage):
+    """They were chosen by the picture of another match. See `sf.envs.group`: it is as after a truncation."""
+    duel = stage("doom_duel", doom_match_s=1)
+    (match,) = duel.group._games
+    assert duel.step(NOTHING, BOT) == []
+    assert (duel.result.valid.tolist(), duel.result.first.tolist()) == ([False, False], [True, True])
+    assert duel.result.reward.tolist() == [0, 0]
+    (game,) = set(match.shown())
+    begins_at = game.get_episode_time()
+    duel.step(NOTHING, BOT)
+    assert game.get_episode_time() == begins_at + 2  # the frameskip of a duel: the first actions took no tic
+    assert (duel.result.valid.tolist(), duel.result.first.tolist()) == ([True, True], [False, False])
+    play(duel, NOTHING, BOT)
+    duel.step(NOTHING, NOTHING)  # nobody to wait for
+    assert (duel.result.valid.tolist(), duel.result.first.tolist()) == ([True, True], [False, False])
+
+
 def test_frags_are_those_that_the_engine_counts_and_the_winner_has_more(stage):
     duel = stage("doom_duel", doom_match_s=30, doom_wad="multi_duel.wad", doom_bot_difficulty=100)  # one room
     (match,) = duel.group._games
