@@ -29,6 +29,11 @@ from sf.model.registry import build_encoder, register_model
 
 POLICY_GAIN = 0.01  # the first policy is close to uniform (Andrychowicz et al. 2021)
 
+_PART = 8 * 2**20  # bytes of observations that are encoded at once on a CPU: see benchmarks/README.md
+
+Features = tuple[Tensor, ...]
+"""[N, F] of each tower, between its encoders and its core."""
+
 
 class StepOutput(NamedTuple):
     params: Tensor  # [N, P] float32, see sf.model.distributions
@@ -76,7 +81,7 @@ class ActorCritic(nn.Module):
 
         obs: {key: [N, ...]}; state: [N, S] float32; first: [N] bool, where the state is zeroed before use.
         """
-        actor, critic, next_state = self.trunk.step(self._normal(obs), state, first)
+        actor, critic, next_state = self.trunk.step(self.trunk.encode(self._normal(obs)), state, first)
         params, value = self._heads(actor, critic, obs)
         return StepOutput(params, self.value_norm.denormalize(value), next_state)
 
@@ -87,7 +92,7 @@ class ActorCritic(nn.Module):
         the state is zeroed before use.
         """
         flat_obs = {key: value.flatten(0, 1) for key, value in obs.items()}  # [(T+1) x B, ...]
-        actor, critic = self.trunk.unroll(self._normal(flat_obs), state, first)
+        actor, critic = self.trunk.unroll(self._encode(flat_obs), state, first)
         params, value = self._heads(actor, critic, flat_obs)
         return UnrollOutput(params.unflatten(0, first.shape)[:-1], value.view(first.shape))
 
@@ -100,6 +105,18 @@ class ActorCritic(nn.Module):
     def update_value_norm(self, returns: Tensor, mask: Tensor) -> None:
         """Merge value targets [T, B] where `mask` holds; predictions stay. Only the learner calls this."""
         self.value_norm.update(returns, mask, self.value_head)
+
+    def _encode(self, obs: Mapping[str, Tensor]) -> Features:
+        """As `_Trunk.encode`. On a CPU many images go in parts, which its caches hold from one layer to the next."""
+        parts = _parts(obs)
+        if len(parts) == 1:
+            return self.trunk.encode(self._normal(obs))
+        of_parts = []
+        for part in parts:
+            of_parts.append(self.trunk.encode(self._normal({key: rows[part] for key, rows in obs.items()})))
+            # Each part casts the weights anew. So the gradients of the parts are summed in float32.
+            torch.clear_autocast_cache()
+        return tuple(torch.cat(of_tower) for of_tower in zip(*of_parts, strict=True))
 
     def _normal(self, obs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         weight = next(self.trunk.parameters(), self.policy_head.weight)
@@ -122,6 +139,19 @@ class ActorCritic(nn.Module):
             if self.critic_clock is not None:
                 critic = self.critic_clock(critic, obs)
             return params, self.value_head(critic).squeeze(-1)
+
+
+def _parts(obs: Mapping[str, Tensor]) -> list[slice]:
+    """Of the rows of observations {key: [N, ...]}: parts of nearly the same length; one on a GPU."""
+    tensors = list(obs.values())
+    num_rows = tensors[0].shape[0]
+    if tensors[0].device.type != "cpu" or not isinstance(num_rows, int):  # a compiler leaves their number open
+        return [slice(None)]
+    num_parts = round(sum(tensor.nbytes for tensor in tensors) / _PART)
+    if num_parts <= 1:
+        return [slice(None)]
+    length = math.ceil(num_rows / num_parts)
+    return [slice(begin, begin + length) for begin in range(0, num_rows, length)]
 
 
 def _initial_log_stddev(config: ModelConfig, num_continuous: int) -> nn.Parameter:
@@ -147,23 +177,27 @@ class _Trunk(nn.Module):
         self.out_size = self.actor.out_size
         self.state_size = self.actor.state_size * (1 if config.share_critic else 2)
 
-    def step(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def encode(self, obs: Mapping[str, Tensor]) -> Features:
+        """Observations {key: [N, ...]} -> what each tower makes of them, [N, F]."""
+        return tuple(tower.encode(obs) for tower in (self.actor, self.critic) if tower is not None)
+
+    def step(self, features: Features, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Features [N, F] of actor and critic, and the next state [N, S]."""
         if self.critic is None:
-            features, next_state = self.actor.step(obs, state, first)
-            return features, features, next_state
+            out, next_state = self.actor.step(features[0], state, first)
+            return out, out, next_state
         actor_state, critic_state = state.chunk(2, dim=-1)
-        actor, actor_state = self.actor.step(obs, actor_state, first)
-        critic, critic_state = self.critic.step(obs, critic_state, first)
+        actor, actor_state = self.actor.step(features[0], actor_state, first)
+        critic, critic_state = self.critic.step(features[1], critic_state, first)
         return actor, critic, torch.cat((actor_state, critic_state), dim=-1)
 
-    def unroll(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-        """Observations {key: [T x B, ...]}, first [T, B] -> features [T x B, F] of actor and critic."""
+    def unroll(self, features: Features, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        """Features of T x B observations, first [T, B] -> features [T x B, F] of actor and critic."""
         if self.critic is None:
-            features = self.actor.unroll(obs, state, first)
-            return features, features
+            out = self.actor.unroll(features[0], state, first)
+            return out, out
         actor_state, critic_state = state.chunk(2, dim=-1)
-        return self.actor.unroll(obs, actor_state, first), self.critic.unroll(obs, critic_state, first)
+        return self.actor.unroll(features[0], actor_state, first), self.critic.unroll(features[1], critic_state, first)
 
 
 class _Tower(nn.Module):
@@ -183,17 +217,15 @@ class _Tower(nn.Module):
             self.out_size = config.rnn_size
         self.state_size = self.core.state_size if self.core else 0
 
-    def step(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-        features = self._encode(obs)
+    def step(self, features: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         return self.core.step(features, state, first) if self.core else (features, state)
 
-    def unroll(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> Tensor:
-        features = self._encode(obs)
+    def unroll(self, features: Tensor, state: Tensor, first: Tensor) -> Tensor:
         if not self.core:
             return features
         return self.core.unroll(features.unflatten(0, first.shape), state, first).flatten(0, 1)
 
-    def _encode(self, obs: Mapping[str, Tensor]) -> Tensor:
+    def encode(self, obs: Mapping[str, Tensor]) -> Tensor:
         features = []
         for key, encoder in zip(self.keys, self.encoders, strict=True):
             x, weight = obs[key], next(encoder.parameters(), None)
