@@ -31,12 +31,19 @@ class Matches:
         self._played: list[dict[int, tuple[int, list[Episode]]]] = [{} for _ in range(num_envs)]
 
     def after_step(self, result: StepResult, episodes: Iterable[Episode], who: np.ndarray) -> list[PlayedMatch]:
-        """Returns the matches that have ended, between different ones. who: [N] that have played this step."""
+        """Returns the matches that have ended, between different ones. who: [N] that have played this step.
+
+        Where an episode begins anew before its end, as after a fault, so does its match.
+        """
+        ended_now = result.terminated | result.truncated
+        is_cut = (self._in_episode & result.first & ~ended_now).reshape(-1, self._num_agents).any(axis=1)
+        for env in np.flatnonzero(is_cut).tolist():
+            self._played[env] = {}
         for episode in episodes:
             env, agent = divmod(episode.actor_idx, self._num_agents)
             self._played[env].setdefault(agent, (int(who[episode.actor_idx]), []))[1].append(episode)
         played = (self._in_episode | self._first).reshape(-1, self._num_agents)
-        goes_on = played & ~(result.terminated | result.truncated).reshape(-1, self._num_agents)
+        goes_on = played & ~ended_now.reshape(-1, self._num_agents)
         self._in_episode = goes_on.reshape(-1)
         self._first = result.first.copy()
         ended = played.any(axis=1) & ~goes_on.any(axis=1)

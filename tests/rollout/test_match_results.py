@@ -66,6 +66,18 @@ def test_an_agent_that_comes_back_has_the_sum_of_its_episodes():
     assert found == [PlayedMatch((0, 1), (8.0, 1.0))]
 
 
+def test_a_match_that_a_fault_cuts_is_none_and_its_episodes_are_not_those_of_the_next():
+    matches = Matches(num_actors=3, num_agents=3, objective=WON)
+    who = np.array([0, 1, 1])
+    assert matches.after_step(row(3), [], who) == []
+    assert matches.after_step(row(3, terminated=[0]), [episode(0, -5.0)], who) == []
+    assert matches.after_step(row(3, first=[0, 1, 2]), [], who) == []  # the environment was made anew
+    assert not matches.begins(np.ones(3, bool)).any()  # the same play
+    ended = [episode(0, 10.0), episode(1, 1.0), episode(2, 1.0)]
+    finished = matches.after_step(row(3, terminated=[0, 1, 2], first=[0, 1, 2]), ended, who)
+    assert finished == [PlayedMatch((0, 1, 1), (10.0, 1.0, 1.0))]
+
+
 def test_in_a_real_group_every_match_is_found_once():
     num_envs, num_agents = 3, 3
     envs = [CountingMatch(num_agents, episodes_per_match=2, env_idx=e) for e in range(num_envs)]
