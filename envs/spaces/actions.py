@@ -117,7 +117,7 @@ def random_actions(
         high = sizes[0] if len(set(sizes)) == 1 else sizes  # one number is drawn below four times as fast
         discrete = rng.integers(0, high, (count, len(sizes)), dtype=np.int32)
     else:
-        drawn = rng.random((count, sum(sizes))) + (mask.reshape(count, sum(sizes)) > 0)
+        drawn = rng.random((count, sum(sizes))) + (mask.reshape(count, sum(sizes)) != 0)
         heads = np.split(drawn, np.cumsum(sizes)[:-1], axis=1)
         discrete = np.stack([head.argmax(axis=1) for head in heads], axis=1).astype(np.int32)
     return discrete, rng.uniform(-1, 1, (count, action.num_continuous)).astype(np.float32)

@@ -51,7 +51,7 @@ class ActionMask:
         """logits: [M, L]; obs: {key: [M, ...]} with the mask as it came -> [M, L]."""
         if not self.is_there:
             return logits
-        allowed = obs[ACTION_MASK].flatten(1) > 0
+        allowed = obs[ACTION_MASK].flatten(1) != 0  # PyTorch cannot order large unsigned integers
         return torch.where(self._with_a_choice(allowed), logits, IMPOSSIBLE)
 
     def _with_a_choice(self, allowed: Tensor) -> Tensor:

@@ -64,6 +64,15 @@ def test_the_policy_is_the_one_without_a_mask_given_what_is_allowed():
     assert (masked[:, 7:] == free[:, 7:]).all()  # continuous actions know no mask
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int64])
+def test_a_mask_may_be_of_any_integers(dtype):
+    model = network()
+    obs = observations(masks(20))
+    state, first = torch.zeros(20, 0), torch.zeros(20, dtype=torch.bool)
+    expected = model.step(obs, state, first).params
+    assert torch.equal(model.step({**obs, "action_mask": obs["action_mask"].to(dtype)}, state, first).params, expected)
+
+
 def test_where_nothing_is_allowed_there_is_nothing_to_decide():
     mask = masks(20)
     mask[:, :4] = 0

@@ -89,7 +89,7 @@ class Batch:
         mask = self.obs.get(ACTION_MASK)
         if mask is None or self.continuous.shape[-1]:
             return None
-        return (mask > 0).flatten(2).any(-1)
+        return (mask != 0).flatten(2).any(-1)
 
     def columns(self, index: Tensor) -> Batch:
         """The trajectories at `index` [b]."""
