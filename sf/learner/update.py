@@ -10,6 +10,7 @@ A step that is skipped because it is not finite makes a new version all the same
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -186,9 +187,13 @@ class Updater:
         self._learning_rate.set(self._config.learning_rate if is_constant else state["learning_rate"])
 
     def copy(self, tensors: dict[str, Tensor]) -> None:
-        """Go on with another policy's weights, statistics and moments. Data from before is never trained on."""
-        random_numbers = torch.get_rng_state()
-        self.load(tensors, {**self.state(), "version": self.version + 1, "oldest_version": self.version + 1})
+        """Go on with another policy's weights, statistics and moments. Data from before is never trained on.
+
+        The learning rate is no longer held below that at which the weights from before diverged.
+        """
+        random_numbers, version = torch.get_rng_state(), self.version + 1
+        changed = {"version": version, "oldest_version": version, "max_learning_rate": math.inf}
+        self.load(tensors, {**self.state(), **changed})
         torch.set_rng_state(random_numbers)
 
     def set_hyperparameters(self, hyperparameters: Mapping[str, float]) -> None:
@@ -219,6 +224,8 @@ class Updater:
     def _adapt_learning_rate(self, share_done: float) -> None:
         """By how far the last epoch found the policy to have moved. The first step has not seen it move at all."""
         config = self._config
+        if self.metrics.mean_of_last(config.num_batches_per_epoch, "num_samples") == 0:
+            return  # nobody knows how far it has moved
         kl = self.metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
         threshold = config.lr_schedule_kl_threshold
         assert config.lr_adaptive_max != "auto"  # see sf.config.auto_learning_rate

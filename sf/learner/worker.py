@@ -119,7 +119,13 @@ def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> Compil
     action_spec = ActionSpec.of(args.spec.action_space)
     most_threads = args.num_threads * (1 + args.num_gradient_workers)
     return CompiledStep(
-        config, action_spec, args.bfloat16, example, lambda text: reports.send("say", text=text), most_threads
+        config,
+        args.spec.obs_space,
+        action_spec,
+        args.bfloat16,
+        example,
+        lambda text: reports.send("say", text=text),
+        most_threads,
     )
 
 

@@ -20,6 +20,7 @@ import sf.model
 from sf import gpu
 from sf.config import ModelConfig
 from sf.envs import ActionSpec, EnvSpec
+from sf.envs.spaces import space_json
 from sf.model.acting import Acting, ActingThere, agree_on, repeated
 from sf.model.distributions import ActionDistribution
 from sf.model.recorded_acting import RecordedActing
@@ -59,7 +60,7 @@ def acting_of(
         torch.zeros(batch, dtype=torch.bool),
         *ActionDistribution.noise(action_spec, (batch,), torch.device("cpu")),
     )
-    made_from = repr((model, spec.obs_space, spec.action_space, dtype))
+    made_from = repr((model, space_json.to_json(spec.obs_space), spec.action_space, dtype))
     return CompiledActing(acting, example, made_from, dtype, say, makes_it)
 
 

@@ -119,6 +119,45 @@ def test_a_policy_that_copies_another_goes_on_as_that_one_would(optimizer):
     assert same(one.tensors(), other.tensors())
 
 
+@pytest.mark.parametrize("optimizer", ["adam", MUON])
+def test_a_policy_that_begins_anew_has_no_moments_of_its_earlier_self(optimizer):
+    fresh, trained = (make_updater(optimizer=optimizer) for _ in range(2))
+    beginning = {name: tensor.detach().clone() for name, tensor in fresh.tensors().items()}
+    assert not any(name.startswith("optimizer/") for name in beginning)
+    for seed in range(2):
+        trained.train_iteration(make_batch(seed, trained.version), 0, lambda: None)
+    trained.copy(beginning)
+    rng = torch.get_rng_state()
+    for updater in (fresh, trained):
+        torch.set_rng_state(rng)
+        updater.train_iteration(make_batch(9, updater.version), 0, lambda: None)
+    assert same(fresh.tensors(), trained.tensors())
+
+
+def test_a_copy_is_free_of_the_rate_at_which_the_weights_from_before_diverged():
+    diverged, successor = make_updater(), make_updater()
+    successor.take_over(diverged, learning_rate_factor=0.1)
+    assert successor.learning_rate == pytest.approx(0.001)
+    successor.copy({name: tensor.detach().clone() for name, tensor in diverged.tensors().items()})
+    successor.set_hyperparameters({"learning_rate": 0.01})
+    assert successor.learning_rate == 0.01
+
+
+@pytest.mark.parametrize("optimizer", ["adam", MUON])
+def test_steps_without_a_sample_move_no_weight_and_no_learning_rate(optimizer):
+    """Momentum would move the weights, and a KL divergence of 0 raise the rate."""
+    updater = make_updater(optimizer=optimizer, lr_schedule="kl_adaptive", max_policy_lag=4, lr_adaptive_max=1.0)
+    updater.train_iteration(make_batch(0), 0, lambda: None)
+    updater.version, rate = 100, updater.learning_rate
+    before = {name: p.clone() for name, p in updater.model.named_parameters()}
+    updater.train_iteration(make_batch(1, version=1), 0, lambda: None)
+    assert all(torch.equal(p, before[name]) for name, p in updater.model.named_parameters())
+    assert updater.learning_rate == rate
+    assert updater.pop_metrics()["skipped_updates"] == 0
+    updater.train_iteration(make_batch(2, updater.version), 0, lambda: None)
+    assert not all(torch.equal(p, before[name]) for name, p in updater.model.named_parameters())
+
+
 @pytest.mark.parametrize(("rate", "factor"), [(0.1, 1 / 1.5), (1e-6, 1.5)])
 def test_the_adaptive_rate_changes_once_an_iteration_by_how_far_that_moved_the_policy(rate, factor):
     updater = make_updater(lr_schedule="kl_adaptive", learning_rate=rate, lr_adaptive_max=1.0)

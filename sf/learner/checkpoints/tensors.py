@@ -30,7 +30,7 @@ def are_finite(tensors: Mapping[str, Tensor]) -> bool:
 
 
 def load_tensors(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Go on with what `tensors_of` gave for the same network."""
+    """Go on with what `tensors_of` gave for the same network. Moments that it lacks begin as zeros."""
     model.load_state_dict({name[len(MODEL) :]: value for name, value in tensors.items() if name.startswith(MODEL)})
     for name, parameter in model.named_parameters():
         prefix, moments = f"{_OPTIMIZER}{name}/", optimizer.moments(parameter)
@@ -41,4 +41,7 @@ def load_tensors(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, T
                     parameter if value.ndim else value, device=parameter.device, requires_grad=False
                 )
                 moments[key[len(prefix) :]] = like.copy_(value)
+        for key, value in moments.items():
+            if prefix + key not in tensors:
+                value.zero_()
     torch.set_rng_state(tensors[RNG])

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import torch
 import torch.utils._pytree as pytree
 from torch import Tensor
@@ -20,6 +21,7 @@ import sf.learner
 import sf.model
 from sf.config import Config, LearnerConfig
 from sf.envs import ActionSpec
+from sf.envs.spaces import space_json
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
 from sf.learner.compiled.outcome import TOLERANCE, Outcome, trained, write
@@ -51,6 +53,7 @@ class CompiledStep:
     def __init__(
         self,
         config: Config,
+        obs_space: gym.spaces.Dict,
         action_spec: ActionSpec,
         bfloat16: bool,
         example: Batch,
@@ -58,7 +61,7 @@ class CompiledStep:
         most_threads: int = 1,
     ) -> None:
         """example: of an iteration. say: to the user. most_threads: that there are cores for."""
-        self._config = config
+        self._config, self._obs_space = config, obs_space
         self._config_seen, self._has_settings = config.learner, True
         self._fixed = Fixed(config.learner, action_spec, bfloat16)
         self._example = example
@@ -180,7 +183,7 @@ class CompiledStep:
         config = self._config.learner
         way = config.normalize_advantages, config.normalize_advantages_over
         made_from = [
-            repr((self._config.model, way)),
+            repr((self._config.model, space_json.to_json(self._obs_space), way)),
             self._fixed.words(),
             *shapes,
             *trained(self._network),

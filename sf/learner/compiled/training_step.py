@@ -157,14 +157,15 @@ class _Step:
             gradients = {name: each for name, each in zip(trained, found, strict=True) if each is not None}
             grad_norm = torch.stack([each.float().square().sum() for each in gradients.values()]).sum().sqrt()
             is_finite = result.loss.isfinite() & grad_norm.isfinite()
+            is_taken = is_finite & (result.metrics.num_samples > 0)
             scale = _scale_within(self._fixed.config.max_grad_norm, grad_norm)
             new = dict(inputs.weights)
             for name, gradient in gradients.items():
                 before, moments = inputs.weights[name].detach(), inputs.moments[name]
                 after, moments_after = self._adam(before, gradient * scale, moments, learning_rate)
-                new[name] = torch.where(is_finite, after, before)
+                new[name] = torch.where(is_taken, after, before)
                 for old, other in zip(moments, moments_after, strict=True):
-                    old.copy_(torch.where(is_finite, other, old))
+                    old.copy_(torch.where(is_taken, other, old))
             self._value_norm.with_weights(new, target, minibatch.mask & is_finite)
             for name in gradients:
                 inputs.weights[name].copy_(new[name])

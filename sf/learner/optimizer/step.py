@@ -1,6 +1,7 @@
 """One optimiser step: forward pass, loss, backward pass, and the step itself, by a program or by PyTorch's operations.
 
-A step whose loss or gradients are not finite changes nothing: weights, moments and statistics stay as they were.
+A step whose loss or gradients are not finite changes nothing: weights, moments and statistics stay as they were. Nor
+does one without a sample, which Adam's momentum would take.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ class OptimizerStep:
         loss = result.of_all_ranks
         is_finite = loss.isfinite() & grad_norm.isfinite()
         is_skipped = (~is_finite).float()
-        self._optimizer.step(is_skipped)
+        has_samples = result.metrics.num_samples > 0
+        self._optimizer.step((~(is_finite & has_samples)).float())
         self._model.update_value_norm(target, minibatch.mask & is_finite)
         return {**result.metrics._asdict(), "loss": loss, "grad_norm": grad_norm, "is_skipped": is_skipped}
 

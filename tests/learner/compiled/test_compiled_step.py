@@ -3,11 +3,14 @@
 import math
 import time
 
+import gymnasium as gym
+import numpy as np
 import pytest
 import torch
 from small_batches import CASES, FLAGS, make_batch
 
 from sf.config import Config
+from sf.envs import Planes
 from sf.learner import update
 from sf.learner.compiled import compiled_step
 from sf.learner.compiled.compiled_step import CompiledStep
@@ -42,7 +45,7 @@ class Learner:
         self.compiled = None
         if with_program:
             example = make_batch(self.space, self.spec, seed=0)
-            self.compiled = CompiledStep(self.config, self.spec, bfloat16, example, self.said.append)
+            self.compiled = CompiledStep(self.config, self.space, self.spec, bfloat16, example, self.said.append)
         torch.manual_seed(0)
         self.updater = self.new_updater(bfloat16)
 
@@ -158,6 +161,30 @@ def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(followed_only)
     learner.train(1, first_seed=3)
     assert learner.updater.skipped.in_row == 0
     assert learner.updater.is_finite()
+
+
+def test_a_step_without_a_sample_changes_nothing_and_is_not_counted(followed_only):
+    learner = Learner()
+    learner.train(1)
+    before = learner.weights()
+    batch = make_batch(learner.space, learner.spec, 2, learner.updater.version)
+    batch.valid[:] = False
+    num_runs = learner.compiled._runner.num_runs
+    learner.updater.train_iteration(batch, 0.5, lambda: None)
+    assert learner.compiled._runner.num_runs == num_runs + 4
+    assert_same(learner.weights(), before, tolerance=0.0)
+    assert learner.updater.skipped.total == 0
+
+
+def test_the_bounds_and_steps_of_an_observation_belong_to_a_program(monkeypatch):
+    """An encoder may have them as constants."""
+    spaces = [gym.spaces.Box(0, 4, (3,), np.int16), gym.spaces.Box(1, 5, (3,), np.int16), Planes(1, 1, 3)]
+    spaces += [Planes(1, 1, 3, step=0.5), Planes(1, 1, 3, step=0.25)]
+    learner, paths = Learner(), set()
+    for space in spaces:
+        learner.compiled._obs_space = gym.spaces.Dict({"obs": space})
+        paths.add(learner.compiled._path_of_program())
+    assert len(paths) == len(spaces)
 
 
 def test_a_restored_learner_and_one_that_is_rolled_back_go_on_by_it(followed_only):
