@@ -193,7 +193,7 @@ def early_flags(args: Sequence[str]) -> dict[str, Any]:
     for flag in words:
         early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", dest=flag)
     for flag in ("train_for_env_steps", "train_for_env_frames"):
-        early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", type=lambda word: as_type("a number", word, int))
+        early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", type=_whole_number_or_none)
     for flag in ("env_wrappers", "players"):
         early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", nargs="*")
     early.add_argument("--past_share", "--past-share", type=float)  # players without it are a mistake
@@ -202,6 +202,11 @@ def early_flags(args: Sequence[str]) -> dict[str, Any]:
         return {k: v for k, v in vars(early.parse_known_args(list(args))[0]).items() if v is not None}
     except argparse.ArgumentError:
         return {}  # a flag without its value, or with a wrong one: the real parser says so
+
+
+def _whole_number_or_none(word: str) -> int | None:
+    """Raises ValueError for anything else."""
+    return None if word == "None" else as_type("a number", word, int)
 
 
 @contextmanager

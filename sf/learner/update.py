@@ -168,6 +168,7 @@ class Updater:
             "version": self.version,
             "oldest_version": self._oldest_version,
             "learning_rate": self.learning_rate,
+            "learning_rate_flag": self._config.learning_rate,
             "max_learning_rate": self._learning_rate.ceiling,
             "skipped_updates": self.skipped.total,
         }
@@ -183,8 +184,10 @@ class Updater:
         self._oldest_version = state.get("oldest_version", 0)
         self.skipped = SkippedUpdates(self._device, state["skipped_updates"])
         self._learning_rate.ceiling = state["max_learning_rate"]
-        is_constant = self._config.lr_schedule == "constant"  # then it follows from the flags
-        self._learning_rate.set(self._config.learning_rate if is_constant else state["learning_rate"])
+        flag = self._config.learning_rate
+        # A schedule goes on from where it was, unless somebody has asked for another rate meanwhile.
+        goes_on = self._config.lr_schedule != "constant" and state.get("learning_rate_flag", flag) == flag
+        self._learning_rate.set(state["learning_rate"] if goes_on else flag)
 
     def copy(self, tensors: dict[str, Tensor]) -> None:
         """Go on with another policy's weights, statistics and moments. Data from before is never trained on.

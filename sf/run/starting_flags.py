@@ -18,6 +18,7 @@ from sf.run.describing import describe
 from sf.storage.run_dir import NOT_SAVED, RunDir
 from sf.trust.named_code import TRUST, require_trusted
 
+_RESTART = "restart_behavior"
 _OF_A_NETWORK = (
     "encoder_mlp_layers",
     "encoder_conv_mlp_layers",
@@ -71,7 +72,10 @@ def starting_flags(flags: Mapping[str, Any]) -> StartingFlags:
     """
     flags = {name: value for name, value in flags.items() if value is not None}
     chosen = _of_file(presets.load(flags["config"]), flags["config"], flags) if "config" in flags else {}
-    given = {name: flags[name] for name in NOT_SAVED if name in flags}
+    if chosen.get(_RESTART, RunConfig.restart_behavior) != RunConfig.restart_behavior:
+        raise ValueError(f"{flags['config']} sets {_RESTART}, which only the command line can: take it out")
+    where = {name: chosen[name] for name in NOT_SAVED if name in chosen}
+    given = {**where, **{name: flags[name] for name in NOT_SAVED if name in flags}}
     run = RunConfig(**{**given, "env": flags.get("env", chosen.get("env", RunConfig.env))})
     envs.require_name(run.env)
     if run.restart_behavior == "resume":
@@ -82,7 +86,7 @@ def starting_flags(flags: Mapping[str, Any]) -> StartingFlags:
             _check_is_the_same(flags, saved, run.experiment_name)
             # Where a run is, and what becomes of one that is there, is not for its own file to say.
             start = {k: v for k, v in {**BEFORE_THE_FLAG, **saved}.items() if k not in NOT_SAVED}
-            return StartingFlags(_with_the_end_of(flags, start), str(run_dir.config))
+            return StartingFlags(_with_the_end_of(flags, {**start, **where}), str(run_dir.config))
     name = flags.get("config") or presets.name_for_env(run.env) or _preset_of_kind(run.env, flags)
     preset = chosen or (presets.load(name) if name else {})
     preset = _with_the_end_of(flags, preset)

@@ -134,6 +134,17 @@ def test_a_policy_that_begins_anew_has_no_moments_of_its_earlier_self(optimizer)
     assert same(fresh.tensors(), trained.tensors())
 
 
+@pytest.mark.parametrize(("flag", "rate"), [(0.01, 0.0015), (0.002, 0.002)])
+def test_an_adaptive_rate_goes_on_unless_the_flag_is_another_one(flag, rate):
+    begun, resumed = (
+        make_updater(lr_schedule="kl_adaptive"),
+        make_updater(lr_schedule="kl_adaptive", learning_rate=flag),
+    )
+    begun._learning_rate.set(0.0015)
+    resumed.load({name: tensor.detach().clone() for name, tensor in begun.tensors().items()}, begun.state())
+    assert resumed.learning_rate == pytest.approx(rate)
+
+
 def test_a_copy_is_free_of_the_rate_at_which_the_weights_from_before_diverged():
     diverged, successor = make_updater(), make_updater()
     successor.take_over(diverged, learning_rate_factor=0.1)

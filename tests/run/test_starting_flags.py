@@ -39,3 +39,35 @@ def test_a_resumed_run_goes_on_to_a_later_end_of_either_kind(tmp_path, saved):
     assert target_of(**flags) == 100
     assert target_of(**flags, train_for_env_frames=4000) == 1000
     assert target_of(**flags, train_for_env_steps=1000) == 1000
+
+
+def test_an_end_of_none_leaves_the_settings_of_the_run_as_they_were(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.yaml").write_text(yaml.safe_dump({"env": "doom_basic", "config": "doom_basic", "gamma": 0.9}))
+    words = ["--train_dir", str(tmp_path), "--experiment", "run", "--env", "doom_basic"]
+    assert cli.parse([*words, "--train_for_env_frames", "None"]).learner.gamma == 0.9
+
+
+def own_file(tmp_path, **flags):
+    path = tmp_path / "own.yaml"
+    path.write_text(yaml.safe_dump({"env": "doom_basic", **flags}))
+    return str(path)
+
+
+def test_a_file_of_flags_may_name_the_run_which_then_goes_on_as_it_was(tmp_path):
+    file = own_file(tmp_path, train_dir=str(tmp_path), experiment="mine", learning_rate=0.02)
+    begun = make_config(config=file)
+    assert (begun.run.experiment_name, begun.learner.learning_rate) == ("mine", 0.02)
+    run = tmp_path / "mine"
+    run.mkdir()
+    (run / "config.yaml").write_text(yaml.safe_dump({"env": "doom_basic", "config": file, "learning_rate": 0.003}))
+    resumed = make_config(config=file)
+    assert (resumed.run.train_dir, resumed.run.experiment_name) == (str(tmp_path), "mine")
+    assert resumed.learner.learning_rate == 0.003
+
+
+def test_a_file_of_flags_cannot_say_what_becomes_of_a_run_that_is_there(tmp_path):
+    file = own_file(tmp_path, experiment="precious", restart_behavior="overwrite")
+    with pytest.raises(ValueError, match=r"own\.yaml sets restart_behavior, which only the command line can: take it"):
+        make_config(config=file)
