@@ -128,8 +128,7 @@ def _run(name: str, environ: Mapping[str, str], connection: Connection, body: Ca
     os.environ.clear()
     os.environ.update(environ)  # that of the fork server is as old as it is
     set_name(name)
-    for signum in STOP_SIGNALS:
-        signal.signal(signum, signal.SIG_IGN)
+    _leave_stopping_to_the_parent()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     os.set_inheritable(connection.fileno(), False)  # a simulator that outlives this process must not hold it open
     reports = Reports(connection)
@@ -138,6 +137,27 @@ def _run(name: str, environ: Mapping[str, str], connection: Connection, body: Ca
     except Exception as error:
         _send_error(reports, error)
         raise SystemExit(1) from None
+
+
+def _leave_stopping_to_the_parent() -> None:
+    """Signals that ask a run to stop do nothing here, but SIGTERM ends what this process starts.
+
+    An environment may end a simulator by it, and a signal that is ignored stays so in every process below.
+    """
+    for signum in STOP_SIGNALS:
+        signal.signal(signum, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda signum, frame: None)  # which a program that is executed does not inherit
+    signal.siginterrupt(signal.SIGTERM, False)
+
+    def in_what_was_forked() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+    os.register_at_fork(  # a SIGTERM that comes as it is forked waits until it counts
+        before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM}),
+        after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM}),
+        after_in_child=in_what_was_forked,
+    )
 
 
 def end_with_error(reports: Reports, error: Exception) -> NoReturn:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import site
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from careless import Careless
-from child_body import answer, tell
+from child_body import answer, end_simulators, tell
 from runs import train_here
 
 from sf.processes.child import start_child
@@ -27,6 +28,12 @@ def told_by(tmp_path):
         return json.loads((tmp_path / "told").read_text())
 
     return told
+
+
+def test_a_child_ends_what_it_has_started_by_sigterm_and_does_not_end_by_it_itself(tmp_path):
+    start_child(SIMULATORS, "rollout", 0, end_simulators, tmp_path / "codes").join()
+    codes = json.loads((tmp_path / "codes").read_text())
+    assert codes == dict.fromkeys(("program", "fork", "spawn"), -signal.SIGTERM)
 
 
 def test_each_server_has_imported_what_its_children_need(told_by):
