@@ -3,20 +3,21 @@
 A policy that learns has a rating for each time. It is a line through points: the beginning and the end of its matches,
 and each snapshot, which is the policy at that time and so has the same rating. The points and the fixed players are
 fitted together, so a snapshot is also rated by all that its policy met around it (`sf.league.bradley_terry` has the
-model and the scale). In a match of k players each pair counts 2 / k: k - 1 results, as many as a ranking has.
+model and the scale). Where a policy begins anew, one line ends and another begins. In a match of k players each pair
+counts 2 / k: k - 1 results, as many as a ranking has.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from sf.league.bradley_terry import PRIOR_STD, Comparisons, Rating, fit
 from sf.league.payoffs import meetings, result
-from sf.league.record import Match, Player, Row, policy_name
+from sf.league.record import Anew, Match, Player, Row, policy_name
 
 RANDOM = "random"
 DRIFT_STD = 200.0  # how far a policy that learns moves from point to point, before any result: a random walk
@@ -80,13 +81,15 @@ def chosen_anchor(names: Sequence[str], anchor: str | None) -> str:
 class _Axis:
     """Which number each rating has: one for a fixed player, one for each point of a policy that learns.
 
-    times: env steps of the points. begin: the number of the first of them. at_last: of a player as it is now.
+    times: env steps of the points. begin: the number of the first of them. at_last: of a player as it is now. anew:
+    env steps after which a policy began anew.
     """
 
     def __init__(self, rows: Sequence[Row], names: Sequence[str]) -> None:
         fixed = {row.name: row for row in rows if isinstance(row, Player)}
         snapshots = {name: row for name, row in fixed.items() if row.policy is not None and row.env_steps is not None}
-        self.times = {name: times for name in names if name not in fixed and (times := _times(name, rows))}
+        self.anew = {name: _beginnings(name, rows) for name in names if name not in fixed}
+        self.times = {name: times for name in self.anew if (times := _times(name, rows, self.anew[name]))}
         self.begin: dict[str, int] = {}
         self.at_last: dict[str, int] = {}
         self.size = 0
@@ -121,16 +124,21 @@ def _policy_of(snapshot: Player) -> str:
     return policy_name(snapshot.policy)
 
 
-def _times(name: str, rows: Sequence[Row]) -> list[int]:
+def _beginnings(name: str, rows: Sequence[Row]) -> set[int]:
+    return {row.env_steps for row in rows if isinstance(row, Anew) and policy_name(row.policy) == name}
+
+
+def _times(name: str, rows: Sequence[Row], anew: Collection[int]) -> list[int]:
     """Of the points of a policy that learns; none where no match says when it was."""
-    own = [row.env_steps for row in rows if isinstance(row, Match) and name in row.players]
+    own = [row.env_steps_of(name) for row in rows if isinstance(row, Match) and name in row.players]
     at = [env_steps for env_steps in own if env_steps is not None]
     of_snapshots = [
         row.env_steps
         for row in rows
         if isinstance(row, Player) and row.policy is not None and row.env_steps is not None and _policy_of(row) == name
     ]
-    return sorted({min(at), max(at), *of_snapshots}) if at else []
+    ends = [end for end in anew if at and min(at) <= end < max(at)]
+    return sorted({min(at), max(at), *of_snapshots, *ends, *(end + 1 for end in ends)}) if at else []
 
 
 def _comparisons(matches: Sequence[Match], axis: _Axis) -> Comparisons:
@@ -139,7 +147,7 @@ def _comparisons(matches: Sequence[Match], axis: _Axis) -> Comparisons:
         of_match = 2 / max(len(set(match.players)), 1)
         for name, other, score, other_score in meetings(match):
             if name < other:
-                own, theirs = axis.terms(name, match.env_steps), axis.terms(other, match.env_steps)
+                own, theirs = (axis.terms(each, match.env_steps_of(each)) for each in (name, other))
                 idxs.append([idx for idx, _ in (*own, *theirs)])
                 weights.append([*(weight for _, weight in own), *(-weight for _, weight in theirs)])
                 won.append(of_match * result(score, other_score))
@@ -153,11 +161,13 @@ def _comparisons(matches: Sequence[Match], axis: _Axis) -> Comparisons:
 
 
 def _prior(axis: _Axis) -> np.ndarray:
-    """[P, P] the precision: fixed players, and the first point of each policy that learns, are anywhere; the other
-    points of a policy are a random walk from there."""
+    """[P, P] the precision: fixed players, and the first point of each line of a policy that learns, are anywhere; the
+    other points of a line are a random walk from there."""
     precision = np.eye(axis.size) / PRIOR_STD**2
     for name, times in axis.times.items():
-        for k in range(axis.begin[name], axis.begin[name] + len(times) - 1):
+        for k, time in enumerate(times[:-1], start=axis.begin[name]):
+            if time in axis.anew[name]:
+                continue
             precision[k + 1, k + 1] = 0.0
             precision[k : k + 2, k : k + 2] += np.array([[1.0, -1.0], [-1.0, 1.0]]) / DRIFT_STD**2
     return precision

@@ -47,7 +47,8 @@ class Match:
     """A match that is over. players: of each agent, so one who plays several occurs as often. scores: of each agent.
 
     probability: with which a learning policy was given this opponent out of its pool.
-    journal: the file and line of `sf.storage.match_journal` that it comes from.
+    journal: the file and line of `sf.storage.match_journal` that it comes from. clocks: where several policies learn,
+    the env steps of each, by its name.
     """
 
     players: tuple[str, ...]
@@ -55,6 +56,11 @@ class Match:
     env_steps: int | None = None  # that the learning policy had been trained on; None in a tournament
     probability: float | None = None
     journal: tuple[str, int] | None = None
+    clocks: Mapping[str, int] | None = None
+
+    def env_steps_of(self, player: str) -> int | None:
+        """That a policy had been trained on when it played."""
+        return self.env_steps if self.clocks is None else self.clocks.get(player, self.env_steps)
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,8 @@ def _to_json(row: Row) -> dict[str, Any]:
         return {"kind": "tournament", **row.values}
     if isinstance(row, Match):
         assert len(row.players) == len(row.scores) > 0, row
-        more = {"env_steps": row.env_steps, "probability": row.probability, "journal": row.journal}
+        names = ("env_steps", "probability", "journal", "clocks")
+        more = {name: getattr(row, name) for name in names}
         known = {name: value for name, value in more.items() if value is not None}
         return {"kind": "match", "players": list(row.players), "scores": list(row.scores), **known}
     return {"kind": _KIND[type(row)], **{name: value for name, value in asdict(row).items() if value is not None}}
@@ -147,13 +154,14 @@ def _of_json(row: Any) -> Row | None:
         scores = tuple(_score(score) for score in _list(row["scores"], "scores"))
         if not players or len(players) != len(scores):
             raise ValueError(f"{len(players)} players, but {len(scores)} scores")
-        probability, journal = row.get("probability"), row.get("journal")
+        probability, journal, clocks = row.get("probability"), row.get("journal"), row.get("clocks")
         return Match(
             players,
             scores,
             _count(row.get("env_steps"), "env_steps"),
             None if probability is None else _score(probability),
             None if journal is None else _line(journal),
+            None if clocks is None else _clocks(clocks),
         )
     if kind == "anew":
         policy, env_steps = _count(row["policy"], "policy"), _count(row["env_steps"], "env_steps")
@@ -166,6 +174,12 @@ def _of_json(row: Any) -> Row | None:
         first, second = (_text(name, "a player") for name in _list(row["players"], "players"))
         return Finished((first, second), _count(row.get("env_faults"), "env_faults") or 0)
     return None
+
+
+def _clocks(value: Any) -> dict[str, int]:
+    if not isinstance(value, dict) or None in value.values():
+        raise TypeError(f"clocks is {value!r}: it must have the env steps of policies by name")
+    return {_text(name, "a player"): _count(env_steps, "env_steps") or 0 for name, env_steps in value.items()}
 
 
 def _line(value: Any) -> tuple[str, int]:

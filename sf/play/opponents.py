@@ -44,7 +44,7 @@ class Opponent:
             try:
                 from sf.play.kinds.openspiel_player import OpenSpielPlayer  # noqa: PLC0415  an extra
             except ImportError as error:
-                raise UsageError(f"against {self.name!r}: {error}: {INSTALL}") from error
+                raise UsageError(f"player {self.name!r}: {error}: {INSTALL}") from error
             return OpenSpielPlayer(self.name, self.env, self.options)
         if self.name.startswith(simulators_bot.PREFIX):
             return SimulatorsBot(self.name, self.env, self.options)

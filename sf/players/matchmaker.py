@@ -174,11 +174,12 @@ class Matchmaker:
                     metrics[f"{prefix}league/win_rate"] = against_target
             elif rates:
                 metrics[f"{prefix}league/win_rate"] = float(np.mean([rate for rate, _ in rates.values()]))
-            worst = min(((rate, name) for name, (rate, num) in rates.items() if num >= _MATCHES_OF_WORST), default=None)
+            past = {name: met for name, met in rates.items() if self._player(name).policy == policy_id} or rates
+            worst = min(((rate, name) for name, (rate, num) in past.items() if num >= _MATCHES_OF_WORST), default=None)
             if worst is not None:
                 rate, name = worst
                 metrics[f"{prefix}league/worst_win_rate"] = rate
-                env_steps = self._pool.players[self._pool.idx[name]].env_steps
+                env_steps = self._player(name).env_steps
                 if env_steps is not None:  # a snapshot: how long ago is what the policy has forgotten?
                     metrics[f"{prefix}league/worst_env_steps"] = env_steps
         return metrics
@@ -193,7 +194,8 @@ class Matchmaker:
             names = tuple(self._name(each) for each in played.who)
             if self._gone.intersection(names):
                 continue  # it cannot play, so that says nothing
-            learning = min(played.who)  # no exploiter: each plays with its target
+            learns = sorted({each for each in played.who if each < self._num_policies})
+            learning = learns[0]  # no exploiter: each plays with its target
             seated = [seat for seat in self._seats_of[learning] if seat.player in names]
             for seat in seated:
                 seat.num_matches += 1
@@ -203,6 +205,7 @@ class Matchmaker:
                 self._progress.policies[learning].env_steps,
                 seated[0].probability if seated else None,
                 (file, line),
+                {policy_name(each): self._progress.policies[each].env_steps for each in learns} if learns[1:] else None,
             )
             self._pool.add(match)
             self._exploiters.add(match)
@@ -312,6 +315,9 @@ class Matchmaker:
         seat.is_loading = True
         self._seats.give(seat.seat, player_idx, seat.player, self._weights.get(seat.player, 1.0))
         self._wake.put(0)
+
+    def _player(self, name: str) -> Player:
+        return self._pool.players[self._pool.idx[name]]
 
     def _name(self, who: int) -> str:
         if who < self._num_policies:

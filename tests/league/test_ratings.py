@@ -10,7 +10,7 @@ from sf.league import bradley_terry
 from sf.league.bradley_terry import Comparisons, fit
 from sf.league.openskill_ratings import OpenskillRatings, openskill_ratings
 from sf.league.ratings import ratings
-from sf.league.record import Match, Player
+from sf.league.record import Anew, Match, Player
 
 
 def chance(difference):
@@ -137,6 +137,25 @@ def test_a_policy_that_learns_has_a_curve_on_which_its_snapshots_lie():
             assert rating == at[t]
             hits.append(rating.low <= true[k] <= rating.high)
     assert 0.88 <= np.mean(hits) <= 1.0
+
+
+def test_an_exploiter_that_begins_anew_leaves_its_snapshot_as_strong_as_it_was():
+    """From 450 back to 0 and up again, twice. Its target's clock is another one."""
+    rng = np.random.default_rng(1)
+    rows = [Player("random")]
+    for begins in (0, 10_000):
+        for step in range(0, 10_000, 20):
+            strength = 450 * step / 10_000
+            won = float(rng.random() < chance(strength))
+            clocks = {"policy_01": begins + step}
+            rows.append(Match(("policy_01", "random"), (won, 1 - won), 5 * (begins + step), clocks=clocks))
+        rows += [Player(f"policy_01_{begins + 9_990:012d}", 1, begins + 9_990, "x"), Anew(1, begins + 9_990)]
+    found = ratings(rows)
+    curve = {point.env_steps: point.rating.mean for point in found.curves["policy_01"]}
+    assert max(curve) == 19_990  # by its own clock
+    for snapshot in ("policy_01_000000009990", "policy_01_000000019990"):
+        assert 250 < found.players[snapshot].mean < 650
+    assert -120 < curve[9_991] < 120
 
 
 def test_without_random_moves_the_first_snapshot_is_held_at_0():

@@ -165,12 +165,12 @@ def test_a_policy_and_a_function_play_in_turn(module):
     ],
 )
 def test_what_is_no_player_is_one_sentence(module, name, message):
-    with pytest.raises(UsageError, match=f"against {re.escape(repr(name))}.*{re.escape(message)}"):
+    with pytest.raises(UsageError, match=f"player {re.escape(repr(name))}.*{re.escape(message)}"):
         opponent(name).player()
 
 
 def test_a_wrong_move_is_one_sentence(module):
-    with pytest.raises(UsageError, match=r"against 'own_players:wrong': 99 is no action of Discrete\(3\)"):
+    with pytest.raises(UsageError, match=r"player 'own_players:wrong': 99 is no action of Discrete\(3\)"):
         played_by([opponent("own_players:wrong").player()], [[0]])
 
 

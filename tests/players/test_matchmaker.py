@@ -383,6 +383,30 @@ def test_metrics_say_how_old_the_snapshot_is_that_the_policy_has_forgotten_to_be
     assert (metrics["league/worst_win_rate"], metrics["league/worst_env_steps"]) == (0.0, 64)
 
 
+def test_the_past_self_that_is_worst_is_not_hidden_by_a_stronger_player(leagues):
+    league = leagues.start(players={"strong": None})
+    leagues.learners[0].train_to(64)
+    leagues.settle()
+    past, strong = idx_of(leagues, "policy_00_000000000064"), idx_of(leagues, "strong")
+    leagues.end(*[((0, strong), (0.0, 1.0))] * 20)
+    leagues.end(*[((0, past), (1.0, 0.0)), ((0, past), (0.0, 1.0))] * 10)
+    metrics = league.metrics()
+    assert (metrics["league/worst_win_rate"], metrics["league/worst_env_steps"]) == (0.5, 64)
+
+
+def test_a_match_of_two_policies_that_learn_has_the_clock_of_each(tmp_path):
+    leagues = Leagues(tmp_path, num_policies=2)
+    leagues.start(players={"random": None})
+    for learner, env_steps in zip(leagues.learners, (500, 70), strict=True):
+        learner.train_to(env_steps)
+    leagues.settle()
+    leagues.end(((0, 1), (1.0, 0.0)), ((1, idx_of(leagues, "random")), (1.0, 0.0)))
+    both, alone = (row for row in leagues.rows() if row["kind"] == "match")
+    assert (both["env_steps"], both["clocks"]) == (500, {"policy_00": 500, "policy_01": 70})
+    assert alone["env_steps"] == 70
+    assert "clocks" not in alone
+
+
 def test_a_fixed_mixture_has_a_seat_for_each_player_and_begins_when_all_are_there(leagues):
     players = dict.fromkeys(("a", "b", "c"))
     league = leagues.start(players=players, opponent_weights=(1.0, 2.0, 5.0))

@@ -176,7 +176,9 @@ def _league(record: dict[str, Any]) -> str:
     if rates:
         words.append(f"{_percent(float(np.mean(rates)))} won against them")
     if worst:
-        words.append(f"{_percent(min(worst))} against the strongest")
+        ages = [f"{value:,}" for name, value in record.items() if name.endswith("league/worst_env_steps")]
+        whom = "a past self" if len(worst) > 1 else f"the past self of {ages[0]} steps" if ages else "the strongest"
+        words.append(f"{_percent(min(worst))} against {whom}")
     return ", ".join(words)
 
 

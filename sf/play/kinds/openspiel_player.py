@@ -36,19 +36,19 @@ class OpenSpielPlayer:
         kind, _, number = name.removeprefix(PREFIX).partition(":")
         if kind != _MCTS or not number.isdecimal() or int(number) < 1:
             raise UsageError(
-                f"against {name!r}: the bots of OpenSpiel are {PREFIX}{_MCTS}:N, with N simulations a move: write "
+                f"player {name!r}: the bots of OpenSpiel are {PREFIX}{_MCTS}:N, with N simulations a move: write "
                 f"{PREFIX}{_MCTS}:100"
             )
         if not env_id.startswith(PREFIX):
             raise UsageError(
-                f"against {name!r}: a bot of OpenSpiel plays OpenSpiel's games, and {env_id} is none: name another "
+                f"player {name!r}: a bot of OpenSpiel plays OpenSpiel's games, and {env_id} is none: name another "
                 "player"
             )
         self._num_simulations = int(number)
         self._tensor_game = load(env_id, options.kwargs, seed=0)
         reason = _why_not(self._tensor_game.game.get_type())
         if reason is not None:
-            raise UsageError(f"against {name!r}: {env_id} {reason}: name another player")
+            raise UsageError(f"player {name!r}: {env_id} {reason}: name another player")
 
     def actors(self, num_actors: int, seed: int) -> OneByOne:
         game = self._tensor_game.game
@@ -108,7 +108,7 @@ class _Follower:
                 self._state = state
                 return state
         raise UsageError(
-            f"against {self._name!r}: the bot cannot follow this game, in which chance has too many outcomes, or a "
+            f"player {self._name!r}: the bot cannot follow this game, in which chance has too many outcomes, or a "
             "player does not see all: name another player"
         )
 

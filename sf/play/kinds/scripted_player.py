@@ -28,11 +28,11 @@ class ScriptedPlayer:
 
         It imports the module: the user has named it. Raises UsageError where it has no such function or class.
         """
-        module_name, name = split(reference, f"against {reference!r}")
-        found = getattr(import_module(module_name, f"against {reference!r}"), name, None)
+        module_name, name = split(reference, f"player {reference!r}")
+        found = getattr(import_module(module_name, f"player {reference!r}"), name, None)
         if not callable(found) or (isinstance(found, type) and not callable(getattr(found, "act", None))):
             raise UsageError(
-                f"against {reference!r}: {module_name} has no function {name}, nor a class of that name with a method "
+                f"player {reference!r}: {module_name} has no function {name}, nor a class of that name with a method "
                 "act(observation): write one"
             )
         self._reference = reference
@@ -62,4 +62,4 @@ class ScriptedPlayer:
         try:
             return self._encode(action)
         except UsageError as error:
-            raise UsageError(f"against {self._reference!r}: {error}") from None
+            raise UsageError(f"player {self._reference!r}: {error}") from None

@@ -20,11 +20,11 @@ class SimulatorsBot:
         spec = envs.describe(env_id, options)
         if not spec.bots:
             raise UsageError(
-                f"against {name!r}: {env_id} has no bot that can take the place of an agent: name another player"
+                f"player {name!r}: {env_id} has no bot that can take the place of an agent: name another player"
             )
         if name.removeprefix(PREFIX) not in spec.bots:
             known = ", ".join(PREFIX + bot for bot in spec.bots)
-            raise UsageError(f"against {name!r}: the bots of {env_id} are {known}: write one of them")
+            raise UsageError(f"player {name!r}: the bots of {env_id} are {known}: write one of them")
         action_spec = ActionSpec.of(spec.action_space)
         number = spec.bots[name.removeprefix(PREFIX)]
         self._action = (

@@ -116,7 +116,7 @@ def test_who_comes_to_a_game_that_has_begun_moves_at_random_until_the_next():
 )
 def test_what_a_bot_cannot_play_is_said(name, env, reason):
     assert is_name(name)
-    with pytest.raises(UsageError, match=f"against '{name}': .*({reason})"):
+    with pytest.raises(UsageError, match=f"player '{name}': .*({reason})"):
         opponent(name, env).player()
 
 
