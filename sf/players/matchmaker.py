@@ -19,6 +19,7 @@ from sf.league.record import Anew, Match, Player, policy_name
 from sf.metrics.progress import Progress
 from sf.play.opponents import RANDOM
 from sf.players.config import PlayersConfig
+from sf.players.earlier_record import EarlierRecord
 from sf.players.exploiters import Exploiters
 from sf.players.pool import Pool
 from sf.players.record_writer import RecordWriter
@@ -88,15 +89,16 @@ class Matchmaker:
         self._order = order
         self._say = say
         record_path = run_dir / record.NAME
-        rows = record.read(record_path) if record_path.exists() else []
         # Random moves are as strong in every run, so ratings above them can be compared.
-        known = {*players, *(row.name for row in rows if isinstance(row, Player))}
-        self._pool = Pool(num_policies, rows, RANDOM if RANDOM in known else None)
-        self._exploiters = Exploiters(targets, config.exploiter_win_rate, rows, config.exploiter_env_steps)
+        known = {*players}
+        if record_path.exists():
+            known |= {player.name for player in record.players_of(record_path)}
+        self._exploiters = Exploiters(targets, config.exploiter_win_rate, config.exploiter_env_steps)
+        earlier = EarlierRecord(record_path, self._exploiters)
+        self._pool = Pool(num_policies, earlier.rows(), RANDOM if RANDOM in known else None)
         self._to_begin_anew: dict[int, str] = {}  # exploiters that wait for the record, and why they do
-        self._rng = np.random.default_rng((seed, len(rows)))
-        recorded = {row.journal[0]: row.journal[1] for row in rows if isinstance(row, Match) and row.journal}
-        self._journal = JournalReader(run_dir, recorded, say)
+        self._rng = np.random.default_rng((seed, earlier.num_rows))
+        self._journal = JournalReader(run_dir, earlier.journals, say)
         self._record = RecordWriter(record_path, say)
         self._written_at = float("-inf")  # when that was tried last
         self._gone: set[str] = set()  # players that cannot be loaded

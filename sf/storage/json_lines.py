@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from sf.storage.no_links import open_to_append
@@ -28,9 +29,12 @@ def append(path: Path, lines: bytes) -> None:
             raise
 
 
-def whole_lines(path: Path) -> list[bytes]:
-    """All lines without their ends, but for one that a kill has torn. Raises FileNotFoundError."""
-    return path.read_bytes().split(b"\n")[:-1]  # after the last line end comes nothing, or half a line
+def whole_lines(path: Path) -> Iterator[bytes]:
+    """All lines without their ends, one by one, but for one that a kill has torn. Raises FileNotFoundError."""
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line[:-1]
 
 
 def _whole_size(path: Path) -> int:
