@@ -1,4 +1,4 @@
-"""The league.jsonl of earlier parts of a run. It may have millions of rows, so they are gone through once, one by one."""
+"""The league.jsonl of earlier parts of a run. It may have millions of rows, which are gone through one by one."""
 
 from __future__ import annotations
 
