@@ -16,6 +16,7 @@ from sf.metrics.readable import clock, count
 from sf.report.groups import shown
 from sf.report.records import is_number, numbers, settled
 from sf.report.runs import Run
+from sf.storage.run_dir import FAILURE
 
 _SILENT_RECORDS = 5  # a run that has written nothing for the time of so many records is no longer running
 _SILENT_AT_LEAST_S = 60.0
@@ -67,10 +68,10 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
     stopped_by = summary.get("stopped_by")
     if stopped_by == "stop_at_return":
         return Status("finished", "finished, at the return of stop_at_return")
-    if stopped_by:
+    if stopped_by and stopped_by != FAILURE:
         name = _signal_name(stopped_by) if isinstance(stopped_by, int) else stopped_by  # earlier versions wrote numbers
         return Status("stopped", f"stopped by {name}")
-    if _has_reached_its_end(run.flags, summary):
+    if stopped_by != FAILURE and _has_reached_its_end(run.flags, summary):
         return Status("finished", "finished")
     return Status("ended", f"ended early: a process failed for good{_log_hint(run)}")
 

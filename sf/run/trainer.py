@@ -44,7 +44,7 @@ from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.run.reports import ReportHandler
 from sf.storage.earlier_run import left_behind
 from sf.storage.printable import printable
-from sf.storage.run_dir import RunDir
+from sf.storage.run_dir import FAILURE, RunDir
 from sf.storage.run_log import RunLog
 from sf.trust import known_code
 from sf.trust.named_code import named_code
@@ -57,7 +57,7 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
     user can mend (before any process starts, where that can be known), `supervisor.ChildError` where a process fails
     for good, and what `on_record` raises.
     `summary["stopped_by"]` is the signal that ended the run ("SIGINT"), "on_record" or "stop_at_return", "another rank"
-    where that was asked to end, or None.
+    where that was asked to end, or None. In the summary on disk it is "failure" where a process failed for good.
     """
     if config.watch.with_wandb:
         require_wandb()
@@ -225,11 +225,9 @@ class Run:
                 if self._progress.env_steps > 0:
                     self._on_under_way(display.say)
                 self._memory.pinned.release()
-        if self._ranks.has_signalled_rank:
-            asked_by = ANOTHER_RANK
         summary = {
             **self._ranks.summary_of_all(self._progress.summary(), self._supervisor.failure is not None),
-            "stopped_by": asked_by if signals.first is None else signal.Signals(signals.first).name,
+            "stopped_by": self._stopped_by(signals, asked_by),
         }
         writer.write_summary(summary)
         if self._supervisor.failure is not None:
@@ -290,6 +288,14 @@ class Run:
         if best is not None:
             best.keep_if_due(now=True)
         return asked_by
+
+    def _stopped_by(self, signals: Signals, asked_by: str | None) -> str | None:
+        """asked_by: the name of the hook that asked for the end. None: the run has come to its end."""
+        if signals.first is not None:
+            return signal.Signals(signals.first).name
+        if self._ranks.has_signalled_rank:
+            return ANOTHER_RANK
+        return FAILURE if self._supervisor.failure is not None else asked_by
 
     def _learners(self) -> list[tuple[bool, float]]:
         """Of each policy: whether other ranks hold its learner up, and its heartbeat."""

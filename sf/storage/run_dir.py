@@ -9,7 +9,7 @@ wandb/           with --with_wandb: files of wandb, and the run's id there
 evaluations.jsonl     one JSON record for each evaluation, see sf.run.evaluations
 videos/          with --video_every_env_steps, see sf.storage.video_files
 run.log          all messages of the run, see sf.storage.run_log
-summary.json     written at the end and at a stop
+summary.json     written at the end and at a stop; a start that resumes the run removes it
 system.json      the machine and the versions at each start, see sf.metrics.system_info
 population.jsonl, population.log     of a run with population-based training, see sf.population.record
 """
@@ -34,6 +34,8 @@ from sf.storage.earlier_run import EarlierRun
 
 # These flags say where a run is and how this start treats it. They do not change what is trained.
 NOT_SAVED = ("train_dir", "restart_behavior", "experiment", "trust")
+
+FAILURE = "failure"  # what `stopped_by` in summary.json is where a process failed for good
 
 # Settings that are read alone, without the rules of `Config`, by name: the bound that a number must exceed, if any.
 _READ_ALONE: dict[str, int | None] = {
@@ -144,6 +146,7 @@ class RunDir:
     def prepare(self, config: Config) -> EarlierRun:
         """Make the directory, move an earlier run aside unless it is resumed, and write config.yaml.
 
+        The summary of a resumed run is removed: it tells how an earlier start ended, and the run may be killed now.
         Returns the earlier run, which the caller settles when the new one is under way, or puts back. Raises ValueError
         where the path holds something else than a run, has links among its files, or cannot be written.
         """
@@ -162,6 +165,7 @@ class RunDir:
             try:
                 no_links.require_none(self.path)
                 self.checkpoints.mkdir(parents=True, exist_ok=True)
+                self.summary.unlink(missing_ok=True)
                 write_atomically(self.config, text.encode())
             except OSError:
                 earlier.put_back()

@@ -159,6 +159,8 @@ def test_a_run_that_has_just_begun_has_a_page(tmp_path):
         ({"stopped_by": "on_record"}, 3000.0, "stopped", "stopped by on_record"),
         ({"stopped_by": "stop_at_return"}, 3000.0, "finished", "at the return of stop_at_return"),
         ({"stopped_by": None}, 3000.0, "ended", "a process failed for good"),
+        ({"stopped_by": "failure"}, 3000.0, "ended", "a process failed for good"),
+        ({"stopped_by": "failure", "env_steps": 10**6}, 3000.0, "ended", "a process failed for good"),
         ({"stopped_by": None, "env_steps": 10**6}, 3000.0, "finished", "finished"),
         ({"stopped_by": None, "seconds": 5.0}, 3.0, "running", "running"),  # of an earlier part of a resumed run
     ],

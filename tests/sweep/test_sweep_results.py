@@ -6,7 +6,7 @@ import torch
 
 from sf.config import Config
 from sf.storage import checkpoint
-from sf.storage.run_dir import RunDir
+from sf.storage.run_dir import FAILURE, RunDir
 from sf.sweep.grid import SweepRun
 from sf.sweep.results import Result, is_done, over_seeds, points, read_result, require_same_settings, write_csv
 
@@ -45,8 +45,8 @@ def test_runs_that_stopped_or_failed_are_in_no_mean():
 def test_a_run_is_done_when_it_has_ended_by_itself_at_the_end_that_is_asked_for(tmp_path):
     run_dir = RunDir(tmp_path / "run")
     assert not is_done(make_run(), run_dir)
-    for signum in ("SIGINT", 2):  # a number: as earlier versions wrote it
-        write(run_dir, stopped_by=signum)
+    for end in ("SIGINT", 2, FAILURE):  # a number: as earlier versions wrote it
+        write(run_dir, stopped_by=end)
         assert not is_done(make_run(), run_dir)
     write(run_dir, steps=50)
     assert not is_done(make_run(), run_dir)

@@ -187,6 +187,7 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_traceback(tmp_p
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
     assert done.returncode == 1
+    assert json.loads((tmp_path / "broken" / "summary.json").read_text())["stopped_by"] == "failure"
     log = (tmp_path / "broken" / "run.log").read_text()
     for text in (done.stderr, log):
         assert "the door is stuck" in text
