@@ -9,9 +9,9 @@ from pathlib import Path
 
 import optuna
 from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
 from sf.envs.errors import UsageError
+from sf.tune.journal import Journal
 from sf.tune.search import Search
 
 FILE = "study.journal"
@@ -27,12 +27,13 @@ def rungs(end: int) -> list[int]:
 
 
 def open_study(search: Search, directory: Path, end: int, seed: int, parallel: int) -> optuna.Study:
-    """The study in `directory`, begun if there is none. Raises UsageError where it is one of another search.
+    """The study in `directory`, begun if there is none. Raises UsageError where it is one of another search, or its
+    file cannot be read, or is damaged.
 
     end: env steps of a run. seed: of the sampler. parallel: trials at once.
     """
     path = directory / FILE
-    storage = JournalStorage(JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path))))
+    storage = JournalStorage(Journal(path))
     with _quiet():
         study = optuna.create_study(
             storage=storage,
