@@ -23,7 +23,7 @@ from sf.sweep.grid import SweepRun
 
 _ENDS = ("train_for_env_steps", "train_for_env_frames", "train_for_seconds", "stop_at_return")
 # Between two starts of a sweep: it may go on with other ends, on another machine, watched in another way.
-_MAY_CHANGE = NOT_THE_EXPERIMENT - {"config"} | {"num_workers"}
+_MAY_CHANGE = NOT_THE_EXPERIMENT - {"config", "seed"} | {"num_workers"}
 
 State = Literal["waiting", "running", "done", "stopped", "failed"]
 
@@ -35,6 +35,15 @@ class Result:
     run: SweepRun
     state: State
     record: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ChangedSetting:
+    """before: as the run has it. today: as its flags have it. Both as a user would type them."""
+
+    name: str
+    before: str
+    today: str
 
 
 def read_result(run: SweepRun, run_dir: RunDir, state: State) -> Result:
@@ -58,14 +67,26 @@ def require_same_settings(run: SweepRun, config: Config, run_dir: RunDir) -> Non
 
     config: what the flags of the run come to.
     """
+    found = changed_setting(run, config, run_dir)
+    if found is not None:
+        raise ValueError(
+            f"{run_dir.path} was trained with {found.name} {found.before}, and the sweep now says {found.today}: "
+            "rename its file, which begins a new sweep, or remove that directory, so that the run begins anew"
+        )
+
+
+def changed_setting(run: SweepRun, config: Config, run_dir: RunDir) -> ChangedSetting | None:
+    """A setting of the run that is there which is not what its flags come to today, also where they name it no longer.
+
+    config: what the flags of the run come to. None: there is no such setting, or no run.
+    """
     saved, today = run_dir.saved_flags() or {}, config.flat()
-    for name in run.flags:
-        before = tuple(saved[name]) if isinstance(saved.get(name), list) else saved.get(name)
-        if name in saved and name not in _MAY_CHANGE and before != today[name]:
-            raise ValueError(
-                f"{run_dir.path} was trained with {name} {shown(before)}, and the sweep now says {shown(today[name])}: "
-                "rename its file, which begins a new sweep, or remove that directory, so that the run begins anew"
-            )
+    may_change = _MAY_CHANGE if "config" in run.flags else _MAY_CHANGE | {"config"}  # its values are compared anyway
+    for name in (name for name in today if name in saved and name not in may_change):
+        before = tuple(saved[name]) if isinstance(saved[name], list) else saved[name]
+        if before != today[name]:
+            return ChangedSetting(name, shown(before), shown(today[name]))
+    return None
 
 
 def is_done(run: SweepRun, run_dir: RunDir) -> bool:

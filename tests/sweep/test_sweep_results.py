@@ -92,6 +92,18 @@ def test_what_was_trained_with_other_settings_is_no_run_of_this_sweep(tmp_path, 
             require_same_settings(run, today, run_dir)
 
 
+def test_a_flag_that_the_file_no_longer_names_has_changed_as_well(tmp_path):
+    run_dir = RunDir(tmp_path / "run")
+    run_dir.prepare(Config().replace(env="toy_bandit", learning_rate=0.05, seed=1, config="fast"))
+    run = SweepRun("run", {}, 1, {"env": "toy_bandit"})
+    today = Config().replace(env="toy_bandit", seed=1)
+    with pytest.raises(ValueError, match=r"was trained with learning_rate 0\.05, and the sweep now says 0\.0001"):
+        require_same_settings(run, today, run_dir)
+    require_same_settings(run, today.replace(learning_rate=0.05), run_dir)
+    with pytest.raises(ValueError, match=r"was trained with seed 1, and the sweep now says 2"):
+        require_same_settings(run, today.replace(learning_rate=0.05, seed=2), run_dir)
+
+
 def test_a_run_that_goes_on_shows_its_last_whole_record(tmp_path):
     run_dir = RunDir(tmp_path)
     assert read_result(make_run(), run_dir, "running").record == {}
