@@ -10,12 +10,13 @@ import numpy as np
 import optuna
 from optuna.trial import TrialState
 
+from sf.envs.errors import UsageError
 from sf.processes.stopping import Signals
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun
 from sf.sweep.launchers.launcher import Launcher
 from sf.sweep.launchers.run_process import ASKED_TO_END
-from sf.sweep.results import is_done, read_result
+from sf.sweep.results import changed_setting, is_done, read_result
 from sf.tune import study as studies
 from sf.tune.curve import Curve
 from sf.tune.search import Search
@@ -36,7 +37,8 @@ class _Trial:
 
 
 class Tuner:
-    """directory: of the search; each run has one inside. rungs: env steps at which trials are compared.
+    """directory: of the search; each run has one inside. rungs: env steps at which trials are compared. `run` raises
+    UsageError where a run is there that was trained with other flags than its trial has.
 
     say: prints a sentence. show: is called after each look at the runs.
     """
@@ -89,6 +91,7 @@ class Tuner:
                 self._num_asked += 1
                 self._open.append(trial)
             run = trial.waiting.pop(0)
+            self._require_same_settings(run)
             if is_done(run, self._run_dir(run)):  # it ended while the search was being ended
                 trial.running.append(run)
                 self._ended(run, 0)
@@ -97,6 +100,19 @@ class Tuner:
                 done = self._launcher.start(run)
                 chosen = ", ".join(f"{name} {_short(value)}" for name, value in run.point.items())
                 self._say(f"{done} {run.name}: {chosen}")
+
+    def _require_same_settings(self, run: SweepRun) -> None:
+        """Raises UsageError where the run that is there is one of another study."""
+        run_dir = self._run_dir(run)
+        if not run_dir.config.is_file():
+            return
+        config = run.configured(self._directory, str(run_dir.path))
+        found = changed_setting(run, config, run_dir)
+        if found is not None:
+            raise UsageError(
+                f"{run_dir.path} was trained with {found.name} {found.before}, and its trial now has {found.today}: it "
+                f"is a run of another study, so rename the file of the search, or move {self._directory} away"
+            )
 
     def _opened(self, trial: optuna.Trial) -> _Trial:
         runs = self._search.runs(trial.number, self._search.suggest(trial))

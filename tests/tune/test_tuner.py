@@ -74,8 +74,8 @@ class Hunt:
         self.search = read_search(path)
         self.said = []
 
-    def start(self, play, signals=NO_SIGNAL, places=1):
-        self.study = open_study(self.search, self.directory, END, seed=0, parallel=places)
+    def start(self, play, signals=NO_SIGNAL, places=1, seed=0):
+        self.study = open_study(self.search, self.directory, END, seed, parallel=places)
         pool = Pool(self.directory, play, places)
         Tuner(self.search, self.study, self.directory, rungs(END), pool, self.said.append, lambda: None).run(signals)
         return pool
@@ -152,6 +152,19 @@ def test_a_run_that_had_ended_before_the_search_heard_of_it_is_not_run_again(tmp
     assert hunt.states() == ["RUNNING"]
     assert hunt.start(hunt.ends_at_once).started == []
     assert completed(hunt.study)[0].value == 7.0
+
+
+def test_a_run_of_a_study_that_is_gone_counts_for_no_other_values(tmp_path):
+    hunt = Hunt(tmp_path, trials=1)
+    hunt.start(hunt.ends_at_once)
+    gamma = hunt.study.get_trials()[0].params["gamma"]
+    (hunt.directory / "study.journal").unlink()
+    assert hunt.start(hunt.ends_at_once).started == []  # the same seed chooses the same values
+    (hunt.directory / "study.journal").unlink()
+    with pytest.raises(ValueError, match=r"trial_00000 was trained with \w+ .*, and its trial now has .*: it is a run"):
+        hunt.start(hunt.ends_at_once, seed=7)
+    assert completed(hunt.study) == []
+    assert hunt.study.get_trials()[0].params["gamma"] != gamma
 
 
 def test_a_trial_that_fails_is_told_with_its_last_words_and_ends_no_search(tmp_path):
