@@ -13,9 +13,7 @@ import importlib.resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from sf.config import Config
+from sf.config import Config, unique_keys
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.field_types import checked
 from sf.envs.spaces.actions import ACTION_MASK
@@ -84,11 +82,10 @@ def read(path: Path) -> str:
 
 
 def parse(text: str, source: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Flags from YAML, of any names and values. Raises ValueError where it is not a mapping of names to values."""
-    try:
-        flags = yaml.safe_load(text) or {}
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date with a month 13, a thousand brackets
-        raise ValueError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
+    """Flags from YAML, of any names and values. Raises ValueError where it is not a mapping of names to values, or has
+    a name twice.
+    """
+    flags = unique_keys.parse(text, source) or {}
     if not isinstance(flags, dict) or not all(isinstance(name, str) for name in flags):
         raise ValueError(f"{source} must be a YAML mapping of flag names to values")
     if _EXTENDS not in flags:

@@ -24,10 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from sf.commands import cli
-from sf.config import Config
+from sf.config import Config, presets, unique_keys
 from sf.envs.field_types import checked
 from sf.run.starting_flags import make_config
 from sf.trust.named_code import TRUST
@@ -113,13 +111,10 @@ def read_sweep(path: Path) -> list[SweepRun]:
 
 
 def read_yaml(path: Path, keys: Sequence[str]) -> dict[str, Any]:
-    """The file of a sweep or a search. Raises ValueError where it is no YAML mapping, or has other keys than `keys`."""
-    try:
-        sweep = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read ({error})") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date with a month 13, a thousand brackets
-        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    """The file of a sweep or a search. Raises ValueError where it is no YAML mapping, has a key twice, or has other
+    keys than `keys`.
+    """
+    sweep = unique_keys.parse(presets.read(path), str(path))
     if not isinstance(sweep, dict) or not set(sweep) <= set(keys):
         raise ValueError(f"{path} must be a YAML mapping with the keys {', '.join(keys)} and no other")
     return sweep

@@ -1,0 +1,45 @@
+"""Files of flags in which a key is twice are refused, wherever it is."""
+
+import pytest
+
+from sf.config import presets
+from sf.config.unique_keys import parse
+from sf.sweep.grid import read_sweep
+from sf.tune.search import read_search
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("seed: 1\ngamma: 0.9\nseed: 2\n", "base.yaml: seed is in line 1 and in line 3: leave one of them out"),
+        ("seed: 1\n'seed': 1\n", "base.yaml: seed is in line 1 and in line 2"),
+        ("a: [{b: {c: 1, c: 2}}]\n", "base.yaml: c is in line 1 twice"),
+        ("1: 0\n1: 0\n", "base.yaml: 1 is in line 1 and in line 2"),
+    ],
+)
+def test_a_key_that_is_there_twice_is_one_sentence_with_its_lines(text, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        parse(text, "base.yaml")
+    with pytest.raises(ValueError, match=sentence):
+        presets.parse(text, "base.yaml")
+
+
+def test_a_key_may_be_in_several_mappings_and_give_way_to_that_of_a_merge():
+    text = "a: &a {x: 1, y: 2}\nb: {<<: *a, x: 3}\nc: {<<: *a, y: 4}\n"
+    assert parse(text, "base.yaml") == {"a": {"x": 1, "y": 2}, "b": {"x": 3, "y": 2}, "c": {"x": 1, "y": 4}}
+
+
+@pytest.mark.parametrize("text", ["{a: ", "2026-13-01: 1", "[" * 2000, "!!python/object/apply:os.getcwd []"])
+def test_what_is_not_yaml_is_one_sentence(text):
+    with pytest.raises(ValueError, match=r"^base\.yaml is not YAML: "):
+        parse(text, "base.yaml")
+
+
+def test_a_sweep_and_a_search_have_each_section_once(tmp_path):
+    path = tmp_path / "base.yaml"
+    path.write_text("flags: {env: toy_bandit}\ngrid: {gamma: [0.9]}\ngrid: {rollout: [8]}\n")
+    with pytest.raises(ValueError, match=r"base\.yaml: grid is in line 2 and in line 3"):
+        read_sweep(path)
+    path.write_text("flags: {env: toy_bandit}\nsearch:\n  gamma: [0.9]\n  gamma: [0.8]\n")
+    with pytest.raises(ValueError, match=r"base\.yaml: gamma is in line 3 and in line 4"):
+        read_search(path)
