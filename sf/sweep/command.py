@@ -27,7 +27,7 @@ from sf.sweep.launchers import launcher as launchers
 from sf.sweep.launchers.slurm_flags import SlurmFlags
 from sf.sweep.results import Result, over_seeds, points, require_same_settings, write_csv
 from sf.sweep.runner import SweepRunner
-from sf.sweep.sweep_dir import make_directory
+from sf.sweep.sweep_dir import make_directory, require_no_run
 from sf.trust.named_code import TRUST, require_trusted
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def main() -> None:
 
 def _sweep(flags: SweepFlags) -> int:
     directory = flags.train_dir / flags.sweep.stem
+    require_no_run(directory, flags.sweep)
     runs = read_sweep(flags.sweep)
     for run in runs:
         require_trusted(run.flags, flags.sweep, flags.trust)

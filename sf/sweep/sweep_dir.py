@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sf.storage.run_dir import RunDir
+
+
+def require_no_run(directory: Path, file: Path) -> None:
+    """Raises ValueError where the directory that a sweep or a search would take from the name of `file` is a run."""
+    if RunDir(directory).config.is_file():
+        raise ValueError(f"{directory} is a run, so it can hold no others: rename {file}, or name another --train_dir")
+
 
 def make_directory(directory: Path) -> None:
     """That of the runs. Raises ValueError where it cannot be made."""

@@ -25,7 +25,7 @@ from sf.processes.stopping import caught_signals
 from sf.storage import run_lock
 from sf.sweep.launchers import launcher as launchers
 from sf.sweep.launchers.slurm_flags import SlurmFlags
-from sf.sweep.sweep_dir import make_directory
+from sf.sweep.sweep_dir import make_directory, require_no_run
 from sf.trust.named_code import TRUST, require_trusted
 from sf.tune.search import Search, read_search
 
@@ -86,6 +86,7 @@ def main() -> None:
 
 def _tune(flags: TuneFlags) -> int:
     directory = flags.train_dir / flags.search.stem
+    require_no_run(directory, flags.search)
     search = read_search(flags.search)
     config = _checked(search, directory, flags)
     end = _end(flags.search, config)

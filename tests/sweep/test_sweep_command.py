@@ -11,6 +11,8 @@ import pytest
 from faults import processes
 from rich.console import Console
 
+from sf.config import Config
+from sf.storage.run_dir import RunDir
 from sf.sweep import command as sweep_command
 from sf.sweep.grid import SweepRun
 from sf.sweep.launchers import places, run_process
@@ -128,6 +130,22 @@ def test_values_that_do_not_go_together_are_one_sentence_with_the_run(tmp_path, 
     assert end.value.code == 2
     [said] = capsys.readouterr().err.splitlines()
     assert said.startswith(f"error: {tmp_path / 'small.yaml'}, {sentence}")
+
+
+def test_a_sweep_that_has_the_name_of_a_run_is_refused_and_leaves_the_run_alone(tmp_path, monkeypatch, capsys):
+    write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit}}\n")
+    RunDir(tmp_path / "small").prepare(Config().replace(env="toy_bandit"))
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr("sys.argv", ["sf-sweep", *command(tmp_path)[3:]])
+    with pytest.raises(SystemExit) as end:
+        sweep_command.main()
+    assert end.value.code == 2
+    [said] = capsys.readouterr().err.splitlines()
+    assert said == (
+        f"error: {tmp_path / 'small'} is a run, so it can hold no others: rename {tmp_path / 'small.yaml'}, or name "
+        "another --train_dir"
+    )
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_runs_at_once_have_cores_of_their_own_and_stop_with_the_sweep(tmp_path):

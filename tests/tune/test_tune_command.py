@@ -9,6 +9,8 @@ import yaml
 from faults import processes
 
 from sf.commands import cli
+from sf.config import Config
+from sf.storage.run_dir import RunDir
 from sf.tune import command
 
 PROGRAM = "from sf.commands.entry_points import sf_tune; sf_tune()"
@@ -73,6 +75,17 @@ def test_a_mistake_is_one_sentence_before_anything_starts(change, flags, sentenc
     assert end.value.code == 2
     assert sentence in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "tune").exists()
+
+
+def test_a_search_that_has_the_name_of_a_run_is_refused(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(FILE))
+    RunDir(tmp_path / "tune").prepare(Config().replace(env="toy_bandit"))
+    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 2
+    assert "is a run, so it can hold no others: rename" in capsys.readouterr().err
+    assert not (tmp_path / "tune" / "study.journal").exists()
 
 
 def test_a_sampler_that_needs_a_missing_package_is_said(tmp_path, monkeypatch, capsys):
