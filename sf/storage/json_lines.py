@@ -37,6 +37,20 @@ def whole_lines(path: Path) -> Iterator[bytes]:
                 yield line[:-1]
 
 
+def last_lines(path: Path, num_lines: int) -> list[bytes]:
+    """The last lines without their ends, among them one that has no end yet, which is empty after a line end.
+
+    Reads the end of the file only. Raises OSError.
+    """
+    with path.open("rb") as file:
+        begin, text = file.seek(0, os.SEEK_END), b""
+        while begin > 0 and text.count(b"\n") < num_lines:
+            end, begin = begin, max(0, begin - _BLOCK)
+            file.seek(begin)
+            text = file.read(end - begin) + text
+    return text.split(b"\n")[-num_lines:]
+
+
 def _whole_size(path: Path) -> int:
     """The size of the file up to its last line end."""
     with path.open("rb") as file:

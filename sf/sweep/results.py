@@ -17,7 +17,7 @@ from sf.config import Config
 from sf.metrics.policy_progress import enough_episodes
 from sf.report.groups import NOT_THE_EXPERIMENT, shown
 from sf.report.records import numbers, parsed, read_records, settled_means
-from sf.storage import checkpoint_names
+from sf.storage import checkpoint_names, json_lines
 from sf.storage.run_dir import RunDir, write_atomically
 from sf.sweep.grid import SweepRun
 
@@ -60,6 +60,11 @@ def read_result(run: SweepRun, run_dir: RunDir, state: State) -> Result:
     if summary.get("episodes_in_mean", math.inf) < enough_episodes(flags["stats_avg"]) and run_dir.metrics.is_file():
         summary |= settled_means([*read_records(run_dir.metrics)[0], summary], flags)
     return Result(run, state, summary)
+
+
+def files_seen(run_dir: RunDir) -> tuple[tuple[int, int] | None, ...]:
+    """Size and time of each file that `read_result` reads; None where it is not there. The same: the same result."""
+    return tuple(map(_seen, (run_dir.metrics, run_dir.summary, run_dir.config)))
 
 
 def require_same_settings(run: SweepRun, config: Config, run_dir: RunDir) -> None:
@@ -144,6 +149,14 @@ def write_csv(path: Path, results: Sequence[Result]) -> None:
     write_atomically(path, text.getvalue().encode())
 
 
+def _seen(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
 def _object(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes())
@@ -156,8 +169,8 @@ def _object(path: Path) -> dict[str, Any]:
 
 def _last_line(path: Path) -> dict[str, Any]:
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = json_lines.last_lines(path, 3)
     except OSError:
         return {}
-    whole = (record for line in reversed(lines[-3:]) if (record := parsed(line)))  # the last is empty, or half written
+    whole = (record for line in reversed(lines) if (record := parsed(line)))  # the last is empty, or half written
     return next(whole, {})

@@ -10,7 +10,7 @@ from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun
 from sf.sweep.launchers.launcher import Launcher
 from sf.sweep.launchers.run_process import ASKED_TO_END
-from sf.sweep.results import Result, State, is_done, read_result
+from sf.sweep.results import Result, State, files_seen, is_done, read_result
 
 
 class SweepRunner:
@@ -29,13 +29,14 @@ class SweepRunner:
         self._launcher = launcher
         self._say = say
         self._show = show
+        self._read: dict[str, tuple[object, Result]] = {}  # by the name of a run: its files as they were, what they say
         self._states: dict[str, State] = {
             run.name: "done" if is_done(run, self._run_dir(run)) else "waiting" for run in runs
         }
 
     @property
     def results(self) -> list[Result]:
-        return [read_result(run, self._run_dir(run), self._state(run)) for run in self._runs]
+        return [self._result(run) for run in self._runs]
 
     def run(self, signals: Signals) -> None:
         """Until all have ended, or a signal."""
@@ -57,6 +58,15 @@ class SweepRunner:
 
     def _run_dir(self, run: SweepRun) -> RunDir:
         return RunDir(self._directory / run.name)
+
+    def _result(self, run: SweepRun) -> Result:
+        """That of the look before, unless the files of the run have changed: most runs of a long sweep are done."""
+        run_dir, state = self._run_dir(run), self._state(run)
+        seen = files_seen(run_dir)
+        before = self._read.get(run.name)
+        if before is None or before[0] != seen or before[1].state != state:
+            before = self._read[run.name] = seen, read_result(run, run_dir, state)
+        return before[1]
 
     def _state(self, run: SweepRun) -> State:
         state = self._states[run.name]

@@ -1,0 +1,50 @@
+"""What the runner of a sweep reads at each look."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from sf.config import Config
+from sf.storage.run_dir import RunDir
+from sf.sweep import runner
+from sf.sweep.grid import SweepRun
+from sf.sweep.runner import SweepRunner
+
+
+def run_of(seed):
+    return SweepRun(f"seed={seed}", {}, seed, {"env": "toy_bandit", "seed": seed, "train_for_env_steps": 100})
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The names of the runs that are read, as they are."""
+    names = []
+    read_result = runner.read_result
+
+    def counted(run, run_dir, state):
+        names.append(run.name)
+        return read_result(run, run_dir, state)
+
+    monkeypatch.setattr(runner, "read_result", counted)
+    return names
+
+
+def test_a_run_is_read_again_only_where_its_files_have_changed(tmp_path, reads):
+    runs = [run_of(seed) for seed in (0, 1)]
+    for run in runs:
+        run_dir = RunDir(tmp_path / run.name)
+        run_dir.prepare(Config().replace(env="toy_bandit", train_for_env_steps=100))
+        run_dir.metrics.write_text('{"env_steps": 100, "mean_return": 1.0}\n')
+        run_dir.write_summary({"env_steps": 100, "mean_return": 1.0, "stopped_by": None})
+    launcher = SimpleNamespace(is_queued=lambda run: False)
+    sweep = SweepRunner(runs, tmp_path, launcher, lambda sentence: None, lambda results: None)
+    first = sweep.results
+    assert [(result.state, result.record["mean_return"]) for result in first] == [("done", 1.0)] * 2
+    assert reads == ["seed=0", "seed=1"]
+    assert sweep.results == first
+    assert reads == ["seed=0", "seed=1"]
+    with RunDir(tmp_path / "seed=1").metrics.open("a") as file:
+        file.write(json.dumps({"env_steps": 120, "mean_return": 2.0}) + "\n")
+    assert [result.record["mean_return"] for result in sweep.results] == [1.0, 2.0]
+    assert reads == ["seed=0", "seed=1", "seed=1"]
