@@ -56,6 +56,14 @@ def write(path, *lines, end=b"\n"):
     (path / "metrics.jsonl").write_bytes(b"\n".join(lines) + end)
 
 
+def write_settings(path, *settings):
+    """Each a line of config.yaml, in the place of that of the same name."""
+    names = tuple(setting.partition(":")[0] + ":" for setting in settings)
+    lines = (path / "config.yaml").read_text().splitlines()
+    others = [line for line in lines if not line.startswith(names)]
+    (path / "config.yaml").write_text("\n".join([*others, *settings]) + "\n")
+
+
 def test_lines_that_are_no_records_are_named_and_the_others_are_shown(tmp_path, commands):
     path = write_run(tmp_path / "a")
     write(path, *GOOD[:2], NOT_RECORDS[0], b"", *NOT_RECORDS[1:], *GOOD[2:])
@@ -158,8 +166,8 @@ SETTINGS = {
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in SETTINGS.items() for value in values])
 def test_a_setting_that_the_commands_cannot_read_is_named_with_its_file(tmp_path, name, value, commands):
     path = write_run(tmp_path / "a")
-    with (path / "config.yaml").open("a") as config:
-        config.write(json.dumps({name: value})[1:-1].replace("NaN", ".nan").replace("Infinity", ".inf") + "\n")
+    written = json.dumps(value).replace("NaN", ".nan").replace("Infinity", ".inf")
+    write_settings(path, f"{name}: {written}")
     for status, out, err in commands(path):
         assert (status, out, err.count("\n")) == (2, "", 1), err
         assert f"config.yaml: {name} is " in err
@@ -198,8 +206,7 @@ def test_a_configuration_that_is_none_is_one_sentence(tmp_path, content, command
 def test_odd_settings_that_nothing_hangs_on_do_no_harm(tmp_path, commands):
     path = write_run(tmp_path / "a")
     odd = ["num_policies: 1000000000", "a: {1: [2, {}]}", f"b: {'9' * 4000}", "gamma: [x]"]
-    with (path / "config.yaml").open("a") as config:
-        config.write("\n".join(odd) + "\n")
+    write_settings(path, *odd)
     for status, out, err in commands(path):
         assert (status, err) == (0, "")
         assert out != ""
