@@ -81,7 +81,8 @@ class Team:
 class SharedReward:
     """A `ParallelEnv` that pays each agent the sum of the rewards of all."""
 
-    def __init__(self, env: ParallelEnv) -> None:
+    def __init__(self, env_id: str, env: ParallelEnv) -> None:
+        self._env_id = env_id
         self._env = env
 
     def __getattr__(self, name: str) -> Any:
@@ -89,7 +90,7 @@ class SharedReward:
 
     def step(self, actions: dict[Any, Any]) -> Any:
         obs, rewards, *rest = self._env.step(actions)
-        total = sum(map(float, rewards.values()))
+        total = sum(calls.reward(self._env_id, reward) for reward in rewards.values())
         return obs, dict.fromkeys(rewards, total), *rest
 
 

@@ -67,7 +67,7 @@ def as_parallel(env_id: str, env: Any, frameskip: int, share_reward: bool = Fals
     if takes_turns and frameskip != 1:
         raise UsageError(f"{env_id}: env_frameskip is {frameskip}, but agents take turns, and a move is made once: 1")
     match = TurnsTogether(env) if takes_turns else env
-    return SharedReward(match) if share_reward else match
+    return SharedReward(env_id, match) if share_reward else match
 
 
 class TurnsTogether:

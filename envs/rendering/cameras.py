@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from sf.envs.errors import UsageError
+from sf.envs.groups import calls
 from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.rendering.film import Film
 from sf.envs.rendering.obs_pictures import ObsPainter
@@ -38,7 +39,7 @@ class EnvCamera(gym.Wrapper):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         obs, reward, terminated, truncated, info = self.env.step(action)
-        self._returns[0] += float(reward)
+        self._returns[0] += calls.reward(self._env_id, reward)
         self.films[0].add(self._draw(obs))
         return obs, reward, terminated, truncated, info
 
@@ -130,7 +131,7 @@ class MatchCamera:
         obs, rewards, terminations, truncations, infos = self._env.step(actions)
         for agent, a in self._idxs.items():
             if agent in actions:
-                self._returns[a] += float(rewards[agent])
+                self._returns[a] += calls.reward(self._env_id, rewards[agent])
             elif agent in self._env.agents:  # it has come back
                 self._returns[a] = 0.0
         for film, picture in self._draw(obs):

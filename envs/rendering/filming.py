@@ -9,28 +9,33 @@ import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
 from sf.envs.group import RenderedGroup
+from sf.envs.groups import calls
 from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.groups.parallel import ParallelEnv, ParallelGroup
 from sf.envs.groups.teams import Team, is_team
 from sf.envs.groups.turns import as_parallel
 from sf.envs.groups.vector import VectorGroup
+from sf.envs.layers import objects
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.cameras import RENDER_MODE, EnvCamera, MatchCamera, VectorCamera
 from sf.envs.rendering.film import FilmedGroup
 from sf.envs.wrappers.wrapping import wrapped
 
 PICTURES_PER_S = 10.0  # of environments that do not say how fast they are
+_REFUSALS = (AssertionError, TypeError, ValueError, gym.error.Error)  # of a mode that an environment does not have
+_APIS = ("gymnasium", "pettingzoo")  # the packages whose classes have a render() that draws nothing
 
 
 def film_envs(
     env_id: str, make_envs: Sequence[Callable[..., gym.Env]], options: EnvOptions, seed: int, first_env_idx: int
 ) -> RenderedGroup:
-    """make_envs: each makes an environment; called with a keyword `render_mode`, and without it where that fails.
+    """make_envs: each makes an environment; called with a keyword `render_mode`, and without it where that fails, or
+        where the environment does not draw. Its observations are filmed then.
 
     The wrappers of `options` are put around them here.
     """
-    envs = [as_gymnasium(env_id, wrapped(env_id, _make_drawing(make), options)) for make in make_envs]
+    envs = [as_gymnasium(env_id, wrapped(env_id, _make_drawing(env_id, make), options)) for make in make_envs]
     if is_team(env_id, envs[0]):
         return _film_matches(env_id, [Team(env) for env in envs], options, seed, first_env_idx)
     cameras = [EnvCamera(env_id, env) for env in envs]
@@ -42,7 +47,7 @@ def film_matches(
     env_id: str, make_envs: Sequence[Callable[..., ParallelEnv]], options: EnvOptions, seed: int, first_env_idx: int
 ) -> RenderedGroup:
     """As `film_envs`."""
-    matches = [wrapped(env_id, _make_drawing(make), options) for make in make_envs]
+    matches = [wrapped(env_id, _make_drawing(env_id, make), options) for make in make_envs]
     return _film_matches(env_id, matches, options, seed, first_env_idx)
 
 
@@ -50,7 +55,7 @@ def film_vector(
     env_id: str, make_env: Callable[..., VectorEnv], options: EnvOptions, seed: int, first_env_idx: int
 ) -> RenderedGroup:
     """As `film_envs`, of a vector environment."""
-    camera = VectorCamera(env_id, wrapped(env_id, _make_drawing(make_env), options))
+    camera = VectorCamera(env_id, wrapped(env_id, _make_drawing(env_id, make_env), options))
     return FilmedGroup(VectorGroup(env_id, camera, seed, first_env_idx), [camera], _pictures_per_s(camera))
 
 
@@ -64,11 +69,29 @@ def _film_matches(
     return FilmedGroup(group, cameras, _pictures_per_s(matches[0]))
 
 
-def _make_drawing(make: Callable[..., Any]) -> Any:
+def _make_drawing(env_id: str, make: Callable[..., Any]) -> Any:
     try:
-        return make(render_mode=RENDER_MODE)
-    except (TypeError, ValueError, gym.error.Error):  # no such mode; or it cannot be made, which is raised again
+        env = make(render_mode=RENDER_MODE)
+    except _REFUSALS:  # no such mode; or it cannot be made, which is raised again
         return make()
+    if _draws(env):
+        return env
+    calls.close(env_id, env)
+    return make()
+
+
+def _draws(env: Any) -> bool:
+    """Whether its metadata names the mode; where they name no mode at all, whether it has a render() of its own."""
+    modes = (getattr(env, "metadata", None) or {}).get("render_modes")
+    if modes:
+        return RENDER_MODE in modes
+    found = [*objects(env)]
+    return any(map(_has_own_render, [*found, *getattr(found[-1], "envs", ())]))  # `envs`: of a SyncVectorEnv
+
+
+def _has_own_render(env: Any) -> bool:
+    render = getattr(type(env), "render", None)
+    return render is not None and render.__module__.partition(".")[0] not in _APIS
 
 
 def _pictures_per_s(env: Any) -> float:

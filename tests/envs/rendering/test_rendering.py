@@ -57,7 +57,66 @@ def drawn_vector(mode):
     return make
 
 
+class WindowAlone(Drawn):
+    """Gymnasium's template of an environment, which refuses the mode."""
+
+    metadata = {"render_modes": ["human"], "render_fps": 4}  # noqa: RUF012
+
+    def __init__(self, render_mode=None):
+        assert render_mode is None or render_mode in self.metadata["render_modes"]
+        super().__init__(render_mode)
+
+
+class WindowOfAnyMode(Drawn):
+    metadata = {"render_modes": ["human"]}  # noqa: RUF012
+
+    def render(self):
+        raise KeyError(self.render_mode)
+
+
+class WithoutRender(Drawn):
+    metadata = gym.Env.metadata
+    render = gym.Env.render
+
+
+class DrawnUnsaid(Drawn):
+    """It draws, though its metadata do not say so."""
+
+    metadata = gym.Env.metadata
+
+
+class PaidInArrays(Drawn):
+    def step(self, action):
+        obs, reward, *rest = super().step(action)
+        return obs, np.array([[reward]]), *rest
+
+
+class MatchWithoutRender(CountingMatch):
+    def __init__(self, render_mode=None, **kwargs):
+        super().__init__(**kwargs)
+        self.render_mode = render_mode
+
+
+class MatchPaidInArrays(DrawnMatch):
+    def step(self, actions):
+        obs, rewards, *rest = super().step(actions)
+        return obs, {agent: np.array([[reward]]) for agent, reward in rewards.items()}, *rest
+
+
+def vector_of(kind):
+    def make(num_envs, render_mode=None):
+        return SyncVectorEnv([lambda: kind(render_mode)] * num_envs, autoreset_mode=AutoresetMode.NEXT_STEP)
+
+    return make
+
+
 envs.register_env("drawn", Drawn)
+for kind in (WindowAlone, WindowOfAnyMode, WithoutRender, DrawnUnsaid, PaidInArrays):
+    envs.register_env(kind.__name__, kind)
+for kind in (WithoutRender, DrawnUnsaid):
+    envs.register_vector_env(f"vector_{kind.__name__}", vector_of(kind))
+for kind in (MatchWithoutRender, MatchPaidInArrays):
+    envs.register_parallel_env(kind.__name__, kind)
 envs.register_parallel_env("drawn_match", DrawnMatch)
 for vector_mode in AutoresetMode:
     envs.register_vector_env(f"drawn_{vector_mode.name}", drawn_vector(vector_mode))
@@ -148,6 +207,28 @@ def test_an_environment_that_draws_nothing_shows_the_image_it_observes():
     pictures, _, obs, *_ = steps[0]
     assert pictures[0][-1].shape == (36, 36, 3)
     np.testing.assert_array_equal(pictures[0][-1], obs["image"][0].repeat(3, axis=2))
+
+
+@pytest.mark.parametrize(
+    "env_id", ["WindowAlone", "WindowOfAnyMode", "WithoutRender", "vector_WithoutRender", "MatchWithoutRender"]
+)
+def test_an_environment_without_pictures_of_its_own_is_drawn_from_its_observations(env_id):
+    group, steps = watch(env_id, 3)
+    assert group.num_views == group.num_actors
+    assert all(picture.shape[0] % 24 == picture.shape[1] % 24 == 0 for picture in steps[0][0][0])
+
+
+@pytest.mark.parametrize("env_id", ["DrawnUnsaid", "vector_DrawnUnsaid"])
+def test_an_environment_that_draws_is_filmed_though_its_metadata_name_no_mode(env_id):
+    _, steps = watch(env_id, 2)
+    assert [colours(pictures[0]) for pictures, *_ in steps] == [[(0, 0), (0, 1)], [(0, 2)]]
+
+
+def test_rewards_that_are_arrays_of_one_number_are_filmed():
+    _, steps = watch("PaidInArrays", 2)
+    assert [returns for _, returns, *_ in steps] == [[1.0], [0.0]]
+    plain, arrays = (watch(env_id, 3)[1] for env_id in ("drawn_match", "MatchPaidInArrays"))
+    assert [returns for _, returns, *_ in arrays] == [returns for _, returns, *_ in plain]
 
 
 def test_numbers_are_drawn_as_cells_between_their_bounds():
