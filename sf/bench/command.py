@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from sf.commands import cli
 from sf.config import Config
@@ -157,8 +158,10 @@ def _autotune(config: Config, given: Mapping[str, Any], seconds: float, budget_s
 def _print_layers(plan: Plan, results: dict[str, list[dict[str, Any]]]) -> None:
     sampler = plan.config.sampler
     table = Table(
-        title=f"{plan.config.run.env}: {plan.num_workers} workers x {sampler.num_envs_per_worker} envs, "
-        f"{plan.num_cores} cores, {plan.device}"
+        title=Text(
+            f"{plan.config.run.env}: {plan.num_workers} workers x {sampler.num_envs_per_worker} envs, "
+            f"{plan.num_cores} cores, {plan.device}"
+        )
     )
     for column in ("layer", "frames/s (median)", "rounds", "share of simulation", "time of the parts"):
         table.add_column(column, justify="left" if column in ("layer", "time of the parts") else "right")

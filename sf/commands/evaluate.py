@@ -14,6 +14,7 @@ import tyro
 
 from sf.commands import cli
 from sf.storage import finite_json, output_file
+from sf.storage.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sf.play.contestants import Contestant
 
 _COLUMNS = ("mean", "95 % interval", "median", "std", "min", "max")
+_CSV_COLUMNS = ("checkpoint", "match", "agent", "return", "num_steps", "num_frames")
 _WIDTH_OF_FILES = 120  # columns, where the output is no terminal
 
 
@@ -158,6 +160,7 @@ def _print(evaluation: Evaluation, names: list[str], exploitability: dict[str, f
     from rich.box import SIMPLE  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     from sf.evaluation.statistics import interval_text  # noqa: PLC0415
 
@@ -168,7 +171,7 @@ def _print(evaluation: Evaluation, names: list[str], exploitability: dict[str, f
         statistics = evaluation.statistics(i)
         label = f"{i}: {name}" if len(names) > 1 else name
         num_episodes = statistics["return"].num if statistics else 0
-        console.print(f"{label}, {num_episodes} episodes", highlight=False, markup=False)
+        console.print(f"{label}, {num_episodes} episodes", highlight=False, markup=False, emoji=False)
         table = Table("", *_COLUMNS, box=SIMPLE)
         for column in table.columns:
             column.no_wrap = True
@@ -176,7 +179,7 @@ def _print(evaluation: Evaluation, names: list[str], exploitability: dict[str, f
         for key, s in statistics.items():
             shown = (s.mean, s.median, s.std, s.min, s.max)
             mean, *rest = (f"{value:,.2f}" for value in shown)
-            table.add_row(key, mean, interval_text(s), *rest)
+            table.add_row(Text(printable(key)), mean, interval_text(s), *rest)
         if name in exploitability:
             table.add_row("exploitability", f"{exploitability[name]:.4f}", "exact")
         console.print(table)
@@ -231,14 +234,16 @@ def _result(
 
 
 def _csv(evaluation: Evaluation, names: list[str]) -> str:
+    from sf.evaluation.results import named_apart  # noqa: PLC0415
+
     stats = sorted({name for episode in evaluation.episodes for name in episode.stats})
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(["checkpoint", "match", "agent", "return", "num_steps", "num_frames", *stats])
+    writer.writerow([*_CSV_COLUMNS, *(named_apart(name, _CSV_COLUMNS) for name in stats)])
     for e in evaluation.episodes:
         own = [names[e.policy_idx], e.match_idx, e.agent_idx, e.episode_return, e.num_steps, e.num_frames]
         writer.writerow([*own, *(e.stats.get(name, "") for name in stats)])
-    return text.getvalue()
+    return printable(text.getvalue())
 
 
 def _plain(value: Any) -> Any:

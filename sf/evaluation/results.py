@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,6 +12,16 @@ from sf.evaluation.statistics import Statistics, statistics
 from sf.play.episodes import Played
 
 _WON = "won"
+_OF_ALL: Mapping[str, Callable[[Played], float]] = {
+    "return": lambda episode: episode.episode_return,
+    "num_steps": lambda episode: episode.num_steps,
+    "num_frames": lambda episode: episode.num_frames,
+}
+
+
+def named_apart(name: str, taken: Container[str]) -> str:
+    """The name under which an environment's own statistic is shown: with `stats/` before one that is taken."""
+    return f"stats/{name}" if name in taken else name
 
 
 @dataclass
@@ -26,17 +36,15 @@ class Evaluation:
     num_env_faults: int = 0
     remarks: dict[str, str] = field(default_factory=dict)  # of environments, by what they are about
 
-    def names(self, policy_idx: int) -> list[str]:
-        """The names of what is known of an episode: return, num_steps, num_frames, and the environment's own
-        statistics.
-        """
-        own = {name for episode in self._of(policy_idx) for name in episode.stats}
-        return ["return", "num_steps", "num_frames", *sorted(own)]
-
     def statistics(self, policy_idx: int) -> dict[str, Statistics]:
-        """The statistics by name. Empty for a policy without an episode: its agents joined no match."""
+        """By name: return, num_steps, num_frames, and the environment's own statistics, named by `named_apart`.
+
+        Empty for a policy without an episode: its agents joined no match.
+        """
         own = self._of(policy_idx)
-        return {name: _statistics(own, partial(_value, name=name)) for name in self.names(policy_idx)} if own else {}
+        stats = sorted({name for episode in own for name in episode.stats})
+        of_env = {named_apart(name, _OF_ALL): partial(_stat, name=name) for name in stats}
+        return {name: _statistics(own, read) for name, read in {**_OF_ALL, **of_env}.items()} if own else {}
 
     def score_of(self, policy_idx: int) -> float | None:
         """Mean of the objective; None where the policy has no episode."""
@@ -111,6 +119,5 @@ def _statistics(episodes: Sequence[Played], read: Callable[[Played], float | Non
     return statistics(values, match_idxs)
 
 
-def _value(episode: Played, name: str) -> float | None:
-    of_all = {"return": episode.episode_return, "num_steps": episode.num_steps, "num_frames": episode.num_frames}
-    return of_all.get(name, episode.stats.get(name))
+def _stat(episode: Played, name: str) -> float | None:
+    return episode.stats.get(name)

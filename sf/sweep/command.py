@@ -103,7 +103,7 @@ def _sweep(flags: SweepFlags) -> int:
         console.width = _WIDTH_OF_FILES
 
     def say(sentence: str) -> None:
-        console.print(sentence, highlight=False, markup=False)
+        console.print(sentence, highlight=False, markup=False, emoji=False)
 
     with run_lock.held(directory, say), caught_signals() as signals:
         make_directory(directory)
@@ -150,7 +150,7 @@ def _progress(results: Sequence[Result]) -> Table:
         table.add_column(heading, justify="left" if heading == "running" else "right", overflow="fold")
     for r in results:
         if r.state == "running":
-            table.add_row(r.run.name, *(number(r.record.get(name)) for name in _COLUMNS))
+            table.add_row(Text(r.run.name), *(number(r.record.get(name)) for name in _COLUMNS))
     return table
 
 

@@ -113,7 +113,7 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
         console.width = _WIDTH_OF_FILES
 
     def say(sentence: str) -> None:
-        console.print(sentence, highlight=False, markup=False)
+        console.print(sentence, highlight=False, markup=False, emoji=False)
 
     with run_lock.held(directory, say), caught_signals() as signals:
         make_directory(directory)

@@ -43,9 +43,9 @@ def table(study: optuna.Study, search: Search) -> Table:
     title = ", ".join(f"{num} {state}" for state, num in counts.items() if num)
     out = Table(box=SIMPLE, pad_edge=False, title=title, title_justify="left")
     out.add_column("trial", justify="right")
-    out.add_column(search.objective, justify="right", overflow="fold")
+    out.add_column(Text(search.objective), justify="right", overflow="fold")
     for name in search.space:
-        out.add_column(name, justify="right", overflow="fold")
+        out.add_column(Text(name), justify="right", overflow="fold")
     for trial in ranked(study)[:_BEST_SHOWN]:
         chosen = [Text(f"{value:.3g}" if isinstance(value, float) else str(value)) for value in trial.params.values()]
         out.add_row(str(trial.number), number(trial.value), *chosen)

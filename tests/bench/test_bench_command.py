@@ -1,6 +1,7 @@
 """sf-bench: what it is told, and what becomes of it."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,6 +39,13 @@ def test_layers_are_measured_with_the_flags_of_a_run(measured, monkeypatch, tmp_
     assert result["flags"] == ["--env", "toy_bandit", "--rollout", "16", "--async_rl", "false"]
     assert [len(rounds) for rounds in result["results"].values()] == [2, 2]
     assert "100%" in capsys.readouterr().out
+
+
+def test_the_name_of_the_environment_is_printed_as_it_is(capsys):
+    sampler = SimpleNamespace(num_envs_per_worker=1)
+    config = SimpleNamespace(run=SimpleNamespace(env="own[/s]"), sampler=sampler)
+    command._print_layers(SimpleNamespace(config=config, num_workers=1, num_cores=2, device="cpu"), {})
+    assert "own[/s]: 1 workers" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("switch", [["--autotune"], ["--autotune", "true"]])

@@ -132,6 +132,15 @@ def test_the_panel_has_every_figure_that_matters():
     assert "faults" not in text
 
 
+def test_names_of_files_and_of_what_happened_are_shown_as_they_are():
+    record, outlook = population()
+    events = (PolicyEvent("copied [/2]", 1_500_000), *outlook.last_events[1:])
+    outlook = replace(outlook, checkpoint=("/runs/policy[red]/saved[x].pt", 1.0), last_events=events)
+    text = "\n".join(shown(terminal(100), record, outlook))
+    assert "policy[red]/saved[x].pt" in text
+    assert "copied [/2] at" in text
+
+
 def test_faults_are_shown_once_there_are_some():
     lines = shown(terminal(80), {**RECORD, "restarts": 2, "lost_frames": 1024})
     assert any("processes replaced 2, frames lost 1,024" in line for line in lines)

@@ -106,6 +106,12 @@ def test_a_combination_of_many_settings_and_its_numbers_are_whole_on_every_termi
     assert words.count("±") == 4
 
 
+def test_the_name_of_a_run_is_shown_as_it_is():
+    console = Console(width=80, file=io.StringIO())
+    console.print(sweep_command._progress([Result(SweepRun("env=[/s]_seed=0", {}, 0, {}), "running", {})]))
+    assert "env=[/s]_seed=0" in console.file.getvalue()
+
+
 def test_a_wrong_flag_is_said_before_anything_starts(tmp_path):
     write(tmp_path, "flags: {env: toy_bandit}\ngrid: {gama: [0.9]}\n")
     done = subprocess.run(command(tmp_path), capture_output=True, text=True, timeout=100, check=False)

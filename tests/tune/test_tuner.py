@@ -247,3 +247,11 @@ def test_the_table_shows_the_digits_of_small_values(tmp_path):
     search = SimpleNamespace(objective="mean_return", space=space)
     Console(file=lines, width=100).print(results.table(study, search))
     assert "0.000321" in lines.getvalue()
+
+
+def test_the_table_shows_the_names_of_the_objective_and_the_flags_as_they_are():
+    lines = StringIO()
+    search = SimpleNamespace(objective="stats/per[/s]", space={"flag[x]": None})
+    Console(file=lines, width=100).print(results.table(optuna.create_study(), search))
+    assert "stats/per[/s]" in lines.getvalue()
+    assert "flag[x]" in lines.getvalue()

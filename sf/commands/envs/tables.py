@@ -29,7 +29,9 @@ def print_names(matches: Sequence[str], of_all: bool) -> None:
         own = [env for env in matches if known[env] is family]
         if own:
             console.print(Text.assemble((family.name, "bold"), f"  {len(own)}: {family.about}"))
-            console.print(Columns([f"  {env}" for env in own], column_first=True, padding=(0, 1)), highlight=False)
+            console.print(
+                Columns([Text(f"  {env}") for env in own], column_first=True, padding=(0, 1)), highlight=False
+            )
         elif of_all and family.install is not None:
             console.print(Text.assemble((family.name, "bold"), f"  is not installed: {family.install}"))
     console.print("\nwhat an agent sees and does: sf-envs NAME, or a part of it; to train: sf-train --env NAME")
@@ -63,7 +65,7 @@ def print_installed(packages: Sequence[Installed]) -> None:
     for each in packages:
         if each.env_ids and console.is_terminal:
             console.print(Text.assemble((each.package, "bold"), f"  {len(each.env_ids)}"))
-            names = [f"  {env}" for env in each.env_ids]
+            names = [Text(f"  {env}") for env in each.env_ids]
             console.print(Columns(names, column_first=True, padding=(0, 1)), highlight=False)
     failed = [(each.package, each.error) for each in packages if each.error is not None]
     if failed:

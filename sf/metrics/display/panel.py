@@ -131,7 +131,7 @@ def _facts(facts: Iterable[tuple[str, RenderableType]]) -> Table:
     table.add_column(style="cyan", no_wrap=True, min_width=10)
     table.add_column(overflow="fold")
     for label, value in facts:
-        table.add_row(label, value)
+        table.add_row(label, Text(value) if isinstance(value, str) else value)
     return table
 
 
@@ -242,7 +242,7 @@ def _policies(record: dict[str, Any], outlook: Outlook) -> Table:
             rounded(own["env_steps"] or 0),
             "-" if rate is None else f"{rate:.3g}",
             _percent(own["learner/busy_share"] or 0.0),
-            "-" if event is None else f"{event.what} at {rounded(event.env_steps)}",
+            Text("-" if event is None else f"{event.what} at {rounded(event.env_steps)}"),
         )
     return table
 

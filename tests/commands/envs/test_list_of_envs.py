@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from sf import envs
-from sf.commands.envs import command, descriptions
+from sf.commands.envs import command, descriptions, tables
+from sf.commands.envs.installed import Installed
 from sf.commands.envs.names import find
 from sf.envs import EnvOptions
 from sf.envs.custom.registered import registered
@@ -133,6 +134,18 @@ def test_without_a_terminal_a_line_is_an_environment(capsys, monkeypatch):
     header, *lines = run(capsys, monkeypatch).splitlines()
     assert header.split() == ["family", "env", "preset"]
     assert ["doom", "doom_basic", "doom_basic"] in [line.split() for line in lines]
+
+
+def test_a_terminal_shows_names_as_they_are(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")  # no colours between the characters
+    names = ["own[/s]", "own[red]"]
+    for name in names:
+        monkeypatch.setitem(registered, name, None)
+    tables.print_names(names, of_all=False)
+    tables.print_installed([Installed("package", tuple(names))])
+    printed = capsys.readouterr().out
+    assert [printed.count(name) for name in names] == [2, 2]
 
 
 def test_what_an_environment_prints_is_not_in_the_list(capfd, monkeypatch, own_env):
