@@ -15,6 +15,7 @@ import tyro
 from sf.commands import cli
 from sf.commands.episode_lines import say_episode, say_summary, short_names
 from sf.commands.gentle_interrupt import GentleInterrupt
+from sf.envs import working_directory
 from sf.screen.projector import Projector, Screen
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ def main() -> None:
 
 def _run(flags: EnjoyFlags, interrupt: GentleInterrupt) -> None:
     os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # it would swallow SIGTERM
-    with closing(_screen(flags, interrupt)) as screen:  # what is wrong with it is said before torch is imported
+    # What is wrong with the screen is said before torch is imported.
+    with working_directory.kept(), closing(_screen(flags, interrupt)) as screen:
         from sf import envs  # noqa: PLC0415
         from sf.play.contestants import find_contest, require_spaces  # noqa: PLC0415
         from sf.play.opponents import Opponent  # noqa: PLC0415

@@ -43,8 +43,9 @@ class Evaluation:
         """
         own = self._of(policy_idx)
         stats = sorted({name for episode in own for name in episode.stats})
-        of_env = {named_apart(name, _OF_ALL): partial(_stat, name=name) for name in stats}
-        return {name: _statistics(own, read) for name, read in {**_OF_ALL, **of_env}.items()} if own else {}
+        readers: dict[str, Callable[[Played], float | None]] = {**_OF_ALL}
+        readers |= {named_apart(name, _OF_ALL): partial(_stat, name=name) for name in stats}
+        return {name: _statistics(own, read) for name, read in readers.items()} if own else {}
 
     def score_of(self, policy_idx: int) -> float | None:
         """Mean of the objective; None where the policy has no episode."""

@@ -14,7 +14,7 @@ import gymnasium as gym
 import yaml
 
 from sf.config import Config
-from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe
+from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, working_directory
 from sf.envs.layouts import layouts
 from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
@@ -125,7 +125,8 @@ def _opponents(
     found: dict[str, Contestant] = {}
     for named in filter(opponents.is_name, against):
         opponent = Opponent(named, env, options, obs_space, action_space)
-        opponent.player()  # what is wrong with it is said before anything starts
+        with working_directory.kept():
+            opponent.player()  # what is wrong with it is said before anything starts
         found[named] = opponent
     return found
 

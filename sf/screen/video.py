@@ -41,9 +41,8 @@ class Video:
             raise ValueError(f"{flag} needs ffmpeg: {how_to_install('video')}") from None
         self._ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
         output_file.require_writable(flag, path)
-        self._path = (
-            path.resolve() if path.is_symlink() else path
-        )  # a link stays one, as elsewhere: its target is written
+        # A link stays one, as elsewhere: its target is written. An environment may change the working directory.
+        self._path = path.resolve() if path.is_symlink() else path.absolute()
         self._temporary = temporary_beside(self._path)
         self._max_s = max_s
         self._flag = flag

@@ -11,8 +11,10 @@ import pytest
 from full_disk import full_disk
 from hypothesis import example, given
 from hypothesis import strategies as st
+from moving_env import Moving
 from untrained import untrained
 
+from sf import envs
 from sf.commands import enjoy
 from sf.play import contestants
 from sf.play.episodes import Played
@@ -357,3 +359,15 @@ def test_a_missing_library_takes_one_sentence(runs, library, tmp_path, monkeypat
     status, _, err = sf_enjoy(monkeypatch, capsys, runs / "toy_identity_0", *flags)
     assert status == 2
     assert "pip install '.[video]'" in " ".join(err.split())
+
+
+def test_a_video_is_where_the_caller_was_whatever_the_environment_does(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    envs.register_env("moving", Moving)
+    checkpoint.save(Path("run/checkpoints").absolute(), untrained("moving"), 1234, keep=2)
+    Path("run/config.yaml").write_text("env: moving\n")
+    status, out, err = sf_enjoy(monkeypatch, capsys, "run", "--episodes", 1, "--video", "v.mp4")
+    assert (status, err) == (0, "")
+    assert "video: v.mp4" in out
+    assert (tmp_path / "v.mp4").is_file()
+    assert Path.cwd() == tmp_path

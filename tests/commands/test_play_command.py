@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from masked_env import Nim
+from moving_env import Moving
 from typist import Typist
 from untrained import untrained
 
@@ -276,3 +277,12 @@ def test_a_strategy_game_is_played_against_an_ai_by_its_name(tmp_path, monkeypat
     assert (episode["num_steps"], episode["stats"]["won"]) == (4, 0.5)
     status, _, err = sf_play(monkeypatch, capsys, "rts_mini", "--against", "nobody_knows")
     assert (status, "simple" in err) == (2, True)
+
+
+def test_the_result_is_where_the_caller_was_whatever_the_environment_does(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    envs.register_env("moving", Moving)
+    Typist(monkeypatch, ["x"])
+    status, _, err = sf_play(monkeypatch, capsys, "moving", "--episodes", 1, "--wait", "false", "--json", "played.json")
+    assert (status, err) == (0, "")
+    assert json.loads((tmp_path / "played.json").read_text())["played"] == "moving"

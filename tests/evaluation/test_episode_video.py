@@ -3,13 +3,16 @@
 import io
 import re
 import subprocess
+from pathlib import Path
 
 import gymnasium as gym
 import imageio_ffmpeg
 import pytest
+from moving_env import Moving
 from PIL import Image
 from untrained import untrained
 
+from sf import envs
 from sf.config import Config
 from sf.envs import UsageError
 from sf.evaluation.episode_video import film, require_drawable
@@ -140,3 +143,10 @@ def test_a_missing_encoder_is_one_sentence_with_what_to_type(monkeypatch):
 def test_flags_out_of_their_range_are_refused(flag, value):
     with pytest.raises(ValueError, match=flag):
         Config().replace(**{flag: value})
+
+
+def test_an_environment_that_is_tried_leaves_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    envs.register_env("moving", Moving)
+    require_drawable(Config().replace(env="moving", video_every_env_steps=1))
+    assert Path.cwd() == tmp_path

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sf import envs
-from sf.envs import ActionSpec, EnvOptions, Episode, StepResult
+from sf.envs import ActionSpec, EnvOptions, Episode, StepResult, working_directory
 from sf.envs.errors import EnvError
 from sf.envs.spaces.actions import ACTION_MASK, random_actions
 from sf.envs.spaces.observations import obs_arrays
@@ -50,7 +50,7 @@ def play_randomly(env: str, options: EnvOptions, seconds: float) -> RandomPlay:
 
     Raises what they raise.
     """
-    with _one_core():
+    with working_directory.kept(), _one_core():
         make = partial(envs.make_group, env, options=options, seed=0, first_env_idx=0)
         try:
             group = make(SamplerConfig().num_envs_per_worker // 2)

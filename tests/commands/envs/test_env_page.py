@@ -2,14 +2,19 @@
 
 import json
 import sys
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from moving_env import Moving
 
 from sf import envs
 from sf.commands.envs import command
+from sf.commands.envs.random_play import play_randomly
+from sf.envs import EnvOptions
 from sf.envs.custom.registered import registered
+from sf.envs.entries import entry_of_envs
 
 SECONDS = "0.05"
 
@@ -152,3 +157,10 @@ def test_wrong_flags_are_one_sentence(capsys, flags, sentence):
         run(capsys, *flags)
     assert end.value.code == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_the_working_directory_is_the_same_after_an_environment_was_played(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(registered, "moving", entry_of_envs(Moving))
+    play_randomly("moving", EnvOptions(), float(SECONDS))
+    assert Path.cwd() == tmp_path
