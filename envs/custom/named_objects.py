@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from importlib.machinery import PathFinder
 from types import ModuleType
@@ -49,8 +50,9 @@ def import_module(name: str, wanted_by: str) -> ModuleType:
     """
     if _top_level(name) in sys.stdlib_module_names:
         raise UsageError(f"{wanted_by}: {name} is a module of Python itself: name one of your own, or of a package")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+    with suppress(FileNotFoundError):  # an environment has moved this process to a directory that is gone
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())
     try:
         return importlib.import_module(name)
     except SyntaxError as error:

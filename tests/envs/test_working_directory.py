@@ -30,3 +30,12 @@ def test_a_directory_is_kept_that_has_another_name_meanwhile(tmp_path, monkeypat
         monkeypatch.chdir(tmp_path)
         here.rename("there")
     assert Path.cwd() == tmp_path / "there"
+
+
+def test_environments_are_made_in_a_directory_that_is_gone(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    envs.make_group("keyed_env:Keyed", 1, EnvOptions(), seed=0, first_env_idx=0).close()
+    envs.describe("keyed_env:Keyed", EnvOptions())
