@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import sys
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -32,8 +31,6 @@ def main(**defaults: Any) -> None:
 
         from sf.processes.leaving import leaves_threads_behind  # noqa: PLC0415
 
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="surrogateescape")  # a path need not be UTF-8, and is printed to be copied
         with leaves_threads_behind():
             _train(defaults)
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from sf.commands import cli
 from sf.config import Config
+from sf.metrics.display.console import OutputConsole
 from sf.storage import finite_json, output_file
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _print_layers(plan: Plan, results: dict[str, list[dict[str, Any]]]) -> None:
             f"{100 * statistics.median(ratios):.0f}%" if ratios else "-",
             "\n".join(parts),
         )
-    Console(width=_WIDTH).print(table)
+    OutputConsole(width=_WIDTH).print(table)
 
 
 def _print_trials(search: Search, best: Settings) -> None:
@@ -186,7 +186,7 @@ def _print_trials(search: Search, best: Settings) -> None:
         table.add_column(name, justify="right")
     for settings, fps in sorted(search.trials, key=lambda trial: -(trial[1] or 0.0)):
         table.add_row(*map(str, settings.values()), "-" if fps is None else f"{fps:,.0f}")
-    Console(width=_WIDTH).print(table)
+    OutputConsole(width=_WIDTH).print(table)
 
 
 def _say(line: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
+import io
 import os
 import signal
 import sys
@@ -16,6 +18,7 @@ FAILURE = 1
 USER_ERROR = 2  # exit status of everything that the user can mend
 _INTERRUPTED = 128 + signal.SIGINT
 _NOT_READ = 128 + signal.SIGPIPE
+_ANY_CHARACTER = "sf.any_character"
 _OF_A_STREAM = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG)
 
 
@@ -25,13 +28,17 @@ def quiet_end() -> Iterator[None]:
 
     Ctrl-C ends the process with status 130. A reader that wants no more of standard output (`sf-envs | head`) ends it
     with 141, as the shell counts SIGPIPE. A full disk behind standard output ends it with one sentence and status 1.
+    Neither changes the status of a command that has failed. A character that standard output lacks is written out.
     """
     with Interrupt() as interrupt:
         try:
             try:
+                _write_any_character()
                 yield
             except SystemExit as end_of_command:
-                if not end_of_command.code:
+                if end_of_command.code:
+                    _flush_or_discard()
+                else:
                     _flush()
                 raise
             _flush()
@@ -79,6 +86,27 @@ def _with_own_lines(error: RuntimeError) -> str:
     from sf.envs.errors import EnvError  # noqa: PLC0415  slow to import, unless it has been raised
 
     return f"{error}\n\n{error.traceback}" if isinstance(error, EnvError) else str(error)
+
+
+def _write_any_character() -> None:
+    """A path need not be UTF-8 and is printed to be copied: its bytes stay. What has no bytes becomes \\u6f22."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error(_ANY_CHARACTER, _bytes_or_number)
+        sys.stdout.reconfigure(errors=_ANY_CHARACTER)
+
+
+def _bytes_or_number(error: UnicodeError) -> tuple[str | bytes, int]:
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.lookup_error("backslashreplace")(error)
+
+
+def _flush_or_discard() -> None:
+    try:
+        _flush()
+    except OSError:
+        _discard_output()
 
 
 def _flush() -> None:

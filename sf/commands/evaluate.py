@@ -158,13 +158,13 @@ def _exploitability(task: EvaluationTask) -> dict[str, float]:
 
 def _print(evaluation: Evaluation, names: list[str], exploitability: dict[str, float]) -> None:
     from rich.box import SIMPLE  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     from sf.evaluation.statistics import interval_text  # noqa: PLC0415
+    from sf.metrics.display.console import OutputConsole  # noqa: PLC0415
 
-    console = Console()
+    console = OutputConsole()
     if not console.is_terminal:
         console.width = _WIDTH_OF_FILES
     for i, name in enumerate(names):

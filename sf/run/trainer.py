@@ -11,6 +11,7 @@ import dataclasses
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
@@ -76,7 +77,8 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
     said: list[str] = []  # before there is a directory for the log
 
     def say(line: str) -> None:
-        print(printable(line))
+        with suppress(OSError, ValueError):  # it is in the log, too
+            print(printable(line))
         said.append(line)
 
     with run_dir.locked(say):

@@ -5,18 +5,19 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tyro
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from sf.commands import cli
+from sf.metrics.display.console import OutputConsole
 from sf.metrics.readable import number
 from sf.processes.stopping import caught_signals
 from sf.report.groups import shown
@@ -98,12 +99,11 @@ def _sweep(flags: SweepFlags) -> int:
             print(shlex.join(["sf-train", *run.arguments(directory)]))
         return 0
     launcher.require()
-    console = Console()
+    console = OutputConsole()
     if not console.is_terminal:
         console.width = _WIDTH_OF_FILES
 
-    def say(sentence: str) -> None:
-        console.print(sentence, highlight=False, markup=False, emoji=False)
+    say = console.say
 
     with run_lock.held(directory, say), caught_signals() as signals:
         make_directory(directory)
@@ -118,14 +118,15 @@ def _sweep(flags: SweepFlags) -> int:
                         say(f"results.csv cannot be written ({error})")
                     csv_errors.add(str(error))
                 if console.is_terminal:
-                    live.update(_progress(results), refresh=True)
+                    with suppress(OSError):  # the terminal is gone
+                        live.update(_progress(results), refresh=True)
 
             launcher.open(directory, places, say)
             runner = SweepRunner(runs, directory, launcher, say, show)
             say(f"{len(runs)} runs in {directory}, {places} at once")
             runner.run(signals)
         results = runner.results
-        console.print(results_table(results))
+        say(results_table(results))
         say(f"every number of every run: {directory / 'results.csv'}")
         if signals.first is not None:
             say(f"the same command goes on: {shlex.join(['sf-sweep', *sys.argv[1:]])}")

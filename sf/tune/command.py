@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tyro
-from rich.console import Console
 
 from sf import envs
 from sf.commands import cli
@@ -21,6 +20,7 @@ from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
 from sf.machine import extras
+from sf.metrics.display.console import OutputConsole
 from sf.processes.stopping import caught_signals
 from sf.storage import run_lock
 from sf.sweep.launchers import launcher as launchers
@@ -108,12 +108,11 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
     from sf.tune.study import FILE, open_study, rungs  # noqa: PLC0415
     from sf.tune.tuner import Tuner  # noqa: PLC0415
 
-    console = Console()
+    console = OutputConsole()
     if not console.is_terminal:
         console.width = _WIDTH_OF_FILES
 
-    def say(sentence: str) -> None:
-        console.print(sentence, highlight=False, markup=False, emoji=False)
+    say = console.say
 
     with run_lock.held(directory, say), caught_signals() as signals:
         make_directory(directory)
@@ -133,7 +132,7 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
         num = f"{search.num_trials} trials in {directory}, {launcher.places} runs at once"
         say(f"{num}; the study is {directory / FILE}")
         Tuner(search, study, directory, rungs(end), launcher, say, write).run(signals)
-        console.print(results.table(study, search))
+        say(results.table(study, search))
         if results.draw(directory / "search.png", study, search):
             say(f"the best as a preset: sf-train --config {directory / 'best.yaml'}")
             say(f"values, and the importance of each flag: {directory / 'search.png'}")

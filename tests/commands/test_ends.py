@@ -189,6 +189,40 @@ def test_nothing_is_left_for_python_to_complain_about_at_its_end(is_full, status
     assert len(done.stderr.splitlines()) == is_full, done.stderr
 
 
+PRINTING = "from sf.commands import ends\nwith ends.quiet_end():\n    "
+
+
+def printed(line, stdout=subprocess.PIPE, **environment):
+    """The status of a command that does this, and its standard output."""
+    done = subprocess.run(
+        [sys.executable, "-c", PRINTING + line],
+        env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == b""
+    return done.returncode, done.stdout
+
+
+def test_a_table_that_is_not_read_to_its_end_ends_quietly():
+    line = "from sf.metrics.display.console import OutputConsole; OutputConsole().print('a table')"
+    with open(unread(), "w") as output:
+        assert printed(line, stdout=output)[0] == 128 + signal.SIGPIPE
+
+
+def test_a_command_that_has_failed_keeps_its_status_where_nobody_reads_what_it_said():
+    with open(unread(), "w") as output:
+        assert printed("print('3 runs failed'); raise SystemExit(3)", stdout=output)[0] == 3
+
+
+def test_characters_that_standard_output_lacks_are_written_out_and_bytes_of_paths_stay():
+    for encoding, written in (("latin-1", b"td_\\u6f22 \xff"), ("utf-8", b"td_\xe6\xbc\xa2 \xff")):
+        line = r"print('td_\u6f22 \udcff')"
+        assert printed(line, PYTHONIOENCODING=encoding) == (0, written + b"\n")
+
+
 def test_an_error_of_another_file_is_not_blamed_on_standard_output():
     def fails():
         raise OSError(errno.ENOSPC, "No space left on device")

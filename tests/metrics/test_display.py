@@ -2,7 +2,9 @@
 
 import io
 import math
+import os
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,6 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from sf.metrics.bottleneck import Load
+from sf.metrics.display.console import OutputConsole
 from sf.metrics.display.live import Display
 from sf.metrics.display.panel import Curve, Target, sparkline
 from sf.metrics.policy_progress import PolicyEvent
@@ -279,3 +282,39 @@ def test_a_sparkline_is_flat_where_nothing_changes_and_empty_where_nothing_is_kn
     assert sparkline([]) == ""
     assert sparkline([2.0, 2.0]) == "▁▁"
     assert sparkline([0.0, 1.0, 7.0]) == "▁▂█"
+
+
+def test_a_display_that_nobody_reads_any_more_drops_what_it_shows():
+    reader, writer = os.pipe()
+    os.close(reader)
+    file = os.fdopen(writer, "w")
+    with Display("run", TARGET, OutputConsole(file=file)) as display:
+        for _ in range(3):
+            display.say("policy-0 was replaced")
+            display.show(RECORD, OUTLOOK)
+    with suppress(BrokenPipeError):  # it is flushed when it is closed
+        file.close()
+
+
+def test_characters_that_the_output_lacks_are_written_out():
+    bytes_out = io.BytesIO()
+    file = io.TextIOWrapper(bytes_out, encoding="latin-1")
+    with Display("run", TARGET, OutputConsole(file=file)) as display:
+        display.say("saved td_漢")
+        display.say("saved td_é")
+    assert bytes_out.getvalue().decode("latin-1") == "saved td_\\u6f22\nsaved td_é\n"
+    OutputConsole(file=file).say("started 漢")
+    assert bytes_out.getvalue().endswith(b"started \\u6f22\n")
+
+
+def test_a_console_without_a_reader_says_so_once_and_then_drops_what_is_printed():
+    reader, writer = os.pipe()
+    os.close(reader)
+    file = os.fdopen(writer, "w")
+    console = OutputConsole(file=file)
+    with pytest.raises(BrokenPipeError):
+        console.print("a table")
+    console.print("another")
+    console.say("a line")
+    with suppress(BrokenPipeError):
+        file.close()

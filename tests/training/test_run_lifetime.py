@@ -152,11 +152,14 @@ def test_where_nohup_has_set_the_hangup_to_be_ignored_it_stays_so():
 
 
 @pytest.mark.long
-def test_output_that_nobody_can_take_ends_no_run(tmp_path):
-    with open("/dev/full", "w") as full_disk:
+@pytest.mark.parametrize("is_full", [True, False])
+def test_output_that_nobody_can_take_ends_no_run(tmp_path, is_full):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open("/dev/full" if is_full else writer, "w") as output:
         done = subprocess.run(
             command(tmp_path, "--train_for_env_steps", "640"),
-            stdout=full_disk,
+            stdout=output,
             stderr=subprocess.PIPE,
             text=True,
             timeout=100,

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
-from rich.console import Console
 from rich.progress import track
 
 from sf import envs
 from sf.config import presets
 from sf.envs import EnvOptions
+from sf.metrics.display.console import OutputConsole
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ class Description:
 
 def describe_all(matches: Sequence[str], options: EnvOptions) -> list[Description]:
     """Makes each environment once; says how far it is on a terminal."""
-    progress = track(matches, "describing", console=Console(stderr=True), transient=True, disable=len(matches) < 10)
+    progress = track(
+        matches, "describing", console=OutputConsole(stderr=True), transient=True, disable=len(matches) < 10
+    )
     with silence():
         return [describe(env, options) for env in progress]
 

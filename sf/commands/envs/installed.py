@@ -12,7 +12,6 @@ from functools import partial
 from importlib.util import find_spec
 
 import gymnasium as gym
-from rich.console import Console
 from rich.progress import track
 
 from sf.commands.envs.descriptions import silence
@@ -24,6 +23,7 @@ from sf.envs.libraries.gymnasium import WRAPPERS_OF_OLD_IDS
 from sf.envs.libraries.installed import users_of_gymnasium
 from sf.envs.libraries.packages import PACKAGES, Package
 from sf.envs.registry import FAMILIES
+from sf.metrics.display.console import OutputConsole
 
 _MATCHES = {"mpe2": "mpe2", "magent2": "magent2.environments"}
 """Packages with a module for each environment of several agents, and where those modules are."""
@@ -58,7 +58,7 @@ def _packages() -> Iterator[Installed]:
     named: dict[str, list[str]] = defaultdict(list)
     errors: dict[str, str] = {}
     present = [(package, env_ids) for package, env_ids in _sources() if find_spec(package) is not None]
-    console = Console(stderr=True)
+    console = OutputConsole(stderr=True)
     with silence():
         for package, env_ids in track(
             present, "importing", console=console, transient=True, disable=not console.is_terminal

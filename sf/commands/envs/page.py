@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -28,6 +27,7 @@ from sf.envs.groups.old_api import OldApiEnv
 from sf.envs.groups.teams import SharedReward, Team
 from sf.envs.groups.turns import TurnsTogether
 from sf.envs.remarks import handed_to
+from sf.metrics.display.console import OutputConsole
 
 _ADAPTED = {
     OldApiEnv.__name__: "the API of gym before 0.26, or no class of Gymnasium: called as one of Gymnasium",
@@ -110,7 +110,7 @@ def make_page(env: str, options: EnvOptions, seconds: float) -> Page:
 
 
 def print_page(page: Page) -> None:
-    console = Console()
+    console = OutputConsole()
     if not console.is_terminal:
         for label, text in page.rows():
             print(f"{label:<12} {text}")

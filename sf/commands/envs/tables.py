@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from rich import box
 from rich.columns import Columns
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -15,11 +14,12 @@ from sf.commands.envs.installed import Installed
 from sf.commands.envs.names import families
 from sf.config import presets
 from sf.envs import registry
+from sf.metrics.display.console import OutputConsole
 
 
 def print_names(matches: Sequence[str], of_all: bool) -> None:
     """of_all: nothing was asked for, so what is not installed is said, too."""
-    console = Console()
+    console = OutputConsole()
     known = registry.known_names()
     if not console.is_terminal:
         rows = [(known[env].name, env, presets.name_for_env(env) or "-") for env in matches]
@@ -58,7 +58,7 @@ def print_descriptions(described: Sequence[Description]) -> None:
 
 
 def print_installed(packages: Sequence[Installed]) -> None:
-    console = Console()
+    console = OutputConsole()
     if not console.is_terminal:
         rows = [(each.package, env) for each in packages for env in each.env_ids]
         _print_table(("package", "env"), rows)
@@ -73,7 +73,7 @@ def print_installed(packages: Sequence[Installed]) -> None:
 
 
 def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    console = Console()
+    console = OutputConsole()
     if console.is_terminal:
         table = Table(box=box.SIMPLE_HEAD)
         for name in header:

@@ -11,6 +11,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from sf.metrics.display import panel
+from sf.metrics.display.console import OutputConsole
 from sf.metrics.display.notebook import NotebookArea
 from sf.metrics.display.panel import Curve, Target
 from sf.metrics.progress import Outlook
@@ -18,6 +19,7 @@ from sf.metrics.readable import clock, number
 from sf.storage.printable import printable
 
 _NUM_REPEATED = 50  # lines that are printed again after a resize, or stay in a notebook
+_OF_THE_OUTPUT = (OSError, ValueError)  # the disk is full, nobody reads, it is closed, it lacks a character
 
 
 class Display:
@@ -34,10 +36,10 @@ class Display:
         console: Console | None = None,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self._title = printable(title)
         self._target = target
         self._log = log
-        self.console = console or Console()
+        self.console = console or OutputConsole()
+        self._title = self._printable(title)
         if not self.console.is_interactive:
             self.console.soft_wrap = True  # a record stays one line
         self._live: Live | None = None
@@ -55,7 +57,7 @@ class Display:
 
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
-            with suppress(OSError):
+            with suppress(*_OF_THE_OUTPUT):
                 self._live.stop()
 
     def say(self, line: str) -> None:
@@ -79,18 +81,21 @@ class Display:
         if self._area is not None:
             self._draw(self._area)
         elif self._live is not None:
-            with suppress(OSError):
+            with suppress(*_OF_THE_OUTPUT):
                 if self.console.width != self._width:
                     self._redraw()
                 self._live.update(self._panel, refresh=True)
 
     def _print(self, line: str) -> None:
-        with suppress(OSError):
-            self.console.print(printable(line), highlight=False, markup=False, emoji=False)
+        with suppress(*_OF_THE_OUTPUT):
+            self.console.print(self._printable(line), highlight=False, markup=False, emoji=False)
 
     def _draw(self, area: NotebookArea) -> None:
-        with suppress(OSError):
-            area.draw(map(printable, self._latest_lines), self._panel)
+        with suppress(*_OF_THE_OUTPUT):
+            area.draw(map(self._printable, self._latest_lines), self._panel)
+
+    def _printable(self, text: str) -> str:
+        return printable(text, self.console.encoding)
 
     def _redraw(self) -> None:
         """A narrower terminal has broken the lines of the old panel, and how many there are now is unknown."""

@@ -106,14 +106,13 @@ def main() -> None:
 
 
 def _run(flags: LeagueFlags) -> None:
-    from rich.console import Console  # noqa: PLC0415
-
     from sf.league import record  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.league.standings import standings  # noqa: PLC0415
+    from sf.metrics.display.console import OutputConsole  # noqa: PLC0415
     from sf.report.league.tables import print_standings  # noqa: PLC0415
 
     _require_outputs(flags)
-    console = Console()
+    console = OutputConsole()
     if not console.is_terminal:
         console.width = _WIDTH_OF_FILES
     if not flags.players:
