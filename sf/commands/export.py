@@ -125,11 +125,11 @@ def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoin
     score = scored.statistics["return"]
     print(f"{file}: mean return {score.mean:,.2f} ({interval_text(score)}) over {score.num} episodes")
     if card is not None:
-        output_file.write("card", card, scored.card(str(flags.run), flags.license).encode())
+        output_file.write("card", card, scored.card(str(flags.run), flags.license).encode(), is_named=False)
         print(f"card:   {card}")
     if folder is not None:
         for name, data in scored.files(str(folder), flags.license).items():
-            output_file.write("out", folder / name, data)
+            output_file.write("out", folder / name, data, is_named=False)
         print(f"folder: {folder}, to play: sf-enjoy {folder}")
     if flags.hub is not None:
         files = scored.files(f"hf:{flags.hub}", flags.license)

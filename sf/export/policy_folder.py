@@ -18,7 +18,7 @@ from sf.play.named_checkpoint import config_of
 from sf.storage import checkpoint, output_file
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
-from sf.zoo.files import CARD, WEIGHTS
+from sf.zoo.files import CARD, CONFIG, WEIGHTS
 from sf.zoo.folder import Precision, contents, without_training_state
 
 _DEPTH = 3  # of a checkpoint below its run
@@ -102,18 +102,21 @@ class ScoredPolicy:
 
 
 def require_folder(folder: Path) -> None:
-    """Before the work. Raises ValueError where `folder` cannot be written, or holds something else than a policy."""
-    output_file.require_writable("out", folder / CARD)
+    """Before the work. Raises ValueError where `folder` cannot be written, or holds links or something else than a
+    policy."""
+    for name in (CARD, WEIGHTS, CONFIG):
+        output_file.require_writable("out", folder / name, is_named=False)
     if any(folder.iterdir()) and not (folder / WEIGHTS).is_file():
         raise ValueError(f"{folder} exists and holds something else than a policy: name another --out")
 
 
 def card_of_run(run: Path) -> Path:
-    """Where the card of a run is written. Raises ValueError where `run` is none, or has a README of the user's own."""
+    """Where the card of a run is written. Raises ValueError where `run` is none, or has a README of the user's own,
+    or a link in its place."""
     if not RunDir(run).config.is_file() or (run / WEIGHTS).is_file():
         raise ValueError(f"card is true: {run} is no run directory, so name --out FOLDER, which has a card as well")
     path = run / CARD
-    output_file.require_writable("card", path)
+    output_file.require_writable("card", path, is_named=False)
     if path.exists() and not path.read_bytes().startswith(FRONT_MATTER.encode()):
         raise ValueError(f"{path} is no card of sf-export, and would be lost: move it, or name --out FOLDER")
     return path

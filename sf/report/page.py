@@ -60,10 +60,10 @@ def report(flags: ReportFlags) -> Path:
     out = flags.out or run.directory.path / "report.html"
     if out.suffix not in _SUFFIXES:
         raise ValueError(f"out is {out}: its name must end with .html")
-    output_file.require_writable("out", out)
+    output_file.require_writable("out", out, is_named=flags.out is not None)
     videos = [captioned(path) for path in ([flags.video] if flags.video else newest_videos(run.directory))]
     page = render(run, flags.x, videos, time.time())
-    output_file.write("out", out, page.encode(errors="backslashreplace"))
+    output_file.write("out", out, page.encode(errors="backslashreplace"), is_named=flags.out is not None)
     return out
 
 

@@ -1,4 +1,4 @@
-"""Files of a run that are no links: a link in the place of one could make the run write anywhere."""
+"""Files of a run, and those beside it, that are no links: one in the place of a file could have anything written."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from typing import BinaryIO
 def open_to_append(path: Path) -> BinaryIO:
     """Unbuffered. Raises OSError, also where it is a link."""
     return open(path, "ab", buffering=0, opener=_opener)
+
+
+def require_file(path: Path) -> None:
+    """Raises ValueError where it is a link. It need not exist."""
+    if path.is_symlink():
+        raise ValueError(f"{path} is a link, and only a file that you name is written through one: remove the link")
 
 
 def require_none(directory: Path) -> None:

@@ -1,6 +1,8 @@
 """The file that a command writes its result to.
 
-flag: the one that named the file, for the message where it cannot be written.
+flag: the one that named the file, for the message where it cannot be written. is_named: whether the user named the
+file itself. Then a link is followed. Elsewhere, as in a run directory of somebody else, it could lead anywhere, and is
+refused.
 """
 
 from __future__ import annotations
@@ -11,13 +13,16 @@ import stat
 import tempfile
 from pathlib import Path
 
+from sf.storage import no_links
 from sf.storage.run_dir import write_atomically
 
 
-def require_writable(flag: str, path: Path) -> None:
+def require_writable(flag: str, path: Path, *, is_named: bool = True) -> None:
     """Before the work: raises ValueError where the file cannot be written. Makes missing directories."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if not is_named:
+            no_links.require_file(path)
         if _is_directory(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not _is_special(path):
@@ -26,13 +31,15 @@ def require_writable(flag: str, path: Path) -> None:
         raise _refusal(flag, path, error) from None
 
 
-def write(flag: str, path: Path, data: bytes) -> None:
+def write(flag: str, path: Path, data: bytes, *, is_named: bool = True) -> None:
     """Readers see the old file or the new one, whole, also after a crash.
 
     Raises ValueError where it cannot be written.
     """
+    if not is_named:
+        no_links.require_file(path)
     try:
-        if _is_special(path):
+        if is_named and _is_special(path):
             path.write_bytes(data)
         else:
             write_atomically(path, data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sf.storage import no_links
 from sf.storage.run_dir import RunDir
 
 
@@ -14,11 +15,13 @@ def require_no_run(directory: Path, file: Path) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """That of the runs. Raises ValueError where it cannot be made."""
+    """That of the runs. Raises ValueError where it cannot be made, or where a log in it is a link."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"{directory} cannot hold the runs ({error.strerror}): name another --train_dir") from None
+    for log in directory.glob("*.log"):
+        no_links.require_file(log)
 
 
 def log_of(directory: Path, name: str) -> Path:

@@ -114,6 +114,17 @@ def test_the_card_of_a_run_is_its_readme_and_is_written_again_but_never_over_tha
     assert (run / CARD).read_text() == "my notes"
 
 
+def test_a_link_in_the_place_of_a_card_or_a_part_of_a_folder_is_not_followed(run, tmp_path, monkeypatch, capsys):
+    target = tmp_path / "authorized_keys"
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for link, words in ((run / CARD, ["--card"]), (folder / WEIGHTS, ["--out", folder])):
+        link.symlink_to(target)
+        assert command(monkeypatch, export, run, *words, "--episodes", 1) == 2
+        assert f"{link.name} is a link" in capsys.readouterr().err
+    assert not target.exists()
+
+
 def test_a_folder_with_other_things_in_it_is_left_alone(run, monkeypatch, capsys):
     Path("thesis").mkdir()
     Path("thesis/README.md").write_text("a year of work")

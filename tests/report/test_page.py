@@ -376,6 +376,19 @@ def test_what_cannot_be_reported_is_said_in_one_sentence(tmp_path, arguments, se
     assert sentence in " ".join(capsys.readouterr().err.split())
 
 
+def test_a_link_in_the_place_of_the_page_is_not_followed_unless_it_is_named(tmp_path):
+    write_run(tmp_path / "run")
+    target, link = tmp_path / "precious", tmp_path / "run" / "report.html"
+    target.write_text("years of work")
+    link.symlink_to(target)
+    with pytest.raises(ValueError, match="is a link"):
+        page.report(page.ReportFlags(link.parent))
+    assert target.read_text() == "years of work"
+    page.report(page.ReportFlags(link.parent, out=link))
+    assert link.is_symlink()
+    assert "<html" in target.read_text()
+
+
 def test_without_the_extra_the_command_says_what_to_install(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
     monkeypatch.setattr("sys.argv", ["sf-report", str(write_run(tmp_path / "a"))])

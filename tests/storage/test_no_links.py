@@ -7,6 +7,10 @@ from sf.metrics.sinks.writer import append
 from sf.storage.run_dir import RunDir, write_atomically
 from sf.storage.run_lock import held
 from sf.storage.run_log import RunLog
+from sf.sweep.grid import SweepRun
+from sf.sweep.launchers.local import LocalLauncher
+from sf.sweep.launchers.training_job import TrainingJob
+from sf.sweep.sweep_dir import log_of, make_directory
 
 
 @pytest.fixture
@@ -58,3 +62,21 @@ def test_a_temporary_file_that_is_a_link_is_replaced(tmp_path, target, monkeypat
     write_atomically(tmp_path / "summary.json", b"{}")
     assert (tmp_path / "summary.json").read_bytes() == b"{}"
     assert not (tmp_path / "summary.json").is_symlink()
+
+
+def test_a_sweep_writes_into_no_link_in_the_place_of_a_log(tmp_path, target):
+    make_directory(tmp_path)
+    log_of(tmp_path, "seed=0").symlink_to(target)
+    with pytest.raises(ValueError, match=r"seed=0\.log is a link.*remove the link"):
+        make_directory(tmp_path)
+
+
+def test_a_run_of_a_sweep_writes_into_no_link_that_appears_later(tmp_path, target):
+    run = SweepRun("seed=0", {}, 0, {"env": "toy_bandit", "num_workers": 1})
+    launcher = LocalLauncher([Config().replace(env="toy_bandit", num_workers=1, device="cpu")], 1)
+    launcher.open(tmp_path, 1, print)
+    launcher.log(run).symlink_to(target)
+    job = TrainingJob(["true"], launcher.log(run), tmp_path, 0)
+    for start in (lambda: launcher.start(run), job):
+        with pytest.raises(OSError, match="symbolic links"):
+            start()

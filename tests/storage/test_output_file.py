@@ -56,3 +56,18 @@ def test_a_link_and_a_pipe_stay_what_they_are(tmp_path):
     output_file.write("json", pipe, b"2")
     assert os.read(reader, 10) == b"2"
     os.close(reader)
+
+
+def test_a_link_that_the_user_did_not_name_is_refused_and_its_target_stays(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "report.html"
+    link.symlink_to(target)
+    for refused in (
+        lambda: output_file.require_writable("out", link, is_named=False),
+        lambda: output_file.write("out", link, b"1", is_named=False),
+    ):
+        with pytest.raises(ValueError, match=r"report\.html is a link.*remove the link"):
+            refused()
+    assert not target.exists()
+    link.unlink()
+    output_file.write("out", link, b"2", is_named=False)
+    assert link.read_bytes() == b"2"

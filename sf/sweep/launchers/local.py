@@ -18,6 +18,7 @@ from pathlib import Path
 from sf.config import Config
 from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.processes.stopping import Signals
+from sf.storage.no_links import open_to_append
 from sf.sweep.grid import SweepRun
 from sf.sweep.launchers.places import gpus_of, share_out
 from sf.sweep.launchers.run_process import begin
@@ -74,7 +75,7 @@ class LocalLauncher:
         environment = dict(os.environ)
         if self._gpus:
             environment["CUDA_VISIBLE_DEVICES"] = self._gpus[place % len(self._gpus)]
-        with self.log(run).open("ab") as log:
+        with open_to_append(self.log(run)) as log:
             popen = subprocess.Popen(
                 run.command(self._directory),
                 stdin=subprocess.DEVNULL,

@@ -17,6 +17,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sf.storage.no_links import open_to_append
 from sf.sweep.launchers.run_process import ASKED_TO_END, begin
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class TrainingJob:
     def __call__(self) -> None:
         """Run it to its end. Raises SystemExit with its status where that is not 0, for the cluster's own records."""
         end_file(self._folder).unlink(missing_ok=True)  # of this job before it was queued again
-        with self._log.open("ab") as log:
+        with open_to_append(self._log) as log:
             popen = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,
