@@ -164,9 +164,9 @@ class RunDir:
             earlier = EarlierRun(self.path, config.run.restart_behavior if is_run else "resume")
             try:
                 no_links.require_none(self.path)
-                self.checkpoints.mkdir(parents=True, exist_ok=True)
+                write_atomically(self.config, text.encode())  # first: without it, what a full disk leaves is no run
+                self.checkpoints.mkdir(exist_ok=True)
                 self.summary.unlink(missing_ok=True)
-                write_atomically(self.config, text.encode())
             except OSError:
                 earlier.put_back()
                 raise

@@ -142,3 +142,17 @@ def test_checkpoints_and_milestones_of_several_policies_lie_in_folders_of_their_
     assert run_dir.milestones_of(0, num_policies=1) == run_dir.path / "checkpoints" / "milestones"
     places = [of(policy_id, 2) for of in (run_dir.checkpoints_of, run_dir.milestones_of) for policy_id in (0, 1)]
     assert len(set(places)) == 4
+
+
+@pytest.mark.parametrize("restart_behavior", ["resume", "restart", "overwrite"])
+def test_a_start_that_fails_on_a_full_disk_leaves_its_name_free(run_dir, restart_behavior, monkeypatch):
+    def full(_fd):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(ValueError, match="No space left on device"):
+            run_dir.prepare(config(restart_behavior))
+    run_dir.prepare(config(restart_behavior))
+    assert run_dir.saved_flags() is not None
+    assert run_dir.checkpoints.is_dir()
