@@ -29,7 +29,13 @@ from sf.weights import SharedWeights
 _REMEMBER_EVERY_S = 5.0  # a successor loses this much training, unless writing takes long
 _REMEMBER_FOR_SNAPSHOTS_EVERY_S = 1.0  # which are taken of this state
 _REMEMBER_COSTS = 0.02  # the largest share of the time of the training thread
+_SAVE_AGAIN_AFTER_S = 2.0  # at the end of the run
+_SAVE_AGAIN_TIMES = 5
 _COMPARE_EVERY = 100  # iterations, the weights of all ranks
+_NOT_SAVED = (
+    "the last checkpoint could not be written to {} ({}): make room there. The same command goes on from the newest "
+    "checkpoint, and what was trained since is lost"
+)
 _NOT_THE_SAME = (
     "the weights of the ranks are no longer the same to the bit: give all machines the same versions and kinds of "
     "processors; the same command goes on from the last checkpoint"
@@ -181,6 +187,25 @@ class LearnerState:
             self._rollbacks.note_checkpoint()
         return is_saved
 
+    def save_at_the_end(self) -> None:
+        """The last checkpoint. Waits some seconds for room on the disk.
+
+        Raises FinalError where there is none, after it has kept the state, which the parent tries to save. Raises
+        FloatingPointError where the state holds NaN or Inf: a successor has one that does not.
+        """
+        if self.save():
+            return
+        self._remember()
+        for _ in range(_SAVE_AGAIN_TIMES):
+            error = self._checkpoints.error
+            if not isinstance(error, OSError):
+                raise FloatingPointError(f"the last checkpoint could not be written: {error}")
+            time.sleep(_SAVE_AGAIN_AFTER_S)
+            self._args.counters.working()
+            if self.save():
+                return
+        raise FinalError(_NOT_SAVED.format(self._args.checkpoints, self._checkpoints.error))
+
     def keep_milestone_if_due(self) -> None:
         """Not while updates are skipped, as for checkpoints."""
         if not self._args.place.is_first:
@@ -225,10 +250,13 @@ class LearnerState:
         """Keep the state for a successor."""
         if time.monotonic() >= self._remember_at:
             begun_at = time.monotonic()
-            with suppress(FloatingPointError):
-                self._recovery.write(self._checkpoint())
+            self._remember()
             now = time.monotonic()
             self._remember_at = now + max(self._remember_every_s, (now - begun_at) / _REMEMBER_COSTS)
+
+    def _remember(self) -> None:
+        with suppress(FloatingPointError):
+            self._recovery.write(self._checkpoint())
 
     def _latest(self) -> Checkpoint | None:
         """The state that the learner before this one left; else the latest checkpoint of the run."""

@@ -93,8 +93,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         if isinstance(helper, GradientWorkers | CompiledStep):
             helper.close()
     reports.send("saving")
-    if not state.save():
-        raise OSError(f"the last checkpoint could not be written to {args.checkpoints}: see the message above")
+    state.save_at_the_end()
     reports.send("finished", env_steps=state.env_steps, is_signalled=last.is_signalled)
     policy_workers.wait_until_gone()
     ranks.leave()

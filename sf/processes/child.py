@@ -177,7 +177,7 @@ def _send_error(reports: Reports, error: Exception) -> None:
 
 
 def _traceback(error: Exception) -> str | None:
-    if isinstance(error, SaidError):
+    if isinstance(error, SaidError | FinalError):
         return None
     return error.traceback if isinstance(error, EnvError) else "".join(traceback.format_exception(error))
 

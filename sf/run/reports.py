@@ -78,7 +78,7 @@ class ReportHandler:
                 progress.note_checkpoint(report["path"])
                 self._say(f"{name}: saved {report['path']}")
             case "save_failed":
-                self._say(f"{name}: no checkpoint ({report['message']}); training continues, and the save is retried")
+                self._say(f"{name}: no checkpoint ({report['message']}); the save is tried again")
             case "rolled_back":
                 self._rolled_back(child, report)
             # Evaluation

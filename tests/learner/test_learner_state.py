@@ -1,6 +1,8 @@
 """What a learner's state knows of time, and when it keeps a milestone."""
 
 import dataclasses
+import math
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +12,7 @@ from full_disk import full_disk
 from sf.config import Config
 from sf.learner import state
 from sf.learner.state import LearnerState
+from sf.processes.child import FinalError
 from sf.storage import checkpoint
 
 HOUR = 3600.0
@@ -28,6 +31,7 @@ class Run:
 
     def __init__(self, path):
         self.now = 0.0
+        self.full, self.room_at = ExitStack(), math.inf
         config = Config().replace(
             env="toy_identity", num_workers=1, encoder_mlp_layers=(8,), device="cpu", save_milestones_sec=HOUR
         )
@@ -40,6 +44,14 @@ class Run:
         args = learner_args(self._memory, predecessor_env_steps=predecessor_env_steps)
         return LearnerState(args, self.reports, published_version=0)
 
+    def remembered(self):
+        return self._memory.recoveries[0].read()
+
+    def sleep(self, seconds):
+        self.now += seconds
+        if self.now >= self.room_at:
+            self.full.close()
+
     def kept(self):
         return sorted(path.name for path in self.milestones.glob("*"))
 
@@ -47,7 +59,8 @@ class Run:
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     made = Run(tmp_path)
-    monkeypatch.setattr(state, "time", SimpleNamespace(time=lambda: made.now, monotonic=lambda: made.now))
+    clock = SimpleNamespace(time=lambda: made.now, monotonic=lambda: made.now, sleep=made.sleep)
+    monkeypatch.setattr(state, "time", clock)
     return made
 
 
@@ -100,3 +113,22 @@ def test_a_full_disk_is_said_once_and_the_milestone_is_tried_again(run):
     run.now = HOUR + 21
     learner.keep_milestone_if_due()
     assert len(run.kept()) == 1
+
+
+def test_the_last_save_waits_for_room_on_the_disk(run):
+    learner = run.learner()
+    run.room_at = 4.0
+    with run.full:
+        run.full.enter_context(full_disk(100))
+        learner.save_at_the_end()
+    assert run.now == 4.0
+    assert [kind for kind, _ in run.reports.sent] == ["save_failed", "checkpoint"]
+
+
+def test_a_last_save_without_room_is_one_sentence_and_leaves_the_state_to_the_parent(run):
+    learner = run.learner()
+    learner.env_steps = 640
+    with full_disk(100), pytest.raises(FinalError, match=r"checkpoints \(.*File too large.*\): make room there"):
+        learner.save_at_the_end()
+    assert run.now == 10.0
+    assert run.remembered().state["env_steps"] == 640

@@ -141,6 +141,20 @@ def test_where_the_parent_cannot_save_either_it_does_not_go_unsaid(tmp_path):
     assert "learner-0 could not save what it had: died of SIGKILL" in output
 
 
+@pytest.mark.long
+def test_a_last_save_that_fails_for_good_ends_the_run_with_one_sentence(tmp_path):
+    process = start(tmp_path, "--train_for_seconds", "12")
+    checkpoints = tmp_path / "toy_identity" / "checkpoints"
+    shutil.rmtree(checkpoints)
+    checkpoints.touch()
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1, output
+    assert output.count("error:") == 1
+    assert "learner-0: the last checkpoint could not be written to" in output
+    assert "Traceback" not in output
+    assert "Replaced" not in output
+
+
 def test_where_nohup_has_set_the_hangup_to_be_ignored_it_stays_so():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

@@ -17,7 +17,8 @@ _RETRY_AFTER_S = 10.0
 class PeriodicCheckpoints:
     """The checkpoints of one policy, each in the place of older ones.
 
-    saved_version: of the policy in the newest one; None where there is none yet.
+    saved_version: of the policy in the newest one; None where there is none yet. error: why the last save failed; None
+    where it did not.
     """
 
     def __init__(self, directory: Path, config: RunConfig, reports: Reports) -> None:
@@ -25,7 +26,7 @@ class PeriodicCheckpoints:
         self._directory = directory
         self._config = config
         self._reports = reports
-        self._is_failing = False
+        self.error: OSError | FloatingPointError | None = None
         self.postpone()
 
     @property
@@ -45,11 +46,11 @@ class PeriodicCheckpoints:
             path = checkpoint.save(self._directory, make(), env_steps, self._config.keep_checkpoints)
         except (OSError, FloatingPointError) as error:
             self._due_at = time.monotonic() + _RETRY_AFTER_S
-            if not self._is_failing:
+            if self.error is None:
                 self._reports.send("save_failed", message=str(error))
-            self._is_failing = True
+            self.error = error
             return False
-        self._is_failing = False
+        self.error = None
         self.saved_version = version
         self.postpone()
         self._reports.send("checkpoint", path=str(path))

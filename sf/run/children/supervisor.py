@@ -149,8 +149,7 @@ class Supervisor:
         try:
             saved = save_for_learner(self._memory, child.idx, said.append)
         except (OSError, ValueError) as error:
-            cause = child.cause_of_death()
-            self.failure = self.failure or ChildError(f"{child.name} could not save what it had: {cause}; {error}")
+            self.failure = self.failure or _unsaved(child, error)
             return
         yield from ((child, {"kind": "say", "text": text}) for text in said)
         if saved is not None:
@@ -198,7 +197,7 @@ class Supervisor:
     def _fail_or_replace(self, child: Child, cause: str) -> list[Event]:
         if child.error and child.error["is_final"]:
             self.failure = ChildError(f"{child.name}: {child.error['message']}", is_final=True)
-            if self._roles[child.role].saves:
+            if self._roles[child.role].saves and child.idx not in self._saving:
                 self._diverged.add(child.idx)
             return []
         is_usage_error = bool(child.error and child.error["is_usage_error"])
@@ -319,3 +318,10 @@ class Supervisor:
         lost = finished - self._reported[child.name]
         self._reported[child.name] = finished
         return [(child, {"kind": "unreported", "lost_episodes": lost})] if lost else []
+
+
+def _unsaved(child: Child, error: Exception) -> ChildError:
+    """Why what a learner had is lost. error: of the parent, which has tried to save it, too."""
+    if child.error and child.error["is_final"]:  # it has said what to do
+        return ChildError(f"{child.name}: {child.error['message']}", is_final=True)
+    return ChildError(f"{child.name} could not save what it had: {child.cause_of_death()}; {error}")

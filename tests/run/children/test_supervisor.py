@@ -5,6 +5,7 @@ import os
 import re
 from contextlib import suppress
 from multiprocessing import Pipe
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -278,6 +279,31 @@ def test_the_last_reports_of_a_worker_that_is_killed_with_others_are_heard(run):
     events = run.supervisor._kill(run.children["rollout-0"])
     assert [record["kind"] for _, record in events] == ["episodes", "unreported"]
     assert lost(events) == {"unreported": 1}
+
+
+@pytest.mark.parametrize(("while_saving", "has_room"), [(True, True), (True, False), (False, True)])
+def test_for_a_learner_whose_last_save_failed_the_parent_tries_it_but_not_after_divergence(
+    run, monkeypatch, while_saving, has_room
+):
+    def save_for_learner(memory, policy_id, say):
+        if not has_room:
+            raise OSError("No space left on device")
+        return Path("checkpoint_000001_000000000640.safetensors")
+
+    monkeypatch.setattr(supervisor, "save_for_learner", save_for_learner)
+    if while_saving:
+        run.report("learner-0", kind="saving")
+    run.report("learner-0", kind="error", message="make room", is_usage_error=False, is_final=True, traceback=None)
+    run.end("learner-0")
+    learner = run.children["learner-0"]
+    run.receive()
+    assert run.children["learner-0"] is learner  # it is not replaced
+    for name in others(run, "learner-0"):
+        run.end(name)
+    signals = SimpleNamespace(first=None, is_urgent=False, wakeup=run._wakeup, clear_wakeup=lambda: None)
+    saved = [record["env_steps"] for _, record in run.supervisor.stop(signals) if record["kind"] == "saved_for"]
+    assert saved == ([640] if while_saving and has_room else [])
+    assert str(run.supervisor.failure) == "learner-0: make room"
 
 
 def test_at_the_end_each_child_is_killed_when_its_own_time_is_over(run):
