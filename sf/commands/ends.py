@@ -18,6 +18,7 @@ FAILURE = 1
 USER_ERROR = 2  # exit status of everything that the user can mend
 _INTERRUPTED = 128 + signal.SIGINT
 _NOT_READ = 128 + signal.SIGPIPE
+_STANDARD_ERROR = 2  # its descriptor
 _ANY_CHARACTER = "sf.any_character"
 _OF_A_STREAM = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG)
 
@@ -29,10 +30,12 @@ def quiet_end() -> Iterator[None]:
     Ctrl-C ends the process with status 130. A reader that wants no more of standard output (`sf-envs | head`) ends it
     with 141, as the shell counts SIGPIPE. A full disk behind standard output ends it with one sentence and status 1.
     Neither changes the status of a command that has failed. A character that standard output lacks is written out.
+    What is said to a stream that is closed (`sf-train >&-`) goes nowhere.
     """
     with Interrupt() as interrupt:
         try:
             try:
+                _open_what_is_closed()
                 _write_any_character()
                 yield
             except SystemExit as end_of_command:
@@ -86,6 +89,16 @@ def _with_own_lines(error: RuntimeError) -> str:
     from sf.envs.errors import EnvError  # noqa: PLC0415  slow to import, unless it has been raised
 
     return f"{error}\n\n{error.traceback}" if isinstance(error, EnvError) else str(error)
+
+
+def _open_what_is_closed() -> None:
+    """`sf-train >&-`: Python has no standard output then, and the next file to be opened would take its descriptor."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:  # the lowest number that is free
+        pass
+    os.close(fd)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  until the end of the process
 
 
 def _write_any_character() -> None:

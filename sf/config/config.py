@@ -12,6 +12,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from sf.envs.errors import UsageError
 from sf.envs.field_types import check_fields, checked, require
 from sf.envs.options import EnvOptions
 from sf.evaluation.config import EvaluationConfig
@@ -23,6 +24,8 @@ from sf.population.config import PopulationConfig
 from sf.ranks.config import RanksConfig
 from sf.rollout.config import SamplerConfig
 from sf.run.config import RunConfig, SupervisionConfig
+
+_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Config:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        self._require_64_bits()
         batch, rollout = self.learner.batch_size, self.sampler.rollout
         if batch != "auto" and rollout != "auto":
             require(
@@ -107,6 +111,13 @@ class Config:
     def slots_per_iteration(self) -> int:
         """Trajectories that the learner takes at once."""
         return self.slots_per_batch * self.learner.num_batches_per_epoch
+
+    def _require_64_bits(self) -> None:
+        """Counters, tensors and queues hold no larger integers."""
+        for part in dataclasses.fields(self):
+            for name, value in vars(getattr(self, part.name)).items():
+                if isinstance(value, int) and abs(value) > _LARGEST:
+                    raise UsageError(f"{name} is {value}: it must be at most {_LARGEST}")
 
     def flat(self) -> dict[str, Any]:
         """Every field by its flag name."""

@@ -118,11 +118,21 @@ def _require_all_parts(saved: Checkpoint, file: Path) -> None:
     updater = saved.state.get("updater")
     numbers = [saved.state.get(name) for name in ("trained_steps", "seconds")]
     numbers += [updater.get(name) if isinstance(updater, dict) else None for name in _OF_THE_UPDATER]
-    if RNG not in saved.tensors or not all(isinstance(number, int | float) for number in numbers):
+    if not _has_random_numbers(saved) or not all(isinstance(number, int | float) for number in numbers):
         raise ValueError(
             f"{file} lacks a part of what a learner goes on with: remove it, so that the one before is taken, or begin "
             "a new run with its weights (--init_from)"
         )
+
+
+def _has_random_numbers(saved: Checkpoint) -> bool:
+    """Whether it has their state, and one that PyTorch can go on from."""
+    with torch.random.fork_rng(devices=[]):
+        try:
+            torch.set_rng_state(saved.tensors[RNG])
+        except (KeyError, RuntimeError, TypeError):
+            return False
+    return True
 
 
 def _require_same_optimizer(saved: Checkpoint, file: Path, plan: Plan) -> None:

@@ -62,8 +62,10 @@ def latest(directory: Path, say: Callable[[str], None] = print) -> Path | None:
     """The newest whole checkpoint; None where there is no checkpoint at all.
 
     Newer ones that are not whole are renamed and reported to `say`. Nothing is deleted, and `save` does not count them
-    among those that it keeps. Raises ValueError where none is whole or one may not be read; nothing is renamed then.
+    among those that it keeps. Raises ValueError where none is whole, one may not be read or
+    `directory` is a file; nothing is renamed then.
     """
+    _require_folder(directory)
     try:
         return _latest(directory, say)
     except PermissionError as error:  # what cannot be read now may be the newest and whole
@@ -75,6 +77,7 @@ def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Pa
 
     Raises ValueError where there is none. Broken ones are reported to `say` and left alone.
     """
+    _require_folder(directory)
     for path in newest_first(directory):
         try:
             saved = load(path)
@@ -127,6 +130,7 @@ def save_milestone(directory: Path, checkpoint: Checkpoint) -> Path:
 
 def load_best(directory: Path) -> tuple[Path, Checkpoint]:
     """The one with the highest score. Raises ValueError where there is none that is whole."""
+    _require_folder(directory)
     whole = []
     for path in _best(directory):
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
@@ -177,6 +181,12 @@ def decode(data: bytes) -> Checkpoint:
     header_end = 8 + int.from_bytes(data[:8], "little")  # the format: length of the header, the header, the tensors
     state = json.loads(json.loads(data[8:header_end])["__metadata__"][_STATE])
     return Checkpoint(safetensors.torch.load(data), state)
+
+
+def _require_folder(directory: Path) -> None:
+    """It need not exist."""
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is a file in the place of the folder of checkpoints: move it away")
 
 
 def _latest(directory: Path, say: Callable[[str], None]) -> Path | None:

@@ -223,6 +223,25 @@ def test_characters_that_standard_output_lacks_are_written_out_and_bytes_of_path
         assert printed(line, PYTHONIOENCODING=encoding) == (0, written + b"\n")
 
 
+@pytest.mark.parametrize("program", ["sf-envs", "sf-train"])
+def test_streams_that_are_closed_are_no_reason_to_fail(program, tmp_path):
+    words = ["sf-envs", "toy_bandit", "--seconds", "0"] if program == "sf-envs" else ["sf-train", "--help"]
+    done = subprocess.run(
+        ["bash", "-c", 'exec "$@" >&- 2>&-', "-", sys.executable, "-c", code_of(program), *words[1:]],
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+
+
+def test_a_file_that_is_opened_takes_the_place_of_no_closed_stream():
+    line = "import os; fd = os.open(os.devnull, os.O_RDONLY); sys.stdout.write('x'); sys.exit(fd)"
+    code = f"import sys\n{PRINTING}{line}"
+    done = subprocess.run(["bash", "-c", 'exec "$@" >&-', "-", sys.executable, "-c", code], timeout=60, check=False)
+    assert done.returncode > 2
+
+
 def test_an_error_of_another_file_is_not_blamed_on_standard_output():
     def fails():
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -179,6 +179,13 @@ def test_a_component_in_the_place_of_another_is_refused():
         sf.train("toy_bandit")
 
 
+@pytest.mark.parametrize("name", ["stats_avg", "max_policy_lag", "train_for_env_steps"])
+def test_an_integer_beyond_64_bits_is_refused(name):
+    sf.make_config(env="toy_bandit", **{name: 2**63 - 1})
+    with pytest.raises(ValueError, match=f"{name} is {10**20}: it must be at most 9223372036854775807"):
+        sf.make_config(env="toy_bandit", **{name: 10**20})
+
+
 @pytest.mark.parametrize("seed", [-1, 2**32, 18446744073709551616])
 def test_a_seed_that_libraries_do_not_take_is_refused(seed):
     with pytest.raises(ValueError, match=f"seed is {seed}: it must be from 0 to 4294967295"):

@@ -318,3 +318,15 @@ def test_a_console_without_a_reader_says_so_once_and_then_drops_what_is_printed(
     console.say("a line")
     with suppress(BrokenPipeError):
         file.close()
+
+
+def test_returns_as_large_as_numbers_can_be_are_drawn():
+    curve = Curve()
+    for idx in range(1000):
+        curve.add(1e308 if idx < 500 else -1e308)
+    line = sparkline(curve.points)
+    assert (line[:11], line[-11:]) == (11 * "█", 11 * "▁")
+    assert sparkline([math.inf, 0.0, math.nan, 1e308]) == "▁█"
+    assert sparkline([math.nan]) == ""
+    lines = shown(terminal(80), {**RECORD, "mean_return": 1e308})
+    assert any("return" in line for line in lines)

@@ -136,6 +136,8 @@ def test_a_run_does_not_go_on_with_another_activation(tmp_path):
         {"config": None},
         {"tensors": untrained("toy_identity").tensors},
         {"tensors": {}},
+        {"tensors": {**untrained("toy_identity").tensors, "rng": torch.zeros(3, dtype=torch.uint8)}},
+        {"tensors": {**untrained("toy_identity").tensors, "rng": torch.zeros(5056)}},
     ],
 )
 def test_a_run_does_not_go_on_with_a_checkpoint_that_lacks_a_part(tmp_path, state):

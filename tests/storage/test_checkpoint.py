@@ -231,3 +231,11 @@ def test_a_process_that_is_killed_while_it_saves_leaves_the_earlier_one(tmp_path
     assert checkpoint.latest(tmp_path) == earlier
     saved = save(tmp_path, 1280)
     assert names(tmp_path) == sorted([earlier.name, saved.name])  # what it left is gone
+
+
+def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.touch()
+    for refused in (checkpoint.latest, checkpoint.load_latest, checkpoint.load_best):
+        with pytest.raises(ValueError, match=r"checkpoints is a file in the place of the folder.*move it away"):
+            refused(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -83,21 +83,28 @@ class Curve:
         self.best = value if self.best is None else max(self.best, value)
         self._waiting.append(value)
         if len(self._waiting) == self._records_per_point:
-            self.points.append(float(np.mean(self._waiting)))
+            self.points.append(_mean(self._waiting))
             self._waiting = []
         if len(self.points) == _CURVE_POINTS:
-            self.points = [float(mean) for mean in np.reshape(self.points, (-1, 2)).mean(axis=1)]
+            self.points = [_mean(pair) for pair in zip(self.points[::2], self.points[1::2], strict=True)]
             self._records_per_point *= 2
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         yield Text(sparkline(self.points, _ASCII_BLOCKS if options.ascii_only else _BLOCKS), style="green", end="")
 
 
+def _mean(values: Sequence[float]) -> float:
+    """Also of numbers whose sum would be infinite."""
+    return sum(value / len(values) for value in values)
+
+
 def sparkline(values: list[float], blocks: str = _BLOCKS) -> str:
-    """At most _CURVE_WIDTH characters, from the lowest value to the highest."""
-    if not values:
+    """At most _CURVE_WIDTH characters, from the lowest value to the highest. Infinite ones and NaN are left out."""
+    known = np.array(values)[np.isfinite(values)]
+    if not known.size:
         return ""
-    means = [part.mean() for part in np.array_split(np.array(values), min(len(values), _CURVE_WIDTH))]
+    known /= np.abs(known).max() or 1.0  # sums and differences of the largest numbers would not be finite
+    means = [part.mean() for part in np.array_split(known, min(len(known), _CURVE_WIDTH))]
     low, high = min(means), max(means)
     scale = (len(blocks) - 1) / (high - low) if high > low else 0.0
     return "".join(blocks[round((mean - low) * scale)] for mean in means)
