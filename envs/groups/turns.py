@@ -11,12 +11,13 @@ PettingZoo itself is not imported: any class with the members of `TurnEnv` will 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.errors import UsageError
+from sf.envs.errors import ApiError, UsageError
 from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.groups.teams import SharedReward
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec, without_multi_binary
@@ -66,15 +67,20 @@ def as_parallel(env_id: str, env: Any, frameskip: int, share_reward: bool = Fals
     takes_turns = hasattr(env, "observe") and hasattr(env, "last")
     if takes_turns and frameskip != 1:
         raise UsageError(f"{env_id}: env_frameskip is {frameskip}, but agents take turns, and a move is made once: 1")
-    match = TurnsTogether(env) if takes_turns else env
+    match = TurnsTogether(env, env_id) if takes_turns else env
     return SharedReward(env_id, match) if share_reward else match
 
 
 class TurnsTogether:
-    """The `ParallelEnv` of an environment whose agents take turns."""
+    """The `ParallelEnv` of an environment whose agents take turns.
 
-    def __init__(self, env: TurnEnv) -> None:
+    Observations are copies: an environment may write that of each agent into the same array.
+    """
+
+    def __init__(self, env: TurnEnv, env_id: str = "the environment") -> None:
+        """env_id: what sentences call the environment."""
         self._env = env
+        self._env_id = env_id
         self.possible_agents = list(getattr(env, "possible_agents", ()))  # `ParallelGroup` says that it is missing
         self.agents: list[Any] = []
         self.render_mode = getattr(env, "render_mode", None)
@@ -105,7 +111,8 @@ class TurnsTogether:
     ) -> tuple[dict[Any, Any], dict[Any, float], dict[Any, bool], dict[Any, bool], dict[Any, Any]]:
         """Play one turn, then step agents that have ended with None until a live one is selected.
 
-        To leave is a step of its own, with None, which may pay the others and end their game.
+        To leave is a step of its own, with None, which may pay the others and end their game. Raises ApiError where an
+        agent does not leave with it.
         """
         env, acted = self._env, self.agents
         rewards = dict.fromkeys(acted, 0.0)
@@ -114,8 +121,14 @@ class TurnsTogether:
         final: dict[Any, Any] = {}
         action = actions[env.agent_selection]
         while True:
+            stepped = env.agent_selection
             env.step(action)
             ended = [agent for agent in env.agents if env.terminations[agent] or env.truncations[agent]]
+            if action is None and stepped in ended:
+                raise ApiError(
+                    f"{self._env_id}: agent {stepped!r} had ended, and is still in `agents` after step(None): remove it "
+                    "there in that step, as `_was_dead_step` of PettingZoo's AECEnv does"
+                )
             self.agents = [agent for agent in env.agents if agent not in ended]
             for agent in acted:
                 rewards[agent] += env.rewards.get(agent, 0.0)
@@ -139,7 +152,7 @@ class TurnsTogether:
         return {agent: self._observe(agent, may_act=agent == on_turn) for agent in self.agents}
 
     def _observe(self, agent: Any, may_act: bool) -> Any:
-        obs, num_choices = self._env.observe(agent), self._num_choices.get(agent)  # none of one that is refused
+        obs, num_choices = deepcopy(self._env.observe(agent)), self._num_choices.get(agent)  # none of one that is refused
         if not num_choices:
             return obs
         parts = obs if isinstance(obs, Mapping) else {_OBSERVATION: obs}
@@ -148,4 +161,4 @@ class TurnsTogether:
             mask = self._env.infos.get(agent, {}).get(ACTION_MASK)
         if mask is None:
             mask = np.ones(num_choices, np.int8)
-        return {**parts, ACTION_MASK: np.asarray(mask) if may_act else np.zeros_like(mask)}
+        return {**parts, ACTION_MASK: np.array(mask) if may_act else np.zeros_like(mask)}

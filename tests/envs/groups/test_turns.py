@@ -11,6 +11,7 @@ from group_driver import Step, play
 from masked_env import Nim
 
 from sf.envs import EnvOptions, make_group, make_rendered_group
+from sf.envs.errors import ApiError
 from sf.envs.groups.parallel import ParallelGroup
 from sf.envs.groups.turns import TurnsTogether, as_parallel
 
@@ -130,6 +131,45 @@ def test_what_follows_from_leaving_counts():
     _, rewards, terminations, _, _ = game.step(dict.fromkeys("ac", 0))
     assert (game.agents, rewards) == ([], {"a": 0.0, "c": 1.0 + 5.0})
     assert terminations == {"a": True, "c": True}
+
+
+class OneBuffer(Nim):
+    """Each observation, and each mask, is written over the one before."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self._buffer, self._bits = np.zeros(2, np.float32), np.zeros(3, np.int8)
+
+    def observe(self, agent):
+        obs = super().observe(agent)
+        if self._masks == "obs":
+            self._buffer[:], self._bits[:] = obs["heap"], obs["action_mask"]
+            return {"heap": self._buffer, "action_mask": self._bits}
+        self._buffer[:] = obs
+        return self._buffer
+
+
+@pytest.mark.parametrize("masks", ["obs", "none"])
+def test_observations_that_share_one_array_are_those_of_each_agent(masks):
+    first_obs, steps = play(ParallelGroup("buffer", [as_parallel("buffer", OneBuffer(masks=masks), 1)], 0, 0), 40)
+    key = "heap" if masks == "obs" else "observation"
+    for obs in (first_obs, *(step.obs for step in steps)):
+        assert obs[key][:, 1].tolist() == [0, 1]
+        assert obs["action_mask"].any(axis=1).sum() == 1
+
+
+class Undead(Knockout):
+    """Agents that have ended stay in `agents`."""
+
+    def step(self, action):
+        if action is not None:
+            super().step(action)
+
+
+def test_an_agent_that_does_not_leave_is_named():
+    group = ParallelGroup("undead", [as_parallel("undead", Undead(), 1)], 0, 0)
+    with pytest.raises(ApiError, match=r"undead: agent '\w+' had ended, and is still in `agents` after step\(None\)"):
+        play(group, 10)
 
 
 class Arrivals(Nim):
