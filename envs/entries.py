@@ -18,7 +18,7 @@ from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.groups.parallel import ParallelGroup
 from sf.envs.groups.teams import Team, is_team
 from sf.envs.groups.turns import as_parallel
-from sf.envs.groups.vector import VectorGroup
+from sf.envs.groups.vector import VectorGroup, require_num_envs, require_single_frames
 from sf.envs.options import EnvOptions
 from sf.envs.remarks import handed_to
 from sf.envs.rendering.filming import film_envs, film_matches, film_vector
@@ -60,6 +60,7 @@ def entry_of_vector(factory: Callable[..., VectorEnv]) -> Entry:
         core: int | None = None,
     ) -> EnvGroup:
         env = calls.make(env_id, factory, _vector_arguments(env_id, factory, num_envs, options))
+        require_num_envs(env_id, env, num_envs)
         env = wrapped(env_id, env, options)
         return VectorGroup(env_id, env, seed, first_env_idx, strict_spaces=options.strict_spaces)
 
@@ -67,7 +68,7 @@ def entry_of_vector(factory: Callable[..., VectorEnv]) -> Entry:
         env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
     ) -> RenderedGroup:
         kwargs = _vector_arguments(env_id, factory, num_envs, options)
-        return film_vector(env_id, partial(factory, **kwargs), options, seed, first_env_idx)
+        return film_vector(env_id, partial(factory, **kwargs), num_envs, options, seed, first_env_idx)
 
     return Entry(describer(make_vector_group), make_vector_group, make_rendered_vector_group, takes_wrappers=True)
 
@@ -75,6 +76,7 @@ def entry_of_vector(factory: Callable[..., VectorEnv]) -> Entry:
 def _vector_arguments(
     env_id: str, factory: Callable[..., VectorEnv], num_envs: int, options: EnvOptions
 ) -> dict[str, Any]:
+    require_single_frames(env_id, options.env_frameskip)
     if "num_envs" in options.kwargs:
         raise UsageError(f"{env_id}: env_kwargs has 'num_envs', which --num_envs_per_worker decides: leave it out")
     kwargs = {"num_envs": num_envs, **options.kwargs}

@@ -126,8 +126,8 @@ class TurnsTogether:
             ended = [agent for agent in env.agents if env.terminations[agent] or env.truncations[agent]]
             if action is None and stepped in ended:
                 raise ApiError(
-                    f"{self._env_id}: agent {stepped!r} had ended, and is still in `agents` after step(None): remove it "
-                    "there in that step, as `_was_dead_step` of PettingZoo's AECEnv does"
+                    f"{self._env_id}: agent {stepped!r} had ended, and is still in `agents` after step(None): remove "
+                    "it there in that step, as `_was_dead_step` of PettingZoo's AECEnv does"
                 )
             self.agents = [agent for agent in env.agents if agent not in ended]
             for agent in acted:
@@ -152,7 +152,10 @@ class TurnsTogether:
         return {agent: self._observe(agent, may_act=agent == on_turn) for agent in self.agents}
 
     def _observe(self, agent: Any, may_act: bool) -> Any:
-        obs, num_choices = deepcopy(self._env.observe(agent)), self._num_choices.get(agent)  # none of one that is refused
+        obs, num_choices = (
+            deepcopy(self._env.observe(agent)),
+            self._num_choices.get(agent),
+        )  # none of one that is refused
         if not num_choices:
             return obs
         parts = obs if isinstance(obs, Mapping) else {_OBSERVATION: obs}

@@ -33,6 +33,24 @@ from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
 from sf.envs.time_limits import has_own_time_limit
 
 
+def require_num_envs(env_id: str, env: Any, num_envs: int) -> None:
+    """Raises UsageError for a vector environment that has another number of environments than it was asked for."""
+    if env.num_envs != num_envs:
+        raise UsageError(
+            f"{env_id}: it has {env.num_envs} environments, and was asked for {num_envs}: make as many as its argument "
+            "num_envs says"
+        )
+
+
+def require_single_frames(env_id: str, frameskip: int | None) -> None:
+    """Raises UsageError where a vector environment would have to repeat actions."""
+    if frameskip not in (None, 1):
+        raise UsageError(
+            f"{env_id}: env_frameskip is {frameskip}, but a vector environment repeats its actions itself: leave it "
+            "out, and give the environment an argument of its own for it in env_kwargs"
+        )
+
+
 class VectorGroup:
     """The environments of one VectorEnv, with one agent each.
 
@@ -107,13 +125,14 @@ class VectorGroup:
         np.logical_and(terminated, result.valid, out=result.terminated)
         np.logical_and(truncated, result.valid & ~terminated, out=result.truncated)
 
-        if self._mode is AutoresetMode.NEXT_STEP:
-            self._count(reward, stepped=~unchosen)
+        resets_next = self._mode is AutoresetMode.NEXT_STEP
+        self._count(reward, stepped=~unchosen if resets_next else np.ones_like(unchosen))
+        episodes = self._finished_episodes(ended, stats)  # before a reset, which may write over the statistics
+        if resets_next:
             result.first[:] = unchosen
             self._writer.write_batch(next_obs, obs)
             self._unchosen = ended
         else:
-            self._count(reward, stepped=np.ones_like(unchosen))
             if self._mode is AutoresetMode.DISABLED and ended.any():
                 infos = {"final_obs": self._unbatched(next_obs)}
                 next_obs = calls.reset(self._env_id, self._env, options={"reset_mask": ended})
@@ -127,7 +146,7 @@ class VectorGroup:
                     )
                 self._writer.write(infos["final_obs"][n], obs, int(n))
             self._unchosen = result.truncated.copy()
-        return self._finished_episodes(ended, stats)
+        return episodes
 
     def close(self) -> None:
         calls.close(self._env_id, self._env)

@@ -56,9 +56,8 @@ def _make_rendered_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
 ) -> RenderedGroup:
     """Its pictures are of what the policy sees. Raises UsageError as `_make_group` does."""
-    return film_vector(
-        env_id, partial(_pool, env_id, num_envs, options, seed, first_env_idx, None), options, seed, first_env_idx
-    )
+    make = partial(_pool, env_id, num_envs, options, seed, first_env_idx, None)
+    return film_vector(env_id, make, num_envs, options, seed, first_env_idx)
 
 
 def _pool(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_idx: int, core: int | None) -> _Pool:

@@ -15,7 +15,7 @@ from sf.envs.entries import describer, group_of_envs
 from sf.envs.errors import EnvError, UsageError, failure, is_refusal_of_arguments, summary
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, RenderedGroup
-from sf.envs.groups.vector import VectorGroup
+from sf.envs.groups.vector import VectorGroup, require_num_envs, require_single_frames
 from sf.envs.libraries.packages import file_beside_installed, find_in_package
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_envs, film_vector
@@ -35,6 +35,7 @@ def _make_gymnasium_group(
     try:
         if _is_vectorised(gym_spec, frameskip, options):
             vector_env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
+            require_num_envs(env_id, vector_env, num_envs)
             vector_env = wrapped(env_id, vector_env, options)
             return VectorGroup(env_id, vector_env, seed, first_env_idx, strict_spaces=options.strict_spaces)
         # The group checks what it needs itself, at a fraction of the time that the passive checker takes.
@@ -56,7 +57,7 @@ def _make_rendered_gymnasium_group(
         if gym_spec.entry_point is None or are_for_vector_envs(options):
             mode = "vector_entry_point"
             make_vec = partial(gym.make_vec, env_id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
-            return film_vector(env_id, make_vec, options, seed, first_env_idx)
+            return film_vector(env_id, make_vec, num_envs, options, seed, first_env_idx)
         makes = [partial(gym.make, env_id, disable_env_checker=True, **kwargs)] * num_envs
         return film_envs(env_id, makes, options, seed, first_env_idx)
     except (UsageError, EnvError):
@@ -66,7 +67,12 @@ def _make_rendered_gymnasium_group(
 
 
 def _is_vectorised(gym_spec: EnvSpec, frameskip: int, options: EnvOptions) -> bool:
-    """Wrappers are of single environments, unless they say otherwise."""
+    """Wrappers are of single environments, unless they say otherwise.
+
+    Raises UsageError where frames are skipped and there is nothing but a vectorised version.
+    """
+    if gym_spec.entry_point is None:
+        require_single_frames(gym_spec.id, frameskip)
     has_one = gym_spec.vector_entry_point is not None and frameskip == 1
     return has_one and (gym_spec.entry_point is None or not options.env_wrappers or are_for_vector_envs(options))
 

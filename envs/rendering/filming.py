@@ -15,7 +15,7 @@ from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.groups.parallel import ParallelEnv, ParallelGroup
 from sf.envs.groups.teams import Team, is_team
 from sf.envs.groups.turns import as_parallel
-from sf.envs.groups.vector import VectorGroup
+from sf.envs.groups.vector import VectorGroup, require_num_envs
 from sf.envs.layers import objects
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.cameras import RENDER_MODE, EnvCamera, MatchCamera, VectorCamera
@@ -52,10 +52,17 @@ def film_matches(
 
 
 def film_vector(
-    env_id: str, make_env: Callable[..., VectorEnv], options: EnvOptions, seed: int, first_env_idx: int
+    env_id: str,
+    make_env: Callable[..., VectorEnv],
+    num_envs: int,
+    options: EnvOptions,
+    seed: int,
+    first_env_idx: int,
 ) -> RenderedGroup:
-    """As `film_envs`, of a vector environment."""
-    camera = VectorCamera(env_id, wrapped(env_id, _make_drawing(env_id, make_env), options))
+    """As `film_envs`, of a vector environment. num_envs: what `make_env` asks it for."""
+    env = _make_drawing(env_id, make_env)
+    require_num_envs(env_id, env, num_envs)
+    camera = VectorCamera(env_id, wrapped(env_id, env, options))
     return FilmedGroup(VectorGroup(env_id, camera, seed, first_env_idx), [camera], _pictures_per_s(camera))
 
 

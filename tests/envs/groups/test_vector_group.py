@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from group_driver import play
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from sf.envs import EnvOptions, make_group, register_vector_env
+from sf.envs import EnvGroup, EnvOptions, make_group, make_rendered_group, register_vector_env
 from sf.envs.groups.vector import VectorGroup, _batch_decoder
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.toys.single import TOYS, Counting
@@ -177,3 +179,59 @@ def test_the_number_of_environments_is_not_an_argument_of_the_environment() -> N
     register_vector_env("many", lambda num_envs: None)
     with pytest.raises(ValueError, match="which --num_envs_per_worker decides: leave it out"):
         make_group("many", 2, EnvOptions(env_kwargs='{"num_envs": 3}'), seed=0, first_env_idx=0)
+
+
+class Fixed(SyncVectorEnv):
+    """Three environments, however many are asked for."""
+
+    def __init__(self, num_envs: int = 3, render_mode: str | None = None) -> None:
+        super().__init__([Counting] * 3, autoreset_mode=AutoresetMode.NEXT_STEP)
+
+
+@pytest.fixture(params=["fixed", "Fixed-v0"])
+def fixed(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of `Fixed` among one's own environments and in Gymnasium's registry."""
+    register_vector_env("fixed", Fixed)
+    gym.register("Fixed-v0", vector_entry_point=Fixed)
+    yield request.param
+    del gym.registry["Fixed-v0"]
+
+
+@pytest.mark.parametrize("make", [make_group, make_rendered_group])
+def test_a_vector_env_with_another_number_of_environments_is_named(fixed: str, make: Callable[..., EnvGroup]) -> None:
+    make(fixed, 3, EnvOptions(), seed=0, first_env_idx=0).close()
+    with pytest.raises(ValueError, match=f"{fixed}: it has 3 environments, and was asked for 2: make as many as"):
+        make(fixed, 2, EnvOptions(), seed=0, first_env_idx=0)
+
+
+@pytest.mark.parametrize("make", [make_group, make_rendered_group])
+def test_frames_of_a_vector_env_are_skipped_by_itself_alone(make: Callable[..., EnvGroup]) -> None:
+    register_vector_env("fixed", Fixed)
+    make("fixed", 3, EnvOptions(env_frameskip=1), seed=0, first_env_idx=0).close()
+    with pytest.raises(ValueError, match="fixed: env_frameskip is 4, but a vector environment repeats its actions"):
+        make("fixed", 3, EnvOptions(env_frameskip=4), seed=0, first_env_idx=0)
+
+
+def test_frames_of_a_vector_env_of_gymnasiums_registry_are_skipped_by_itself_alone(fixed: str) -> None:
+    with pytest.raises(ValueError, match=f"{fixed}: env_frameskip is 4, but a vector environment repeats its actions"):
+        make_group(fixed, 3, EnvOptions(env_frameskip=4), seed=0, first_env_idx=0)
+
+
+def test_statistics_that_a_reset_writes_over_are_those_of_the_episode_that_ended() -> None:
+    class OneArray(SyncVectorEnv):
+        lengths = np.zeros(2)
+
+        def reset(self, **kwargs):
+            self.lengths[:] = 0
+            return super().reset(**kwargs)
+
+        def step(self, actions):
+            *rest, infos = super().step(actions)
+            self.lengths += 1
+            return *rest, {**infos, "episode_stats": {"length": self.lengths}}
+
+    env = OneArray([lambda: Counting(env_idx=0)] * 2, autoreset_mode=AutoresetMode.DISABLED)
+    _, steps = play(VectorGroup("mine", env, 0, 0), 30)
+    episodes = [episode for step in steps for episode in step.episodes]
+    assert len(episodes) > 5
+    assert all(episode.stats["length"] == episode.num_steps for episode in episodes)
