@@ -24,7 +24,7 @@ class ActionSpec:
 
     discrete_sizes: number of choices of each independent categorical head, in the order of the space.
     num_continuous: how many real numbers follow. A policy samples them around [-1, 1]; `decoder` maps that range
-        to [low, high] where a Box is bounded, and leaves it alone where it is not.
+        to `middle_range` of a Box.
     """
 
     discrete_sizes: tuple[int, ...]
@@ -100,12 +100,25 @@ def decoder(space: gym.Space) -> Callable[[np.ndarray, np.ndarray], Any]:
 
 def centre_and_half(space: gym.spaces.Box) -> tuple[np.ndarray, np.ndarray]:
     """Where 0 of a policy lies in a Box, and how far from it 1 does: both of its shape, float32."""
+    bottom, top = middle_range(space)
+    return ((top + bottom) / 2).astype(np.float32), ((top - bottom) / 2).astype(np.float32)
+
+
+def middle_range(space: gym.spaces.Box) -> tuple[np.ndarray, np.ndarray]:
+    """What -1 and 1 of a policy are in a Box, both of its shape.
+
+    They are the bounds of an axis that has both. Where one is missing, they are -1 and 1 if 0 is inside: a new policy
+    is centred on 0, so at least half of its actions are inside, however little they vary. If 0 is outside, all of its
+    actions could be cut to the one bound, so they are low and low + 2, or high - 2 and high.
+    """
     low, high = space.low, space.high
     # Some environments write the largest number where they mean infinity.
     with np.errstate(over="ignore"):
         bounded = high.astype(np.float64) - low < np.finfo(np.float32).max
-    bottom, top = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
-    return ((top + bottom) / 2).astype(np.float32), ((top - bottom) / 2).astype(np.float32)
+    from_low, from_high = bounded | (low > 0), bounded | (high < 0)
+    bottom = np.where(from_low, low, np.where(from_high, high - 2, -1.0))
+    top = np.where(from_high, high, np.where(from_low, low + 2, 1.0))
+    return bottom, top
 
 
 def random_actions(

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from sf.envs import ActionSpec
+from sf.envs.spaces.actions import middle_range
 from sf.envs.spaces.observations import obs_arrays
 from sf.play.onnx_policy import input_name
 from sf.play.torch_policy import TorchPolicy
@@ -120,11 +121,8 @@ def action_layout(space: gym.Space) -> dict[str, list[Any]]:
     """
     leaves = space.spaces if isinstance(space, gym.spaces.Tuple) else (space,)
     boxes = [leaf for leaf in leaves if isinstance(leaf, gym.spaces.Box)]
-    low = np.concatenate([np.zeros(0), *(box.low.ravel() for box in boxes)])
-    high = np.concatenate([np.zeros(0), *(box.high.ravel() for box in boxes)])
-    with np.errstate(over="ignore"):
-        bounded = high - low < np.finfo(np.float32).max
-    bottom, top = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+    low, high = _in_a_row([(box.low, box.high) for box in boxes])
+    bottom, top = _in_a_row([middle_range(box) for box in boxes])
     heads = [leaf for leaf in leaves if isinstance(leaf, gym.spaces.Discrete | gym.spaces.MultiDiscrete)]
     return {
         "discrete_sizes": list(ActionSpec.of(space).discrete_sizes),
@@ -134,3 +132,9 @@ def action_layout(space: gym.Space) -> dict[str, list[Any]]:
         "continuous_low": low.tolist(),
         "continuous_high": high.tolist(),
     }
+
+
+def _in_a_row(pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of all first arrays, and those of all second ones, as float64."""
+    first, second = (np.concatenate([np.zeros(0), *(pair[n].ravel() for pair in pairs)]) for n in (0, 1))
+    return first, second

@@ -67,6 +67,28 @@ def test_an_unbounded_axis_is_left_alone() -> None:
     assert decode(np.zeros(0, np.int32), np.array([3.5], np.float32)).tolist() == [3.5]
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "ends"),
+    [
+        (100, np.inf, [100, 102]),
+        (0.5, np.inf, [0.5, 2.5]),
+        (5, np.finfo(np.float32).max, [5, 7]),
+        (-np.inf, -100, [-102, -100]),
+        (-np.inf, -0.5, [-2.5, -0.5]),
+        (0, np.inf, [0, 1]),
+        (-np.inf, 0.5, [-1, 0.5]),
+        (-3, np.inf, [-1, 1]),
+        (-np.inf, 3, [-1, 1]),
+    ],
+)
+def test_an_axis_with_one_bound_is_explored_where_a_new_policy_is_centred(low: float, high: float, ends: list) -> None:
+    decode = decoder(gym.spaces.Box(low, high, (1,), np.float32))
+    none = np.zeros(0, np.int32)
+    assert [decode(none, np.array([number], np.float32)).item() for number in (-1, 1)] == ends
+    around_0 = [decode(none, np.array([number], np.float32)).item() for number in (-0.01, 0.01)]
+    assert len(set(around_0)) == 2
+
+
 def test_a_box_as_wide_as_float32_decodes_to_numbers() -> None:
     limit = np.finfo(np.float32).max
     space = gym.spaces.Box(-limit, limit, (1,), np.float32)

@@ -30,6 +30,7 @@ ACTIONS = [
     spaces.MultiDiscrete([[2, 3], [4, 5]], start=[[1, 2], [3, 4]]),
     spaces.Box(-3, 7, (2, 2), np.float32),
     spaces.Box(np.array([-1, -np.inf]), np.array([3, np.inf]), dtype=np.float64),
+    spaces.Box(np.array([100, -np.inf]), np.array([np.inf, -100]), dtype=np.float64),
     spaces.Box(2, 2, (1,), np.float32),
     spaces.Tuple([spaces.Discrete(3), spaces.Box(0, 1, (2,), np.float32), spaces.MultiDiscrete([2, 2])]),
 ]
