@@ -18,6 +18,10 @@ _NO_DISPLAY = ("NoSuchDisplay", "open display", "connect to display", "$DISPLAY"
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
+ENV_EXCEPTIONS = (Exception, SystemExit)
+"""What the code of an environment may raise: its sys.exit must not end the process without a word."""
+
+
 class UsageError(ValueError):
     """What the user can mend: one sentence with the value and what to change.
 
@@ -34,12 +38,12 @@ class ApiError(UsageError):
 
 
 class EnvError(RuntimeError):
-    """An environment raised an exception, which is the `__cause__`. The text names the environment and the call.
+    """An environment raised an exception, or called sys.exit: that is the `__cause__`.
 
-    A command prints the text and `traceback`, and ends with status 1.
+    The text names the environment and the call. A command prints the text and `traceback`, and ends with status 1.
     """
 
-    def __init__(self, env_id: str, call: str, cause: Exception) -> None:
+    def __init__(self, env_id: str, call: str, cause: BaseException) -> None:
         """call: what the environment was asked, such as "reset()"."""
         super().__init__(f"{env_id} failed in {call}: {summary(cause)}")
         self.__cause__ = cause
@@ -57,11 +61,11 @@ def call_of(env_id: str, call: str) -> Iterator[None]:
         yield
     except (UsageError, EnvError):
         raise
-    except Exception as error:
+    except ENV_EXCEPTIONS as error:
         raise failure(env_id, call, error) from error
 
 
-def failure(env_id: str, call: str, error: Exception) -> UsageError | EnvError:
+def failure(env_id: str, call: str, error: BaseException) -> UsageError | EnvError:
     """What an exception of an environment in this call is: a sentence where all it lacks is a display."""
     if any(mark in f"{type(error).__name__}: {error}" for mark in _NO_DISPLAY):
         return UsageError(

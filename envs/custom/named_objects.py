@@ -13,7 +13,7 @@ from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any
 
-from sf.envs.errors import UsageError
+from sf.envs.errors import UsageError, place_of
 
 # Their helpers make functions that other packages hand out as their own, as `parallel_env` of most of PettingZoo's kin.
 _ENV_LIBRARIES = ("gymnasium", "pettingzoo")
@@ -45,8 +45,8 @@ def meant(reference: str) -> str | None:
 def import_module(name: str, wanted_by: str) -> ModuleType:
     """Import a module, also one in the working directory, which is not on the path of a command.
 
-    wanted_by: what the error begins with. Raises ValueError where the module, or one that it imports, is not there
-    or is no Python, and for a module of Python itself, whose functions run programs and remove files.
+    wanted_by: what the error begins with. Raises ValueError where the module, or one that it imports, is not there,
+    is no Python or calls sys.exit, and for a module of Python itself, whose functions run programs and remove files.
     """
     if _top_level(name) in sys.stdlib_module_names:
         raise UsageError(f"{wanted_by}: {name} is a module of Python itself: name one of your own, or of a package")
@@ -58,6 +58,13 @@ def import_module(name: str, wanted_by: str) -> ModuleType:
     except SyntaxError as error:
         place = f"{error.filename}, line {error.lineno}"
         raise UsageError(f"{wanted_by}: {name} cannot be imported ({place}: {error.msg}): mend that line") from error
+    except SystemExit as error:
+        called_at = place_of(error, _top_level(name))
+        where = f" ({called_at})" if called_at else ""
+        raise UsageError(
+            f"{wanted_by}: importing {name} calls sys.exit{where}: put what it does as a program under "
+            "`if __name__ == '__main__':`"
+        ) from error
     except ImportError as error:
         raise UsageError(
             f"{wanted_by}: {name} cannot be imported ({error}): check the name, install what is missing, or start from "

@@ -10,7 +10,16 @@ from typing import Any
 
 import gymnasium as gym
 
-from sf.envs.errors import ApiError, EnvError, UsageError, call_of, failure, is_refusal_of_arguments, summary
+from sf.envs.errors import (
+    ENV_EXCEPTIONS,
+    ApiError,
+    EnvError,
+    UsageError,
+    call_of,
+    failure,
+    is_refusal_of_arguments,
+    summary,
+)
 from sf.envs.remarks import remark
 
 
@@ -25,7 +34,7 @@ def reset(env_id: str, env: Any, **kwargs: Any) -> Any:
         answer = env.reset(**kwargs)
     except (UsageError, EnvError):
         raise
-    except Exception as error:
+    except ENV_EXCEPTIONS as error:
         if is_refusal_of_arguments(error) and any(f"argument {name!r}" in str(error) for name in kwargs):
             raise ApiError(
                 f"{env_id}: reset() refuses an argument ({error}): write `def reset(self, *, seed=None, options=None)` "
@@ -46,7 +55,7 @@ def step(env_id: str, env: Any, action: Any) -> tuple[Any, Any, Any, Any, Any]:
         answer = env.step(action)
     except (UsageError, EnvError):
         raise
-    except Exception as error:
+    except ENV_EXCEPTIONS as error:
         raise EnvError(env_id, "step()", error) from error
     if not isinstance(answer, tuple) or len(answer) != 5:
         raise ApiError(
@@ -106,7 +115,7 @@ def close(env_id: str, env: Any) -> None:
     """Close an environment, or a group. If that fails it is only remarked, so that everything else is closed, too."""
     try:
         env.close()
-    except Exception as error:
+    except ENV_EXCEPTIONS as error:
         remark(f"{env_id} close", f"{env_id} failed in close(): {summary(error)}: it is left as it is")
 
 

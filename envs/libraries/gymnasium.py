@@ -12,7 +12,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from sf.envs.entries import describer, group_of_envs
-from sf.envs.errors import EnvError, UsageError, failure, is_refusal_of_arguments, summary
+from sf.envs.errors import ENV_EXCEPTIONS, EnvError, UsageError, failure, is_refusal_of_arguments, summary
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, RenderedGroup
 from sf.envs.groups.vector import VectorGroup, require_num_envs, require_single_frames
@@ -42,7 +42,7 @@ def _make_gymnasium_group(
         envs = [wrapped(env_id, gym.make(env_id, disable_env_checker=True, **kwargs), options) for _ in range(num_envs)]
     except (UsageError, EnvError):
         raise
-    except Exception as error:
+    except ENV_EXCEPTIONS as error:
         raise _refusal(env_id, options, error) from error
     return group_of_envs(env_id, envs, options, seed, first_env_idx)
 
@@ -62,7 +62,7 @@ def _make_rendered_gymnasium_group(
         return film_envs(env_id, makes, options, seed, first_env_idx)
     except (UsageError, EnvError):
         raise
-    except Exception as error:
+    except ENV_EXCEPTIONS as error:
         raise _refusal(env_id, options, error) from error
 
 
@@ -77,7 +77,7 @@ def _is_vectorised(gym_spec: EnvSpec, frameskip: int, options: EnvOptions) -> bo
     return has_one and (gym_spec.entry_point is None or not options.env_wrappers or are_for_vector_envs(options))
 
 
-def _refusal(env_id: str, options: EnvOptions, error: Exception) -> Exception:
+def _refusal(env_id: str, options: EnvOptions, error: BaseException) -> Exception:
     """A sentence where Gymnasium refuses the name or the arguments; else the environment itself has raised."""
     if isinstance(error, gym.error.Error | ImportError) or is_refusal_of_arguments(error):
         return UsageError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}")

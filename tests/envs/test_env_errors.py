@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import gymnasium as gym
@@ -10,6 +11,7 @@ import pytest
 
 from sf import envs
 from sf.envs import EnvError, EnvOptions, StepResult, UsageError
+from sf.envs.groups import calls
 from sf.envs.remarks import handed_to, remark
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter, obs_arrays
 
@@ -80,6 +82,41 @@ def test_what_an_environment_raises_has_its_name_the_call_and_a_traceback_of_its
     assert (first, last) == ("Traceback (most recent call last):", said.partition("(): ")[2])
     assert place.endswith(f'test_env_errors.py", line {unpacks.__code__.co_firstlineno + 1}, in unpacks')
     assert line.strip() == "_, _ = (1, 2, 3)"
+
+
+def leaves(*args: Any, **kwargs: Any) -> Any:
+    sys.exit("no licence")
+
+
+@pytest.mark.parametrize(
+    ("factory", "call"),
+    [
+        (leaves, "__init__()"),
+        (lambda: Walk(reset=leaves), "reset()"),
+        (lambda: Walk(step=leaves), "step()"),
+    ],
+)
+def test_an_environment_that_calls_sys_exit_fails_by_its_name(factory, call) -> None:
+    with pytest.raises(EnvError) as failure:
+        play(factory)
+    assert str(failure.value) == f"walk failed in {call}: SystemExit: no licence"
+    assert f'test_env_errors.py", line {leaves.__code__.co_firstlineno + 1}, in leaves' in failure.value.traceback
+
+
+def test_an_environment_of_gymnasiums_registry_that_calls_sys_exit_fails_by_its_name() -> None:
+    gym.register("Leaves-v0", leaves)
+    try:
+        with pytest.raises(EnvError, match=r"Leaves-v0 failed in __init__\(\): SystemExit: no licence"):
+            envs.describe("Leaves-v0", EnvOptions())
+    finally:
+        del gym.registry["Leaves-v0"]
+
+
+def test_a_close_that_calls_sys_exit_is_remarked_upon() -> None:
+    said: list[str] = []
+    with handed_to(lambda about, sentence: said.append(sentence)):
+        calls.close("walk", Walk(close=leaves))
+    assert said == ["walk failed in close(): SystemExit: no licence: it is left as it is"]
 
 
 def test_a_space_that_raises_is_a_failure_of_the_environment_and_not_a_missing_one() -> None:

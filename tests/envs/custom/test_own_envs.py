@@ -156,6 +156,13 @@ def test_what_a_module_of_ones_own_lacks_is_named(tmp_path: Path) -> None:
         _make("own_envs:Memory")
 
 
+@pytest.mark.usefixtures("_own_module")
+def test_a_module_that_ends_the_process_when_it_is_imported_is_named(tmp_path: Path) -> None:
+    (tmp_path / "own_envs.py").write_text("import sys\n\nsys.exit()\n")
+    with pytest.raises(ValueError, match=r"importing own_envs calls sys.exit \(.*own_envs.py, line 3\): put what"):
+        _make("own_envs:Memory")
+
+
 def test_a_type_error_from_within_an_environment_is_not_taken_for_a_wrong_argument() -> None:
     @envs.register_env("broken")
     def broken() -> gym.Env:
