@@ -25,14 +25,14 @@ from typing import cast
 import numpy as np
 
 from sf.envs import EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError
-from sf.envs.errors import ApiError, summary, traceback_of
+from sf.envs.errors import ApiError, place_of, summary, traceback_of
 from sf.envs.groups import calls
 from sf.envs.remarks import remark
 
 MAX_FAULTS_IN_A_ROW = 5
 CLEAN_STEPS = 200
 
-_Place = tuple[str, str, int]  # the class of what was raised, with the file and line that raised it
+_Place = tuple[str, str]  # the class of what was raised, with the file and line in the user's code, if it came there
 
 
 @dataclass(frozen=True)
@@ -159,18 +159,17 @@ class GuardedGroup:
         self._clean_steps = 0
         self._faults_in_a_row += 1
         if self._faults_in_a_row > self._max_faults_in_a_row:
-            _, file, line = place
-            where = "" if isinstance(error, UsageError) else f" ({file}, line {line}); mend the environment there"
+            where = "" if isinstance(error, UsageError) else f" ({place[1]})"
+            advice = "; mend the environment there" if where and place_of(_cause(error)) else ""
             raise EnvFaultError(
                 f"the environments of a group have failed {self._faults_in_a_row} times, without an episode finished "
-                f"or {CLEAN_STEPS} clean steps in between, at last: {summary(error)}{where}",
+                f"or {CLEAN_STEPS} clean steps in between, at last: {summary(error)}{where}{advice}",
                 self._has_worked,
             ) from error
 
     def _note(self, error: Exception) -> _Place:
         cause = _cause(error)
-        last = traceback.extract_tb(cause.__traceback__)[-1]
-        place = (type(cause).__name__, last.filename, last.lineno or 0)
+        place = (type(cause).__name__, place_of(cause) or _last_place(cause))
         if place in self._unreported:
             fault = self._unreported[place]
             self._unreported[place] = replace(fault, count=fault.count + 1)
@@ -230,6 +229,12 @@ def _cause(error: Exception) -> BaseException:
     return error.__cause__ or error if isinstance(error, EnvError) else error
 
 
+def _last_place(error: BaseException) -> str:
+    """Where an error was raised that no code of the user's had a part in."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}, line {last.lineno}"
+
+
 def _text(place: _Place) -> str:
-    kind, file, line = place
-    return f"{kind} in {file}, line {line}"
+    kind, where = place
+    return f"{kind} in {where}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -256,6 +257,20 @@ def test_an_env_that_fails_every_time_before_an_episode_ends_is_given_up(num_cle
     assert fault.count == 4
     stage.group.close()
     assert [made.num_closed for made in stage.made] == [1] * 4
+
+
+def reads_nothing(group: Scripted, obs: ObsRows, result: StepResult) -> list[Episode]:
+    return json.loads("")
+
+
+def test_the_place_of_a_fault_is_in_the_code_of_the_environment_also_where_a_library_raises() -> None:
+    stage = Stage(*[reads_nothing] * 2, max_faults_in_a_row=1)
+    stage.reset()
+    stage.step()
+    place = f"{__file__}, line {reads_nothing.__code__.co_firstlineno + 1}"
+    with pytest.raises(EnvFaultError, match=rf"JSONDecodeError: .* \({place}\); mend the environment there"):
+        stage.step()
+    assert [fault.place for fault in stage.group.pop_faults()] == [f"JSONDecodeError in {place}"]
 
 
 def test_an_env_that_can_no_longer_be_rebuilt_is_given_up() -> None:
