@@ -5,7 +5,9 @@ What it raises becomes an `EnvError` with its name. An answer that breaks the AP
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import gymnasium as gym
@@ -66,30 +68,44 @@ def step(env_id: str, env: Any, action: Any) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def reward(env_id: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        num_numbers = getattr(value, "size", None)
-        if num_numbers == 1:
-            return float(value.item())
-        what = f"{env_id}: step() returned the reward {_short(value)}"
-        if num_numbers or isinstance(value, list | tuple):
-            raise ApiError(
-                f"{what}: return one number, for example the weighted sum that mo_gymnasium.wrappers.LinearReward makes"
-            ) from None
-        raise ApiError(f"{what}: return a number") from None
+    """Raises ApiError for what is not one real number."""
+    if type(value) is float:
+        return value
+    if getattr(getattr(value, "dtype", None), "kind", None) != "c":  # float() drops its imaginary part
+        with suppress(TypeError, ValueError):
+            return float(value.item() if getattr(value, "size", None) == 1 else value)
+    what = f"{env_id}: step() returned the reward {short(value)}"
+    if getattr(value, "size", 1) != 1 or isinstance(value, list | tuple):
+        raise ApiError(
+            f"{what}: return one number, for example the weighted sum that mo_gymnasium.wrappers.LinearReward makes"
+        )
+    raise ApiError(f"{what}: return a real number")
+
+
+def flag(env_id: str, name: str, value: Any) -> bool:
+    """Whether an episode has ended. name: what was returned, such as "terminated".
+
+    Raises ApiError for what is not one truth value. A dict or a list is true where anything is in it.
+    """
+    if type(value) is bool:
+        return value
+    is_one = math.prod(getattr(value, "shape", (0,))) == 1  # of an array or a tensor
+    if is_one or not isinstance(value, Collection):
+        with suppress(TypeError, ValueError, RuntimeError):  # of arrays of other libraries, too
+            return bool(value)
+    raise ApiError(f"{env_id}: step() returned {short(value)} as {name}: return True or False")
 
 
 def episode_stats(env_id: str, info: Any) -> dict[str, float]:
     """The numbers under "episode_stats" in the `info` of an episode's last step."""
     if not isinstance(info, Mapping):
-        raise ApiError(f"{env_id}: step() returned the info {_short(info)}: return a dict, {{}} where there is none")
+        raise ApiError(f"{env_id}: step() returned the info {short(info)}: return a dict, {{}} where there is none")
     stats = info.get("episode_stats", {})
     try:
         return {str(name): float(value) for name, value in stats.items()}
     except (AttributeError, TypeError, ValueError):
         raise ApiError(
-            f"{env_id}: info['episode_stats'] is {_short(stats)}: make it a dict of names and numbers"
+            f"{env_id}: info['episode_stats'] is {short(stats)}: make it a dict of names and numbers"
         ) from None
 
 
@@ -107,7 +123,7 @@ def space(env_id: str, env: Any, name: str, *of_whom: Any) -> gym.Space:
             ) from None
     if not isinstance(found, gym.Space):
         kind = f"of {type(found).__module__}" if type(found).__module__ != "builtins" else "no space"
-        raise UsageError(f"{env_id}: its {name} is {_short(found)}, {kind}: set it to one of gymnasium.spaces")
+        raise UsageError(f"{env_id}: its {name} is {short(found)}, {kind}: set it to one of gymnasium.spaces")
     return found
 
 
@@ -127,6 +143,7 @@ def _kind(answer: Any) -> str:
     return "None" if answer is None else f"one object of type {type(answer).__name__}{of_shape}"
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value in at most 60 characters, for a sentence."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

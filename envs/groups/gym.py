@@ -103,7 +103,7 @@ class GymGroup:
                 self._start_episode(n, obs)
             else:
                 result.truncated[n] = truncated
-                self._needs_reset[n] = bool(truncated)
+                self._needs_reset[n] = truncated
                 self._writer.write(final_obs, obs, n)
         return episodes
 
@@ -121,6 +121,8 @@ class GymGroup:
         for _ in range(self.spec.frameskip):
             obs, reward, terminated, truncated, info = calls.step(self._env_id, env, action)
             total += calls.reward(self._env_id, reward)
+            terminated = calls.flag(self._env_id, "terminated", terminated)
+            truncated = calls.flag(self._env_id, "truncated", truncated)
             self._num_frames[n] += 1
             if terminated or truncated:
                 break

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.errors import UsageError
+from sf.envs.errors import ApiError, UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
@@ -142,9 +142,9 @@ class ParallelGroup:
             result.valid[n] = True
             result.reward[n] = rewards[agent]
             if agent not in playing:
-                episodes.append(self._finished_episode(n, infos.get(agent, {})))
-                result.terminated[n] = terminations[agent]
-                result.truncated[n] = not terminations[agent]
+                episodes.append(self._finished_episode(n, self._info(agent, infos)))
+                result.terminated[n] = self._flag(agent, "termination", terminations)
+                result.truncated[n] = not result.terminated[n]
         shown = [*playing, *(agent for agent, n in played.items() if result.truncated[n])]
         if shown:
             self._show(m, next_obs, shown, obs)
@@ -166,8 +166,8 @@ class ParallelGroup:
             num_frames += 1
             for agent in played:
                 total[agent] += calls.reward(self._env_id, self._of(agent, rewards, "reward"))
-                ended = self._of(agent, terminations, "termination") or self._of(agent, truncations, "truncation")
-                if bool(ended) == (agent in env.agents):
+                ended = self._flag(agent, "termination", terminations) or self._flag(agent, "truncation", truncations)
+                if ended == (agent in env.agents):
                     raise UsageError(
                         f"{self._env_id}: agent {agent!r} was {'' if ended else 'not '}terminated or truncated, "
                         f"and is {'still' if ended else 'no longer'} in `agents`: it must lose the agents that have "
@@ -218,6 +218,17 @@ class ParallelGroup:
                 f"{self._env_id}: the environment returned no {name} for agent {agent!r}: return one for each agent "
                 "that has acted or acts next"
             ) from None
+        except (IndexError, TypeError):
+            raise ApiError(
+                f"{self._env_id}: the environment returned {calls.short(values)} where the {name}s of agents should "
+                "be: return a dict with an entry for each agent"
+            ) from None
+
+    def _flag(self, agent: Any, name: str, values: _ByAgent) -> bool:
+        return calls.flag(self._env_id, f"{name} of agent {agent!r}", self._of(agent, values, name))
+
+    def _info(self, agent: Any, infos: _ByAgent) -> Any:
+        return self._of(agent, infos, "info") if not isinstance(infos, Mapping) or agent in infos else {}
 
     def _begin_episodes(self, actors: Sequence[int]) -> None:
         for n in actors:

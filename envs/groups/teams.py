@@ -81,15 +81,18 @@ class Team:
 class SharedReward:
     """A `ParallelEnv` that pays each agent the sum of the rewards of all."""
 
-    def __init__(self, env_id: str, env: ParallelEnv) -> None:
-        self._env_id = env_id
+    def __init__(self, env: ParallelEnv, env_id: str) -> None:
+        """env_id: what sentences call the environment."""
         self._env = env
+        self._env_id = env_id
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._env, name)
 
     def step(self, actions: dict[Any, Any]) -> Any:
         obs, rewards, *rest = self._env.step(actions)
+        if not isinstance(rewards, Mapping):  # the group says it
+            return obs, rewards, *rest
         total = sum(calls.reward(self._env_id, reward) for reward in rewards.values())
         return obs, dict.fromkeys(rewards, total), *rest
 

@@ -18,6 +18,7 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.errors import ApiError, UsageError
+from sf.envs.groups import calls
 from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.groups.teams import SharedReward
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec, without_multi_binary
@@ -68,7 +69,7 @@ def as_parallel(env_id: str, env: Any, frameskip: int, share_reward: bool = Fals
     if takes_turns and frameskip != 1:
         raise UsageError(f"{env_id}: env_frameskip is {frameskip}, but agents take turns, and a move is made once: 1")
     match = TurnsTogether(env, env_id) if takes_turns else env
-    return SharedReward(env_id, match) if share_reward else match
+    return SharedReward(match, env_id) if share_reward else match
 
 
 class TurnsTogether:
@@ -131,7 +132,7 @@ class TurnsTogether:
                 )
             self.agents = [agent for agent in env.agents if agent not in ended]
             for agent in acted:
-                rewards[agent] += env.rewards.get(agent, 0.0)
+                rewards[agent] += calls.reward(self._env_id, env.rewards.get(agent, 0.0))
                 terminations[agent] |= bool(env.terminations.get(agent, False))
                 truncations[agent] |= bool(env.truncations.get(agent, False))
                 infos[agent] = env.infos.get(agent, infos.get(agent, {}))

@@ -8,10 +8,15 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
+from group_driver import play as driven
 
 from sf import envs
 from sf.envs import EnvError, EnvOptions, StepResult, UsageError
 from sf.envs.groups import calls
+from sf.envs.groups.gym import GymGroup
+from sf.envs.groups.parallel import ParallelGroup
+from sf.envs.groups.turns import as_parallel
 from sf.envs.remarks import handed_to, remark
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter, obs_arrays
 
@@ -158,7 +163,23 @@ def test_a_space_that_raises_is_a_failure_of_the_environment_and_not_a_missing_o
         ),
         (
             lambda: Walk(step=lambda action: (np.zeros(2, np.float32), None, False, False, {})),
-            r"walk: step\(\) returned the reward None: return a number",
+            r"walk: step\(\) returned the reward None: return a real number",
+        ),
+        (
+            lambda: Walk(step=lambda action: (np.zeros(2, np.float32), np.array([1 + 1j]), False, False, {})),
+            r"walk: step\(\) returned the reward array\(\[1.\+1.j\]\): return a real number",
+        ),
+        (
+            lambda: Walk(step=lambda action: (np.zeros(2, np.float32), np.array([None]), False, False, {})),
+            r"walk: step\(\) returned the reward array\(\[None\], dtype=object\): return a real number",
+        ),
+        (
+            lambda: Walk(step=lambda action: (np.zeros(2, np.float32), 0.0, np.zeros(2, bool), False, {})),
+            r"walk: step\(\) returned array\(\[False, False\]\) as terminated: return True or False",
+        ),
+        (
+            lambda: Walk(step=lambda action: (np.zeros(2, np.float32), 0.0, False, {"TimeLimit": 1}, {})),
+            r"walk: step\(\) returned \{'TimeLimit': 1\} as truncated: return True or False",
         ),
         (
             lambda: Walk(step=lambda action: (np.zeros(2, np.float32), np.ones(2), False, False, {})),
@@ -180,6 +201,62 @@ def test_what_the_api_does_not_know_is_one_sentence_with_the_environment_and_wha
     with pytest.raises(UsageError, match=sentence) as refusal:
         play(factory)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("last", [True, np.True_, np.array([[True]]), np.array(1), 1, torch.tensor(True)])
+def test_a_flag_may_be_one_number_of_any_kind(last) -> None:
+    answer = (np.zeros(2, np.float32), np.array([[2]]), last, np.array([False]), {})
+    group = GymGroup("walk", [Walk(step=lambda action: answer)], 0, 0)
+    _, steps = driven(group, 1)
+    assert steps[0].result.terminated.tolist() == [True]
+    assert steps[0].result.reward.tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"rewards": {"a": None}}, r"pair: step\(\) returned the reward None: return a real number"),
+        ({"rewards": 1.0}, "pair: the environment returned 1.0 where the rewards of agents should be: return a dict"),
+        (
+            {"terminations": {"a": np.zeros(2, bool)}},
+            r"pair: step\(\) returned array\(\[False, False\]\) as termination of agent 'a': return True or False",
+        ),
+        ({"truncations": False}, "pair: the environment returned False where the truncations of agents should be"),
+        ({"infos": None, "terminations": {"a": True}}, "pair: the environment returned None where the infos of agents"),
+    ],
+)
+@pytest.mark.parametrize("share_reward", [False, True])
+def test_what_the_api_of_several_agents_does_not_know_is_one_sentence(answer, sentence, share_reward) -> None:
+    match = as_parallel("pair", Pair(answer), 1, share_reward)
+    with pytest.raises(UsageError, match=sentence):
+        driven(ParallelGroup("pair", [match], 0, 0), 1)
+
+
+class Pair:
+    """One agent, whose first step ends the episode with what `answer` says."""
+
+    possible_agents = ("a",)
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        usual = {"rewards": {"a": 0.0}, "terminations": {"a": False}, "truncations": {"a": False}, "infos": {}}
+        self._answer = usual | answer
+        self._ends = answer.get("infos", {}) is None
+
+    def observation_space(self, agent: str) -> gym.Space:
+        return Walk.observation_space
+
+    def action_space(self, agent: str) -> gym.Space:
+        return Walk.action_space
+
+    def reset(self, seed: int | None = None):
+        self.agents = ["a"]
+        return {"a": np.zeros(2, np.float32)}, {}
+
+    def step(self, actions: dict[str, int]):
+        self.agents = [] if self._ends else ["a"]
+        return {"a": np.zeros(2, np.float32)}, *self._answer.values()
+
+    def close(self) -> None: ...
 
 
 def test_a_type_error_in_the_init_of_a_gymnasium_environment_is_not_taken_for_a_wrong_argument() -> None:
