@@ -227,7 +227,10 @@ def _one_hot_store(env_id: str, key: str, space: gym.spaces.Discrete) -> _Store:
         try:
             choice = operator.index(value) - start  # int() would cut a float, and read a number out of some arrays
         except TypeError:
-            choice = -1
+            raise UsageError(
+                f"{env_id}: observation {key!r} came as {value!r}, but its space is {start} to "
+                f"{start + n - 1}: return one whole number"
+            ) from None
         if not 0 <= choice < n:  # a negative index would count from the end
             raise UsageError(
                 f"{env_id}: observation {key!r} came as {value!r}, but its space is {start} to "

@@ -20,8 +20,9 @@ def seen_space(env_id: str, space: gym.Space) -> gym.Space:
     """The space itself, or one without the parts that cannot be read, each of which is remarked.
 
     A Tuple with such a part becomes a Dict of the others, with their indices as keys. Raises UsageError where nothing
-    is left.
+    is left, or where a key of a Dict is no text.
     """
+    _require_text_keys(env_id, space)
     left_out: dict[str, gym.Space] = {}
     seen = _seen(space, (), left_out)
     if seen is None:
@@ -35,6 +36,18 @@ def seen_space(env_id: str, space: gym.Space) -> gym.Space:
             f"{env_id} left out", f"{env_id}: the policy does not see {parts} of the observation: no network reads it"
         )
     return seen
+
+
+def _require_text_keys(env_id: str, space: gym.Space) -> None:
+    if not isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+        return
+    for name, child in children(space):
+        if not isinstance(name, str):
+            raise UsageError(
+                f"{env_id}: its observation space has a Dict with the key {name!r}: name keys by text, such as "
+                f"{str(name)!r}, there and in what reset and step return"
+            )
+        _require_text_keys(env_id, child)
 
 
 def children(space: gym.spaces.Dict | gym.spaces.Tuple) -> Iterator[tuple[str, gym.Space]]:

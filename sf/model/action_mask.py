@@ -25,7 +25,7 @@ class ActionMask:
     """Forbids choices by the observation `action_mask`, where there is one."""
 
     def __init__(self, obs_space: gym.spaces.Dict, spec: ActionSpec) -> None:
-        """Raises ValueError for a mask that has not a number for each choice, none above 0, or nothing beside it."""
+        """Raises UsageError for a mask that has not a number for each choice, or none above 0."""
         self._sizes = list(spec.discrete_sizes)
         self.is_there = ACTION_MASK in obs_space.spaces
         if not self.is_there:
@@ -41,10 +41,6 @@ class ActionMask:
             raise UsageError(
                 f"observation {ACTION_MASK!r} is at most 0 by its space, which would forbid every choice: give 1 for "
                 "what is allowed, and 0 for what is not"
-            )
-        if len(obs_space) == 1:
-            raise UsageError(
-                f"there is nothing but {ACTION_MASK!r} to observe: observe what the choice depends on, too"
             )
 
     def __call__(self, logits: Tensor, obs: Mapping[str, Tensor]) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from sf.config import ModelConfig
 from sf.envs.clock import CLOCK
+from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import is_image
 from sf.model.action_mask import ACTION_MASK, ActionMask
@@ -55,12 +56,14 @@ class ActorCritic(nn.Module):
     """
 
     def __init__(self, config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: ActionSpec) -> None:
+        """Raises UsageError for an action mask that does not fit, or where no number is left for the network to see."""
         super().__init__()
         boxes = cast("dict[str, gym.spaces.Box]", dict(obs_space.items()))
         self._action_mask = ActionMask(obs_space, action_spec)
         boxes.pop(ACTION_MASK, None)  # what is allowed is no input: the rest of the observation says why
         if config.critic_clock is True:
             boxes.pop(CLOCK, None)
+        _require_something_to_see(obs_space, boxes)
         encoders = encoder_names(config.encoder, boxes, config.any_planes)
         numbers = {key: box for key, box in boxes.items() if encoders[key] not in NOT_NORMALISED}
         self.obs_norm = ObsNormalizer(numbers if config.normalize_input else {})
@@ -139,6 +142,16 @@ class ActorCritic(nn.Module):
             if self.critic_clock is not None:
                 critic = self.critic_clock(critic, obs)
             return params, self.value_head(critic).squeeze(-1)
+
+
+def _require_something_to_see(obs_space: gym.spaces.Dict, boxes: Mapping[str, gym.spaces.Box]) -> None:
+    """boxes: what the network sees."""
+    if not any(math.prod(box.shape) for box in boxes.values()):
+        names = [key for key in obs_space if key != CLOCK] or [CLOCK]  # that one was put there by the trainer
+        raise UsageError(
+            f"there is nothing but {' and '.join(map(repr, names))} to observe, which the network does not see, or "
+            "which has no number: observe what the choice depends on, too"
+        )
 
 
 def _parts(obs: Mapping[str, Tensor]) -> list[slice]:

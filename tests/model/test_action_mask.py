@@ -5,6 +5,7 @@ import torch
 from torch.distributions import Categorical
 
 from sf.config import ModelConfig
+from sf.envs.clock import CLOCK
 from sf.envs.spaces.actions import ActionSpec
 from sf.model.distributions import IMPOSSIBLE, ActionDistribution
 from sf.model.registry import build_model
@@ -139,3 +140,13 @@ def test_a_mask_to_add_to_logits_is_refused():
 def test_a_mask_and_nothing_else_is_refused():
     with pytest.raises(ValueError, match="nothing but 'action_mask'"):
         build_model(ModelConfig(), gym.spaces.Dict(action_mask=SPACE["action_mask"]), SPEC)
+
+
+@pytest.mark.parametrize(
+    ("key", "size", "names"),
+    [(CLOCK, 1, "'action_mask'"), ("empty", 0, "'action_mask' and 'empty'")],
+)
+def test_a_mask_beside_what_has_nothing_for_the_network_is_refused(key, size, names):
+    seen = gym.spaces.Dict(action_mask=SPACE["action_mask"], **{key: gym.spaces.Box(0, 1, (size,), np.float32)})
+    with pytest.raises(ValueError, match=f"there is nothing but {names} to observe"):
+        build_model(ModelConfig(critic_clock=True), seen, SPEC)

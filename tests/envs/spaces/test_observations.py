@@ -151,8 +151,16 @@ def test_a_choice_outside_of_a_discrete_space_is_named(came: int) -> None:
 @pytest.mark.parametrize("came", [1.0, np.nan, np.array([1]), None])
 def test_what_is_not_one_integer_is_no_choice(came: object) -> None:
     writer = ObsWriter("env", Discrete(3))
-    with pytest.raises(ValueError, match=r"observation 'obs' came as .*, but its space is 0 to 2"):
+    with pytest.raises(ValueError, match=r"observation 'obs' came as .*, but its space is 0 to 2: return one whole"):
         writer.write(came, _rows(writer), 0)
+
+
+@pytest.mark.parametrize("space", [Dict({0: Discrete(2)}), gym.spaces.Tuple([Discrete(2), Dict({0: Discrete(2)})])])
+def test_a_key_that_is_no_text_is_named(space: gym.Space) -> None:
+    with pytest.raises(
+        ValueError, match=r"env: .* a Dict with the key 0: name keys by text, such as '0', there and in"
+    ):
+        ObsWriter("env", space)
 
 
 def test_floats_are_not_cut_to_integers() -> None:
