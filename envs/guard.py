@@ -28,6 +28,7 @@ from sf.envs import EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResul
 from sf.envs.errors import ApiError, place_of, summary, traceback_of
 from sf.envs.groups import calls
 from sf.envs.remarks import remark
+from sf.envs.spaces.actions import ACTION_MASK
 
 MAX_FAULTS_IN_A_ROW = 5
 CLEAN_STEPS = 200
@@ -89,12 +90,16 @@ class GuardedGroup:
         self.spec = self._group.spec
         self.num_actors = self._group.num_actors
         spaces = self.spec.obs_space.items()
+        self._awaits_choice = ACTION_MASK in self.spec.obs_space.spaces
+        self._steps_without_choice = 0
         self._float_keys = [key for key, space in spaces if np.issubdtype(space.dtype, np.floating)]
 
     def reset(self, obs: ObsRows) -> None:
         """Whatever the group raises here is not caught either. Raises UsageError for NaN and infinity."""
         self._group.reset(obs)
         self._require_finite_obs(obs)
+        if self._awaits_choice:
+            self._look_for_choice(obs)
 
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         """Raises EnvFaultError where the environments have failed too often in a row, and ApiError where they do not
@@ -107,6 +112,8 @@ class GuardedGroup:
         except Exception as error:
             self._count(error)
         else:
+            if self._awaits_choice:
+                self._look_for_choice(obs)
             self._clean_steps += 1
             if episodes or self._clean_steps == CLEAN_STEPS:
                 self._faults_in_a_row = 0
@@ -197,6 +204,18 @@ class GuardedGroup:
                     f"{self._env_id}: observation {key!r} of actors {actors} of a group has NaN or infinite numbers: "
                     "the environment must return finite ones"
                 )
+
+    def _look_for_choice(self, obs: ObsRows) -> None:
+        """Say once where masks have never allowed anything: agents that only wait are never trained, nor counted."""
+        self._awaits_choice = not any(row.any() for row in obs[ACTION_MASK])
+        self._steps_without_choice += 1
+        if self._awaits_choice and self._steps_without_choice > CLEAN_STEPS:
+            self._awaits_choice = False
+            remark(
+                f"{self._env_id} choices",
+                f"{self._env_id}: observation {ACTION_MASK!r} has been 0 throughout {CLEAN_STEPS} steps, so all agents "
+                "wait, and none of their steps is counted: give 1 for what is allowed",
+            )
 
     def _require_finite_rewards(self, reward: np.ndarray, episodes: list[Episode]) -> None:
         if not np.isfinite(reward).all():

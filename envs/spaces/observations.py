@@ -21,6 +21,7 @@ from sf.envs.spaces.planes import Planes
 from sf.envs.spaces.seen_spaces import children, seen_space
 
 LOOK_EVERY = 127  # a prime: where a group writes for many environments in turn, each of them has its turn
+MOST_CHOICES = 10**7  # of an observation that is one-hot: each is a number of each row
 
 _Store = Callable[[Any, np.ndarray], None]
 
@@ -39,7 +40,8 @@ class ObsWriter:
         """strict: each `write` raises for what is outside of its space, which takes time.
         look_every: one `write` in this many looks whether something is outside of its space; 0: none does.
 
-        Raises UsageError for a space of which nothing is a Box, Discrete, MultiDiscrete or MultiBinary.
+        Raises UsageError for a space of which nothing is a Box, Discrete, MultiDiscrete or MultiBinary, and for one
+        with more than `MOST_CHOICES`.
         """
         self._env_id = env_id
         self._strict = strict
@@ -57,6 +59,7 @@ class ObsWriter:
             if isinstance(leaf, gym.spaces.MultiDiscrete) and len(leaf.shape) > 1:
                 integer: Any = leaf.dtype
                 leaf = gym.spaces.Box(leaf.start, leaf.start + leaf.nvec - 1, dtype=integer)  # noqa: PLW2901
+            _require_few_choices(env_id, key, leaf)
             if isinstance(leaf, gym.spaces.Discrete):
                 boxes[key] = gym.spaces.Box(0.0, 1.0, (int(leaf.n),), np.float32)
                 store = _one_hot_store(env_id, key, leaf)
@@ -123,6 +126,19 @@ class ObsWriter:
                 "what the environment returned: return every key of the space at every step"
             ) from None
         return obs
+
+
+def _require_few_choices(env_id: str, key: str, space: gym.Space) -> None:
+    num_choices = 0
+    if isinstance(space, gym.spaces.Discrete):
+        num_choices = int(space.n)
+    elif isinstance(space, gym.spaces.MultiDiscrete):
+        num_choices = sum(space.nvec.tolist())
+    if num_choices > MOST_CHOICES:
+        raise UsageError(
+            f"{env_id}: observation {key!r} is one of {num_choices:,} choices, and would be a row of as many numbers: "
+            "observe its digits as a MultiDiscrete, or its value as a Box"
+        )
 
 
 def _can_be_outside(box: Any) -> bool:

@@ -518,6 +518,36 @@ def test_a_statistic_that_is_not_finite_is_left_out_of_its_episode_and_remarked_
     ]
 
 
+@pytest.mark.parametrize(("allowed_at", "is_said"), [(None, True), (5, False)])
+def test_masks_that_never_allow_anything_are_remarked_upon_once(allowed_at: int | None, is_said: bool) -> None:
+    class Waiting(gym.Env):
+        observation_space = gym.spaces.Dict(o=gym.spaces.Discrete(2), action_mask=gym.spaces.MultiBinary(2))
+        action_space = gym.spaces.Discrete(2)
+
+        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+            self._step = 0
+            return self._obs(), {}
+
+        def step(self, action: int):
+            self._step += 1
+            return self._obs(), 0.0, False, False, {}
+
+        def _obs(self) -> dict[str, Any]:
+            return {"o": 0, "action_mask": np.full(2, self._step == allowed_at, np.int8)}
+
+    stage = Stage(make=lambda attempt: GymGroup("waiting", [Waiting()], 0, 0), env_id="waiting")
+    remarks: list[str] = []
+    with handed_to(lambda about, sentence: remarks.append(sentence)):
+        stage.reset()
+        for _ in range(2 * guard.CLEAN_STEPS + 2):
+            stage.step()
+    said = (
+        "waiting: observation 'action_mask' has been 0 throughout 200 steps, so all agents wait, and none of their "
+        "steps is counted: give 1 for what is allowed"
+    )
+    assert remarks == [said] * is_said
+
+
 def test_a_group_that_cannot_be_closed_is_remarked_upon() -> None:
     class Stubborn(Scripted):
         def close(self) -> None:

@@ -163,6 +163,12 @@ def test_a_key_that_is_no_text_is_named(space: gym.Space) -> None:
         ObsWriter("env", space)
 
 
+@pytest.mark.parametrize("space", [Discrete(10**9), gym.spaces.MultiDiscrete([10**9, 3])])
+def test_more_choices_than_a_row_can_hold_are_refused(space: gym.Space) -> None:
+    with pytest.raises(ValueError, match=r"env: observation 'obs' is one of 1,000,000,00. choices.* as a MultiDisc"):
+        ObsWriter("env", space)
+
+
 def test_floats_are_not_cut_to_integers() -> None:
     writer = ObsWriter("env", Box(0, 255, (2,), np.uint8))
     with pytest.raises(ValueError, match="came as float64"):
