@@ -153,10 +153,8 @@ class TurnsTogether:
         return {agent: self._observe(agent, may_act=agent == on_turn) for agent in self.agents}
 
     def _observe(self, agent: Any, may_act: bool) -> Any:
-        obs, num_choices = (
-            deepcopy(self._env.observe(agent)),
-            self._num_choices.get(agent),
-        )  # none of one that is refused
+        obs = deepcopy(self._env.observe(agent))
+        num_choices = self._num_choices.get(agent)  # none of one that is refused
         if not num_choices:
             return obs
         parts = obs if isinstance(obs, Mapping) else {_OBSERVATION: obs}
