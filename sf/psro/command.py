@@ -75,15 +75,19 @@ def main() -> None:
 
 def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
     """Sampler, network and learner of the responses that a search has trained already: the next ones are like them,
-    whatever the presets say by now. Raises ValueError where they name code that nobody vouches for."""
+    whatever the presets say by now. Raises ValueError where they name code that nobody vouches for, or where there is
+    a run of sf-train in the place of a search."""
     from sf.psro.record import RESPONSES  # noqa: PLC0415  numpy is slow to import: not for --help
 
     early = cli.early_flags(args)
-    if "env" not in early or "config" in early:
+    if "env" not in early:
         return {}
     run = RunConfig(**{name: early[name] for name in ("env", "train_dir", "experiment") if name in early})
-    responses = RunDir.at(run.train_dir, run.experiment_name).path / RESPONSES
-    for folder in sorted(responses.glob("policy_*"), reverse=True):
+    place = RunDir.at(run.train_dir, run.experiment_name)
+    if place.config.is_file():
+        raise ValueError(f"{place.path} is a run of sf-train, and no search: name another --experiment")
+    responses = place.path / RESPONSES
+    for folder in () if "config" in early else sorted(responses.glob("policy_*"), reverse=True):
         run_dir = RunDir.at(str(responses), folder.name)
         try:
             saved = run_dir.saved_flags()

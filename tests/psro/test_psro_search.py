@@ -192,6 +192,14 @@ def test_what_cannot_be_is_one_sentence(words, sentence, tmp_path, monkeypatch, 
     assert sentence in capsys.readouterr().err
 
 
+def test_a_run_of_sf_train_in_the_place_of_a_search_is_one_sentence(tmp_path, monkeypatch, capsys):
+    RunDir.at(str(tmp_path), "x").prepare(Config().replace(env="toy_match_rps", past_share=0.2))
+    for more in ([], ["--config", "vector"]):
+        words = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--experiment", "x", *more]
+        assert run_command(monkeypatch, *words) == 2
+        assert "x is a run of sf-train, and no search: name another --experiment" in capsys.readouterr().err
+
+
 def test_the_picture_has_exploitability_and_payoffs():
     pytest.importorskip("matplotlib")
     from sf.psro.figure import draw  # noqa: PLC0415
