@@ -110,5 +110,5 @@ def test_agents_that_share_rewards_get_the_sum(kind: Any, render: bool) -> None:
 
 def test_a_reward_of_those_that_share_is_judged_as_every_other() -> None:
     group = _group(LiftPaidInWords, share_reward=True)
-    with pytest.raises(UsageError, match=r"lift: step\(\) returned the reward 'much': return a number"):
+    with pytest.raises(UsageError, match=r"lift: step\(\) returned the reward 'much': return a real number"):
         play(group, 3)
