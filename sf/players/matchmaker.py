@@ -192,7 +192,8 @@ class Matchmaker:
         """Those that have ended since the last call. The first call has those that an earlier session left behind."""
         if not self._progress.has_begun:
             return
-        for file, line, played in self._journal.read(self._num_policies + len(self._pool.players)):
+        num_players = self._num_policies + len(self._pool.players)
+        for file, line, played in self._journal.read(len(self._seats_of), num_players):
             names = tuple(self._name(each) for each in played.who)
             if self._gone.intersection(names):
                 continue  # it cannot play, so that says nothing

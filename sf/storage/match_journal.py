@@ -100,10 +100,11 @@ class JournalReader:
         self._say = say
         self._readings: dict[str, _Reading] = {}  # by file
 
-    def read(self, num_players: int) -> list[tuple[str, int, PlayedMatch]]:
+    def read(self, num_mains: int, num_players: int) -> list[tuple[str, int, PlayedMatch]]:
         """Matches that neither the record nor an earlier call had: the file, the line from 1 on, the match.
 
-        num_players: policies and players of the pool.
+        num_mains: policies that are no exploiters, one of which is in every match. num_players: all policies and
+        players of the pool.
         """
         found = []
         for path in self._files():
@@ -113,7 +114,7 @@ class JournalReader:
                 reading.num_lines += 1
                 if reading.num_lines <= self._recorded.get(path.stem, 0):
                     continue
-                match = _match_of(line, num_players)
+                match = _match_of(line, num_mains, num_players)
                 if match is None:
                     self._say(f"league: line {reading.num_lines} of {path} is no match between players: it is left out")
                 else:
@@ -154,15 +155,15 @@ def _whole_lines_from(path: Path, num_bytes: int) -> list[bytes]:
         return []
 
 
-def _match_of(line: bytes, num_players: int) -> PlayedMatch | None:
-    """None where the line is no match of players 0 to num_players - 1."""
+def _match_of(line: bytes, num_mains: int, num_players: int) -> PlayedMatch | None:
+    """None where the line is no match of players 0 to num_players - 1, or none that a policy below num_mains was in."""
     try:
         who, scores = json.loads(line)
         if not all(type(each) is int and 0 <= each < num_players for each in who):
             return None
-        if len(who) != len(scores) or not who or not all(_is_number(score) for score in scores):
+        if len(who) != len(scores) or not all(_is_number(score) for score in scores) or min(who) >= num_mains:
             return None
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return None
     return PlayedMatch(tuple(who), tuple(scores))
 

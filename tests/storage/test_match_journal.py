@@ -34,38 +34,38 @@ def test_each_match_is_read_once_with_its_line(tmp_path, reader):
     journal = Journal(tmp_path)
     journal.add([])
     assert not (tmp_path / DIRECTORY).exists()  # no match, no file
-    assert reader.read(2) == []
+    assert reader.read(2, 2) == []
     journal.add([FIRST, SECOND])
     (path,) = files(tmp_path)
-    assert reader.read(2) == [(path.stem, 1, FIRST), (path.stem, 2, SECOND)]
-    assert reader.read(2) == []
+    assert reader.read(2, 2) == [(path.stem, 1, FIRST), (path.stem, 2, SECOND)]
+    assert reader.read(2, 2) == []
     journal.add([THIRD])
-    assert reader.read(2) == [(path.stem, 3, THIRD)]
+    assert reader.read(2, 2) == [(path.stem, 3, THIRD)]
 
 
 def test_what_the_record_has_is_not_read_again(tmp_path, said):
     Journal(tmp_path).add([FIRST, SECOND, THIRD])
     (path,) = files(tmp_path)
-    assert matches(JournalReader(tmp_path, {path.stem: 2}, said.append).read(2)) == [THIRD]
+    assert matches(JournalReader(tmp_path, {path.stem: 2}, said.append).read(2, 2)) == [THIRD]
 
 
 def test_workers_have_files_of_their_own(tmp_path, reader):
     Journal(tmp_path).add([FIRST])
     Journal(tmp_path).add([SECOND])
     assert len(files(tmp_path)) == 2
-    assert set(matches(reader.read(2))) == {FIRST, SECOND}
+    assert set(matches(reader.read(2, 2))) == {FIRST, SECOND}
 
 
 def test_a_line_that_is_not_whole_yet_waits(tmp_path, reader):
     Journal(tmp_path).add([FIRST])
     (path,) = files(tmp_path)
-    reader.read(2)
+    reader.read(2, 2)
     with path.open("ab") as file:
         file.write(b"[[0, 1], [2.0,")
-    assert reader.read(2) == []
+    assert reader.read(2, 2) == []
     with path.open("ab") as file:
         file.write(b" -2.0]]\n")
-    assert matches(reader.read(2)) == [SECOND]
+    assert matches(reader.read(2, 2)) == [SECOND]
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,13 @@ def test_a_line_that_is_not_whole_yet_waits(tmp_path, reader):
         "[[0, 1]]",
         "[[0, 1], [1.0]]",
         "[[], []]",
-        "[[0, 2], [1.0, 0.0]]",
+        "[[0, 4], [1.0, 0.0]]",
+        "[[2, 3], [1.0, 0.0]]",
         "[[0, -1], [1.0, 0.0]]",
         "[[0, true], [1.0, 0.0]]",
         "[[0, 1], [1.0, NaN]]",
         '[[0, 1], [1.0, "a"]]',
+        f"[[0, 1], [1{'0' * 400}, 0.0]]",
         "[" * 100_000,
     ],
 )
@@ -89,7 +91,7 @@ def test_a_line_that_is_no_match_is_left_out_with_a_sentence(tmp_path, reader, s
     Journal(tmp_path).add([FIRST])
     (path,) = files(tmp_path)
     path.write_text(f"{line}\n{path.read_text()}")
-    assert reader.read(2) == [(path.stem, 2, FIRST)]
+    assert reader.read(2, 4) == [(path.stem, 2, FIRST)]
     assert said == [f"league: line 1 of {path} is no match between players: it is left out"]
 
 
@@ -102,10 +104,10 @@ def test_a_large_file_is_followed_by_another_one_and_removed(tmp_path, reader, m
     assert [path.stem[-2:] for path in files(tmp_path)] == ["-0", "-1", "-2"]
     reader.remove_ended()
     assert len(files(tmp_path)) == 3  # nobody has read them
-    assert matches(reader.read(2)) == [FIRST, SECOND, THIRD]
+    assert matches(reader.read(2, 2)) == [FIRST, SECOND, THIRD]
     reader.remove_ended()
     assert [path.stem[-2:] for path in files(tmp_path)] == ["-2"]
-    assert reader.read(2) == []
+    assert reader.read(2, 2) == []
     reader.remove_all()
     assert not (tmp_path / DIRECTORY).exists()
 
@@ -113,17 +115,17 @@ def test_a_large_file_is_followed_by_another_one_and_removed(tmp_path, reader, m
 def test_a_file_that_was_not_read_is_not_removed(tmp_path, reader):
     Journal(tmp_path).add([FIRST])
     reader.remove_all()
-    assert matches(reader.read(2)) == [FIRST]
+    assert matches(reader.read(2, 2)) == [FIRST]
 
 
 def test_a_file_that_somebody_removes_is_begun_anew(tmp_path, reader):
     journal = Journal(tmp_path)
     journal.add([FIRST])
-    reader.read(2)
+    reader.read(2, 2)
     files(tmp_path)[0].unlink()
     (tmp_path / DIRECTORY).rmdir()
     journal.add([SECOND])
-    assert matches(reader.read(2)) == [SECOND]
+    assert matches(reader.read(2, 2)) == [SECOND]
 
 
 def test_matches_wait_for_a_disk_that_is_full(tmp_path, reader, monkeypatch):
@@ -146,7 +148,7 @@ def test_matches_wait_for_a_disk_that_is_full(tmp_path, reader, monkeypatch):
     assert path.stat().st_size == begins  # no part of a line is left
     journal._file = Path.open(path, "ab", buffering=0)
     journal.add([THIRD])
-    assert matches(reader.read(2)) == [FIRST, SECOND, THIRD]
+    assert matches(reader.read(2, 2)) == [FIRST, SECOND, THIRD]
 
 
 def test_it_writes_through_no_link(tmp_path, reader, monkeypatch):
