@@ -19,9 +19,9 @@ class SamplerConfig:
     """Environments per rollout worker, split into worker_num_splits groups. More make inference batches larger and
     messages fewer, and raise the lag."""
 
-    worker_num_splits: int = 2
+    worker_num_splits: int | Literal["auto"] = "auto"
     """Groups of environments per worker. With 2, one group steps while the other waits for its actions (double
-    buffering)."""
+    buffering). auto: 2, but 1 where num_envs_per_worker is odd, since the groups are of one size."""
 
     policy_workers_per_policy: int = 1
     """Inference processes per policy. More can help when rollout workers wait for actions and the hardware is not
@@ -57,9 +57,12 @@ class SamplerConfig:
             f"num_workers is {self.num_workers}: at least 1, or auto",
         )
         require(self.num_envs_per_worker >= 1, f"num_envs_per_worker is {self.num_envs_per_worker}: at least 1")
-        require(self.worker_num_splits >= 1, f"worker_num_splits is {self.worker_num_splits}: at least 1")
         require(
-            self.num_envs_per_worker % self.worker_num_splits == 0,
+            self.worker_num_splits == "auto" or self.worker_num_splits >= 1,
+            f"worker_num_splits is {self.worker_num_splits}: at least 1, or auto",
+        )
+        require(
+            self.num_envs_per_worker % self.num_groups_per_worker == 0,
             f"num_envs_per_worker is {self.num_envs_per_worker}: it must be a multiple of worker_num_splits "
             f"({self.worker_num_splits}), since the groups are of one size",
         )
@@ -76,5 +79,11 @@ class SamplerConfig:
         require(self.extra_slots >= 0, f"extra_slots is {self.extra_slots}: 0 or greater")
 
     @property
+    def num_groups_per_worker(self) -> int:
+        if self.worker_num_splits == "auto":
+            return 1 if self.num_envs_per_worker % 2 else 2
+        return self.worker_num_splits
+
+    @property
     def num_envs_per_group(self) -> int:
-        return self.num_envs_per_worker // self.worker_num_splits
+        return self.num_envs_per_worker // self.num_groups_per_worker

@@ -58,7 +58,7 @@ class RunMemory:
         queues = make_queues(sampler.queues)
         channels = Channels.allocate(
             num_workers=plan.num_workers,
-            groups_per_worker=sampler.worker_num_splits,
+            groups_per_worker=sampler.num_groups_per_worker,
             slots_per_group=plan.slots_per_group,
             actors_per_group=plan.actors_per_group,
             policy_workers_per_policy=sampler.policy_workers_per_policy,
@@ -74,7 +74,7 @@ class RunMemory:
                 plan.spec,
                 plan.config.rollout,
                 inboxes=channels.inboxes,
-                groups_per_worker=sampler.worker_num_splits,
+                groups_per_worker=sampler.num_groups_per_worker,
                 slots_per_group=plan.slots_per_group,
                 actors_per_group=plan.actors_per_group,
                 num_policies=plan.num_policies,

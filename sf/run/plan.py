@@ -79,7 +79,7 @@ class Plan:
 
     @property
     def num_groups(self) -> int:
-        return self.num_workers * self.config.sampler.worker_num_splits
+        return self.num_workers * self.config.sampler.num_groups_per_worker
 
     @property
     def num_actors(self) -> int:
@@ -209,7 +209,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     num_workers = num_cores if sampler.num_workers == "auto" else sampler.num_workers
     actors_per_group = sampler.num_envs_per_group * spec.num_agents
     extra_slots = sampler.extra_slots if sampler.async_rl else 0
-    num_actors = num_workers * sampler.worker_num_splits * actors_per_group
+    num_actors = num_workers * sampler.num_groups_per_worker * actors_per_group
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
@@ -224,7 +224,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         num_cores=num_cores,
         num_workers=num_workers,
         actors_per_group=actors_per_group,
-        slots_per_group=actors_per_group + -(-extra_slots // (num_workers * sampler.worker_num_splits)),
+        slots_per_group=actors_per_group + -(-extra_slots // (num_workers * sampler.num_groups_per_worker)),
         num_weights=num_weights(model),
         state_size=model.state_size,
         weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},

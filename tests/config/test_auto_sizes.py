@@ -102,3 +102,9 @@ def test_actors_that_players_play_are_left_out(past_share, num_policies, expecte
     flags = {**AUTO, **workers, **past, "num_policies": num_policies, "device": "cpu"}
     plan.make_plan(Config().replace(env="openspiel:tic_tac_toe", **flags))
     assert seen == [expected]
+
+
+@pytest.mark.parametrize(("num_envs", "num_groups"), [(1, 1), (2, 2), (7, 1), (8, 2)])
+def test_a_worker_has_two_groups_unless_its_environments_are_odd(num_envs, num_groups):
+    sampler = Config().replace(num_envs_per_worker=num_envs).sampler
+    assert (sampler.num_groups_per_worker, sampler.num_envs_per_group) == (num_groups, num_envs // num_groups)

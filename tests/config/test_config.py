@@ -25,7 +25,7 @@ from sf.storage.run_dir import RunDir
     ("flags", "sentence"),
     [
         ({"batch_size": 1000}, "batch_size is 1000: it must be a multiple of rollout"),
-        ({"num_envs_per_worker": 5}, "it must be a multiple of worker_num_splits"),
+        ({"num_envs_per_worker": 5, "worker_num_splits": 2}, "it must be a multiple of worker_num_splits"),
         ({"gamma": 1.5}, "gamma is 1.5: from 0 to 1"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0: it must be above 0"),
         ({"lr_schedule": "linear"}, "it needs train_for_env_steps, train_for_env_frames or train_for_seconds"),

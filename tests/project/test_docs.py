@@ -175,7 +175,7 @@ def test_a_command_of_each_kind_trains_and_reports_what_troubleshooting_asks_for
     rollout = 8
     small = config.replace(
         num_workers=1,
-        num_envs_per_worker=config.sampler.worker_num_splits,
+        num_envs_per_worker=config.sampler.num_groups_per_worker,
         rollout=rollout,
         batch_size=2 * rollout,
         num_policies=num_policies,

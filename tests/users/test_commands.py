@@ -67,7 +67,7 @@ def small(words, train_dir):
     num_policies = min(2, config.population.num_policies)
     flags = {
         "num_workers": 1,
-        "num_envs_per_worker": config.sampler.worker_num_splits,
+        "num_envs_per_worker": config.sampler.num_groups_per_worker,
         "rollout": ROLLOUT,
         "batch_size": 2 * ROLLOUT,
         "num_policies": num_policies,

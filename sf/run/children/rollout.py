@@ -57,7 +57,7 @@ def _recover(memory: RunMemory, idx: int) -> None:
 
 
 def _episodes_at_once(plan: Plan) -> int:
-    return plan.config.sampler.worker_num_splits * plan.actors_per_group
+    return plan.config.sampler.num_groups_per_worker * plan.actors_per_group
 
 
 ROLLOUT = Role(
