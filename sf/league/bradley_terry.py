@@ -1,12 +1,14 @@
 """Ratings of players by maximum likelihood, with their uncertainty: the model of Bradley and Terry (1952). Pure.
 
 Ratings are on the scale of Elo (1978): the chance that a player beats another one is 1 / (1 + 10^(-d / 400)), where d
-is its rating minus the other's. 400 points are 10 to 1. One player, the anchor, is held at 0. A draw is half a win.
+is its rating minus the other's. 400 points are 10 to 1. One player or more are held at ratings that are known, such
+as 0. A draw is half a win.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ _MAX_STEPS = 200
 
 
 class Rating(NamedTuple):
-    """low, high: the 95 % interval. The anchor's has no width."""
+    """low, high: the 95 % interval. It has no width where the player is held."""
 
     mean: float
     std: float
@@ -40,19 +42,24 @@ class Comparisons(NamedTuple):
     num: np.ndarray  # [C] matches, of which each may count for less than 1
 
 
-def fit(results: Comparisons, num_players: int, anchor: int, precision: np.ndarray | None = None) -> list[Rating]:
+def fit(
+    results: Comparisons, num_players: int, held: Mapping[int, float], precision: np.ndarray | None = None
+) -> list[Rating]:
     """The most probable ratings by Newton's method, and the normal approximation of their posterior there (Laplace).
 
-    precision: [P, P] of the normal prior of the ratings around 0. Default: each has the standard deviation PRIOR_STD,
-    which keeps the rating of a player finite that won or lost all of its matches.
+    held: ratings that are known, by the number of the player: at least one, since results only say differences.
+    precision: [P, P] of the normal prior of the ratings around the mean of those held. Default: each has the standard
+    deviation PRIOR_STD, which keeps the rating of a player finite that won or lost all of its matches.
     """
     assert results.player_idx.shape == results.weight.shape, results
     prior = np.eye(num_players) / PRIOR_STD**2 if precision is None else precision
-    free = np.arange(num_players) != anchor
-    ratings = np.zeros(num_players)
+    free = ~np.isin(np.arange(num_players), [*held])
+    centre = float(np.mean([*held.values()]))
+    ratings = np.full(num_players, centre)
+    ratings[[*held]] = [*held.values()]
     for _ in range(_MAX_STEPS):
         gradient, curvature = _derivatives(results, ratings)
-        gradient, curvature = (gradient - prior @ ratings)[free], (curvature + prior)[np.ix_(free, free)]
+        gradient, curvature = (gradient - prior @ (ratings - centre))[free], (curvature + prior)[np.ix_(free, free)]
         step = np.linalg.solve(curvature, gradient)
         longest = float(np.abs(step).max(initial=0.0))
         ratings[free] += step * min(1.0, _MAX_STEP / max(longest, 1e-12))

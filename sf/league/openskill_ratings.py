@@ -8,29 +8,31 @@ knows matches of many players. But it depends on the order of the matches, and i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import statistics
+from collections.abc import Iterable, Mapping
 
 from openskill.models import PlackettLuce
 
 from sf.league.bradley_terry import PER_LOG_ODDS, Rating
 from sf.league.payoffs import scores_of
-from sf.league.ratings import chosen_anchor, names_of
+from sf.league.ratings import held_ratings, names_of
 from sf.league.record import Match, Player, Row, policy_name
 
 _START_STD = 500.0
 _DRIFT_STD = 10.0  # what a policy that learns may have changed by since its last match
-_ANCHORED_STD = 1e-3
+_HELD_STD = 1e-3
 _QUANTILE = 1.96
 
 
 class OpenskillRatings:
-    """The ratings so far. anchor: the player that is held at 0; None: nobody."""
+    """The ratings so far. held: those that are known, by name."""
 
-    def __init__(self, anchor: str | None = None) -> None:
+    def __init__(self, held: Mapping[str, float] | None = None) -> None:
         # Two players of equal uncertainty are compared by a logistic curve of width beta x sqrt(2).
         beta = PER_LOG_ODDS / math.sqrt(2)
         self._model = PlackettLuce(mu=0.0, sigma=_START_STD, beta=beta, tau=0.0)
-        self._anchor = anchor
+        self._held = dict(held or {})
+        self._start = statistics.fmean(self._held.values()) if self._held else 0.0  # of a player whom nobody has met
         self._fixed: set[str] = set()
         self._ratings: dict[str, tuple[float, float]] = {}  # mean and standard deviation
 
@@ -50,9 +52,9 @@ class OpenskillRatings:
         return Rating(mean, std, mean - _QUANTILE * std, mean + _QUANTILE * std)
 
     def _rating(self, name: str) -> tuple[float, float]:
-        if name == self._anchor:
-            return 0.0, _ANCHORED_STD
-        return self._ratings.get(name, (0.0, _START_STD))
+        if name in self._held:
+            return self._held[name], _HELD_STD
+        return self._ratings.get(name, (self._start, _START_STD))
 
     def _rate(self, scores: dict[str, float]) -> None:
         if len(scores) < 2:
@@ -65,11 +67,11 @@ class OpenskillRatings:
             self._ratings[name] = rated.mu, rated.sigma
 
 
-def openskill_ratings(rows: Iterable[Row], anchor: str | None = None) -> dict[str, Rating]:
-    """Of all players after all matches, by name. anchor: as in `sf.league.ratings.ratings`."""
+def openskill_ratings(rows: Iterable[Row], held: Mapping[str, float] | None = None) -> dict[str, Rating]:
+    """Of all players after all matches, by name. held: as in `sf.league.ratings.held_ratings`."""
     rows = list(rows)
     names = names_of(rows)
-    after = OpenskillRatings(chosen_anchor(names, anchor))
+    after = OpenskillRatings(held_ratings(rows, names, held))
     for row in rows:
         after.add(row)
     return {name: after.of(name) for name in names}

@@ -17,7 +17,7 @@ import numpy as np
 
 from sf.league.bradley_terry import PRIOR_STD, Comparisons, Rating, fit
 from sf.league.payoffs import meetings, result
-from sf.league.record import Anew, Match, Player, Row, policy_name
+from sf.league.record import Anew, Match, Player, Reference, Row, policy_name
 
 RANDOM = "random"
 DRIFT_STD = 200.0  # how far a policy that learns moves from point to point, before any result: a random walk
@@ -31,9 +31,11 @@ class Point(NamedTuple):
 
 
 class Ratings(NamedTuple):
-    """players: by name, of all; a policy that learns has its last rating. curves: of each policy that learns."""
+    """held: the players whose ratings were known, at least one. players: by name, of all; a policy that learns has its
+    last rating. curves: of each policy that learns.
+    """
 
-    anchor: str
+    held: Mapping[str, float]
     players: Mapping[str, Rating]
     curves: Mapping[str, Sequence[Point]]
 
@@ -46,19 +48,16 @@ def names_of(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys([*fixed, *playing]))
 
 
-def ratings(rows: Sequence[Row], anchor: str | None = None) -> Ratings:
-    """anchor: the player that is held at 0. Default: random moves, which are as strong in every run, else the first
-    player of the record.
-
-    Raises ValueError where there is no player, or none of that name.
-    """
+def ratings(rows: Sequence[Row], held: Mapping[str, float] | None = None) -> Ratings:
+    """held: see `held_ratings`. Raises ValueError where there is no player, or none of a name in held."""
     names = names_of(rows)
-    anchor = chosen_anchor(names, anchor)
+    held = held_ratings(rows, names, held)
     axis = _Axis(rows, names)
     results = _comparisons([row for row in rows if isinstance(row, Match)], axis)
-    found = fit(results, axis.size, axis.at_last[anchor], _prior(axis))
+    at = {axis.at_last[name]: rating for name, rating in held.items()}
+    found = fit(results, axis.size, at, _prior(axis))
     return Ratings(
-        anchor,
+        held,
         {name: found[axis.at_last[name]] for name in names},
         {
             name: [Point(t, found[axis.begin[name] + k]) for k, t in enumerate(times)]
@@ -67,15 +66,25 @@ def ratings(rows: Sequence[Row], anchor: str | None = None) -> Ratings:
     )
 
 
-def chosen_anchor(names: Sequence[str], anchor: str | None) -> str:
-    """Raises ValueError where there is none."""
+def held_ratings(rows: Iterable[Row], names: Sequence[str], held: Mapping[str, float] | None) -> Mapping[str, float]:
+    """The ratings at which players are held: these; where they are None, those of the reference pool of the record;
+    where it has none, random moves at 0, which are as strong in every run, else the first player.
+
+    Raises ValueError where there is no player, or none of a name in held.
+    """
     if not names:
         raise ValueError("the league has no players yet")
-    if anchor is None:
-        return RANDOM if RANDOM in names else names[0]
-    if anchor not in names:
-        raise ValueError(f"anchor is {anchor}, which is no player here: name one of {', '.join(names)}")
-    return anchor
+    if held is not None:
+        for name in held:
+            if name not in names:
+                raise ValueError(f"anchor is {name}, which is no player here: name one of {', '.join(names)}")
+        return held
+    in_record: Mapping[str, float] = {}
+    for row in rows:
+        if isinstance(row, Reference):
+            in_record = row.ratings
+    playing = {name: rating for name, rating in in_record.items() if name in names}
+    return playing or {RANDOM if RANDOM in names else names[0]: 0.0}
 
 
 class _Axis:

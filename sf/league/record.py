@@ -7,6 +7,7 @@ tear the last line: whoever reads ignores it, and the next append removes it.
 {"kind": "player", "name": "random"}
 {"kind": "match", "env_steps": 412345, "players": ["policy_00", "policy_00_000000409600"], "scores": [1.0, -1.0]}
 {"kind": "anew", "policy": 2, "env_steps": 500000}    # an exploiter has won and begins anew
+{"kind": "reference", "ratings": {"random": 0.0}}    # from here on these players are held at these ratings
 
 A tournament adds two kinds: its settings come first, and a row `finished` ends the matches of a pair. Other kinds are
 left to those who know them.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ class Player:
     policy: int | None = None  # that it is a snapshot of
     env_steps: int | None = None  # that it had been trained on
     path: str | None = None  # of its checkpoint: relative to the folder of the record, where it is inside
+    weights: str | None = None  # the fingerprint of those of a checkpoint that comes from elsewhere
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,13 @@ class Anew:
 
 
 @dataclass(frozen=True)
+class Reference:
+    """Fixed players are held at these ratings, by name (`sf.league.reference`). The last such row counts."""
+
+    ratings: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Settings:
     """What a tournament is about. values: by name, as JSON has them."""
 
@@ -86,8 +95,13 @@ class Finished:
     env_faults: int = 0
 
 
-_KIND: Mapping[type, str] = {Player: "player", Anew: "anew", Finished: "finished"}  # whose fields are those of the row
-Row = Player | Match | Anew | Settings | Finished
+_KIND: Mapping[type, str] = {  # whose fields are those of the row
+    Player: "player",
+    Anew: "anew",
+    Reference: "reference",
+    Finished: "finished",
+}
+Row = Player | Match | Anew | Reference | Settings | Finished
 
 
 def append(path: Path, rows: Sequence[Row]) -> None:
@@ -113,6 +127,15 @@ def players_of(path: Path) -> Iterator[Player]:
     for row in rows_of(path, with_word=b'"player"'):
         if isinstance(row, Player):
             yield row
+
+
+def reference_of(path: Path) -> Mapping[str, float]:
+    """The ratings at which players are held; empty where the record has none. Raises as `rows_of` does."""
+    ratings: Mapping[str, float] = {}
+    for row in rows_of(path, with_word=b'"reference"'):
+        if isinstance(row, Reference):
+            ratings = row.ratings
+    return ratings
 
 
 def rows_of(path: Path, with_word: bytes = b"") -> Iterator[Row]:
@@ -154,39 +177,63 @@ def _of_json(row: Any) -> Row | None:
     if not isinstance(row, dict):
         raise TypeError("it must be a JSON object")
     kind = row["kind"]
-    if kind == "player":
-        path = row.get("path")
-        return Player(
-            _text(row["name"], "name"),
-            _count(row.get("policy"), "policy"),
-            _count(row.get("env_steps"), "env_steps"),
-            None if path is None else _text(path, "path"),
-        )
-    if kind == "match":
-        players = tuple(_text(name, "a player") for name in _list(row["players"], "players"))
-        scores = tuple(_score(score) for score in _list(row["scores"], "scores"))
-        if not players or len(players) != len(scores):
-            raise ValueError(f"{len(players)} players, but {len(scores)} scores")
-        probability, journal, clocks = row.get("probability"), row.get("journal"), row.get("clocks")
-        return Match(
-            players,
-            scores,
-            _count(row.get("env_steps"), "env_steps"),
-            None if probability is None else _score(probability),
-            None if journal is None else _line(journal),
-            None if clocks is None else _clocks(clocks),
-        )
-    if kind == "anew":
-        policy, env_steps = _count(row["policy"], "policy"), _count(row["env_steps"], "env_steps")
-        if policy is None or env_steps is None:
-            raise TypeError("policy and env_steps are whole numbers")
-        return Anew(policy, env_steps)
-    if kind == "tournament":
-        return Settings({name: value for name, value in row.items() if name != "kind"})
-    if kind == "finished":
-        first, second = (_text(name, "a player") for name in _list(row["players"], "players"))
-        return Finished((first, second), _count(row.get("env_faults"), "env_faults") or 0)
-    return None
+    of_kind = _OF_KIND.get(kind) if isinstance(kind, str) else None
+    return None if of_kind is None else of_kind(row)
+
+
+def _player(row: Mapping[str, Any]) -> Player:
+    path, weights = row.get("path"), row.get("weights")
+    return Player(
+        _text(row["name"], "name"),
+        _count(row.get("policy"), "policy"),
+        _count(row.get("env_steps"), "env_steps"),
+        None if path is None else _text(path, "path"),
+        None if weights is None else _text(weights, "weights"),
+    )
+
+
+def _match(row: Mapping[str, Any]) -> Match:
+    players = tuple(_text(name, "a player") for name in _list(row["players"], "players"))
+    scores = tuple(_score(score) for score in _list(row["scores"], "scores"))
+    if not players or len(players) != len(scores):
+        raise ValueError(f"{len(players)} players, but {len(scores)} scores")
+    probability, journal, clocks = row.get("probability"), row.get("journal"), row.get("clocks")
+    return Match(
+        players,
+        scores,
+        _count(row.get("env_steps"), "env_steps"),
+        None if probability is None else _score(probability),
+        None if journal is None else _line(journal),
+        None if clocks is None else _clocks(clocks),
+    )
+
+
+def _anew(row: Mapping[str, Any]) -> Anew:
+    policy, env_steps = _count(row["policy"], "policy"), _count(row["env_steps"], "env_steps")
+    if policy is None or env_steps is None:
+        raise TypeError("policy and env_steps are whole numbers")
+    return Anew(policy, env_steps)
+
+
+def _finished(row: Mapping[str, Any]) -> Finished:
+    first, second = (_text(name, "a player") for name in _list(row["players"], "players"))
+    return Finished((first, second), _count(row.get("env_faults"), "env_faults") or 0)
+
+
+_OF_KIND: Mapping[str, Callable[[Mapping[str, Any]], Row]] = {
+    "player": _player,
+    "match": _match,
+    "anew": _anew,
+    "reference": lambda row: Reference(_ratings(row["ratings"])),
+    "tournament": lambda row: Settings({name: value for name, value in row.items() if name != "kind"}),
+    "finished": _finished,
+}
+
+
+def _ratings(value: Any) -> dict[str, float]:
+    if not isinstance(value, dict):
+        raise TypeError(f"ratings is {value!r}: it must have the ratings of players by name")
+    return {_text(name, "a player"): _score(rating, "a rating") for name, rating in value.items()}
 
 
 def _clocks(value: Any) -> dict[str, int]:
@@ -221,7 +268,7 @@ def _count(value: Any, name: str) -> int | None:
     return value
 
 
-def _score(value: Any) -> float:
+def _score(value: Any, name: str = "a score") -> float:
     if type(value) not in (int, float) or not math.isfinite(value):
-        raise TypeError(f"a score is {value!r}: it must be a number")
+        raise TypeError(f"{name} is {value!r}: it must be a number")
     return float(value)

@@ -41,6 +41,7 @@ class Standing(NamedTuple):
 
     name: str
     env_steps: int | None  # that a policy had been trained on
+    weights: str | None  # their fingerprint, of a player that comes from elsewhere
     num_matches: int  # against others
     score: Mean | None
     win_rate: Mean | None  # against all whom it met, match by match
@@ -64,12 +65,13 @@ class Progress(NamedTuple):
 
 
 class Standings(NamedTuple):
-    """players: the highest rating first. payoffs: in this order. curves: of each policy that learns.
+    """held: the players whose ratings were known. players: the highest rating first. payoffs: in this order. curves:
+    of each policy that learns.
 
     progress: None where no policy learns. missing: a sentence for each part that could not be computed.
     """
 
-    anchor: str
+    held: Mapping[str, float]
     players: Sequence[Standing]
     payoffs: Payoffs
     curves: Mapping[str, Sequence[Point]]
@@ -77,23 +79,25 @@ class Standings(NamedTuple):
     missing: Sequence[str]
 
 
-def standings(rows: Sequence[Row], anchor: str | None = None) -> Standings:
-    """anchor: see `sf.league.ratings.ratings`. Raises ValueError where there is no player or no such anchor."""
-    rated = ratings(rows, anchor)
+def standings(rows: Sequence[Row], held: Mapping[str, float] | None = None) -> Standings:
+    """held: see `sf.league.ratings.held_ratings`. Raises ValueError as that does."""
+    rated = ratings(rows, held)
     matches = [row for row in rows if isinstance(row, Match)]
-    one_by_one = openskill_ratings(rows, anchor) if len(matches) <= _MOST_ONE_BY_ONE else {}
+    one_by_one = openskill_ratings(rows, held) if len(matches) <= _MOST_ONE_BY_ONE else {}
     names = sorted(names_of(rows), key=lambda name: -rated.players[name].mean)
     env_steps = {row.name: row.env_steps for row in rows if isinstance(row, Player)}
+    weights = {row.name: row.weights for row in rows if isinstance(row, Player)}
     env_steps |= {name: curve[-1].env_steps for name, curve in rated.curves.items()}
     scores, wins = _of_matches(matches)
     table = payoffs(names, matches)
     shares, missing = _shares(table, bool(rated.curves))
     return Standings(
-        rated.anchor,
+        rated.held,
         [
             Standing(
                 name=name,
                 env_steps=env_steps.get(name),
+                weights=weights.get(name),
                 num_matches=len(wins[name]),
                 score=_mean(scores[name]),
                 win_rate=_mean(wins[name]),

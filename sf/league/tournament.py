@@ -92,7 +92,7 @@ def opened(directory: Path | None, tournament: Tournament) -> Iterator[Results]:
         path = None if directory is None else directory / record.NAME
         results = Results(path, [] if path is None else _earlier(path, tournament))
         if not results.rows:
-            results.add([settings_of(tournament), *_players(tournament)])
+            results.add([settings_of(tournament), *players_of(tournament)])
         yield results
 
 
@@ -141,9 +141,12 @@ def settings_of(tournament: Tournament) -> Settings:
     return Settings(json.loads(dumps(values)))
 
 
-def _players(tournament: Tournament) -> list[Player]:
+def players_of(tournament: Tournament) -> list[Player]:
+    """As they join the record."""
     return [
-        Player(name, env_steps=None if isinstance(each, Opponent) else each.state["env_steps"])
+        Player(name)
+        if isinstance(each, Opponent)
+        else Player(name, env_steps=each.state["env_steps"], weights=checkpoint.weights_of(each))
         for name, each in tournament.task.players.items()
     ]
 
@@ -163,7 +166,7 @@ def _earlier(path: Path, tournament: Tournament) -> list[Row]:
     ends = [number for number, row in enumerate(rows, start=1) if isinstance(row, Settings | Player | Finished)]
     whole = rows[: ends[-1]]
     joined = [row for row in whole if isinstance(row, Player)]
-    missing = [player for player in _players(tournament) if player not in joined]  # killed between the first rows
+    missing = [player for player in players_of(tournament) if player not in joined]  # killed between the first rows
     if len(whole) < len(rows) or missing:
         whole += missing
         try:

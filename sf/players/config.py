@@ -33,6 +33,10 @@ class PlayersConfig:
     """Players that are in the pool from the start: runs, checkpoints, zoo/NAME, random, openspiel:mcts:N,
     bot:NAME, or module:Name, as in sf-eval --against."""
 
+    reference_ratings: str | None = None
+    """Ratings at which some of players are held, so that ratings compare between runs: a file of sf-league --json.
+    Default: random at 0, where it plays, else the first of the pool."""
+
     opponent_weights: tuple[float, ...] = ()
     """How often to meet each of players, in their order, in place of opponent_choice: a fixed mixture. Each has a seat
     of its own, and no snapshots are taken."""
@@ -101,6 +105,10 @@ class PlayersConfig:
         require(
             self.past_share > 0 or not self.players,
             f"players is {' '.join(self.players)}, but past_share is 0, so nobody meets them: set it, for example 0.2",
+        )
+        require(
+            self.reference_ratings is None or bool(self.players),
+            f"reference_ratings is {self.reference_ratings}, but players is empty: name players that it has ratings of",
         )
         require(
             self.past_share > 0 or rate is None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import gymnasium as gym
@@ -12,12 +12,13 @@ import gymnasium as gym
 from sf.envs import EnvOptions, EnvSpec
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
+from sf.league import record, reference
 from sf.play import opponents
 from sf.play.named_checkpoint import find_trusted
 from sf.play.opponents import Opponent
 from sf.play.torch_policy import TorchPolicy
 from sf.players.snapshots import kept_at
-from sf.storage.checkpoint import Checkpoint
+from sf.storage.checkpoint import Checkpoint, weights_of
 from sf.zoo.places import located
 
 Entrant = Checkpoint | Opponent
@@ -59,6 +60,33 @@ def find_entrants(
                 )
         found[name] = saved
     return found
+
+
+def find_reference(named: str | None, env: str, entrants: Mapping[str, Entrant], run_dir: Path) -> Mapping[str, float]:
+    """The ratings at which some of the entrants are held, by their names in the pool. None: nobody is.
+
+    run_dir: of the run, whose record has the ratings of before: they stay where the file is gone.
+    Raises ValueError where the file has no ratings of them.
+    """
+    if named is None:
+        return {}
+    try:
+        pool = reference.read(Path(named))
+    except FileNotFoundError:
+        path = run_dir / record.NAME
+        if path.is_file() and (before := record.reference_of(path)):
+            _warn(f"reference_ratings is {named}, which is gone. The ratings in {path} stay")
+            return before
+        raise UsageError(
+            f"reference_ratings is {named}, and there is no such file: name one that sf-league --json has written"
+        ) from None
+    except ValueError as error:
+        raise UsageError(f"reference_ratings: {error}") from None
+    weights = {name: weights_of(each) if isinstance(each, Checkpoint) else None for name, each in entrants.items()}
+    try:
+        return pool.held(env, weights)
+    except ValueError as error:
+        raise UsageError(f"reference_ratings: {error}") from None
 
 
 def _original_or_copy(player: str, copy: Path, is_trusted: bool) -> tuple[Path, Checkpoint]:

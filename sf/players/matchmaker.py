@@ -15,9 +15,8 @@ import numpy as np
 
 from sf.envs import UsageError
 from sf.league import record
-from sf.league.record import Anew, Match, Player, policy_name
+from sf.league.record import Anew, Match, Player, Reference, policy_name
 from sf.metrics.progress import Progress
-from sf.play.opponents import RANDOM
 from sf.players.config import PlayersConfig
 from sf.players.earlier_record import EarlierRecord
 from sf.players.exploiters import Exploiters
@@ -54,8 +53,8 @@ class Matchmaker:
     """All players of a run.
 
     targets: of exploiters, see `Exploiters`. players: those that are in the pool from the start, by name; of a policy,
-    its checkpoint. wake: the queue of the player worker. order: sends an order to a learner, see `sf.learner.orders`.
-    say: tells the user.
+    its checkpoint. reference: ratings at which some of them are held; empty: as before. wake: the queue of the player
+    worker. order: sends an order to a learner, see `sf.learner.orders`. say: tells the user.
     """
 
     def __init__(
@@ -65,6 +64,7 @@ class Matchmaker:
         num_policies: int,
         targets: Mapping[int, int],
         players: Mapping[str, Checkpoint | None],
+        reference: Mapping[str, float],
         seats: Seats,
         wake: IndexQueue,
         recoveries: Sequence[RecoveryMemory],
@@ -89,17 +89,15 @@ class Matchmaker:
         self._order = order
         self._say = say
         record_path = run_dir / record.NAME
-        # Random moves are as strong in every run, so ratings above them can be compared.
-        known = {*players}
-        if record_path.exists():
-            known |= {player.name for player in record.players_of(record_path)}
         self._exploiters = Exploiters(targets, config.exploiter_win_rate, config.exploiter_env_steps)
         earlier = EarlierRecord(record_path, self._exploiters)
-        self._pool = Pool(num_policies, earlier.rows(), RANDOM if RANDOM in known else None)
+        self._pool = Pool(num_policies, earlier.rows(), reference or earlier.held(players))
         self._to_begin_anew: dict[int, str] = {}  # exploiters that wait for the record, and why they do
         self._rng = np.random.default_rng((seed, earlier.num_rows))
         self._journal = JournalReader(run_dir, earlier.journals, say)
         self._record = RecordWriter(record_path, say)
+        if reference not in ({}, earlier.reference):
+            self._record.add(Reference(reference))
         self._written_at = float("-inf")  # when that was tried last
         self._gone: set[str] = set()  # players that cannot be loaded
         self._seats_of = [  # each policy that is no exploiter
@@ -109,12 +107,12 @@ class Matchmaker:
         for name, saved in players.items():
             if name not in self._pool.idx:
                 try:
-                    path = None if saved is None else self._snapshots.keep(name, saved)
+                    joining = Player(name) if saved is None else self._snapshots.keep_entrant(name, saved)
                 except OSError as error:
                     raise UsageError(
                         f"{run_dir / DIRECTORY} cannot be written ({error.strerror}): name another --train_dir"
                     ) from None
-                self._join(Player(name, path=path))
+                self._join(joining)
 
     def act_if_due(self) -> None:
         """Take snapshots, and see to the seats."""

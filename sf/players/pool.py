@@ -6,7 +6,7 @@ All of it follows from the rows of league.jsonl, in their order. So a resumed ru
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -27,9 +27,9 @@ class Pool:
     last_snapshot: [P] env steps of the latest snapshot of each policy; None where there is none.
     """
 
-    def __init__(self, num_policies: int, rows: Iterable[Row] = (), anchor: str | None = None) -> None:
-        """anchor: the player whose rating is held at 0; None: the first of the pool."""
-        self._anchor = anchor
+    def __init__(self, num_policies: int, rows: Iterable[Row] = (), held: Mapping[str, float] | None = None) -> None:
+        """held: ratings that are known, by name; None: the first player has 0."""
+        self._held = held
         self._ratings: OpenskillRatings | None = None
         self.players: list[Player] = []
         self.idx: dict[str, int] = {}
@@ -46,7 +46,7 @@ class Pool:
 
     def join(self, player: Player) -> None:
         """Its quality is the highest of the pool."""
-        self._ratings = self._ratings or OpenskillRatings(self._anchor or player.name)
+        self._ratings = self._ratings or OpenskillRatings(self._held or {player.name: 0.0})
         self._ratings.add(player)
         self.idx[player.name] = len(self.players)
         self.players.append(player)

@@ -62,6 +62,10 @@ class Snapshots:
         self._is_failing = False
         return Player(name, policy_id, env_steps, path)
 
+    def keep_entrant(self, name: str, saved: Checkpoint) -> Player:
+        """A player from elsewhere, of whom a copy is kept. Raises OSError where it cannot be written."""
+        return Player(name, path=self.keep(name, saved), weights=checkpoint.weights_of(saved))
+
     def keep(self, name: str, saved: Checkpoint) -> str:
         """Write what it takes to play, unless it is there already. Returns the path within the run directory.
 

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sf.league import record
 from sf.league.bradley_terry import Rating
+from sf.league.reference import described
 from sf.league.standings import standings
 from sf.metrics.system_info import read_starts
 from sf.population.lineage import sentences
@@ -70,7 +71,7 @@ def _league(run: Run) -> dict[str, Any] | None:
         for player in result.players
         if player.win_rate is not None
     ]
-    return {"svg": inline_svg(draw_league("", result), "league"), "anchor": result.anchor, "players": players}
+    return {"svg": inline_svg(draw_league("", result), "league"), "held": described(result.held), "players": players}
 
 
 def _with_interval(rating: Rating) -> str:

@@ -87,6 +87,7 @@ class Decisions:
             plan.num_policies,
             plan.targets,
             {name: entrant if isinstance(entrant, Checkpoint) else None for name, entrant in plan.entrants.items()},
+            plan.reference,
             memory.seats,
             memory.channels.requests[memory.channels.player_worker_idx],
             memory.recoveries,

@@ -9,6 +9,7 @@ import math
 import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -33,7 +34,7 @@ from sf.model.inference import num_weights
 from sf.model.registry import build_model
 from sf.native import kernels
 from sf.play.exploitability import require_exploitability
-from sf.players.entrants import Entrant, find_entrants
+from sf.players.entrants import Entrant, find_entrants, find_reference
 from sf.processes.fork_servers import allow_many_descriptors, descriptors_needed
 from sf.processes.torch_runtime import resolve_bfloat16, resolve_device
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
@@ -63,6 +64,7 @@ class Plan:
     weight_shapes: dict[str, tuple[int, ...]]  # by name
     symmetries: Sequence[Symmetry]  # that data is augmented by
     entrants: Mapping[str, Entrant]  # players that are in the pool from the start
+    reference: Mapping[str, float]  # ratings at which some of them are held; empty: that is left to the record
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
     place: Place = ALONE_HERE  # of this trainer among the ranks
 
@@ -210,6 +212,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     actors_per_group = sampler.num_envs_per_group * spec.num_agents
     extra_slots = sampler.extra_slots if sampler.async_rl else 0
     num_actors = num_workers * sampler.num_groups_per_worker * actors_per_group
+    entrants = _entrants(config, spec)
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
@@ -229,7 +232,8 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         state_size=model.state_size,
         weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},
         symmetries=find_symmetries(config, model.state_size),
-        entrants=_entrants(config, spec),
+        entrants=entrants,
+        reference=_reference(config, entrants),
         why_no_loops=_why_no_loops(config.model.compile, device),
         place=place,
     )
@@ -268,8 +272,17 @@ def _entrants(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
             f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to "
             "play against: leave it out"
         )
-    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name).path
-    return find_entrants(config.players.players, config.run.env, config.environment, spec, run_dir, config.run.trust)
+    return find_entrants(
+        config.players.players, config.run.env, config.environment, spec, _run_dir(config), config.run.trust
+    )
+
+
+def _reference(config: Config, entrants: Mapping[str, Entrant]) -> Mapping[str, float]:
+    return find_reference(config.players.reference_ratings, config.run.env, entrants, _run_dir(config))
+
+
+def _run_dir(config: Config) -> Path:
+    return RunDir.at(config.run.train_dir, config.run.experiment_name).path
 
 
 def _why_no_loops(wanted: bool | Literal["auto"], device: str) -> str | None:

@@ -176,6 +176,11 @@ def fingerprint(checkpoint: Checkpoint) -> str:
     return hashlib.sha256(safetensors.torch.save(dict(checkpoint.tensors))).hexdigest()
 
 
+def weights_of(checkpoint: Checkpoint) -> str:
+    """The `fingerprint` of what it takes to play: the same with and without the state of an optimiser."""
+    return fingerprint(without_optimizer(checkpoint))
+
+
 def decode(data: bytes) -> Checkpoint:
     """The checkpoint in the content of a file that is known to be whole."""
     header_end = 8 + int.from_bytes(data[:8], "little")  # the format: length of the header, the header, the tensors

@@ -74,6 +74,8 @@ def test_a_first_line_that_is_torn_is_removed_even_if_it_is_long(path):
         ('{"kind": "player", "name": 3}', "name is 3"),
         ('{"kind": "match", "players": ["a", "b"], "scores": [1]}', "2 players, but 1 scores"),
         ('{"kind": "match", "players": ["a"], "scores": [NaN]}', "a score is nan"),
+        ('{"kind": "reference", "ratings": {"a": null}}', "a rating is None"),
+        ('{"kind": "reference", "ratings": [1]}', "ratings is [1]"),
         ('{"kind": "match", "players": "a", "scores": [1]}', "players is 'a'"),
         ('{"kind": "match", "env_steps": -1, "players": ["a"], "scores": [1]}', "env_steps is -1"),
     ],

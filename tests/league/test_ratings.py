@@ -10,7 +10,7 @@ from sf.league import bradley_terry
 from sf.league.bradley_terry import Comparisons, fit
 from sf.league.openskill_ratings import OpenskillRatings, openskill_ratings
 from sf.league.ratings import ratings
-from sf.league.record import Anew, Match, Player
+from sf.league.record import Anew, Match, Player, Reference
 
 
 def chance(difference):
@@ -130,7 +130,7 @@ def test_a_policy_that_learns_has_a_curve_on_which_its_snapshots_lie():
         found = ratings(rows)
         curve = found.curves["policy_00"]
         at = {point.env_steps: point.rating for point in curve}
-        assert found.anchor == "random"
+        assert found.held == {"random": 0.0}
         assert found.players["policy_00"] == curve[-1].rating
         for k, t in enumerate(KNOTS[:-1].tolist()):
             rating = found.players[f"policy_00_{t:012d}"]
@@ -161,10 +161,10 @@ def test_an_exploiter_that_begins_anew_leaves_its_snapshot_as_strong_as_it_was()
 def test_without_random_moves_the_first_snapshot_is_held_at_0():
     true, rows = learning(np.random.default_rng(5), 600, with_random=False)
     found = ratings(rows)
-    assert found.anchor == "policy_00_000000000000"
-    assert found.players[found.anchor] == (0, 0, 0, 0)
+    assert found.held == {"policy_00_000000000000": 0.0}
+    assert found.players["policy_00_000000000000"] == (0, 0, 0, 0)
     assert found.players["policy_00"].mean == pytest.approx(true[-1] - true[0], abs=350)
-    moved = ratings(rows, anchor="policy_00_000000500000")
+    moved = ratings(rows, {"policy_00_000000500000": 0.0})
     difference = found.players["policy_00_000000500000"].mean
     assert moved.players["policy_00_000000900000"].mean == pytest.approx(
         found.players["policy_00_000000900000"].mean - difference, abs=40
@@ -173,7 +173,7 @@ def test_without_random_moves_the_first_snapshot_is_held_at_0():
 
 def test_an_anchor_that_nobody_is_is_one_sentence():
     with pytest.raises(ValueError, match="anchor is x, which is no player here: name one of a"):
-        ratings([Player("a")], anchor="x")
+        ratings([Player("a")], {"x": 0.0})
     with pytest.raises(ValueError, match="no players yet"):
         ratings([])
 
@@ -182,8 +182,34 @@ def test_the_prior_of_a_chain_is_what_its_steps_say():
     """Without results, the second of two linked ratings is as uncertain as both steps together."""
     precision = np.array([[1 / 30**2 + 1 / 40**2, -1 / 40**2, 0], [-1 / 40**2, 1 / 40**2, 0], [0, 0, 1.0]])
     nothing = Comparisons(np.zeros((0, 2), int), np.zeros((0, 2)), np.zeros(0), np.zeros(0))
-    found = fit(nothing, 3, 2, precision)
+    found = fit(nothing, 3, {2: 0.0}, precision)
     assert [rating.std for rating in found] == pytest.approx([30, 50, 0])
+
+
+def test_a_reference_pool_gives_a_player_the_rating_that_it_has_among_them():
+    """Three players of known strength are held: a fourth one is found between them, in every tournament alike."""
+    true = {"p0": 900.0, "p1": 1200.0, "p2": 1500.0, "p3": 1330.0}
+    held = {name: true[name] for name in ("p0", "p1", "p2")}
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        rows = tournament(rng, [*true.values()], 400)
+        for found in (ratings(rows, held).players, ratings([*rows, Reference({"p0": 0.0}), Reference(held)]).players):
+            assert {name: found[name] for name in held} == {name: (r, 0, r, r) for name, r in held.items()}
+            assert found["p3"].low < true["p3"] < found["p3"].high
+            assert found["p3"].std < 13
+        of_one = ratings(rows, {"p0": 900.0}).players["p3"]  # the distance to one player is known less well
+        assert of_one.std > 1.3 * found["p3"].std
+        assert openskill_ratings(rows, held)["p3"].mean == pytest.approx(true["p3"], abs=120)
+
+
+def test_a_player_that_meets_nobody_is_rated_like_the_pool():
+    found = ratings([Player("a"), Player("b"), Player("c")], {"a": 1000.0, "b": 1400.0}).players["c"]
+    assert (found.mean, found.std) == pytest.approx((1200, 1000))
+
+
+def test_a_reference_pool_of_whom_nobody_plays_is_as_none():
+    rows = [Player("a"), Player("random"), Reference({"x": 5.0}), Match(("a", "random"), (1, 0))]
+    assert ratings(rows).held == {"random": 0.0}
 
 
 def test_openskill_orders_players_and_holds_the_anchor():
@@ -204,7 +230,7 @@ def test_openskill_takes_teams_and_draws():
 
 
 def test_a_snapshot_begins_with_the_rating_of_its_policy():
-    rated = OpenskillRatings("random")
+    rated = OpenskillRatings({"random": 0.0})
     for row in (Player("random"), *[Match(("policy_00", "random"), (1, 0), 5)] * 9):
         rated.add(row)
     rated.add(Player("policy_00_000000000005", 0, 5, "x"))

@@ -44,6 +44,7 @@ class Leagues:
         self.ordered = []
         self.said = []
         self.loading_s = 0.0
+        self.reference = {}
         self.journal = Journal(run_dir)
 
     def start(self, players=None, **flags):
@@ -58,6 +59,7 @@ class Leagues:
             self.num_policies,
             {1: 0} if self.config.exploiters else {},
             players or {},
+            self.reference,
             self.seats,
             SimpleNamespace(put=self.woken.append),
             self.learners,
@@ -344,6 +346,25 @@ def test_a_resumed_league_is_as_it_was(leagues):
     ]
 
 
+def test_ratings_of_a_reference_pool_are_in_the_record_once_and_hold_when_the_run_is_resumed(leagues):
+    leagues.reference = {"random": 250.0}
+    for _ in range(2):
+        leagues.start({"random": None})
+        leagues.learners[0].train_to(100)
+        leagues.settle()
+        assert "random" in leagues.seated
+        leagues.end(*[((0, idx_of(leagues, "random")), (1.0, -1.0))] * 20)
+    assert [row["ratings"] for row in leagues.rows() if row["kind"] == "reference"] == [{"random": 250.0}]
+    before = leagues.league._pool.rating(0)
+    assert before.mean > 300
+    leagues.reference = {}  # without the flag it stays
+    assert leagues.start({"random": None})._pool.rating(0) == before
+    leagues.reference = {"random": -250.0}
+    leagues.start({"random": None}).write()
+    assert leagues.league._pool.rating(0).mean == pytest.approx(before.mean - 500)
+    assert [row["ratings"] for row in leagues.rows() if row["kind"] == "reference"][1:] == [{"random": -250.0}]
+
+
 def test_a_player_that_cannot_be_kept_is_one_sentence(leagues):
     (leagues.run_dir / "league").write_text("a file where the folder should be")
     with pytest.raises(ValueError, match=r"league cannot be written \(.*\): name another --train_dir"):
@@ -353,7 +374,9 @@ def test_a_player_that_cannot_be_kept_is_one_sentence(leagues):
 def test_a_checkpoint_that_joins_is_kept_as_it_was(leagues):
     saved = Checkpoint({"model/weight": torch.ones(2)}, {"env_steps": 5})
     leagues.start(players={"rival": saved}).write()
-    assert leagues.rows() == [{"kind": "player", "name": "rival", "path": "league/rival.safetensors"}]
+    weights = checkpoint.weights_of(saved)
+    joined = {"kind": "player", "name": "rival", "path": "league/rival.safetensors", "weights": weights}
+    assert leagues.rows() == [joined]
     later = Checkpoint({"model/weight": torch.zeros(2)}, {"env_steps": 6})
     leagues.start(players={"rival": later})
     kept = checkpoint.load(leagues.run_dir / "league" / "rival.safetensors")

@@ -1,5 +1,7 @@
 """What cannot be is one sentence before anything starts."""
 
+import json
+
 import pytest
 from untrained import untrained
 
@@ -20,6 +22,7 @@ DUEL = {"env": "toy_match_rps", "past_share": 0.2, "device": "cpu"}
         ({"past_share": 0.0, "players": ("random",)}, "past_share is 0, so nobody meets them"),
         ({"past_share": 0.0, "snapshot_at_win_rate": 0.6}, "past_share is 0, so there is no pool"),
         ({"snapshot_every_env_steps": 0}, "snapshot_every_env_steps is 0 and players is empty"),
+        ({"reference_ratings": "r.json"}, "reference_ratings is r.json, but players is empty: name players"),
         ({"snapshot_every_env_steps": -1}, "snapshot_every_env_steps is -1"),
         ({"players": ("random",), "opponent_weights": (0.5, 0.5)}, "opponent_weights has 2 numbers, but there are 1"),
         ({"players": ("random",), "opponent_weights": (0.0,)}, "opponent_weights is 0: above 0"),
@@ -82,3 +85,32 @@ def test_a_player_whose_original_is_gone_is_the_copy_in_the_directory_of_the_run
     assert entrant.state["env_steps"] == saved.state["env_steps"]
     with pytest.raises(ValueError, match="is neither a checkpoint nor"):
         make_plan(Config().replace(**{**flags, "experiment": "another"}))
+
+
+def test_a_reference_pool_knows_policies_by_their_weights_and_others_by_their_names(tmp_path):
+    saved = untrained(DUEL["env"])
+    checkpoint.write(tmp_path / "renamed.safetensors", saved)
+    checkpoint.write(tmp_path / "other.safetensors", untrained(DUEL["env"], seed=1))
+    rated = [("random", 1, None), ("runs/good", 2, checkpoint.weights_of(saved)), ("a_function:f", 3, None)]
+    players = [{"name": name, "rating": {"mean": rating}, "weights": weights} for name, rating, weights in rated]
+    (tmp_path / "pool.json").write_text(json.dumps({"env": DUEL["env"], "players": players}))
+    (tmp_path / "no_json").write_text("{")
+    (tmp_path / "of_another.json").write_text(json.dumps({"env": "toy_match_pennies", "players": players}))
+    renamed, other = str(tmp_path / "renamed.safetensors"), str(tmp_path / "other.safetensors")
+
+    def plan(file, *named):
+        flags = {**DUEL, "players": named, "reference_ratings": str(tmp_path / file), "train_dir": str(tmp_path)}
+        return make_plan(Config().replace(**flags))
+
+    found = plan("pool.json", "random", renamed, other)
+    assert [*found.reference.values()] == [1.0, 2.0]
+    assert "random" in found.reference
+    assert {*found.reference} < {*found.entrants}
+    for file, message in (
+        ("pool.json", "has ratings of random, runs/good, a_function:f, of whom nobody plays here"),
+        ("no_json", "no_json has no ratings: name a file that sf-league --json has written"),
+        ("of_another.json", "has ratings of toy_match_pennies, and what is played is toy_match_rps"),
+        ("nowhere.json", "nowhere.json, and there is no such file"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            plan(file, other)

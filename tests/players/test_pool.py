@@ -72,7 +72,7 @@ def test_the_same_rows_give_the_same_pool():
 
 
 def test_a_policy_that_wins_is_rated_above_those_it_beats_and_random_moves_are_held_at_0():
-    pool = Pool(1, [SECOND, FIRST], anchor="random")
+    pool = Pool(1, [SECOND, FIRST], {"random": 0.0})
     assert pool.rating(0) is None
     for _ in range(200):
         pool.add(met("random", 1.0, 0.0))

@@ -50,6 +50,11 @@ def league(monkeypatch, capsys, *words):
     return status, out, err
 
 
+def named(player):
+    """The name that was typed, of a run without the name of its checkpoint."""
+    return player["name"].split("/")[0]
+
+
 def chance(difference):
     return 1 / (1 + 10 ** (-difference / 400))
 
@@ -87,7 +92,7 @@ def test_a_run_shows_its_players_with_ratings_and_win_rates(tmp_path, monkeypatc
     means = [player["rating"]["mean"] for player in result["players"]]
     assert means == sorted(means, reverse=True)
     names = [player["name"] for player in result["players"]]
-    assert result["anchor"] == "random"
+    assert (result["anchor"], result["held"]) == ("random", {"random": 0.0})
     assert {"policy_00", "policy_00_000000400000", "random"} < {*names}
     own, other = names.index("policy_00"), names.index("random")
     assert result["num_matches"][own][other] == 300
@@ -152,6 +157,32 @@ def test_a_tournament_plays_prints_and_goes_on(monkeypatch, capsys):
     assert shown.splitlines()[1:] == again.splitlines()[2:]
 
 
+def test_players_of_another_tournament_are_held_at_the_ratings_that_they_had_there(monkeypatch, capsys):
+    save_run("toy_match_rps")
+    common = ["--matches", "8", "--num_workers", "1"]
+    first = ["own_players:rock", "toy_match_rps", "own_players:paper"]
+    assert league(monkeypatch, capsys, *first, *common, "--json", "pool.json")[0] == 0
+    pool = {named(player): player for player in json.loads(Path("pool.json").read_text())["players"]}
+    second = ["own_players:paper", "random", "toy_match_rps", *common, "--reference", "pool.json"]
+    status, out, err = league(monkeypatch, capsys, *second, "--json", "r.json", "--results", "results")
+    assert status == 0, err
+    result = json.loads(Path("r.json").read_text())
+    held = {name: pool[name]["rating"]["mean"] for name in ("own_players:paper", "toy_match_rps")}
+    assert (result["anchor"], result["env"]) == (None, "toy_match_rps")
+    assert sorted(result["held"].values()) == sorted(held.values())
+    of = {named(player): player for player in result["players"]}
+    assert {name: of[name]["rating"]["mean"] for name in held} == held
+    assert of["toy_match_rps"]["weights"] == pool["toy_match_rps"]["weights"] is not None
+    assert re.search(r"\S+ is held at -?\d+, and \S+ at -?\d+", " ".join(out.split()))
+    status, shown, err = league(monkeypatch, capsys, "results", "--reference", "pool.json")
+    assert (status, shown.splitlines()[1:]) == (0, out.splitlines()[-len(shown.splitlines()) + 1 :]), err
+
+    other = untrained("toy_match_rps", seed=1)
+    checkpoint.save(Path("toy_match_rps/checkpoints"), other, 20, keep=2)
+    _, out, _ = league(monkeypatch, capsys, *second)  # it is another player now
+    assert out.count("held") == 2  # in its row, and in the sentence
+
+
 def test_a_tournament_without_a_trained_policy_is_played_where_env_says(monkeypatch, capsys):
     words = ["own_players:rock", "own_players:paper", "--env", "toy_match_rps", "--matches", "4", "--num_workers", "1"]
     status, out, err = league(monkeypatch, capsys, *words, "--results", "results", "--json", "r.json")
@@ -185,6 +216,12 @@ def test_a_tournament_without_a_trained_policy_is_played_where_env_says(monkeypa
         ("toy_match_rps random --json .", "name another --json"),
         ("toy_match_rps random --results run", "is no record of a tournament"),
         ("run --anchor me", "anchor is me, which is no player here"),
+        ("run --reference none.json", "reference is none.json, and there is no such file"),
+        ("run --reference own_players.py", "own_players.py has no ratings: name a file that sf-league --json has"),
+        ("run --reference others.json", "others.json has ratings of a, of whom nobody plays here"),
+        ("toy_match_rps random --reference others.json", "others.json has ratings of a, of whom nobody plays here"),
+        ("toy_match_rps random --reference pennies.json", "has ratings of toy_match_pennies, and what is played is"),
+        ("run --reference others.json --anchor random", "anchor is random, but reference holds players, too"),
         ("broken", "line 1, is no row of a league"),
         ("empty", "the league has no players yet"),
     ],
@@ -195,6 +232,9 @@ def test_what_is_wrong_is_one_sentence_before_anything_starts(tmp_path, monkeypa
     for env in ("toy_match_rps", "toy_match_pennies", "toy_identity"):
         if env in words:
             save_run(env)
+    for name, env, player in (("others", None, "a"), ("pennies", "toy_match_pennies", "random")):
+        players = [{"name": player, "rating": {"mean": 1.5}}]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"env": env, "players": players}))
     write_run(tmp_path / "run", num_snapshots=1)
     for name, text in (("broken", "x\n"), ("empty", "")):
         (tmp_path / name).mkdir()

@@ -21,6 +21,7 @@ from recorded import ACTION, AGENT, ENV_IDX, EPISODE, NUM_BATCHES, STEP, recorde
 from runs import DEVICE, start, train_here
 from untrained import untrained
 
+from sf.league import record
 from sf.storage import checkpoint
 
 
@@ -88,9 +89,12 @@ FLAGS = ["--past_share", "0.5", "--snapshot_every_env_steps", "2000", "--num_env
 
 
 @pytest.mark.parametrize("core", ["none", "gru"])
-def test_a_run_meets_its_past_and_goes_on_with_it_when_resumed(tmp_path, core):
-    flags = [*FLAGS, "--core", core, "--players", "random", "--experiment", "run"]
+def test_a_run_meets_its_past_and_goes_on_with_it_when_resumed(tmp_path, core, capsys):
+    pool = tmp_path / "pool.json"
+    pool.write_text(json.dumps({"players": [{"name": "random", "rating": {"mean": 250}}]}))
+    flags = [*FLAGS, "--core", core, "--players", "random", "--reference_ratings", str(pool), "--experiment", "run"]
     summary = train_here(tmp_path, *flags, "--train_for_env_steps", "10000", env="toy_match_rps")
+    pool.unlink()  # its ratings are in the record
     assert summary["restarts"] == summary["env_faults"] == 0
     players, matches = league_of(tmp_path / "run")
     assert len(players) >= 2
@@ -105,6 +109,9 @@ def test_a_run_meets_its_past_and_goes_on_with_it_when_resumed(tmp_path, core):
     assert len(names) == len(set(names))
     for player in resumed[1:]:
         assert (tmp_path / "run" / player["path"]).is_file()
+    rows = record.read(tmp_path / "run" / "league.jsonl")
+    assert [row.ratings for row in rows if isinstance(row, record.Reference)] == [{"random": 250.0}]
+    assert f"reference_ratings is {pool}, which is gone" in capsys.readouterr().err
 
 
 def test_a_killed_run_keeps_its_league_and_leaves_nothing_behind(tmp_path):

@@ -50,6 +50,9 @@ class LeagueFlags:
     anchor: str | None = None
     """Player whose rating is 0. Default: random, where it plays, else the first player."""
 
+    reference: Path | None = None
+    """A file of --json, of another tournament: those of its players that play here are held at its ratings."""
+
     checkpoint: Literal["latest", "best"] = "latest"
     """Which checkpoint of a run plays: latest, or best (docs/evaluation.md says by which measure)."""
 
@@ -91,6 +94,8 @@ class LeagueFlags:
             raise ValueError(f"matches is {self.matches}: an even number, so that both play each seat equally often")
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}: it must be 0 or greater")
+        if self.anchor is not None and self.reference is not None:
+            raise ValueError(f"anchor is {self.anchor}, but reference holds players, too: leave one out")
 
 
 def main() -> None:
@@ -120,12 +125,15 @@ def _run(flags: LeagueFlags) -> None:
     if len(flags.players) == 1:
         title = flags.players[0]
         rows = record.read(_record_of(title))
+        env = _env_of(Path(title), rows)
+        held = _held(flags, env, {row.name: row.weights for row in rows if isinstance(row, record.Player)})
     else:
-        title, rows = _tournament(flags, console)
-    result = standings(rows, flags.anchor)
+        title, env, held, rows = _tournament(flags, console)
+    result = standings(rows, held)
     print_standings(console, title, result)
     if flags.json is not None:
-        output_file.write("json", flags.json, (finite_json.dumps(_as_json(title, result), indent=2) + "\n").encode())
+        text = finite_json.dumps(_as_json(title, env, result), indent=2)
+        output_file.write("json", flags.json, (text + "\n").encode())
     if flags.png is not None:
         from sf.report import style  # noqa: PLC0415  matplotlib is an extra
         from sf.report.league.figure import draw  # noqa: PLC0415
@@ -159,14 +167,47 @@ def _record_of(named: str) -> Path:
     return path
 
 
-def _tournament(flags: LeagueFlags, console: Console) -> tuple[str, list[Row]]:
-    """Play what is missing. Returns what the tournament is about, and its record."""
-    from sf.league.tournament import Tournament, opened, play, require_matches  # noqa: PLC0415
+def _env_of(directory: Path, rows: Sequence[Row]) -> str | None:
+    """What is played in a run or a tournament, where that can be found out."""
+    from sf.league.record import Settings  # noqa: PLC0415
+    from sf.storage.run_dir import RunDir  # noqa: PLC0415
+
+    if rows and isinstance(rows[0], Settings):
+        return str(rows[0].values.get("env"))
+    try:
+        flags = RunDir(directory).saved_flags()
+    except ValueError:
+        return None
+    return None if flags is None else str(flags["env"])
+
+
+def _held(flags: LeagueFlags, env: str | None, players: Mapping[str, str | None]) -> Mapping[str, float] | None:
+    """The ratings that the flags hold, by player. players: by name, the fingerprint of its weights, where it is known.
+
+    Raises ValueError where a player does not play.
+    """
+    from sf.league import reference  # noqa: PLC0415
+
+    if flags.anchor is not None:
+        return {flags.anchor: 0.0}
+    if flags.reference is None:
+        return None
+    try:
+        return reference.read(flags.reference).held(env, players)
+    except FileNotFoundError:
+        raise ValueError(f"reference is {flags.reference}, and there is no such file: name another") from None
+
+
+def _tournament(flags: LeagueFlags, console: Console) -> tuple[str, str, Mapping[str, float] | None, list[Row]]:
+    """Play what is missing. Returns what the tournament is about, the environment, the ratings that the flags hold, and
+    the record."""
+    from sf.league.ratings import held_ratings  # noqa: PLC0415
+    from sf.league.tournament import Tournament, opened, play, players_of, require_matches  # noqa: PLC0415
 
     tournament = Tournament(_task(flags), flags.matches)
-    names = list(tournament.task.players)
-    if flags.anchor is not None and flags.anchor not in names:
-        raise ValueError(f"anchor is {flags.anchor}, which is no player here: name one of {', '.join(names)}")
+    env = tournament.task.env
+    held = _held(flags, env, {player.name: player.weights for player in players_of(tournament)})
+    held_ratings((), list(tournament.task.players), held)
     num_agents = require_matches(tournament.task)
     with opened(flags.results, tournament) as results:
         num_done = len(results.finished)
@@ -177,7 +218,7 @@ def _tournament(flags: LeagueFlags, console: Console) -> tuple[str, list[Row]]:
             for pair in play(tournament, results, num_agents, _Progress(tournament)):
                 num_done += 1
                 _say(console, pair, f"{num_done} of {len(tournament.pairs)}", remarks)
-        return f"{tournament.task.env}, {flags.matches} matches of each pair", results.rows
+        return f"{env}, {flags.matches} matches of each pair", env, held, results.rows
 
 
 def _task(flags: LeagueFlags) -> Any:
@@ -258,11 +299,14 @@ def _say(console: Console, pair: PairResult, which: str, remarks: set[str]) -> N
         console.print(line, highlight=False, markup=False, emoji=False)
 
 
-def _as_json(title: str, result: Standings) -> Mapping[str, Any]:
+def _as_json(title: str, env: str | None, result: Standings) -> Mapping[str, Any]:
+    """`sf.league.reference` reads it, too."""
     table = result.payoffs
     return {
         "title": title,
-        "anchor": result.anchor,
+        "env": env,
+        "anchor": next(iter(result.held)) if len(result.held) == 1 else None,
+        "held": dict(result.held),
         "players": [_plain(standing) for standing in result.players],
         "win_rates": table.win_rate.tolist(),
         "mean_scores": table.mean_score.tolist(),

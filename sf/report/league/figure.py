@@ -6,6 +6,8 @@ against each other player, in each part of the run: snapshots never meet each ot
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -103,10 +105,15 @@ def _draw_ratings(axis: Axes, result: Standings, points: list[tuple[int, Rating]
     error = None if result.curves else half
     axis.errorbar(at, means, yerr=error, linestyle="", marker="o", markersize=3, color=INK, capsize=2)
     axis.axhline(0, color=INK, linewidth=0.8, linestyle=":")
-    axis.set(title="rating", xlabel="env steps", ylabel=f"Elo above {_shortened(result.anchor)}")
+    axis.set(title="rating", xlabel="env steps", ylabel=_scale(result.held))
     tidy_numbers(axis)
     if len(result.curves) > 1:
         axis.legend()
+
+
+def _scale(held: Mapping[str, float]) -> str:
+    (name, rating), *others = held.items()
+    return "Elo, by a reference pool" if others or rating != 0 else f"Elo above {_shortened(name)}"
 
 
 def _shortened(name: str) -> str:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sf.league.reference import described
 from sf.league.standings import Mean, Standing, Standings
 
 _MOST_COLUMNS = 12  # of the table of win rates
@@ -20,7 +21,7 @@ def print_standings(console: Console, title: str, result: Standings) -> None:
     _say(console, f"{title}: {len(result.players)} players")
     console.print(_scores(result))
     console.print(_ratings(result))
-    _say(console, f"rating: Elo, and its 95 % interval; {result.anchor} is held at 0")
+    _say(console, f"rating: Elo, and its 95 % interval; {described(result.held)}")
     if "Nash\nskill" in _columns_of_what_is_known(result):
         _say(console, "Nash skill: what a match against the Nash mixture brings, in wins minus losses")
     shown = _opponents(result)
