@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyspiel
@@ -22,6 +24,9 @@ MOST_NUMBERS = 100_000  # of a tensor
 
 _INFORMATION_STATE = "information_state"
 _OBSERVATION = "observation"
+_NO_TENSOR = "has no tensor for a policy to see: take another game"
+_FILENAME = "filename"  # the parameter of games that are read from a file
+_CHAT_GAME = "chat_game"
 _RNG_SEED = "rng_seed"  # the parameter of games that draw chance themselves
 _KINDS = {
     bool: "true or false",
@@ -45,6 +50,11 @@ class TensorGame:
         return make_observation(self.game, INFO_STATE_OBS_TYPE if self.tensor == _INFORMATION_STATE else None)
 
     @property
+    def is_in_python(self) -> bool:
+        """OpenSpiel's search crashes of such a game."""
+        return not type(self.game).__module__.startswith(pyspiel.__name__)
+
+    @property
     def tensor_shape(self) -> tuple[int, ...]:
         """Of the tensor; a board is [C, H, W]."""
         game = self.game
@@ -63,7 +73,7 @@ def load(env_id: str, kwargs: Mapping[str, Any], seed: int) -> TensorGame:
     Raises UsageError for a name or a parameter that OpenSpiel does not know, and for a game that cannot be trained on.
     """
     name = env_id.removeprefix(PREFIX)
-    game_type = next((each for each in pyspiel.registered_games() if each.short_name == name), None)
+    game_type = _registered().get(name) or _registered(with_python=True).get(name)
     if game_type is None:
         raise UsageError(f"env {env_id!r}: OpenSpiel has no {name!r}: {_hint(name)}")
     specification = game_type.parameter_specification
@@ -80,7 +90,9 @@ def load(env_id: str, kwargs: Mapping[str, Any], seed: int) -> TensorGame:
     refusal = _refusal(game_type)
     if refusal is not None:
         raise UsageError(f"env {env_id!r} {refusal}")
-    tensors = _tensors(game_type)
+    tensors = [tensor for tensor in _tensors(game_type) if TensorGame(game, tensor).make_observer().tensor is not None]
+    if not tensors:
+        raise UsageError(f"env {env_id!r} {_NO_TENSOR}")
     tensor = kwargs.get(TENSOR, tensors[0])
     if tensor not in tensors:
         raise UsageError(f"env_kwargs has the {TENSOR} {tensor!r}: {env_id} has {' and '.join(tensors)}")
@@ -91,8 +103,15 @@ def load(env_id: str, kwargs: Mapping[str, Any], seed: int) -> TensorGame:
 
 def playable_ids() -> list[str]:
     """The names, as `--env` takes them, of the games that need no parameters and have what training needs."""
-    types = pyspiel.registered_games()
+    types = _registered(with_python=True).values()
     return [f"{PREFIX}{each.short_name}" for each in types if each.default_loadable and _refusal(each) is None]
+
+
+def _registered(with_python: bool = False) -> dict[str, Any]:
+    """The types of games by name. with_python: also of those in Python, which are slow and take a moment to import."""
+    if with_python:
+        importlib.import_module("open_spiel.python.games")  # it registers them
+    return {each.short_name: each for each in pyspiel.registered_games()}
 
 
 def _parameter(env_id: str, key: str, value: Any, specification: Mapping[str, Any]) -> Any:
@@ -104,6 +123,8 @@ def _parameter(env_id: str, key: str, value: Any, specification: Mapping[str, An
     kind = type(specification[key])
     if kind is float and type(value) is int:
         return float(value)
+    if key == _FILENAME and isinstance(value, str) and not Path(value).is_file():
+        raise UsageError(f"env_kwargs has the {key} {value!r}, and there is no such file: name another")
     if type(value) is not kind:
         raise UsageError(f"env_kwargs has the {key} {value!r}: {env_id} takes {_KINDS[kind]}")
     return value
@@ -111,12 +132,14 @@ def _parameter(env_id: str, key: str, value: Any, specification: Mapping[str, An
 
 def _refusal(game_type: Any) -> str | None:
     """Why games of this type cannot be trained on, and what to do instead; None: they can."""
+    if game_type.short_name == _CHAT_GAME:
+        return "has more actions than it names without a language model of its own: take another game"
     if game_type.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD:
         return "is a mean-field game, whose rewards depend on a whole population: take another game"
     if game_type.action_structs_only:
         return "has no numbered actions for a policy to choose among: take another game"
     if not _tensors(game_type):
-        return "has no tensor for a policy to see: take another game"
+        return _NO_TENSOR
     return None
 
 

@@ -31,7 +31,8 @@ _MOST_NUMBERS = 50_000_000  # of all observations and masks: 200 MB
 _MOST_CHARACTERS = 10_000_000  # of the names of all information states: in long games each takes long to make
 _NOTHING = -1
 _SMALLER = (
-    "change the parameters that set its size in env_kwargs, take a smaller game, or measure with sf-eval --against"
+    "change the parameters that set its size in env_kwargs, take a smaller game, or measure by a trained response "
+    "(sf-exploit) or with sf-eval --against"
 )
 
 

@@ -51,6 +51,7 @@ class ReportHandler:
         self._stale_data = defaultdict[int, StaleData](stale_data)  # by policy
         self._places_said: set[str] = set()  # of faults
         self._remarks_said: set[str] = set()  # what they were about
+        self._deaths_said: set[str] = set()  # of children, with their tracebacks
         self._are_env_deaths_said = False  # of workers whose environments fail again and again
 
     def handle(self, child: Child, report: Report) -> None:  # noqa: PLR0912, PLR0915  a case is a kind
@@ -162,7 +163,15 @@ class ReportHandler:
             return
         self._are_env_deaths_said |= is_env_death
         others = "; later deaths of this kind are not reported (restarts counts them)" if is_env_death else ""
-        self._say(f"{child.name} {report['text']}{others}")
+        self._say(f"{child.name} {self._shortened(report['text'])}{others}")
+
+    def _shortened(self, text: str) -> str:
+        """A traceback is shown once."""
+        first, _, rest = text.partition("\n")
+        if text in self._deaths_said and rest:
+            return f"{first}, as before. {rest.rpartition('. ')[2]}"
+        self._deaths_said.add(text)
+        return text
 
     def _given_up(self, report: Report) -> None:
         """On the evaluator."""

@@ -196,3 +196,13 @@ def test_remarks_of_all_workers_about_the_same_are_said_once(told):
     for idx in range(3):
         handler.handle(child(idx), {"kind": "remark", "about": "walk bounds of obs", "text": f"obs is {idx}"})
     assert said == ["obs is 0"]
+
+
+def test_a_traceback_is_shown_once_of_processes_that_die_of_the_same_again(told):
+    handler, said, progress = told
+    error = {"message": "KeyError: 3", "traceback": "Traceback\nKeyError: 3"}
+    text = "failed: KeyError: 3\n\nTraceback\nKeyError: 3. Replaced, and with it policy-0"
+    for _ in range(2):
+        handler.handle(child(0, error), {"kind": "replaced", "text": text, "lost_episodes": 0})
+    assert said == [f"rollout-0 {text}", "rollout-0 failed: KeyError: 3, as before. Replaced, and with it policy-0"]
+    assert progress.num_restarts == 2

@@ -46,7 +46,7 @@ class OpenSpielPlayer:
             )
         self._num_simulations = int(number)
         self._tensor_game = load(env_id, options.kwargs, seed=0)
-        reason = _why_not(self._tensor_game.game.get_type())
+        reason = _why_not(self._tensor_game)
         if reason is not None:
             raise UsageError(f"player {name!r}: {env_id} {reason}: name another player")
 
@@ -141,9 +141,11 @@ class _Follower:
         return False
 
 
-def _why_not(game_type: Any) -> str | None:
-    """Why a search over states cannot play games of this type; None: it can."""
-    kinds = pyspiel.GameType
+def _why_not(tensor_game: TensorGame) -> str | None:
+    """Why a search over states cannot play this game; None: it can."""
+    kinds, game_type = pyspiel.GameType, tensor_game.game.get_type()
+    if tensor_game.is_in_python:
+        return "is written in Python, and the search is for games in C++"
     if game_type.information != kinds.Information.PERFECT_INFORMATION:
         return "hides something from its players, which a search over its states would see"
     if game_type.dynamics != kinds.Dynamics.SEQUENTIAL:

@@ -288,20 +288,21 @@ def test_a_match_is_filmed_as_text_in_pictures_of_one_size(pyspiel: Any) -> None
 
 
 def _names() -> list[str]:
-    """Those that are there when an environment is made: OpenSpiel's modules in Python add others to this process."""
+    """With those in Python, but for what other modules of OpenSpiel add to this process."""
     if importlib.util.find_spec("pyspiel") is None:
         return []
-    listed = "import pyspiel; print(*(each.short_name for each in pyspiel.registered_games()))"
+    listed = "import pyspiel, open_spiel.python.games; print(*(each.short_name for each in pyspiel.registered_games()))"
     return subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True).stdout.split()
 
 
 @pytest.mark.parametrize("name", _names())
 def test_every_game_of_openspiel_is_played_or_refused_with_a_sentence(name: str, pyspiel: Any) -> None:
+    importlib.import_module("open_spiel.python.games")
     (game_type,) = [each for each in pyspiel.registered_games() if each.short_name == name]
     has_tensor = game_type.provides_information_state_tensor or game_type.provides_observation_tensor
     is_mean_field = game_type.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD
     is_plain = game_type.default_loadable and has_tensor and not is_mean_field
-    if not is_plain or name in ("crossword", "colored_trails"):
+    if not is_plain or name in ("crossword", "colored_trails", "chat_game"):
         with pytest.raises(UsageError) as caught:
             _make(name, num_envs=1)
         assert "\n" not in str(caught.value)

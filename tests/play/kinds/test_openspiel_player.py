@@ -111,6 +111,7 @@ def test_who_comes_to_a_game_that_has_begun_moves_at_random_until_the_next():
         ("openspiel:alphazero:5", "openspiel:tic_tac_toe", r"the bots of OpenSpiel are openspiel:mcts:N.* write"),
         ("openspiel:mcts:5", "toy_match_rps", "plays OpenSpiel's games, and toy_match_rps is none: name another"),
         ("openspiel:mcts:5", "openspiel:leduc_poker", "hides something from its players.*: name another player"),
+        ("openspiel:mcts:5", "openspiel:python_tic_tac_toe", "is written in Python, and the search is for games in"),
         ("openspiel:mcts:5", "openspiel:matrix_rps", "hides something|has its players act at once"),
     ],
 )
