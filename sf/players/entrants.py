@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import gymnasium as gym
@@ -13,8 +13,9 @@ from sf.envs import EnvOptions, EnvSpec
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.league import record, reference
+from sf.league.record import policy_name
 from sf.play import opponents
-from sf.play.named_checkpoint import find_trusted
+from sf.play.named_checkpoint import find_trusted, num_policies
 from sf.play.opponents import Opponent
 from sf.play.torch_policy import TorchPolicy
 from sf.players.snapshots import kept_at
@@ -27,15 +28,14 @@ Entrant = Checkpoint | Opponent
 def find_entrants(
     named: Sequence[str], env: str, options: EnvOptions, spec: EnvSpec, run_dir: Path, is_trusted: bool = False
 ) -> dict[str, Entrant]:
-    """By the name that each has in the pool, in the same order.
+    """By the name that each has in the pool, in the same order. Of a run with several policies all are there.
 
     run_dir: of the run, which has copies of the players that it has met before: they are taken where originals are
     gone.
     Raises ValueError where a player cannot be found or loaded, plays another environment, or is named twice.
     """
     found: dict[str, Entrant] = {}
-    for player in named:
-        name = player if opponents.is_name(player) else _file_name(player)
+    for player, policy_id, name in _one_by_one(named, run_dir):
         if name in found:
             raise UsageError(f"players names {player!r} twice, or another one that is called {name}, too: name it once")
         if opponents.is_name(player):
@@ -44,7 +44,7 @@ def find_entrants(
             found[name] = opponent
             continue
         try:
-            file, saved = _original_or_copy(player, kept_at(run_dir, name), is_trusted)
+            file, saved = _original_or_copy(player, policy_id, kept_at(run_dir, name), is_trusted)
             policy = TorchPolicy(saved, str(file))
         except ValueError as error:
             raise UsageError(f"players names {player!r}: {error}") from None
@@ -89,9 +89,32 @@ def find_reference(named: str | None, env: str, entrants: Mapping[str, Entrant],
         raise UsageError(f"reference_ratings: {error}") from None
 
 
-def _original_or_copy(player: str, copy: Path, is_trusted: bool) -> tuple[Path, Checkpoint]:
+def _one_by_one(named: Sequence[str], run_dir: Path) -> Iterator[tuple[str, int, str]]:
+    """What was named, the policy of that run, and the name that it has in the pool."""
+    for player in named:
+        if opponents.is_name(player):
+            yield player, 0, player
+            continue
+        name = _file_name(player)
+        num = _num_policies(player, kept_at(run_dir, name))
+        for policy_id in range(num):
+            yield player, policy_id, name if num == 1 else f"{name}_{policy_name(policy_id)}"
+
+
+def _num_policies(player: str, copy: Path) -> int:
+    """Of a run, also where it is gone and there are copies; 1 of all else, about which others say what is wrong."""
     try:
-        return find_trusted(located(Path(player)), "latest", 0, _warn, is_trusted)
+        path = located(Path(player))
+        if path.exists():
+            return num_policies(path)
+    except ValueError:
+        pass
+    return len(list(copy.parent.glob(f"{copy.stem}_policy_[0-9][0-9]{copy.suffix}"))) or 1
+
+
+def _original_or_copy(player: str, policy_id: int, copy: Path, is_trusted: bool) -> tuple[Path, Checkpoint]:
+    try:
+        return find_trusted(located(Path(player)), "latest", policy_id, _warn, is_trusted)
     except ValueError as error:
         if not copy.is_file():
             raise

@@ -272,9 +272,16 @@ def _entrants(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
             f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to "
             "play against: leave it out"
         )
-    return find_entrants(
+    entrants = find_entrants(
         config.players.players, config.run.env, config.environment, spec, _run_dir(config), config.run.trust
     )
+    weights = config.players.opponent_weights
+    if weights and len(weights) != len(entrants):
+        raise UsageError(
+            f"opponent_weights has {len(weights)} numbers, but there are {len(entrants)} players, since a run with "
+            "several policies is among them: name a checkpoint of each policy"
+        )
+    return entrants
 
 
 def _reference(config: Config, entrants: Mapping[str, Entrant]) -> Mapping[str, float]:

@@ -1,6 +1,7 @@
 """What cannot be is one sentence before anything starts."""
 
 import json
+import shutil
 
 import pytest
 from untrained import untrained
@@ -114,3 +115,22 @@ def test_a_reference_pool_knows_policies_by_their_weights_and_others_by_their_na
     ):
         with pytest.raises(ValueError, match=message):
             plan(file, other)
+
+
+def test_of_a_run_with_several_policies_all_play(tmp_path, capsys):
+    other = tmp_path / "runs" / "other"
+    flags = {**DUEL, "players": (str(other), "random"), "train_dir": str(tmp_path), "experiment": "run"}
+    saved = {f"runs_other_policy_{i:02d}": untrained(DUEL["env"], seed=i, env_steps=i) for i in range(2)}
+    for i, each in enumerate(saved.values()):
+        checkpoint.save(other / "checkpoints" / f"policy_{i:02d}", each, 10, keep=2)
+    (other / "config.yaml").write_text(f"env: {DUEL['env']}\nnum_policies: 2\n")
+    entrants = make_plan(Config().replace(**flags)).entrants
+    assert [*entrants] == [*saved, "random"]
+    assert [entrants[name].state["env_steps"] for name in saved] == [0, 1]
+    with pytest.raises(ValueError, match="opponent_weights has 2 numbers, but there are 3 players, since a run with"):
+        make_plan(Config().replace(**flags, opponent_weights=(1.0, 1.0)))
+    for name, each in saved.items():
+        Snapshots(tmp_path / "run", [], print).keep(name, each)
+    shutil.rmtree(other)
+    assert [*make_plan(Config().replace(**flags)).entrants] == [*saved, "random"]
+    assert capsys.readouterr().err.count("plays in its place") == 2
