@@ -36,7 +36,16 @@ from sf.envs.spaces.observations import obs_arrays
 if TYPE_CHECKING:
     from sf.envs.openspiel.games import TensorGame
 
-GAMES = {"leduc_poker": {}, "connect_four": {}, "go": {"board_size": 9}, "goofspiel": {}, "chess": {}, "2048": {}}
+GAMES = {
+    "tic_tac_toe": {},
+    "kuhn_poker": {},
+    "leduc_poker": {},
+    "connect_four": {},
+    "go": {"board_size": 9},
+    "goofspiel": {},
+    "chess": {},
+    "2048": {},
+}
 COLUMNS = ("lists", "buffers", "group", "group, drawing")
 
 

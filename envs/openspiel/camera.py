@@ -29,14 +29,14 @@ class FilmedMatch(Match):
         super().start()
         self.films[0].begin(self._draw())
 
-    def play(self, choices: Sequence[int]) -> list[float]:
-        rewards = super().play(choices)
+    def play(self, choices: Sequence[int], first: int = 0) -> list[float]:
+        rewards = super().play(choices, first)
         self.films[0].add(self._draw())
         return rewards
 
     def moves(self, player: int) -> Mapping[int, str]:
         """The actions that a player may choose now, as OpenSpiel writes them."""
-        return {action: self._state.action_to_string(player, action) for action in self._legal[player]}
+        return {action: self._state.action_to_string(player, action) for action in self.legal(player)}
 
     def show_to(self, player: int) -> None:
         """From now on the pictures show what this player knows. What was hidden is shown when a game is over."""

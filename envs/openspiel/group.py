@@ -72,12 +72,12 @@ class OpenSpielGroup:
         )
         self.spec = EnvSpec(obs_space, gym.spaces.Discrete(num_actions), num_agents=num_players)
         self.num_actors = len(matches) * num_players
-        self._actors = [slice(n, n + num_players) for n in range(0, self.num_actors, num_players)]  # of each match
+        self._firsts = range(0, self.num_actors, num_players)  # actor of each match
 
     def reset(self, obs: ObsRows) -> None:
-        for match, actors in zip(self._matches, self._actors, strict=True):
+        for match, first in zip(self._matches, self._firsts, strict=True):
             match.start()
-            match.show(obs[OBSERVATION][actors], obs[ACTION_MASK][actors])
+            match.show(obs[OBSERVATION], obs[ACTION_MASK], first)
 
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         observations, masks, choices = obs[OBSERVATION], obs[ACTION_MASK], discrete[:, 0].tolist()
@@ -86,14 +86,14 @@ class OpenSpielGroup:
         result.terminated[:] = False
         result.truncated[:] = False
         result.valid[:] = True
-        for match, actors in zip(self._matches, self._actors, strict=True):
-            rewards += match.play(choices[actors])
+        for match, first in zip(self._matches, self._firsts, strict=True):
+            rewards += match.play(choices, first)
             if match.is_over:
-                result.terminated[actors] = True
-                steps = match.num_decisions
-                episodes += [Episode(n, won, steps, steps) for n, won in enumerate(match.returns(), actors.start)]
+                steps, end = match.num_decisions, first + match.num_players
+                result.terminated[first:end] = True
+                episodes += [Episode(n, won, steps, steps) for n, won in enumerate(match.returns(), first)]
                 match.start()
-            match.show(observations[actors], masks[actors])
+            match.show(observations, masks, first)
         result.reward[:] = rewards
         result.first[:] = result.terminated
         return episodes

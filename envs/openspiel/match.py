@@ -32,16 +32,14 @@ class Match:
         self._rng = random.Random(seed)
         self._share_reward = share_reward
         self.num_players: int = self._game.num_players()
+        self._all = range(self.num_players)
         self._nothing = [0.0] * self.num_players
         self._state: Any = None
         self._mover = _NOBODY  # or a player, or ALL_AT_ONCE
-        self._legal: list[Sequence[int]] = []  # actions of each player
+        self._legal: list[Sequence[int]] = [()] * self.num_players  # actions of those who act
         self._returns = self._nothing
         self.num_decisions = 0
-
-    @property
-    def is_over(self) -> bool:
-        return self._mover == _NOBODY
+        self.is_over = True
 
     def start(self) -> None:
         """Begin the next game in which somebody has something to decide."""
@@ -59,37 +57,55 @@ class Match:
         self._state = state
         self._go_on()
 
-    def play(self, choices: Sequence[int]) -> list[float]:
-        """Carry out the choice [P] of the mover, or of all. Returns the reward [P] of each player for it.
+    def play(self, choices: Sequence[int], first: int = 0) -> list[float]:
+        """Carry out the choice of the mover, or of all. Returns the reward [P] of each player for it.
 
+        first: where the choices of the P players begin.
         Raises UsageError for an action that is not legal, of which OpenSpiel may crash.
         """
-        if self._mover == ALL_AT_ONCE:
-            self._state.apply_actions([self._action(p, choices[p]) for p in range(self.num_players)])
+        state, mover = self._state, self._mover
+        if mover == ALL_AT_ONCE:
+            state.apply_actions([self._action(p, choices[first + p]) for p in range(self.num_players)])
         else:
-            self._state.apply_action(self._action(self._mover, choices[self._mover]))
+            choice = choices[first + mover]
+            state.apply_action(choice if choice in self._legal[mover] else self._action(mover, choice))
         self._go_on()
         self.num_decisions += 1
-        # Not `rewards`, which are those of the last action alone: chance may have followed.
-        before, self._returns = self._returns, self._state.returns()
+        # Not `rewards`, which are those of the last action alone: chance may have followed. Some games that say that
+        # they pay at their ends alone pay before.
+        before, self._returns = self._returns, state.returns()
         if self._share_reward:
             self._returns = [sum(self._returns)] * self.num_players
         if self._returns == before:
             return self._nothing
         return [now - then for now, then in zip(self._returns, before, strict=True)]
 
-    def show(self, observations: np.ndarray | Sequence[np.ndarray], masks: np.ndarray | Sequence[np.ndarray]) -> None:
-        """Write what each player sees [P, n + 2P] or [P, C + 2P, H, W], and which actions it may choose [P, A]."""
-        state, legal = self._state, self._legal
+    def show(
+        self,
+        observations: np.ndarray | Sequence[np.ndarray],
+        masks: np.ndarray | Sequence[np.ndarray],
+        first: int = 0,
+    ) -> None:
+        """Write what each player sees [n + 2P] or [C + 2P, H, W], and which actions it may choose [A].
+
+        first: where the rows of the P players begin.
+        """
+        state, mover, at = self._state, self._mover, first
         set_from, seen = self._observer.set_from, self._observer.tensor
-        for player, whole, tensor in self._views.by_mover[self._mover]:
+        for player, whole, tensor in self._views.by_mover[mover]:
             set_from(state, player)
             tensor[...] = seen
-            observations[player][...] = whole
-            mask = masks[player]
-            mask.fill(0)
-            for action in legal[player]:
+            observations[at][...] = whole
+            masks[at].fill(0)
+            at += 1
+        for player in self._all if mover == ALL_AT_ONCE else (mover,):
+            mask = masks[first + player]
+            for action in self._legal[player]:
                 mask[action] = 1
+
+    def legal(self, player: int) -> Sequence[int]:
+        """The actions that a player may choose now: none where it waits."""
+        return self._legal[player] if self._mover in (player, ALL_AT_ONCE) else ()
 
     def returns(self) -> list[float]:
         """[P] What each player has won in this game so far."""
@@ -117,12 +133,11 @@ class Match:
             state.apply_action(self._drawn(state.chance_outcomes()))
             mover = state.current_player()
         self._mover = mover
-        if mover == ALL_AT_ONCE:
-            self._legal = [state.legal_actions(p) for p in range(self.num_players)]
-        else:
-            self._legal = [()] * self.num_players
-            if mover != _NOBODY:
-                self._legal[mover] = state.legal_actions()
+        if mover >= 0:
+            self._legal[mover] = state.legal_actions()
+        elif mover == ALL_AT_ONCE:
+            self._legal[:] = [state.legal_actions(p) for p in self._all]
+        self.is_over = mover == _NOBODY
 
     def _drawn(self, outcomes: Sequence[tuple[int, float]]) -> int:
         """One of these actions, each with its probability."""
