@@ -17,6 +17,7 @@ has no Doom.
 
 A frame is one tic of the simulator that was trained on: decisions x frameskip, which is 4 on Atari. On MuJoCo it is a
 step. The steady rate is without start-up, from the first optimiser step on; that of the whole run is from the launch.
+This project trains once before, so that its compiled programs are on the disk, as they are for every run but the first.
 
 With --to_return, each trains until the mean return of the last 100 training episodes reaches it, and the seconds from
 the launch count. Returns are the environment's own: whole games, before clipping. Sample Factory and this project look
@@ -30,7 +31,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -67,6 +68,10 @@ def main() -> None:
     rounds: list[Round] = []
     with tempfile.TemporaryDirectory(prefix="bench_peers_") as folder:
         train_dir = Path(folder)
+        if options.warm_up_seconds:
+            OWN.run(
+                replace(options, seconds=options.warm_up_seconds, to_return=None), pythons["own"], train_dir, "warm_up"
+            )
         for idx in range(options.rounds):
             rounds.append({})
             for name in names:

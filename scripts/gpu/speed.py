@@ -70,6 +70,7 @@ def peers(context: Context) -> Findings:
     path = context.folder / "peers.json"
     words = ["--env", "doom_battle", "--seconds", "120", "--rounds", "1", "--num_workers", str(context.num_cores)]
     words += ["--num_envs_per_worker", "20", "--batch_size", "2048", "--device", context.device, "--json", str(path)]
+    words += ["--warm_up_seconds", "0"]  # the steps before have trained with the same network
     command = [sys.executable, str(REPOSITORY / "scripts" / "bench_peers.py"), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     data = json.loads(path.read_text()) if path.exists() else None

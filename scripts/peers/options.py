@@ -34,6 +34,10 @@ class Options:
     rounds: int = 3
     """How often each trainer runs."""
 
+    warm_up_seconds: float = 150.0
+    """Train with this project for so long before the rounds, unmeasured: the first run of a network compiles the step of
+    the policy beside training, and all others have it from the disk. 0: do not."""
+
     num_workers: int | None = 2
     """Rollout worker processes. This flag and the next three are for this project and Sample Factory, and None leaves
     each its own default. Stable-Baselines3 has the settings of its zoo."""
@@ -73,6 +77,8 @@ class Options:
             raise ValueError(f"to_return is {self.to_return}: name the return to reach, a finite number")
         if self.to_return is not None and self.kind == "doom":
             raise ValueError(f"to_return is for atari_* and MuJoCo: both trainers shape the rewards of {self.env}")
+        if self.warm_up_seconds and not self.warm_up_seconds >= 30:
+            raise ValueError(f"warm_up_seconds is {self.warm_up_seconds}: at least 30, or 0 for none")
         if self.rounds < 1:
             raise ValueError(f"rounds is {self.rounds}: at least 1")
 

@@ -22,7 +22,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 COMMAND = "scripts/bench_peers.py --env doom_battle"
 SMALL = ["--env", "doom_basic", "--rounds", "1", "--num_workers", "1", "--num_envs_per_worker", "2"]
-SMALL += ["--rollout", "8", "--batch_size", "16"]
+SMALL += ["--rollout", "8", "--batch_size", "16", "--warm_up_seconds", "30"]
 OWN_FLAGS = "--own_flags=--learner_threads 1 --train_for_env_steps 2400"
 
 
@@ -94,6 +94,7 @@ def test_all_trainers_run_in_turn(peers_dir, tmp_path):
         ({"peers": ()}, "peers is empty: name at least one"),
         ({"peers": ("sample_factory", "sample_factory")}, "peers is sample_factory sample_factory: name at least one"),
         ({"seconds": 29.0}, "seconds is 29.0: at least 30"),
+        ({"warm_up_seconds": 5.0}, "warm_up_seconds is 5.0: at least 30, or 0"),
         ({"seconds": float("nan")}, "seconds is nan: at least 30"),
         ({"rounds": 0}, "rounds is 0: at least 1"),
         ({"env": "atari_pong", "to_return": float("inf")}, "to_return is inf: name the return to reach"),
