@@ -35,8 +35,8 @@ class Options:
     """How often each trainer runs."""
 
     warm_up_seconds: float = 150.0
-    """Train with this project for so long before the rounds, unmeasured: the first run of a network compiles the step of
-    the policy beside training, and all others have it from the disk. 0: do not."""
+    """Train with this project for so long before the rounds, unmeasured: the first run of a network compiles the step
+    of the policy beside training, and all others have it from the disk. 0: do not."""
 
     num_workers: int | None = 2
     """Rollout worker processes. This flag and the next three are for this project and Sample Factory, and None leaves
