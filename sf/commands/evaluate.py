@@ -131,7 +131,10 @@ def _run(flags: EvalFlags) -> None:
     _print(evaluation, list(players), exploitability)
     if flags.json is not None:
         settings = {name: _plain(value) for name, value in dataclasses.asdict(flags).items()}
-        text = finite_json.dumps({**settings, **_result(evaluation, players, exploitability)}, indent=2) + "\n"
+        text = (
+            finite_json.dumps({**settings, **_result(evaluation, players, found.num_own, exploitability)}, indent=2)
+            + "\n"
+        )
         output_file.write("json", flags.json, text.encode())
     if flags.csv is not None:
         output_file.write("csv", flags.csv, _csv(evaluation, list(players)).encode())
@@ -209,15 +212,17 @@ def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, t
 
 
 def _result(
-    evaluation: Evaluation, players: Mapping[str, Contestant], exploitability: dict[str, float]
+    evaluation: Evaluation, players: Mapping[str, Contestant], num_own: int, exploitability: dict[str, float]
 ) -> dict[str, Any]:
+    """num_own: the players of the run itself, which are the first."""
     from sf.play.opponents import Opponent  # noqa: PLC0415
 
     indices = range(len(players))
-    first = evaluation.share_won(0)
+    first = evaluation.share_won(0, *indices[num_own:])
     return {
         "env_faults": evaluation.num_env_faults,
-        "win_rate": first and first.mean,  # of the first policy against all others, or against who is part of the game
+        "win_rate": first
+        and first.mean,  # of the first policy against those of --against, else all others, or who is part of the game
         "policies": [
             {
                 "checkpoint": name,

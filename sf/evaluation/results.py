@@ -65,8 +65,8 @@ class Evaluation:
         ]
         return _statistics(met, self._judge()) if met else None
 
-    def win_rate(self, policy_idx: int, opponent_idx: int | None = None) -> Statistics | None:
-        """Of the policy against one opponent, or against all others: 1 for a higher objective than that of an opponent
+    def win_rate(self, policy_idx: int, *opponent_idxs: int) -> Statistics | None:
+        """Of the policy against these opponents, or where none is named against all others: 1 for a higher objective than that of an opponent
         in the same match, 0.5 for the same, 0 for a lower one. None where they never met.
         """
         matches: dict[int, list[Played]] = {}
@@ -77,18 +77,18 @@ class Evaluation:
         for match_idx, episodes in matches.items():
             for own in (each for each in episodes if each.policy_idx == policy_idx):
                 for other in episodes:
-                    is_met = other.policy_idx != policy_idx and opponent_idx in (None, other.policy_idx)
+                    is_met = other.policy_idx != policy_idx and (not opponent_idxs or other.policy_idx in opponent_idxs)
                     if is_met and other.agent_idx != own.agent_idx:
                         margin = score(own) - score(other)
                         results.append(0.5 + 0.5 * ((margin > 0) - (margin < 0)))
                         match_idxs.append(match_idx)
         return statistics(results, match_idxs) if results else None
 
-    def share_won(self, policy_idx: int) -> Statistics | None:
-        """`win_rate` against all others; where it met none, of its episodes' statistic `won`, with which an environment
+    def share_won(self, policy_idx: int, *opponent_idxs: int) -> Statistics | None:
+        """`win_rate` against these, or all others; where it met none, of its episodes' statistic `won`, with which an environment
         says who has beaten the players that are part of it. None where there is neither.
         """
-        return self.win_rate(policy_idx) or self.statistics(policy_idx).get(_WON)
+        return self.win_rate(policy_idx, *opponent_idxs) or self.statistics(policy_idx).get(_WON)
 
     def scores_of_matches(self) -> dict[int, dict[int, tuple[int, float]]]:
         """By match, and in it by agent: the policy that played it, and its objective, added up over its episodes."""

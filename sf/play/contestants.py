@@ -32,12 +32,13 @@ class Contest:
     """Who plays what.
 
     players: by name, the policies of the first run ahead of all others. config: of the first policy, or with the
-    environment alone. options: of its environment, as they are overridden.
+    environment alone. options: of its environment, as they are overridden. num_own: how many the first run has.
     """
 
     players: Mapping[str, Contestant]
     config: Config
     options: EnvOptions
+    num_own: int
 
 
 def find_contest(
@@ -61,7 +62,7 @@ def find_contest(
     if any(map(opponents.is_name, against)):
         obs_space, action_space = _spaces(first, name)
         found |= _opponents(against, config.run.env, options, obs_space, action_space)
-    return Contest(found, config, options)
+    return Contest(found, config, options, num_policies(located(run)) if policy_id is None else 1)
 
 
 def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = ()) -> Contest:
@@ -69,7 +70,7 @@ def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = ())
     options = overridden(as_evaluated(env, EnvOptions()), override)
     spec = describe(env, options)
     players = _opponents(named, env, options, spec.native_obs_space, spec.action_space)
-    return Contest(players, Config().replace(env=env), options)
+    return Contest(players, Config().replace(env=env), options, num_own=0)
 
 
 def find_opponents(

@@ -11,6 +11,7 @@ import pytest
 from untrained import untrained
 
 from sf import envs
+from sf.commands import evaluate
 from sf.envs import EnvError, EnvOptions, UsageError
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
 from sf.evaluation.results import Evaluation
@@ -210,6 +211,21 @@ def test_files_of_the_same_name_are_told_apart_by_their_folders(tmp_path, monkey
         path.parent.mkdir()
         path.write_bytes(saved)
     assert list(find_contest(paths[0], (str(paths[1]),), "latest", None).players) == ["milestone_1", str(paths[1])]
+
+
+def test_the_win_rate_of_a_run_with_several_policies_is_against_those_who_were_named(tmp_path):
+    run = tmp_path / "run"
+    for i in range(2):
+        checkpoint.save(run / "checkpoints" / f"policy_{i:02d}", untrained("toy_match_rps", seed=i), 10, keep=2)
+    (run / "config.yaml").write_text("env: toy_match_rps\nnum_policies: 2\n")
+    of_both, of_one = (find_contest(run, ("random",), "latest", policy_id) for policy_id in (None, 1))
+    assert (of_both.num_own, len(of_both.players), of_one.num_own, len(of_one.players)) == (2, 3, 1, 2)
+    evaluation = Evaluation("true_objective")
+    for match_idx, (other, score) in enumerate([(1, -1.0), (1, -1.0), (2, 1.0)]):
+        evaluation.episodes += [Played(match_idx, 0, 0, score, 1, 1, {}), Played(match_idx, 1, other, -score, 1, 1, {})]
+    assert evaluate._result(evaluation, of_both.players, of_both.num_own, {})["win_rate"] == 1.0
+    alone = find_contest(run, (), "latest", None)
+    assert evaluate._result(evaluation, alone.players, alone.num_own, {})["win_rate"] == pytest.approx(1 / 3)
 
 
 def test_a_win_is_a_higher_score_in_the_same_match():
