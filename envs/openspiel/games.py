@@ -26,6 +26,7 @@ _INFORMATION_STATE = "information_state"
 _OBSERVATION = "observation"
 _NO_TENSOR = "has no tensor for a policy to see: take another game"
 _FILENAME = "filename"  # the parameter of games that are read from a file
+_PYTHON = "python_"  # the names of games that are written in it begin with it
 _CHAT_GAME = "chat_game"
 _RNG_SEED = "rng_seed"  # the parameter of games that draw chance themselves
 _KINDS = {
@@ -51,8 +52,8 @@ class TensorGame:
 
     @property
     def is_in_python(self) -> bool:
-        """OpenSpiel's search crashes of such a game."""
-        return not type(self.game).__module__.startswith(pyspiel.__name__)
+        """Or made of one that is. OpenSpiel's search crashes of such a game."""
+        return _PYTHON in str(self.game) or not type(self.game).__module__.startswith(pyspiel.__name__)
 
     @property
     def tensor_shape(self) -> tuple[int, ...]:
@@ -82,6 +83,8 @@ def load(env_id: str, kwargs: Mapping[str, Any], seed: int) -> TensorGame:
         raise UsageError(f"env {env_id!r} needs parameters: name its {', '.join(specification)} in env_kwargs")
     if _RNG_SEED in specification:
         parameters.setdefault(_RNG_SEED, seed)
+    if _PYTHON in str(parameters):
+        _registered(with_python=True)
     try:
         game = pyspiel.load_game(name, parameters)
     except Exception as error:  # of several classes, for values that the game does not take
@@ -90,9 +93,11 @@ def load(env_id: str, kwargs: Mapping[str, Any], seed: int) -> TensorGame:
     refusal = _refusal(game_type)
     if refusal is not None:
         raise UsageError(f"env {env_id!r} {refusal}")
-    tensors = [tensor for tensor in _tensors(game_type) if TensorGame(game, tensor).make_observer().tensor is not None]
-    if not tensors:
-        raise UsageError(f"env {env_id!r} {_NO_TENSOR}")
+    tensors = _tensors(game_type)
+    if TensorGame(game, tensors[0]).is_in_python:  # whose type may say more than there is
+        tensors = [tensor for tensor in tensors if TensorGame(game, tensor).make_observer().tensor is not None]
+        if not tensors:
+            raise UsageError(f"env {env_id!r} {_NO_TENSOR}")
     tensor = kwargs.get(TENSOR, tensors[0])
     if tensor not in tensors:
         raise UsageError(f"env_kwargs has the {TENSOR} {tensor!r}: {env_id} has {' and '.join(tensors)}")

@@ -66,8 +66,10 @@ class Evaluation:
         return _statistics(met, self._judge()) if met else None
 
     def win_rate(self, policy_idx: int, *opponent_idxs: int) -> Statistics | None:
-        """Of the policy against these opponents, or where none is named against all others: 1 for a higher objective than that of an opponent
-        in the same match, 0.5 for the same, 0 for a lower one. None where they never met.
+        """Of the policy against these opponents, or where none is named against all others.
+
+        1 for a higher objective than that of an opponent in the same match, 0.5 for the same, 0 for a lower one. None
+        where they never met.
         """
         matches: dict[int, list[Played]] = {}
         for episode in self.episodes:
@@ -85,8 +87,8 @@ class Evaluation:
         return statistics(results, match_idxs) if results else None
 
     def share_won(self, policy_idx: int, *opponent_idxs: int) -> Statistics | None:
-        """`win_rate` against these, or all others; where it met none, of its episodes' statistic `won`, with which an environment
-        says who has beaten the players that are part of it. None where there is neither.
+        """`win_rate` against these, or all others; where it met none, of its episodes' statistic `won`, with which an
+        environment says who has beaten the players that are part of it. None where there is neither.
         """
         return self.win_rate(policy_idx, *opponent_idxs) or self.statistics(policy_idx).get(_WON)
 

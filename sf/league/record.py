@@ -149,7 +149,7 @@ def rows_of(path: Path, with_word: bytes = b"") -> Iterator[Row]:
             continue
         try:
             row = _of_json(json.loads(line))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else error
             raise ValueError(f"{path}, line {number}, is no row of a league ({reason}): remove the line") from None
         if row is not None:

@@ -18,7 +18,7 @@ _MOST_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class ReferencePool:
-    """env: what was played; None: not known. ratings: by name. weights: the fingerprints of players with weights."""
+    """env: what was played, see `played`; None: not known. ratings: by name. weights: the fingerprints of policies."""
 
     path: Path
     env: str | None
@@ -28,8 +28,9 @@ class ReferencePool:
     def held(self, env: str | None, players: Mapping[str, str | None]) -> dict[str, float]:
         """The ratings of those who play here, by the name that each has here.
 
-        A player with weights is known by them, whatever it is called, and others by their names.
-        env: what is played here; None: not known. players: by name, the fingerprint of its weights, None without.
+        A policy is known by its weights, whatever it is called, and others by their names.
+        env: what is played here; None: not known. players: by name, the fingerprint of the weights of a policy; None of
+        a player that has none.
         Raises ValueError where nobody of the pool plays here, or what is played is another environment.
         """
         if None not in (env, self.env) and env != self.env:
@@ -49,13 +50,23 @@ class ReferencePool:
         return found
 
 
+def played(env: str, kwargs: Mapping[str, Any]) -> str:
+    """What ratings are about: an environment, and with which parameters it was made."""
+    return f"{env} {json.dumps(kwargs, sort_keys=True)}" if kwargs else env
+
+
 def read(path: Path) -> ReferencePool:
     """Raises ValueError where it is no result of `sf-league --json`, FileNotFoundError where there is no file."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ValueError("is too large")
         found = json.loads(path.read_bytes())
-        players = {_name(player["name"]): player for player in found["players"]}
+        # A policy is known by its weights: one of a run that trains, whose weights have gone on, by nothing.
+        players = {
+            _name(player["name"]): player
+            for player in found["players"]
+            if player.get("env_steps") is None or player.get("weights") is not None
+        }
         if not players:
             raise ValueError("no players")
         env = found.get("env")
@@ -69,7 +80,7 @@ def read(path: Path) -> ReferencePool:
         raise
     except OSError as error:
         raise ValueError(f"{path} cannot be read ({error.strerror}): name another") from None
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         raise ValueError(f"{path} has no ratings: name a file that sf-league --json has written") from None
 
 
@@ -87,5 +98,5 @@ def _number(value: Any) -> float:
 
 def described(held: Mapping[str, float]) -> str:
     """As "random is held at 0, and bot:doom at 310"."""
-    first, *others = [f"{name} {{}}at {rating:,.0f}" for name, rating in held.items()]
-    return ", and ".join([first.format("is held "), *(other.format("") for other in others)])
+    parts = (f"{name} {'at' if n else 'is held at'} {rating:,.0f}" for n, (name, rating) in enumerate(held.items()))
+    return ", and ".join(parts)

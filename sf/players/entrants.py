@@ -18,6 +18,7 @@ from sf.play import opponents
 from sf.play.named_checkpoint import find_trusted, num_policies
 from sf.play.opponents import Opponent
 from sf.play.torch_policy import TorchPolicy
+from sf.players.identities import identities
 from sf.players.snapshots import kept_at
 from sf.storage.checkpoint import Checkpoint, weights_of
 from sf.zoo.places import located
@@ -26,16 +27,22 @@ Entrant = Checkpoint | Opponent
 
 
 def find_entrants(
-    named: Sequence[str], env: str, options: EnvOptions, spec: EnvSpec, run_dir: Path, is_trusted: bool = False
+    named: Sequence[str],
+    env: str,
+    options: EnvOptions,
+    spec: EnvSpec,
+    run_dir: Path,
+    is_trusted: bool = False,
+    resumes: bool = True,
 ) -> dict[str, Entrant]:
     """By the name that each has in the pool, in the same order. Of a run with several policies all are there.
 
     run_dir: of the run, which has copies of the players that it has met before: they are taken where originals are
-    gone.
+    gone. resumes: whether the run goes on with what is there.
     Raises ValueError where a player cannot be found or loaded, plays another environment, or is named twice.
     """
     found: dict[str, Entrant] = {}
-    for player, policy_id, name in _one_by_one(named, run_dir):
+    for player, policy_id, name in _one_by_one(named, run_dir, resumes):
         if name in found:
             raise UsageError(f"players names {player!r} twice, or another one that is called {name}, too: name it once")
         if opponents.is_name(player):
@@ -62,19 +69,23 @@ def find_entrants(
     return found
 
 
-def find_reference(named: str | None, env: str, entrants: Mapping[str, Entrant], run_dir: Path) -> Mapping[str, float]:
-    """The ratings at which some of the entrants are held, by their names in the pool. None: nobody is.
+def find_reference(
+    named: str | None, played: str, entrants: Mapping[str, Entrant], run_dir: Path, resumes: bool
+) -> Mapping[str, float]:
+    """The ratings at which players of the pool are held, by their names there. None: nobody is.
 
-    run_dir: of the run, whose record has the ratings of before: they stay where the file is gone.
-    Raises ValueError where the file has no ratings of them.
+    played: see `sf.league.reference.played`. run_dir: of the run. resumes: whether it goes on with what is there: the
+    players of its record are those that have joined it, and the ratings of its record stay where the file is gone.
+    Raises ValueError where the file has no ratings of these players.
     """
     if named is None:
         return {}
+    path = run_dir / record.NAME
+    is_there = resumes and path.is_file()
     try:
         pool = reference.read(Path(named))
     except FileNotFoundError:
-        path = run_dir / record.NAME
-        if path.is_file() and (before := record.reference_of(path)):
+        if is_there and (before := record.reference_of(path)):
             _warn(f"reference_ratings is {named}, which is gone. The ratings in {path} stay")
             return before
         raise UsageError(
@@ -82,21 +93,24 @@ def find_reference(named: str | None, env: str, entrants: Mapping[str, Entrant],
         ) from None
     except ValueError as error:
         raise UsageError(f"reference_ratings: {error}") from None
-    weights = {name: weights_of(each) if isinstance(each, Checkpoint) else None for name, each in entrants.items()}
+    joined = [player for player in record.players_of(path) if player.policy is None] if is_there else []
+    known = {name: weights_of(each) if isinstance(each, Checkpoint) else None for name, each in entrants.items()}
     try:
-        return pool.held(env, weights)
+        return pool.held(played, {**known, **identities(joined, run_dir)})
     except ValueError as error:
         raise UsageError(f"reference_ratings: {error}") from None
 
 
-def _one_by_one(named: Sequence[str], run_dir: Path) -> Iterator[tuple[str, int, str]]:
+def _one_by_one(named: Sequence[str], run_dir: Path, resumes: bool) -> Iterator[tuple[str, int, str]]:
     """What was named, the policy of that run, and the name that it has in the pool."""
     for player in named:
         if opponents.is_name(player):
             yield player, 0, player
             continue
         name = _file_name(player)
-        num = _num_policies(player, kept_at(run_dir, name))
+        # Runs of earlier versions met the first policy alone, by the name of its run, and go on with it.
+        is_alone = resumes and kept_at(run_dir, name).is_file()
+        num = 1 if is_alone else _num_policies(player, kept_at(run_dir, name))
         for policy_id in range(num):
             yield player, policy_id, name if num == 1 else f"{name}_{policy_name(policy_id)}"
 

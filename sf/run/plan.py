@@ -24,6 +24,7 @@ from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.envs.spaces.symmetries import Symmetry
 from sf.evaluation.episode_video import require_drawable
+from sf.league.reference import played
 from sf.learner.batches.symmetric_images import find_symmetries
 from sf.learner.gradients.threads import MOST_THREADS
 from sf.learner.optimizer.optimizer import require_available
@@ -272,8 +273,9 @@ def _entrants(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
             f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to "
             "play against: leave it out"
         )
+    run = config.run
     entrants = find_entrants(
-        config.players.players, config.run.env, config.environment, spec, _run_dir(config), config.run.trust
+        config.players.players, run.env, config.environment, spec, _run_dir(config), run.trust, _resumes(config)
     )
     weights = config.players.opponent_weights
     if weights and len(weights) != len(entrants):
@@ -285,7 +287,12 @@ def _entrants(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
 
 
 def _reference(config: Config, entrants: Mapping[str, Entrant]) -> Mapping[str, float]:
-    return find_reference(config.players.reference_ratings, config.run.env, entrants, _run_dir(config))
+    what = played(config.run.env, config.environment.kwargs)
+    return find_reference(config.players.reference_ratings, what, entrants, _run_dir(config), _resumes(config))
+
+
+def _resumes(config: Config) -> bool:
+    return config.run.restart_behavior == "resume"
 
 
 def _run_dir(config: Config) -> Path:

@@ -167,10 +167,11 @@ class ReportHandler:
 
     def _shortened(self, text: str) -> str:
         """A traceback is shown once."""
-        first, _, rest = text.partition("\n")
-        if text in self._deaths_said and rest:
-            return f"{first}, as before. {rest.rpartition('. ')[2]}"
-        self._deaths_said.add(text)
+        cause, _, what_was_done = text.rpartition(". ")
+        first, _, rest = cause.partition("\n")
+        if cause in self._deaths_said and rest:
+            return f"{first}, as before. {what_was_done}"
+        self._deaths_said.add(cause)
         return text
 
     def _given_up(self, report: Report) -> None:

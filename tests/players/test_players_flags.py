@@ -7,6 +7,8 @@ import pytest
 from untrained import untrained
 
 from sf.config import Config
+from sf.league import record
+from sf.league.record import Player, Reference
 from sf.players.snapshots import Snapshots
 from sf.run.plan import make_plan
 from sf.storage import checkpoint
@@ -115,6 +117,48 @@ def test_a_reference_pool_knows_policies_by_their_weights_and_others_by_their_na
     ):
         with pytest.raises(ValueError, match=message):
             plan(file, other)
+
+
+def test_who_has_joined_a_run_is_held_as_it_was_then(tmp_path, capsys):
+    """Its copy plays on, whatever becomes of the original, and of --players."""
+    original, earlier, later = tmp_path / "good.safetensors", *(untrained(DUEL["env"], seed=seed) for seed in (0, 1))
+    run_dir = tmp_path / "run"
+    name = find_name(original)
+    joined = [Player("random"), Snapshots(run_dir, [], print).keep_entrant(name, earlier)]
+    record.append(run_dir / record.NAME, [*joined, Reference({"own:x": 900.0})])
+    players = [{"name": "random", "rating": {"mean": 250}}]
+    players += [{"name": "x", "rating": {"mean": 700}, "env_steps": 3, "weights": checkpoint.weights_of(earlier)}]
+    (tmp_path / "pool.json").write_text(json.dumps({"players": players}))
+    checkpoint.write(original, later)
+
+    def reference(named, file, **flags):
+        common = {"reference_ratings": str(tmp_path / file), "train_dir": str(tmp_path), "experiment": "run"}
+        return make_plan(Config().replace(**{**DUEL, "players": named, **common, **flags})).reference
+
+    assert reference((str(original), "random"), "pool.json") == {name: 700.0, "random": 250.0}
+    assert reference(("random",), "pool.json") == {name: 700.0, "random": 250.0}
+    assert reference(("random",), "pool.json", restart_behavior="restart") == {"random": 250.0}
+    assert reference(("random",), "gone.json") == {"own:x": 900.0}
+    assert "which is gone" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="there is no such file"):  # the ratings of a run that is over
+        reference(("random",), "gone.json", restart_behavior="overwrite")
+
+
+def test_a_run_of_an_earlier_version_goes_on_with_the_policy_that_it_has_met(tmp_path):
+    other, run_dir = tmp_path / "runs" / "other", tmp_path / "run"
+    saved = [untrained(DUEL["env"], seed=seed) for seed in range(2)]
+    for i, each in enumerate(saved):
+        checkpoint.save(other / "checkpoints" / f"policy_{i:02d}", each, 10, keep=2)
+    (other / "config.yaml").write_text(f"env: {DUEL['env']}\nnum_policies: 2\n")
+    Snapshots(run_dir, [], print).keep("runs_other", saved[0])
+    flags = {**DUEL, "players": (str(other),), "train_dir": str(tmp_path), "experiment": "run"}
+    assert [*make_plan(Config().replace(**flags)).entrants] == ["runs_other"]
+    flags["restart_behavior"] = "overwrite"
+    assert [*make_plan(Config().replace(**flags)).entrants] == ["runs_other_policy_00", "runs_other_policy_01"]
+
+
+def find_name(path):
+    return "_".join(path.with_suffix("").parts[-2:])
 
 
 def test_of_a_run_with_several_policies_all_play(tmp_path, capsys):

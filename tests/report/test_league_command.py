@@ -183,6 +183,25 @@ def test_players_of_another_tournament_are_held_at_the_ratings_that_they_had_the
     assert out.count("held") == 2  # in its row, and in the sentence
 
 
+def test_snapshots_of_two_runs_are_not_taken_for_each_other(tmp_path, monkeypatch, capsys):
+    """All runs call them alike. Those with the same weights are the same."""
+    write_run(tmp_path / "a", num_snapshots=2)
+    write_run(tmp_path / "b", num_snapshots=2)
+    assert league(monkeypatch, capsys, "a", "--json", "a.json")[0] == 0
+    status, _, err = league(monkeypatch, capsys, "b", "--reference", "a.json", "--json", "b.json")
+    assert (status, json.loads(Path("b.json").read_text())["held"]) == (0, {"random": 0.0}), err
+    snapshot = next(row for row in record.read(tmp_path / "b" / record.NAME) if getattr(row, "path", None))
+    saved = untrained("toy_match_rps")
+    (tmp_path / "b" / snapshot.path).parent.mkdir(exist_ok=True)
+    checkpoint.write(tmp_path / "b" / snapshot.path, saved)
+    rated = {"name": "x", "rating": {"mean": 77}, "env_steps": 1, "weights": checkpoint.weights_of(saved)}
+    Path("pool.json").write_text(json.dumps({"players": [rated]}))
+    status, _, err = league(monkeypatch, capsys, "b", "--reference", "pool.json", "--json", "b.json")
+    held = json.loads(Path("b.json").read_text())["held"]
+    assert (status, held[snapshot.name], {*held.values()}) == (0, 77.0, {77.0}), err
+    assert not {"random", "policy_00"} & {*held}
+
+
 def test_a_tournament_without_a_trained_policy_is_played_where_env_says(monkeypatch, capsys):
     words = ["own_players:rock", "own_players:paper", "--env", "toy_match_rps", "--matches", "4", "--num_workers", "1"]
     status, out, err = league(monkeypatch, capsys, *words, "--results", "results", "--json", "r.json")

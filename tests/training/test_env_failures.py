@@ -201,8 +201,8 @@ def test_remarks_of_all_workers_about_the_same_are_said_once(told):
 def test_a_traceback_is_shown_once_of_processes_that_die_of_the_same_again(told):
     handler, said, progress = told
     error = {"message": "KeyError: 3", "traceback": "Traceback\nKeyError: 3"}
-    text = "failed: KeyError: 3\n\nTraceback\nKeyError: 3. Replaced, and with it policy-0"
-    for _ in range(2):
-        handler.handle(child(0, error), {"kind": "replaced", "text": text, "lost_episodes": 0})
+    text = "failed: KeyError: 3\n\nTraceback\nKeyError: 3. Replaced"
+    for with_it in ("", ", and with it policy-0"):
+        handler.handle(child(0, error), {"kind": "replaced", "text": text + with_it, "lost_episodes": 0})
     assert said == [f"rollout-0 {text}", "rollout-0 failed: KeyError: 3, as before. Replaced, and with it policy-0"]
     assert progress.num_restarts == 2

@@ -48,7 +48,8 @@ class LeagueFlags:
     stopped. Default: they are only printed."""
 
     anchor: str | None = None
-    """Player whose rating is 0. Default: random, where it plays, else the first player."""
+    """Player whose rating is 0. Default: the reference pool of a run is held, where it has one, else random at 0, where
+    it plays, else the first player."""
 
     reference: Path | None = None
     """A file of --json, of another tournament: those of its players that play here are held at its ratings."""
@@ -126,7 +127,7 @@ def _run(flags: LeagueFlags) -> None:
         title = flags.players[0]
         rows = record.read(_record_of(title))
         env = _env_of(Path(title), rows)
-        held = _held(flags, env, {row.name: row.weights for row in rows if isinstance(row, record.Player)})
+        held = _held(flags, env, rows, Path(title))
     else:
         title, env, held, rows = _tournament(flags, console)
     result = standings(rows, held)
@@ -169,31 +170,37 @@ def _record_of(named: str) -> Path:
 
 def _env_of(directory: Path, rows: Sequence[Row]) -> str | None:
     """What is played in a run or a tournament, where that can be found out."""
+    from sf.envs import EnvOptions  # noqa: PLC0415
     from sf.league.record import Settings  # noqa: PLC0415
+    from sf.league.reference import played  # noqa: PLC0415
     from sf.storage.run_dir import RunDir  # noqa: PLC0415
 
     if rows and isinstance(rows[0], Settings):
-        return str(rows[0].values.get("env"))
+        found = {**rows[0].values, **rows[0].values.get("options", {})}
+    else:
+        try:
+            found = RunDir(directory).saved_flags() or {}
+        except ValueError:
+            return None
     try:
-        flags = RunDir(directory).saved_flags()
-    except ValueError:
+        return played(str(found["env"]), EnvOptions(env_kwargs=found.get("env_kwargs", "{}")).kwargs)
+    except (ValueError, KeyError, TypeError):
         return None
-    return None if flags is None else str(flags["env"])
 
 
-def _held(flags: LeagueFlags, env: str | None, players: Mapping[str, str | None]) -> Mapping[str, float] | None:
-    """The ratings that the flags hold, by player. players: by name, the fingerprint of its weights, where it is known.
-
-    Raises ValueError where a player does not play.
-    """
+def _held(flags: LeagueFlags, env: str | None, rows: Sequence[Row], directory: Path) -> Mapping[str, float] | None:
+    """The ratings that the flags hold, by player. directory: of the record. Raises ValueError where nobody plays."""
     from sf.league import reference  # noqa: PLC0415
+    from sf.league.record import Player  # noqa: PLC0415
+    from sf.players.identities import identities  # noqa: PLC0415
 
     if flags.anchor is not None:
         return {flags.anchor: 0.0}
     if flags.reference is None:
         return None
     try:
-        return reference.read(flags.reference).held(env, players)
+        pool = reference.read(flags.reference)
+        return pool.held(env, identities((row for row in rows if isinstance(row, Player)), directory))
     except FileNotFoundError:
         raise ValueError(f"reference is {flags.reference}, and there is no such file: name another") from None
 
@@ -202,11 +209,12 @@ def _tournament(flags: LeagueFlags, console: Console) -> tuple[str, str, Mapping
     """Play what is missing. Returns what the tournament is about, the environment, the ratings that the flags hold, and
     the record."""
     from sf.league.ratings import held_ratings  # noqa: PLC0415
+    from sf.league.reference import played  # noqa: PLC0415
     from sf.league.tournament import Tournament, opened, play, players_of, require_matches  # noqa: PLC0415
 
     tournament = Tournament(_task(flags), flags.matches)
-    env = tournament.task.env
-    held = _held(flags, env, {player.name: player.weights for player in players_of(tournament)})
+    env = played(tournament.task.env, tournament.task.options.kwargs)
+    held = _held(flags, env, players_of(tournament), Path())
     held_ratings((), list(tournament.task.players), held)
     num_agents = require_matches(tournament.task)
     with opened(flags.results, tournament) as results:
@@ -218,7 +226,7 @@ def _tournament(flags: LeagueFlags, console: Console) -> tuple[str, str, Mapping
             for pair in play(tournament, results, num_agents, _Progress(tournament)):
                 num_done += 1
                 _say(console, pair, f"{num_done} of {len(tournament.pairs)}", remarks)
-        return f"{env}, {flags.matches} matches of each pair", env, held, results.rows
+        return f"{tournament.task.env}, {flags.matches} matches of each pair", env, held, results.rows
 
 
 def _task(flags: LeagueFlags) -> Any:
