@@ -175,14 +175,11 @@ def _env_of(directory: Path, rows: Sequence[Row]) -> str | None:
     from sf.league.reference import played  # noqa: PLC0415
     from sf.storage.run_dir import RunDir  # noqa: PLC0415
 
-    if rows and isinstance(rows[0], Settings):
-        found = {**rows[0].values, **rows[0].values.get("options", {})}
-    else:
-        try:
-            found = RunDir(directory).saved_flags() or {}
-        except ValueError:
-            return None
     try:
+        if rows and isinstance(rows[0], Settings):
+            found = {**rows[0].values, **rows[0].values["options"]}
+        else:
+            found = RunDir(directory).saved_flags() or {}
         return played(str(found["env"]), EnvOptions(env_kwargs=found.get("env_kwargs", "{}")).kwargs)
     except (ValueError, KeyError, TypeError):
         return None
