@@ -8,7 +8,7 @@ if __name__ == "envs":  # from the root of a clone: its classes would be others 
 
 from sf.envs.custom.registered import register, register_env, register_parallel_env, register_vector_env
 from sf.envs.errors import EnvError, UsageError
-from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, ShapedGroup, StepResult
+from sf.envs.group import CuttableGroup, EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, ShapedGroup, StepResult
 from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.groups.turns import TurnEnv
 from sf.envs.options import EnvOptions
@@ -18,6 +18,7 @@ from sf.envs.spaces.planes import Planes
 
 __all__ = [
     "ActionSpec",
+    "CuttableGroup",
     "EnvError",
     "EnvGroup",
     "EnvOptions",

@@ -12,7 +12,7 @@ from typing import cast
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, ShapedGroup, StepResult
+from sf.envs.group import CuttableGroup, EnvGroup, EnvSpec, Episode, ObsRows, ShapedGroup, StepResult
 
 CLOCK = "critic_clock"
 """The name of the observation: [1] float32, 0 in the first step of an episode."""
@@ -48,6 +48,9 @@ class ClockedGroup:
         self._steps[result.first & ~result.valid] = self._steps_of_late_first
         self._write(obs)
         return episodes
+
+    def cut(self, env_idx: int) -> None:
+        cast("CuttableGroup", self._group).cut(env_idx)
 
     def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
         cast("ShapedGroup", self._group).set_shaping(actor_idx, weights)

@@ -46,6 +46,7 @@ class EnvSpec:
     frameskip: int = 1  # frames of the simulator for one step (one decision)
     shaping: Mapping[str, float] = field(default_factory=dict)  # weights of shaped rewards, by name: see set_shaping
     has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.time_limits`
+    can_cut: bool = field(default=False, compare=False)  # its groups are `CuttableGroup`s
     env_obs_space: gym.Space | None = None  # what the environment itself returns; None: as obs_space
     layers: tuple[str, ...] = field(default=(), compare=False)  # see `sf.envs.layers`, where single ones are known
     action_names: ActionNames = field(default=(), compare=False)  # of each choice of each discrete head, where known
@@ -110,6 +111,16 @@ class EnvGroup(Protocol):
 
     def close(self) -> None:
         """Free everything, child processes included. Called once, also after `step` raised."""
+        ...
+
+
+class CuttableGroup(EnvGroup, Protocol):
+    """A group whose episodes can be cut from outside."""
+
+    def cut(self, env_idx: int) -> None:
+        """Begin the next episode of this environment with the next step: the action of that step is ignored (not valid,
+        reward 0), and its observation is the first of the new episode. The running episode is in no `Episode`.
+        """
         ...
 
 

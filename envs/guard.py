@@ -24,7 +24,7 @@ from typing import cast
 
 import numpy as np
 
-from sf.envs import EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError
+from sf.envs import CuttableGroup, EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError
 from sf.envs.errors import ApiError, place_of, summary, traceback_of
 from sf.envs.groups import calls
 from sf.envs.remarks import remark
@@ -127,6 +127,10 @@ class GuardedGroup:
         result.valid[:] = False
         result.first[:] = True
         return []
+
+    def cut(self, env_idx: int) -> None:
+        """See `sf.envs.CuttableGroup`."""
+        cast("CuttableGroup", self._group).cut(env_idx)
 
     def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
         """See `sf.envs.ShapedGroup`. To be repeated after a fault: all actors have a `first` observation then."""

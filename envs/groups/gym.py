@@ -63,6 +63,7 @@ class GymGroup:
             frameskip=frameskip,
             shaping=shaping,
             has_own_time_limit=has_own_time_limit(self._envs[0]),
+            can_cut=True,
             env_obs_space=self._writer.env_space,
             layers=layers(self._envs[0]),
             action_names=action_names(self._envs[0], action_space),
@@ -106,6 +107,9 @@ class GymGroup:
                 self._needs_reset[n] = truncated
                 self._writer.write(final_obs, obs, n)
         return episodes
+
+    def cut(self, env_idx: int) -> None:
+        self._needs_reset[env_idx] = True
 
     def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
         by_name = dict(zip(self._shaping_names, weights.tolist(), strict=True))

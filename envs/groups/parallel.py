@@ -96,6 +96,7 @@ class ParallelGroup:
             num_agents=len(self._agents),
             frameskip=frameskip,
             has_own_time_limit=has_own_time_limit(self._envs[0]),
+            can_cut=True,
             env_obs_space=self._writer.env_space,
             layers=layers(self._envs[0]),
             action_names=action_names(self._envs[0], action_space),
@@ -125,6 +126,9 @@ class ParallelGroup:
             else:  # its final observations have been shown
                 result.first[self._start_match(m, obs)] = True
         return episodes
+
+    def cut(self, env_idx: int) -> None:
+        self._playing[env_idx] = {}
 
     def close(self) -> None:
         while self._envs:

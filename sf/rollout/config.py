@@ -32,6 +32,10 @@ class SamplerConfig:
     iteration would not hold a trajectory of every actor, but at least 16; 64 with a recurrent core. A batch_size that
     is named is divided by it, so it may differ."""
 
+    decorrelate_episodes: bool = True
+    """Cut one early episode of each environment at a random step, once a time limit has ended one: else all would stand
+    at the same step of their episodes for ever. Only what Gymnasium's and PettingZoo's parallel API step one by one."""
+
     async_rl: bool = True
     """Sample while the learner trains. false: sample and train in turn; on CPU, the same seed then gives the same
     weights to the bit."""

@@ -33,6 +33,7 @@ from sf.processes.child import FinalError, Reports, SaidError
 from sf.queues import StopRequested
 from sf.requests import WorkerChannel
 from sf.rollout.assignment import Assignment, AssignmentRules
+from sf.rollout.decorrelation import Decorrelation
 from sf.rollout.matches import Matches
 from sf.rollout.truncations import Truncations
 from sf.rows import OBS, Turns
@@ -53,6 +54,7 @@ class RolloutWorkerArgs:
     rollout: int
     with_clock: bool  # for the critic, see `sf.envs.clock`
     bootstrap_truncated: bool | Literal["auto"]  # as the flag
+    decorrelate: bool  # as the flag
     seed: int
     seed_key: tuple[int, ...]  # differs from one start of this worker to the next
     is_first_start: bool  # of this worker in the run: no other one has died before it
@@ -150,6 +152,9 @@ class _Group:
         num_agents = args.assignment.num_agents
         self._matches = Matches(num_actors, num_agents, args.objective) if args.assignment.seats else None
         self._journal = journal
+        cuts = args.decorrelate and self._matches is None and self._envs.spec.can_cut
+        num_envs = args.num_envs_per_group
+        self._decorrelation = Decorrelation(self._envs.cut, num_envs, num_agents, rng) if cuts else None
         self._shaping = args.shaping
         self.ended_with = self._assignment.policy.copy()  # [N] who played the step that was taken last
         self._slot_policy = self._assignment.policy.copy()  # [N] whose the slots are that are being filled
@@ -243,6 +248,8 @@ class _Group:
             self._journal.add(self._matches.after_step(result, finished, self._assignment.identity))
         self._assignment.after_step(result.first, self._matches)
         self._shape_rewards(result.first)
+        if self._decorrelation is not None:
+            self._decorrelation.after_step(result, finished)
         return finished
 
     def _hand_over(self) -> None:

@@ -22,6 +22,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
         rollout=config.rollout,
         with_clock=bool(config.model.critic_clock),
         bootstrap_truncated=config.learner.bootstrap_truncated,
+        decorrelate=config.sampler.decorrelate_episodes,
         seed=config.run.seed,
         seed_key=(sum(start.resumed_steps), start.num_before),  # what is drawn must not repeat
         is_first_start=start.num_before == 0,

@@ -1,0 +1,52 @@
+"""Environments with a time limit begin their episodes together, and would go on in step for ever.
+
+With many actors an iteration then holds one part of an episode alone, now its beginning, now its end, and the policy
+follows. So one early episode of each environment is cut at a random step: from there on they are spread over all steps.
+(Isaac Lab begins with episodes of random length, Sample Factory with random steps, for the same reason.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from sf.envs import Episode, StepResult
+
+_NOT_YET = -1  # no time limit has ended an episode
+_DONE = -2
+
+
+class Decorrelation:
+    """Cuts the episode after the first one that a time limit has ended.
+
+    What is cut ends as after a fault: nothing is trained on but what was there, and the value of the last observation
+    is bootstrapped from. It is no episode of the statistics.
+    """
+
+    def __init__(self, cut: Callable[[int], None], num_envs: int, num_agents: int, rng: np.random.Generator) -> None:
+        """cut: begins the next episode of an environment with the next step, see `sf.envs.group.CuttableGroup`."""
+        self._cut = cut
+        self._num_agents = num_agents
+        self._rng = rng
+        self._left = np.full(num_envs, _NOT_YET)  # steps until the environment is cut
+
+    def after_step(self, result: StepResult, finished: Sequence[Episode]) -> None:
+        left = self._left
+        counting = left > 0
+        if counting.any():
+            has_stepped = self._of_envs(result.valid)  # else a late first observation, after an end before
+            ended = has_stepped & self._of_envs(result.first | result.truncated)
+            left[counting & has_stepped] -= 1
+            left[counting & ended] = _DONE  # by itself, and so at a step of its own
+            for env_idx in np.flatnonzero(counting & (left == 0)).tolist():
+                self._cut(env_idx)
+                left[env_idx] = _DONE
+        for episode in finished:
+            env_idx = episode.actor_idx // self._num_agents
+            if left[env_idx] == _NOT_YET and result.truncated[episode.actor_idx]:
+                left[env_idx] = self._rng.integers(1, episode.num_steps + 1)
+
+    def _of_envs(self, of_actors: np.ndarray) -> np.ndarray:
+        """[E] Whether it is so of any agent of an environment."""
+        return np.any(of_actors.reshape(len(self._left), self._num_agents), axis=1)

@@ -1,0 +1,141 @@
+"""Environments with a time limit do not stay in step: one early episode of each is cut at a random step."""
+
+from typing import ClassVar
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from sf.envs import StepResult
+from sf.envs.clock import CLOCK, ClockedGroup
+from sf.envs.groups.gym import GymGroup
+from sf.envs.groups.parallel import ParallelGroup
+from sf.envs.guard import GuardedGroup
+from sf.rollout.decorrelation import Decorrelation
+
+NUM_ENVS, LIMIT = 16, 10
+
+
+class Counting(gym.Env):
+    """The observation is the number of steps of the episode."""
+
+    observation_space = gym.spaces.Box(0, np.inf, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, ends_at=None):
+        self._ends_at = ends_at
+
+    def reset(self, *, seed=None, options=None):
+        self._steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self._steps += 1
+        return np.full(1, self._steps, np.float32), 1.0, self._steps == self._ends_at, False, {}
+
+
+class Pair:
+    """The same for two agents, with PettingZoo's parallel API and a limit of its own."""
+
+    metadata: ClassVar = {}
+    possible_agents = ("a", "b")
+
+    def observation_space(self, agent):
+        return Counting.observation_space
+
+    def action_space(self, agent):
+        return Counting.action_space
+
+    def reset(self, seed=None, options=None):
+        self._steps = 0
+        self.agents = [*self.possible_agents]
+        return self._all(np.zeros(1, np.float32)), self._all({})
+
+    def step(self, actions):
+        self._steps += 1
+        is_over = self._steps == LIMIT
+        answer = self._all(np.full(1, self._steps, np.float32)), self._all(1.0), self._all(False), self._all(is_over)
+        self.agents = [] if is_over else self.agents
+        return *answer, self._all({})
+
+    def _all(self, value):
+        return dict.fromkeys(self.possible_agents, value)
+
+    def close(self):
+        pass
+
+
+def limited():
+    return gym.wrappers.TimeLimit(Counting(), LIMIT)
+
+
+def singles():
+    return ClockedGroup(GymGroup("counting", [limited() for _ in range(NUM_ENVS)], 0, 0))
+
+
+def pairs():
+    return ClockedGroup(ParallelGroup("pair", [Pair() for _ in range(NUM_ENVS)], 0, 0))
+
+
+def played(group, num_steps, seed=0):
+    """Observations [T+1, N], results and finished episodes of each step."""
+    guarded = GuardedGroup(lambda attempt: group)
+    assert guarded.spec.can_cut
+    rng = np.random.default_rng(seed)
+    cuts = []
+
+    def cut(env_idx):
+        cuts.append(env_idx)
+        guarded.cut(env_idx)
+
+    decorrelation = Decorrelation(cut, guarded.num_actors // guarded.spec.num_agents, guarded.spec.num_agents, rng)
+    rows = {key: np.zeros((guarded.num_actors, 1), np.float32) for key in guarded.spec.obs_space}
+    views = {key: list(array) for key, array in rows.items()}
+    guarded.reset(views)
+    key = next(key for key in rows if key != CLOCK)
+    seen, steps = [rows[key][:, 0].copy()], []
+    actions = np.zeros((guarded.num_actors, 1), np.int32), np.zeros((guarded.num_actors, 0), np.float32)
+    for _ in range(num_steps):
+        result = StepResult.empty(guarded.num_actors)
+        finished = guarded.step(*actions, views, result)
+        decorrelation.after_step(result, finished)
+        seen.append(rows[key][:, 0].copy())
+        assert (rows[CLOCK] == rows[key]).all()
+        steps.append((result, finished))
+    return np.array(seen), steps, cuts
+
+
+@pytest.mark.parametrize("make", [singles, pairs])
+def test_episodes_are_spread_over_all_steps_after_one_cut_of_each(make):
+    seen, steps, cuts = played(make(), 20 * LIMIT)
+    assert len({*seen[LIMIT // 2].tolist()}) == 1
+    assert len({*seen[-1].tolist()}) > 5
+    assert len(cuts) == len({*cuts}) > 0.7 * NUM_ENVS  # a few are due at their ends
+    # What goes on there is what a late reset looks like: an ignored action, and then a first observation.
+    begun_late = np.array([result.first & ~result.valid for result, _ in steps])
+    truncated = np.array([result.truncated for result, _ in steps])
+    cut = begun_late[1:] & ~truncated[:-1]
+    num_agents = cut.shape[1] // NUM_ENVS
+    assert cut.sum(axis=0).tolist() == [float(n // num_agents in cuts) for n in range(cut.shape[1])]
+    for t, n in np.argwhere(cut):
+        result, _ = steps[t + 1]
+        assert result.reward[n] == 0
+        assert not result.terminated[n]
+        assert (seen[t + 2, n], 0 < seen[t + 1, n] < LIMIT) == (0, True)
+    # It is no episode of the statistics, and every other one is whole.
+    episodes = [episode for _, finished in steps for episode in finished]
+    assert {episode.num_steps for episode in episodes} == {LIMIT}
+    assert len(episodes) == truncated.sum()
+
+
+def test_what_ends_by_itself_is_left_alone():
+    group = GymGroup("counting", [Counting(ends_at=3 + n % 4) for n in range(NUM_ENVS)], 0, 0)
+    seen, _, cuts = played(ClockedGroup(group), 60)
+    assert not cuts
+    assert seen.max() <= 6
+
+
+def test_the_same_seed_cuts_alike():
+    first, second, other = (played(singles(), 60, seed)[0] for seed in (1, 1, 2))
+    assert (first == second).all()
+    assert (first != other).any()
