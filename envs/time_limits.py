@@ -9,6 +9,12 @@ from sf.envs.layers import layers
 _AROUND = "TimeLimit"  # Gymnasium's wrapper, and gym's
 
 
+def time_limit(env: Any, frameskip: int = 1) -> int | None:
+    """Decisions of an episode at most, where the limit lies around `env` and says so."""
+    limit = getattr(getattr(env, "spec", None), "max_episode_steps", None)
+    return -(-limit // frameskip) if isinstance(limit, int) and limit > 0 else None
+
+
 def has_own_time_limit(env: Any) -> bool:
     """Whether a truncation of `env` comes from its own code.
 

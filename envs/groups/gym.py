@@ -19,7 +19,7 @@ from sf.envs.seeding import env_seed
 from sf.envs.spaces.action_names import action_names
 from sf.envs.spaces.actions import decoder, supported_action_space
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
-from sf.envs.time_limits import has_own_time_limit
+from sf.envs.time_limits import has_own_time_limit, time_limit
 
 _REWARD_STAYS = (gym.wrappers.OrderEnforcing, gym.wrappers.PassiveEnvChecker, gym.wrappers.TimeLimit)
 
@@ -64,6 +64,7 @@ class GymGroup:
             shaping=shaping,
             has_own_time_limit=has_own_time_limit(self._envs[0]),
             can_cut=True,
+            time_limit=time_limit(self._envs[0], frameskip),
             env_obs_space=self._writer.env_space,
             layers=layers(self._envs[0]),
             action_names=action_names(self._envs[0], action_space),

@@ -33,8 +33,8 @@ class SamplerConfig:
     is named is divided by it, so it may differ."""
 
     decorrelate_episodes: bool = True
-    """Cut one early episode of each environment at a random step, once a time limit has ended one: else all would stand
-    at the same step of their episodes for ever. Only what Gymnasium's and PettingZoo's parallel API step one by one."""
+    """Cut one early episode of each environment at a random step: with a time limit all would stand at the same step of
+    their episodes for ever. Only environments that are stepped one by one by Gymnasium's or PettingZoo's parallel API."""
 
     async_rl: bool = True
     """Sample while the learner trains. false: sample and train in turn; on CPU, the same seed then gives the same

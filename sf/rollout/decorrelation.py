@@ -18,18 +18,26 @@ _DONE = -2
 
 
 class Decorrelation:
-    """Cuts the episode after the first one that a time limit has ended.
+    """Cuts the first episode, where the time limit is known, else the one after the first that a limit has ended.
 
     What is cut ends as after a fault: nothing is trained on but what was there, and the value of the last observation
     is bootstrapped from. It is no episode of the statistics.
     """
 
-    def __init__(self, cut: Callable[[int], None], num_envs: int, num_agents: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        cut: Callable[[int], None],
+        num_envs: int,
+        num_agents: int,
+        time_limit: int | None,
+        rng: np.random.Generator,
+    ) -> None:
         """cut: begins the next episode of an environment with the next step, see `sf.envs.group.CuttableGroup`."""
         self._cut = cut
         self._num_agents = num_agents
         self._rng = rng
-        self._left = np.full(num_envs, _NOT_YET)  # steps until the environment is cut
+        # [E] Steps until the environment is cut.
+        self._left = np.full(num_envs, _NOT_YET) if time_limit is None else rng.integers(1, time_limit + 1, num_envs)
 
     def after_step(self, result: StepResult, finished: Sequence[Episode]) -> None:
         left = self._left

@@ -153,8 +153,8 @@ class _Group:
         self._matches = Matches(num_actors, num_agents, args.objective) if args.assignment.seats else None
         self._journal = journal
         cuts = args.decorrelate and self._matches is None and self._envs.spec.can_cut
-        num_envs = args.num_envs_per_group
-        self._decorrelation = Decorrelation(self._envs.cut, num_envs, num_agents, rng) if cuts else None
+        num_envs, limit = args.num_envs_per_group, self._envs.spec.time_limit
+        self._decorrelation = Decorrelation(self._envs.cut, num_envs, num_agents, limit, rng) if cuts else None
         self._shaping = args.shaping
         self.ended_with = self._assignment.policy.copy()  # [N] who played the step that was taken last
         self._slot_policy = self._assignment.policy.copy()  # [N] whose the slots are that are being filled

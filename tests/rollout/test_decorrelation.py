@@ -65,12 +65,24 @@ class Pair:
         pass
 
 
-def limited():
-    return gym.wrappers.TimeLimit(Counting(), LIMIT)
+class Limited(gym.Wrapper):
+    """A limit that nobody knows beforehand."""
+
+    def step(self, action):
+        obs, reward, terminated, _, info = self.env.step(action)
+        return obs, reward, terminated, obs[0] == LIMIT, info
+
+
+gym.register("counting-v0", Counting, max_episode_steps=LIMIT)
+
+
+def singles_of_known_limit():
+    envs = [gym.make("counting-v0", disable_env_checker=True) for _ in range(NUM_ENVS)]
+    return ClockedGroup(GymGroup("counting", envs, 0, 0))
 
 
 def singles():
-    return ClockedGroup(GymGroup("counting", [limited() for _ in range(NUM_ENVS)], 0, 0))
+    return ClockedGroup(GymGroup("counting", [Limited(Counting()) for _ in range(NUM_ENVS)], 0, 0))
 
 
 def pairs():
@@ -88,7 +100,8 @@ def played(group, num_steps, seed=0):
         cuts.append(env_idx)
         guarded.cut(env_idx)
 
-    decorrelation = Decorrelation(cut, guarded.num_actors // guarded.spec.num_agents, guarded.spec.num_agents, rng)
+    spec = guarded.spec
+    decorrelation = Decorrelation(cut, guarded.num_actors // spec.num_agents, spec.num_agents, spec.time_limit, rng)
     rows = {key: np.zeros((guarded.num_actors, 1), np.float32) for key in guarded.spec.obs_space}
     views = {key: list(array) for key, array in rows.items()}
     guarded.reset(views)
@@ -105,10 +118,11 @@ def played(group, num_steps, seed=0):
     return np.array(seen), steps, cuts
 
 
-@pytest.mark.parametrize("make", [singles, pairs])
-def test_episodes_are_spread_over_all_steps_after_one_cut_of_each(make):
+@pytest.mark.parametrize(("make", "in_step_for"), [(singles_of_known_limit, 1), (singles, LIMIT), (pairs, LIMIT)])
+def test_episodes_are_spread_over_all_steps_after_one_cut_of_each(make, in_step_for):
     seen, steps, cuts = played(make(), 20 * LIMIT)
-    assert len({*seen[LIMIT // 2].tolist()}) == 1
+    assert len({*seen[in_step_for // 2].tolist()}) == 1
+    assert len({*seen[in_step_for + LIMIT].tolist()}) > 5
     assert len({*seen[-1].tolist()}) > 5
     assert len(cuts) == len({*cuts}) > 0.7 * NUM_ENVS  # a few are due at their ends
     # What goes on there is what a late reset looks like: an ignored action, and then a first observation.
