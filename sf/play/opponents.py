@@ -53,6 +53,10 @@ class Opponent:
 
 def is_name(named: str) -> bool:
     """Whether this is the name of an opponent, and no run, checkpoint or policy of a zoo."""
-    if Path(named).exists() or hub.is_address(named):
+    try:
+        is_there = Path(named).exists()
+    except (OSError, ValueError):  # what no file can be called
+        is_there = False
+    if is_there or hub.is_address(named):
         return False
     return named == RANDOM or ":" in named

@@ -7,6 +7,8 @@ from typing import Literal
 
 from sf.envs.field_types import check_fields, require
 
+_MOST_SEATS = 1_000
+
 OpponentChoice = Literal["quality", "pfsp", "pfsp_even", "uniform"]
 
 
@@ -74,14 +76,19 @@ class PlayersConfig:
             f"opponent_weights has {len(weights)} numbers, but there are {len(self.players)} players: one for each",
         )
         require(
-            all(0.0 < weight < float("inf") for weight in weights),
-            f"opponent_weights is {' '.join(f'{weight:g}' for weight in weights)}: above 0, so leave out players that "
-            "are not to be met",
+            all(weight > 0.0 for weight in weights) and sum(weights) < float("inf"),
+            f"opponent_weights is {' '.join(f'{weight:g}' for weight in weights)}: above 0 and "
+            "finite in sum, so leave out players that are not to be met",
         )
         rate = self.snapshot_at_win_rate
         require(
             rate is None or 0.5 < rate <= 1.0,
             f"snapshot_at_win_rate is {rate}: above 0.5, so that the policy is better than the pool, and at most 1",
+        )
+        require(
+            rate is None or (self.snapshot_every_env_steps > 0 and not weights),
+            f"snapshot_at_win_rate is {rate}, but no snapshots are taken with opponent_weights, nor where "
+            "snapshot_every_env_steps is 0: leave it out",
         )
         require(self.exploiters >= 0, f"exploiters is {self.exploiters}: at least 0")
         require(
@@ -94,6 +101,11 @@ class PlayersConfig:
             f"exploiters is {self.exploiters}, but with opponent_weights no snapshot of them is taken: leave one out",
         )
         require(
+            not self.exploiters or self.past_share < 1.0,
+            f"exploiters is {self.exploiters}, but past_share is 1, so nobody would meet the latest weights, whom they "
+            "are after: set it below 1",
+        )
+        require(
             0.5 < self.exploiter_win_rate <= 1.0,
             f"exploiter_win_rate is {self.exploiter_win_rate}: above 0.5, and at most 1",
         )
@@ -101,7 +113,7 @@ class PlayersConfig:
             self.exploiter_env_steps is None or self.exploiter_env_steps >= 1,
             f"exploiter_env_steps is {self.exploiter_env_steps}: at least 1",
         )
-        require(self.seats >= 1, f"seats is {self.seats}: at least 1")
+        require(1 <= self.seats <= _MOST_SEATS, f"seats is {self.seats}: 1 to {_MOST_SEATS:,}")
         require(
             self.past_share > 0 or not self.players,
             f"players is {' '.join(self.players)}, but past_share is 0, so nobody meets them: set it, for example 0.2",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,9 @@ from sf.storage.checkpoint import Checkpoint, weights_of
 from sf.zoo.places import located
 
 Entrant = Checkpoint | Opponent
+
+_OWN_NAME = re.compile(r"policy_\d+(_\d+)?|beginning_\d+")  # of policies that learn, snapshots, exploiters' beginnings
+_MOST_BYTES = 200
 
 
 def find_entrants(
@@ -137,9 +141,12 @@ def _original_or_copy(player: str, policy_id: int, copy: Path, is_trusted: bool)
 
 
 def _file_name(player: str) -> str:
-    """Of a run or a checkpoint: the last two parts of its path."""
+    """Of a run or a checkpoint: the last two parts of its path, and no name that the run gives to its own."""
     parts = Path(player.removesuffix(".safetensors")).parts[-2:]
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", "_".join(parts)).strip("._")
+    name = re.sub(r"(?:[^\w.-]|_)+", "_", "_".join(parts)).strip("._")
+    if len(name.encode()) > _MOST_BYTES:  # of the name of a file
+        name = f"{name[:40]}_{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return name if name and not _OWN_NAME.fullmatch(name) else f"player_{name}".rstrip("_")
 
 
 def _short(space: gym.Space) -> str:

@@ -135,7 +135,7 @@ class Matchmaker:
         """It cannot be loaded."""
         if name not in self._gone:
             self._gone.add(name)
-            self._say(f"league: {name} cannot be loaded ({text}); other players are met in its place")
+            self._say(f"league: {name} cannot be loaded ({text}); others are met in its place")
 
     def learner_has(self, policy_id: int, weights_event: int) -> None:
         """weights_event: of the weights that a learner begins with or returns to.
@@ -220,6 +220,8 @@ class Matchmaker:
         last = self._pool.last_snapshot[policy_id]
         env_steps, rate = self._progress.policies[policy_id].env_steps, self._config.snapshot_at_win_rate
         if last is None or env_steps - last >= self._config.snapshot_every_env_steps:
+            return True
+        if self._gone.issuperset(self._pool.idx):  # nobody is left to meet
             return True
         return rate is not None and self._pool.beats_the_pool(policy_id, rate)
 

@@ -104,7 +104,7 @@ def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
 def _run(flags: PsroFlags) -> None:
     from sf import envs  # noqa: PLC0415  slow to import: not for --help
     from sf.psro.best_response import StoppedError  # noqa: PLC0415
-    from sf.psro.judge import judge_of  # noqa: PLC0415
+    from sf.psro.judge import Exact, judge_of  # noqa: PLC0415
     from sf.psro.search import Search  # noqa: PLC0415
 
     for flag, path in (("json", flags.json), ("png", flags.png)):
@@ -117,6 +117,7 @@ def _run(flags: PsroFlags) -> None:
     config = flags.config
     spec = envs.describe(config.run.env, config.environment)
     _require_two_players(config, spec.num_agents)
+    _require_a_search(config)
     directory = RunDir.at(config.run.train_dir, config.run.experiment_name).path
     settings = {
         "env": config.run.env,
@@ -126,6 +127,7 @@ def _run(flags: PsroFlags) -> None:
         "train_for_env_steps": config.run.train_for_env_steps,
     }
     judge = judge_of(config, spec, flags.matches, _say)
+    settings["is_exact"] = isinstance(judge, Exact)
     with run_lock.held(directory):
         search = Search(directory, config, judge, flags.meta_solver, flags.warm_start, settings)
         for iteration in search.iterations:
@@ -160,6 +162,19 @@ def _require_two_players(config: Config, num_agents: int) -> None:
     if config.players.with_players:
         raise ValueError(
             f"past_share is {config.players.past_share}: sf-psro itself says whom a best response meets: leave it out"
+        )
+
+
+def _require_a_search(config: Config) -> None:
+    """Flags of sf-train that a search would not follow."""
+    if not config.sampler.async_rl:
+        raise ValueError("async_rl is false: a best response meets players that do not learn: leave it out")
+    if config.run.init_from is not None:
+        raise ValueError(f"init_from is {config.run.init_from}: --warm_start says what a response begins with")
+    if config.run.restart_behavior != "resume":
+        raise ValueError(
+            f"restart_behavior is {config.run.restart_behavior}, but a search goes on where it was: name another "
+            "--experiment"
         )
 
 

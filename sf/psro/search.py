@@ -135,7 +135,7 @@ class Search:
 
     def _require_same(self, there: Mapping[str, Any]) -> None:
         for name, value in self._settings.items():
-            if there.get(name) != value:
+            if there.get(name, value) != value:  # an older search does not say everything
                 raise UsageError(
                     f"{name} is {value}, but the search in {self._directory} has {there.get(name)}: name another "
                     "--experiment"

@@ -25,7 +25,11 @@ def located(named: str | Path) -> Path:
     path = Path(named)
     if path.parts[:1] == (_ZOO,) and not path.exists():
         path = _in_the_box(path)
-    return path / WEIGHTS if (path / WEIGHTS).is_file() else path
+    try:
+        is_folder_of_policy = (path / WEIGHTS).is_file()
+    except OSError as error:  # a name of hundreds of characters
+        raise UsageError(f"{path} cannot be read ({error.strerror}): name a run or a checkpoint") from None
+    return path / WEIGHTS if is_folder_of_policy else path
 
 
 def is_policy(named: str) -> bool:

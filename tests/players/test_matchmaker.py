@@ -219,10 +219,22 @@ def test_a_player_that_cannot_be_loaded_is_said_once_and_replaced(leagues):
     assert len(leagues.said) <= 1
     league.player_failed("gone", "no such file")
     league.player_failed("gone", "no such file")
-    assert leagues.said == ["league: gone cannot be loaded (no such file); other players are met in its place"]
+    assert leagues.said == ["league: gone cannot be loaded (no such file); others are met in its place"]
     leagues.end(((0, idx_of(leagues, "gone")), (1.0, 0.0)))
     league.write()
     assert [row["kind"] for row in leagues.rows()] == ["player", "player"]
+
+
+def test_where_all_snapshots_are_gone_another_one_is_taken(leagues):
+    league = leagues.start(snapshot_every_env_steps=10**9)
+    leagues.learners[0].train_to(64)
+    leagues.settle()
+    leagues.learners[0].train_to(128)
+    leagues.settle()
+    assert len(league._pool.idx) == 1
+    league.player_failed("policy_00_000000000064", "no such file")
+    leagues.settle()
+    assert [*league._pool.idx] == ["policy_00_000000000064", "policy_00_000000000128"]
 
 
 def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from untrained import untrained
@@ -20,7 +21,7 @@ DUEL = {"env": "toy_match_rps", "past_share": 0.2, "device": "cpu"}
     ("flags", "sentence"),
     [
         ({"past_share": 1.5}, "past_share is 1.5: a share from 0 to 1"),
-        ({"seats": 0}, "seats is 0: at least 1"),
+        ({"seats": 0}, "seats is 0: 1 to 1,000"),
         ({"snapshot_at_win_rate": 0.4}, "snapshot_at_win_rate is 0.4: above 0.5"),
         ({"past_share": 0.0, "players": ("random",)}, "past_share is 0, so nobody meets them"),
         ({"past_share": 0.0, "snapshot_at_win_rate": 0.6}, "past_share is 0, so there is no pool"),
@@ -39,6 +40,20 @@ DUEL = {"env": "toy_match_rps", "past_share": 0.2, "device": "cpu"}
             {"exploiters": 1, "num_policies": 2, "players": ("random",), "opponent_weights": (1.0,)},
             "exploiters is 1, but with opponent_weights",
         ),
+        (
+            {"num_policies": 2, "exploiters": 1, "past_share": 1.0},
+            "exploiters is 1, but past_share is 1, so nobody",
+        ),
+        ({"seats": 10**12}, "seats is 1000000000000: 1 to 1,000"),
+        ({"players": ("random", "a:b"), "opponent_weights": (1e308, 1e308)}, "above 0 and finite in sum"),
+        (
+            {"players": ("random",), "opponent_weights": (1.0,), "snapshot_at_win_rate": 0.6},
+            "snapshot_at_win_rate is 0.6, but no snapshots are taken",
+        ),
+        (
+            {"players": ("random",), "snapshot_every_env_steps": 0, "snapshot_at_win_rate": 0.6},
+            "snapshot_at_win_rate is 0.6, but no snapshots are taken",
+        ),
         ({"exploiter_win_rate": 0.5}, "exploiter_win_rate is 0.5: above 0.5, and at most 1"),
         ({"async_rl": False}, "past_share is 0.2: synchronous training"),
     ],
@@ -54,6 +69,8 @@ def test_flags_that_do_not_go_together(flags, sentence):
         ({"env": "toy_identity"}, "past_share is 0.2, but toy_identity has one agent"),
         ({"players": ("nowhere",)}, "players names .nowhere.: nowhere is neither a checkpoint nor"),
         ({"players": ("no_such_module:play",)}, "no_such_module"),
+        ({"players": ("n" * 300,)}, "cannot be read .File name too long.: name a run or a checkpoint"),
+        ({"players": ("stubborn:NeedsMore",)}, "cannot be made without arguments: TypeError: .*: mend its __init__"),
         ({"players": ("stubborn:nobody",)}, "stubborn has no function nobody"),
         ({"players": ("random", "random")}, "players names 'random' twice"),
         ({"players": ("zoo/CartPole-v1",)}, "players names 'zoo/CartPole-v1', whose observations are"),
@@ -159,6 +176,26 @@ def test_a_run_of_an_earlier_version_goes_on_with_the_policy_that_it_has_met(tmp
 
 def find_name(path):
     return "_".join(path.with_suffix("").parts[-2:])
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("実験/方策.safetensors", "実験_方策"),
+        ("игра/шахматы.safetensors", "игра_шахматы"),
+        ("a__b/c - d.safetensors", "a_b_c_-_d"),
+        ("___/---.safetensors", "---"),
+        ("._/_..safetensors", "player"),
+        ("./policy_00.safetensors", "player_policy_00"),
+        ("./policy_01_000000001024.safetensors", "player_policy_01_000000001024"),
+        ("./beginning_01.safetensors", "player_beginning_01"),
+    ],
+)
+def test_names_in_the_pool_are_none_of_the_run_itself_whatever_a_file_is_called(tmp_path, monkeypatch, path, name):
+    monkeypatch.chdir(tmp_path)
+    Path(path).parent.mkdir(exist_ok=True)
+    checkpoint.write(Path(path), untrained(DUEL["env"]))
+    assert [*make_plan(Config().replace(**DUEL, players=(path,))).entrants] == [name]
 
 
 def test_of_a_run_with_several_policies_all_play(tmp_path, capsys):

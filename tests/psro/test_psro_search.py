@@ -179,6 +179,9 @@ def test_a_small_search_in_kuhn_poker_lowers_exploitability(tmp_path, monkeypatc
     [
         (["--env", "toy_identity"], "env is toy_identity, of 1 agents"),
         (["--env", "openspiel:kuhn_poker", "--num_policies", "2"], "num_policies is 2: a best response is one policy"),
+        (["--env", "openspiel:kuhn_poker", "--async_rl", "false"], "async_rl is false: a best response meets players"),
+        (["--env", "openspiel:kuhn_poker", "--init_from", "x"], "init_from is x: --warm_start says what a response"),
+        (["--env", "openspiel:kuhn_poker", "--restart_behavior", "restart"], "a search goes on where it was"),
         (["--env", "openspiel:kuhn_poker", "--past_share", "0.2"], "past_share is 0.2: sf-psro itself says"),
         (["--env", "openspiel:kuhn_poker", "--iterations", "0"], "iterations is 0: at least 1"),
         (["--env", "openspiel:kuhn_poker", "--meta_solver", "best"], "meta_solver"),

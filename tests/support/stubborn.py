@@ -17,3 +17,9 @@ class Stubborn:
         assert (action == ACTION) == (step > 0) == self._has_acted, (step, action)
         self._has_acted = True
         return ACTION
+
+
+class NeedsMore(Stubborn):
+    def __init__(self, what):
+        super().__init__()
+        self.what = what

@@ -27,6 +27,9 @@ _MEMORY_MB = 1000  # that one search may take
 _MOST_STATES = 100_000  # that are looked at to find the moves of the others
 
 
+_MOST_SIMULATIONS = 1_000_000_000  # an int in C++
+
+
 class OpenSpielPlayer:
     """Plays the best move that its search finds. `deterministic` does not reach it."""
 
@@ -34,10 +37,10 @@ class OpenSpielPlayer:
         """Raises UsageError for a name that is no bot's, and for a game that it cannot play."""
         self._name = name
         kind, _, number = name.removeprefix(PREFIX).partition(":")
-        if kind != _MCTS or not number.isdecimal() or int(number) < 1:
+        if kind != _MCTS or not number.isdecimal() or not 1 <= int(number[:10]) <= _MOST_SIMULATIONS or number[10:]:
             raise UsageError(
-                f"player {name!r}: the bots of OpenSpiel are {PREFIX}{_MCTS}:N, with N simulations a move: write "
-                f"{PREFIX}{_MCTS}:100"
+                f"player {name!r}: the bots of OpenSpiel are {PREFIX}{_MCTS}:N, with N simulations a move, at most "
+                f"{_MOST_SIMULATIONS:,}: write {PREFIX}{_MCTS}:100"
             )
         if not env_id.startswith(PREFIX):
             raise UsageError(

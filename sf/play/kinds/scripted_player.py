@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.custom.named_objects import import_module, split
-from sf.envs.errors import UsageError, call_of
+from sf.envs.errors import UsageError, call_of, summary
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
 from sf.envs.spaces.reading_back import action_encoder, obs_reader
 from sf.play.kinds.one_by_one import OneByOne
@@ -37,14 +37,27 @@ class ScriptedPlayer:
             )
         self._reference = reference
         self._named: Callable[..., Any] = found
+        self._first = self._new()  # what is wrong with it is said now
         self._read = obs_reader(obs_space)
         self._encode = action_encoder(action_space)
         spec = ActionSpec.of(action_space)
         self._no_action = np.zeros(len(spec.discrete_sizes), np.int32), np.zeros(spec.num_continuous, np.float32)
 
     def actors(self, num_actors: int, seed: int) -> OneByOne:
-        players = [self._named() if isinstance(self._named, type) else None for _ in range(num_actors)]
+        first, self._first = self._first, None
+        players = [first if n == 0 and first is not None else self._new() for n in range(num_actors)]
         return OneByOne(lambda n, rows, first: self.act(players[n], rows, first))
+
+    def _new(self) -> Any:
+        """The object of an actor; None of a function."""
+        if not isinstance(self._named, type):
+            return None
+        try:
+            return self._named()
+        except Exception as error:
+            raise UsageError(
+                f"player {self._reference!r} cannot be made without arguments: {summary(error)}: mend its __init__"
+            ) from error
 
     def act(self, player: Any, rows: Mapping[str, np.ndarray], first: bool) -> tuple[np.ndarray, np.ndarray]:
         """What one actor does, discrete [D] and continuous [C]. player: its object; None: there is only a function.

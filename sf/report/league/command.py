@@ -237,6 +237,7 @@ def _task(flags: LeagueFlags) -> Any:
             raise ValueError(f"{name} is named twice: each player once")
     policies = [name for name in flags.players if not opponents.is_name(name)]
     if policies and flags.env is not None:
+        find_contest(Path(policies[0]), (), flags.checkpoint, None, (), flags.trust)  # says where there is none
         raise ValueError(f"env is {flags.env}, but what is played is that of {policies[0]}: leave it out")
     if policies:
         others = tuple(name for name in flags.players if name != policies[0])

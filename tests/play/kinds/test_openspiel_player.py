@@ -108,6 +108,8 @@ def test_who_comes_to_a_game_that_has_begun_moves_at_random_until_the_next():
     [
         ("openspiel:mcts", "openspiel:tic_tac_toe", r"the bots of OpenSpiel are openspiel:mcts:N.* write"),
         ("openspiel:mcts:0", "openspiel:tic_tac_toe", r"the bots of OpenSpiel are openspiel:mcts:N.* write"),
+        ("openspiel:mcts:3000000000", "openspiel:tic_tac_toe", r"with N simulations a move, at most 1,000,000,000"),
+        (f"openspiel:mcts:{'9' * 5000}", "openspiel:tic_tac_toe", r"with N simulations a move, at most 1,000,000,000"),
         ("openspiel:alphazero:5", "openspiel:tic_tac_toe", r"the bots of OpenSpiel are openspiel:mcts:N.* write"),
         ("openspiel:mcts:5", "toy_match_rps", "plays OpenSpiel's games, and toy_match_rps is none: name another"),
         ("openspiel:mcts:5", "openspiel:leduc_poker", "hides something from its players.*: name another player"),
