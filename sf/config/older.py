@@ -14,5 +14,6 @@ BEFORE_THE_FLAG: Mapping[str, Any] = MappingProxyType(
         "value_scale": "linear",
         "pad_images": False,
         "any_planes": False,
+        "decorrelate_episodes": False,
     }
 )
