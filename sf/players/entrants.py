@@ -21,7 +21,7 @@ from sf.play.opponents import Opponent
 from sf.play.torch_policy import TorchPolicy
 from sf.players.identities import identities
 from sf.players.snapshots import kept_at
-from sf.storage.checkpoint import Checkpoint, weights_of
+from sf.storage.checkpoint import Checkpoint, load, weights_of
 from sf.zoo.places import located
 
 Entrant = Checkpoint | Opponent
@@ -69,8 +69,19 @@ def find_entrants(
                     f"players names {player!r}, whose {what} are {_short(theirs)}, and those of {env} are "
                     f"{_short(ours)}: name a player of the same environment"
                 )
+        if resumes and file != kept_at(run_dir, name):
+            _say_where_the_copy_differs(player, saved, kept_at(run_dir, name))
         found[name] = saved
     return found
+
+
+def _say_where_the_copy_differs(player: str, saved: Checkpoint, copy: Path) -> None:
+    try:
+        is_same = not copy.is_file() or weights_of(load(copy)) == weights_of(saved)
+    except (OSError, ValueError):  # the player worker says what is wrong with it
+        return
+    if not is_same:
+        _warn(f"players names {player!r}, whose weights have changed since it joined: {copy} plays on")
 
 
 def find_reference(

@@ -153,8 +153,10 @@ def test_who_has_joined_a_run_is_held_as_it_was_then(tmp_path, capsys):
         return make_plan(Config().replace(**{**DUEL, "players": named, **common, **flags})).reference
 
     assert reference((str(original), "random"), "pool.json") == {name: 700.0, "random": 250.0}
+    assert "whose weights have changed since it joined" in capsys.readouterr().err
     assert reference(("random",), "pool.json") == {name: 700.0, "random": 250.0}
-    assert reference(("random",), "pool.json", restart_behavior="restart") == {"random": 250.0}
+    assert reference((str(original), "random"), "pool.json", restart_behavior="restart") == {"random": 250.0}
+    assert not capsys.readouterr().err
     assert reference(("random",), "gone.json") == {"own:x": 900.0}
     assert "which is gone" in capsys.readouterr().err
     with pytest.raises(ValueError, match="there is no such file"):  # the ratings of a run that is over
