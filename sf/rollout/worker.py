@@ -41,6 +41,7 @@ from sf.slots import WorkerSlots
 from sf.storage.match_journal import Journal
 
 _REPORT_EPISODES_EVERY_S = 0.5
+_OF_CUTS = 1  # the key of what is drawn for them
 
 
 @dataclass(frozen=True)
@@ -146,14 +147,18 @@ class _Group:
         self._truncations = Truncations(args.env, args.bootstrap_truncated, self._envs.spec)
         num_actors = args.channel.actors_per_group
         _require_planned_spaces(args, self._envs)
-        rng = np.random.default_rng((args.seed, *args.seed_key, group_idx))
+        key = (args.seed, *args.seed_key, group_idx)
+        rng = np.random.default_rng(key)
         self._assignment = Assignment(args.assignment, num_actors, args.rollout, rng, group_idx)
         # Their results are of interest where players take part.
         num_agents = args.assignment.num_agents
         self._matches = Matches(num_actors, num_agents, args.objective) if args.assignment.seats else None
         self._journal = journal
-        cuts = args.decorrelate and self._matches is None and self._envs.spec.can_cut
+        # With several policies a slot is of use up to the first change of who plays, so cuts would cost more.
+        is_alone = args.assignment.num_policies == 1 and self._matches is None
+        cuts = args.decorrelate and is_alone and self._envs.spec.can_cut
         num_envs, limit = args.num_envs_per_group, self._envs.spec.time_limit
+        rng = np.random.default_rng((*key, _OF_CUTS))
         self._decorrelation = Decorrelation(self._envs.cut, num_envs, num_agents, limit, rng) if cuts else None
         self._shaping = args.shaping
         self.ended_with = self._assignment.policy.copy()  # [N] who played the step that was taken last

@@ -17,7 +17,7 @@ from sf.run.trainer import Run
 from sf.storage.run_dir import RunDir
 from sf.weights import PolicyWorkers, SharedWeights
 
-NUM_BATCHES = 100
+NUM_BATCHES = 200
 FIELDS = ("state", "first", "discrete", "value", "reward", "terminated", "valid")
 ENV_IDX, AGENT, EPISODE, STEP, ACTION = range(5)  # of an observation
 
