@@ -13,60 +13,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Literal
+from dataclasses import asdict
 
-import gymnasium as gym
 import numpy as np
 
-from sf import envs
-from sf.arrays import SharedArrays
-from sf.counters import CounterRow
-from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, UsageError
-from sf.envs.clock import CLOCK, ClockedGroup
-from sf.envs.custom.given import GivenEnv
-from sf.envs.guard import EnvFaultError, Fault, GuardedGroup
+from sf.envs import Episode
+from sf.envs.guard import EnvFaultError
 from sf.envs.remarks import handed_to
-from sf.envs.seeding import env_seed, seed_process
+from sf.envs.seeding import seed_process
 from sf.processes.child import FinalError, Reports, SaidError
 from sf.queues import StopRequested
-from sf.requests import WorkerChannel
-from sf.rollout.assignment import Assignment, AssignmentRules
-from sf.rollout.decorrelation import Decorrelation
-from sf.rollout.matches import Matches
-from sf.rollout.truncations import Truncations
-from sf.rows import OBS, Turns
-from sf.slots import WorkerSlots
+from sf.rollout.group import RolloutGroup, RolloutWorkerArgs
 from sf.storage.match_journal import Journal
 
 _REPORT_EPISODES_EVERY_S = 0.5
-_OF_CUTS = 1  # the key of what is drawn for them
-
-
-@dataclass(frozen=True)
-class RolloutWorkerArgs:
-    """Everything a rollout worker needs to know."""
-
-    env: str
-    given_env: GivenEnv | None  # where `env` is the name of one that was given as an object
-    options: EnvOptions
-    num_envs_per_group: int
-    rollout: int
-    with_clock: bool  # for the critic, see `sf.envs.clock`
-    bootstrap_truncated: bool | Literal["auto"]  # as the flag
-    decorrelate: bool  # as the flag
-    seed: int
-    seed_key: tuple[int, ...]  # differs from one start of this worker to the next
-    is_first_start: bool  # of this worker in the run: no other one has died before it
-    core: int | None  # pin this process, and the simulators it starts, to that core
-    assignment: AssignmentRules
-    objective: str  # the statistic of episodes that decides a match
-    run_dir: Path  # where matches are noted
-    shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
-    slots: WorkerSlots
-    channel: WorkerChannel
-    counters: CounterRow
 
 
 def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
@@ -83,7 +43,7 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
     channel, counters = args.channel, args.counters
     counters.working()
     journal = Journal(args.run_dir)
-    groups = {group_idx: _Group(group_idx, args, journal) for group_idx in channel.groups}
+    groups = {group_idx: RolloutGroup(group_idx, args, journal) for group_idx in channel.groups}
     try:
         reports.send("ready")
         while True:
@@ -126,175 +86,10 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
             group.close()
 
 
-def _report_faults(reports: Reports, groups: Iterable[_Group]) -> None:
+def _report_faults(reports: Reports, groups: Iterable[RolloutGroup]) -> None:
     for group in groups:
         for fault in group.pop_faults():
             reports.send("fault", **asdict(fault))
-
-
-class _Group:
-    """A group of environments with the slots it fills."""
-
-    def __init__(self, group_idx: int, args: RolloutWorkerArgs, journal: Journal) -> None:
-        self._group_idx = group_idx
-        self._rollout = args.rollout
-        self._pool = args.slots
-        self._channel = args.channel
-        self._counters = args.counters
-        self._rows = args.slots.arrays
-        self._obs = args.slots.arrays.named(OBS)  # [num_slots, T+1, ...]
-        self._envs = GuardedGroup(lambda attempt: _make_envs(args, group_idx, attempt), env_id=args.env)
-        self._truncations = Truncations(args.env, args.bootstrap_truncated, self._envs.spec)
-        num_actors = args.channel.actors_per_group
-        _require_planned_spaces(args, self._envs)
-        key = (args.seed, *args.seed_key, group_idx)
-        rng = np.random.default_rng(key)
-        self._assignment = Assignment(args.assignment, num_actors, args.rollout, rng, group_idx)
-        # Their results are of interest where players take part.
-        num_agents = args.assignment.num_agents
-        self._matches = Matches(num_actors, num_agents, args.objective) if args.assignment.seats else None
-        self._journal = journal
-        # With several policies a slot is of use up to the first change of who plays, so cuts would cost more.
-        is_alone = args.assignment.num_policies == 1 and self._matches is None
-        cuts = args.decorrelate and is_alone and self._envs.spec.can_cut
-        num_envs, limit = args.num_envs_per_group, self._envs.spec.time_limit
-        rng = np.random.default_rng((*key, _OF_CUTS))
-        self._decorrelation = Decorrelation(self._envs.cut, num_envs, num_agents, limit, rng) if cuts else None
-        self._shaping = args.shaping
-        self.ended_with = self._assignment.policy.copy()  # [N] who played the step that was taken last
-        self._slot_policy = self._assignment.policy.copy()  # [N] whose the slots are that are being filled
-        self._actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)
-        self._result = StepResult.empty(num_actors)
-        self._turns = Turns.where_there_are(args.slots.arrays)
-        self.num_env_steps = num_actors  # of the last step: of the agents that had something to choose
-        self._slots: list[int] = []  # that are being filled
-        self._slot_idx = np.empty(0, np.int64)  # the same: an array indexes twice as fast
-        self._row = 0
-        # [N, ...], what the next rollout begins with: row T of the slots handed over last.
-        self._next_obs = {key: np.zeros((num_actors, *rows.shape[2:]), rows.dtype) for key, rows in self._obs.items()}
-        self._next_first = np.ones(num_actors, bool)
-        self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
-        self._shape_rewards(np.ones(num_actors, bool))
-
-    @property
-    def is_parked(self) -> bool:
-        """Whether it has filled its slots and waits for enough free ones."""
-        return not self._slots
-
-    def begin_if_it_can(self) -> None:
-        """Begin a rollout in new slots and ask for its first actions, if there are slots enough."""
-        if not self.is_parked:
-            return
-        self._slots = self._pool.take(self._group_idx, len(self._actors))
-        if not self._slots:
-            return
-        self._slot_idx = np.array(self._slots)
-        self._rows["actor"][self._slot_idx] = self._actors
-        self._slot_policy[:] = self._assignment.policy
-        self._rows["policy"][self._slot_idx] = self._slot_policy
-        self._channel.tables["slots"][self._group_idx] = self._slot_idx
-        self._row = 0
-        for key, rows in self._obs.items():
-            rows[self._slot_idx, 0] = self._next_obs[key]
-        self._rows["first"][self._slot_idx, 0] = self._next_first
-        self._ask()
-
-    def advance(self) -> list[Episode]:
-        """Apply the actions that have come; ask for the next ones, or hand over what is full."""
-        finished = self._step()
-        if self._row < self._rollout:
-            self._ask()
-        else:
-            self._hand_over()
-        return finished
-
-    def pop_faults(self) -> list[Fault]:
-        return self._envs.pop_faults()
-
-    def pop_num_cut(self) -> int:
-        """How many episodes faults have ended since the last call."""
-        num_cut, self._envs.num_cut = self._envs.num_cut, 0
-        return num_cut
-
-    def close(self) -> None:
-        self._envs.close()
-        self._assignment.close()
-
-    def _ask(self) -> None:
-        """Ask those who play for the actions of the present row."""
-        self._channel.tables["policy"][self._group_idx] = self._assignment.policy
-        self._channel.ask(self._group_idx, self._row, self._assignment.players)
-
-    def _shape_rewards(self, who: np.ndarray) -> None:
-        """By the weights that their policies have now. who: [N] bool. Nobody looks at a player's rewards."""
-        if self._shaping is not None:
-            for n in np.flatnonzero(who & (self._assignment.policy < len(self._shaping["weights"]))).tolist():
-                self._envs.set_shaping(n, self._shaping["weights"][self._assignment.policy[n]])
-
-    def _step(self) -> list[Episode]:
-        """Apply the actions of the present row, and write what they caused."""
-        rows, slots, t, result = self._rows, self._slot_idx, self._row, self._result
-        if self._turns is not None:
-            self.num_env_steps = int(self._turns.whose(slots, t).sum())
-        discrete = rows["discrete"][slots, t]
-        finished = self._envs.step(discrete, rows["continuous"][slots, t], self._obs_rows(t + 1), result)
-        if self._envs.spec.bots:  # their numbers are no actions, and a learner looks at rows that are not valid, too
-            rows["discrete"][slots, t] = np.maximum(discrete, 0)
-        rows["reward"][slots, t] = result.reward
-        rows["terminated"][slots, t] = self._truncations.ended(result)
-        rows["truncated"][slots, t] = result.truncated
-        # From where another policy plays to the end of the slot, nothing is of use to the one that the slot is for.
-        rows["valid"][slots, t] = result.valid & (self._assignment.policy == self._slot_policy)
-        rows["first"][slots, t + 1] = result.first
-        self._row = t + 1
-        self.ended_with[:] = self._assignment.policy
-        if self._matches is not None:
-            # Before the player gets up: the parent, which gives its seat to another one, has read the result by then.
-            self._journal.add(self._matches.after_step(result, finished, self._assignment.identity))
-        self._assignment.after_step(result.first, self._matches)
-        self._shape_rewards(result.first)
-        if self._decorrelation is not None:
-            self._decorrelation.after_step(result, finished)
-        return finished
-
-    def _hand_over(self) -> None:
-        """Give the filled slots to the learner; their last observations begin the next ones."""
-        self._next_obs = {key: rows[self._slot_idx, self._rollout] for key, rows in self._obs.items()}
-        self._next_first = self._rows["first"][self._slot_idx, self._rollout]
-        self._counters.add(player_steps=self._pool.hand_over(self._slots))
-        self._slots = []
-
-    def _obs_rows(self, t: int) -> dict[str, list[np.ndarray]]:
-        return {key: [array[slot, t] for slot in self._slots] for key, array in self._obs.items()}
-
-
-def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGroup:
-    """attempt: 0 for the first environments of this group in this process, and one more each time they are rebuilt."""
-    key = (*args.seed_key, attempt)
-    group = envs.make_group(
-        args.env,
-        args.num_envs_per_group,
-        args.options,
-        seed=env_seed(args.seed, *key) if any(key) else args.seed,
-        first_env_idx=group_idx * args.num_envs_per_group,
-        core=args.core,
-    )
-    return ClockedGroup(group) if args.with_clock else group
-
-
-def _require_planned_spaces(args: RolloutWorkerArgs, group: EnvGroup) -> None:
-    """Raises UsageError where an observation or an action has not the layout that memory was allocated for."""
-    arrays = args.slots.arrays
-    planned = {key: (rows.shape[2:], rows.dtype) for key, rows in arrays.named(OBS).items()}
-    found = {key: (box.shape, box.dtype) for key, box in group.spec.obs_space.items()}
-    action = ActionSpec.of(group.spec.action_space)
-    layout = (len(action.discrete_sizes), action.num_continuous)
-    shown = gym.spaces.Dict({key: box for key, box in group.spec.obs_space.items() if key != CLOCK})
-    if planned != found or layout != tuple(arrays[name].shape[-1] for name in ("discrete", "continuous")):
-        raise UsageError(
-            f"{args.env}: its spaces are {shown} and {group.spec.action_space} in a rollout worker, and "
-            "were others when the run was planned: give it the same ones each time that it is made"
-        )
 
 
 class _EpisodeReports:

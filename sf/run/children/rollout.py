@@ -5,7 +5,8 @@ from __future__ import annotations
 from sf.envs.custom.given import given_env
 from sf.processes.fork_servers import SIMULATORS
 from sf.rollout.assignment import AssignmentRules
-from sf.rollout.worker import RolloutWorkerArgs, rollout_worker
+from sf.rollout.group import RolloutWorkerArgs
+from sf.rollout.worker import rollout_worker
 from sf.run.children.role import Role, Start
 from sf.run.memory import RunMemory
 from sf.run.plan import Plan
