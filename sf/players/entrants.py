@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import gymnasium as gym
@@ -13,13 +13,11 @@ import gymnasium as gym
 from sf.envs import EnvOptions, EnvSpec
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
-from sf.league import record, reference
 from sf.league.record import policy_name
 from sf.play import opponents
 from sf.play.named_checkpoint import find_trusted, num_policies
 from sf.play.opponents import Opponent
 from sf.play.torch_policy import TorchPolicy
-from sf.players.identities import identities
 from sf.players.snapshots import kept_at
 from sf.storage.checkpoint import Checkpoint, load, weights_of
 from sf.zoo.places import located
@@ -82,38 +80,6 @@ def _say_where_the_copy_differs(player: str, saved: Checkpoint, copy: Path) -> N
         return
     if not is_same:
         _warn(f"players names {player!r}, whose weights have changed since it joined: {copy} plays on")
-
-
-def find_reference(
-    named: str | None, played: str, entrants: Mapping[str, Entrant], run_dir: Path, resumes: bool
-) -> Mapping[str, float]:
-    """The ratings at which players of the pool are held, by their names there. None: nobody is.
-
-    played: see `sf.league.reference.played`. run_dir: of the run. resumes: whether it goes on with what is there: the
-    players of its record are those that have joined it, and the ratings of its record stay where the file is gone.
-    Raises ValueError where the file has no ratings of these players.
-    """
-    if named is None:
-        return {}
-    path = run_dir / record.NAME
-    is_there = resumes and path.is_file()
-    try:
-        pool = reference.read(Path(named))
-    except FileNotFoundError:
-        if is_there and (before := record.reference_of(path)):
-            _warn(f"reference_ratings is {named}, which is gone. The ratings in {path} stay")
-            return before
-        raise UsageError(
-            f"reference_ratings is {named}, and there is no such file: name one that sf-league --json has written"
-        ) from None
-    except ValueError as error:
-        raise UsageError(f"reference_ratings: {error}") from None
-    joined = [player for player in record.players_of(path) if player.policy is None] if is_there else []
-    known = {name: weights_of(each) if isinstance(each, Checkpoint) else None for name, each in entrants.items()}
-    try:
-        return pool.held(played, {**known, **identities(joined, run_dir)})
-    except ValueError as error:
-        raise UsageError(f"reference_ratings: {error}") from None
 
 
 def _one_by_one(named: Sequence[str], run_dir: Path, resumes: bool) -> Iterator[tuple[str, int, str]]:

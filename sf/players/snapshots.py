@@ -64,7 +64,9 @@ class Snapshots:
 
     def keep_entrant(self, name: str, saved: Checkpoint) -> Player:
         """A player from elsewhere, of whom a copy is kept. Raises OSError where it cannot be written."""
-        return Player(name, path=self.keep(name, saved), weights=checkpoint.weights_of(saved))
+        path = self.keep(name, saved)
+        kept = checkpoint.load(kept_at(self._run_dir, name))  # perhaps by an earlier start, which has not joined it
+        return Player(name, path=path, weights=checkpoint.weights_of(kept))
 
     def keep(self, name: str, saved: Checkpoint) -> str:
         """Write what it takes to play, unless it is there already. Returns the path within the run directory.

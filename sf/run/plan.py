@@ -9,7 +9,6 @@ import math
 import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -24,7 +23,6 @@ from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.envs.spaces.symmetries import Symmetry
 from sf.evaluation.episode_video import require_drawable
-from sf.league.reference import played
 from sf.learner.batches.symmetric_images import find_symmetries
 from sf.learner.gradients.threads import MOST_THREADS
 from sf.learner.optimizer.optimizer import require_available
@@ -35,13 +33,13 @@ from sf.model.inference import num_weights
 from sf.model.registry import build_model
 from sf.native import kernels
 from sf.play.exploitability import require_exploitability
-from sf.players.entrants import Entrant, find_entrants, find_reference
+from sf.players.entrants import Entrant
 from sf.processes.fork_servers import allow_many_descriptors, descriptors_needed
 from sf.processes.torch_runtime import resolve_bfloat16, resolve_device
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
 from sf.run import memory_needed
 from sf.run.describing import describe, said_where_slow
-from sf.storage.run_dir import RunDir
+from sf.run.entrants import entrants_of, reference_of
 
 MODEL = "actor_critic"  # ours
 
@@ -213,7 +211,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     actors_per_group = sampler.num_envs_per_group * spec.num_agents
     extra_slots = sampler.extra_slots if sampler.async_rl else 0
     num_actors = num_workers * sampler.num_groups_per_worker * actors_per_group
-    entrants = _entrants(config, spec)
+    entrants = entrants_of(config, spec)
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
@@ -234,7 +232,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},
         symmetries=find_symmetries(config, model.state_size),
         entrants=entrants,
-        reference=_reference(config, entrants),
+        reference=reference_of(config, entrants),
         why_no_loops=_why_no_loops(config.model.compile, device),
         place=place,
     )
@@ -263,40 +261,6 @@ def _actors_of_each_policy(config: Config, spec: EnvSpec, num_actors: int) -> in
     """On average. In a match against a player that does not learn, the player has half of the agents."""
     share_of_players = config.players.past_share * (spec.num_agents // 2) / spec.num_agents
     return math.ceil(num_actors * (1 - share_of_players) / config.population.num_policies)
-
-
-def _entrants(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
-    if not config.players.with_players:
-        return {}
-    if spec.num_agents < 2:
-        raise UsageError(
-            f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to "
-            "play against: leave it out"
-        )
-    run = config.run
-    entrants = find_entrants(
-        config.players.players, run.env, config.environment, spec, _run_dir(config), run.trust, _resumes(config)
-    )
-    weights = config.players.opponent_weights
-    if weights and len(weights) != len(entrants):
-        raise UsageError(
-            f"opponent_weights has {len(weights)} numbers, but there are {len(entrants)} players, since a run with "
-            "several policies is among them: name a checkpoint of each policy"
-        )
-    return entrants
-
-
-def _reference(config: Config, entrants: Mapping[str, Entrant]) -> Mapping[str, float]:
-    what = played(config.run.env, config.environment.kwargs)
-    return find_reference(config.players.reference_ratings, what, entrants, _run_dir(config), _resumes(config))
-
-
-def _resumes(config: Config) -> bool:
-    return config.run.restart_behavior == "resume"
-
-
-def _run_dir(config: Config) -> Path:
-    return RunDir.at(config.run.train_dir, config.run.experiment_name).path
 
 
 def _why_no_loops(wanted: bool | Literal["auto"], device: str) -> str | None:

@@ -115,6 +115,7 @@ def _run(flags: LeagueFlags) -> None:
     from sf.league import record  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.league.standings import standings  # noqa: PLC0415
     from sf.metrics.display.console import OutputConsole  # noqa: PLC0415
+    from sf.report.league.held import env_of, held_by  # noqa: PLC0415
     from sf.report.league.tables import print_standings  # noqa: PLC0415
 
     _require_outputs(flags)
@@ -126,8 +127,8 @@ def _run(flags: LeagueFlags) -> None:
     if len(flags.players) == 1:
         title = flags.players[0]
         rows = record.read(_record_of(title))
-        env = _env_of(Path(title), rows)
-        held = _held(flags, env, rows, Path(title))
+        env = env_of(Path(title), rows)
+        held = held_by(flags.anchor, flags.reference, env, rows, Path(title))
     else:
         title, env, held, rows = _tournament(flags, console)
     result = standings(rows, held)
@@ -168,50 +169,17 @@ def _record_of(named: str) -> Path:
     return path
 
 
-def _env_of(directory: Path, rows: Sequence[Row]) -> str | None:
-    """What is played in a run or a tournament, where that can be found out."""
-    from sf.envs import EnvOptions  # noqa: PLC0415
-    from sf.league.record import Settings  # noqa: PLC0415
-    from sf.league.reference import played  # noqa: PLC0415
-    from sf.storage.run_dir import RunDir  # noqa: PLC0415
-
-    try:
-        if rows and isinstance(rows[0], Settings):
-            found = {**rows[0].values, **rows[0].values["options"]}
-        else:
-            found = RunDir(directory).saved_flags() or {}
-        return played(str(found["env"]), EnvOptions(env_kwargs=found.get("env_kwargs", "{}")).kwargs)
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def _held(flags: LeagueFlags, env: str | None, rows: Sequence[Row], directory: Path) -> Mapping[str, float] | None:
-    """The ratings that the flags hold, by player. directory: of the record. Raises ValueError where nobody plays."""
-    from sf.league import reference  # noqa: PLC0415
-    from sf.league.record import Player  # noqa: PLC0415
-    from sf.players.identities import identities  # noqa: PLC0415
-
-    if flags.anchor is not None:
-        return {flags.anchor: 0.0}
-    if flags.reference is None:
-        return None
-    try:
-        pool = reference.read(flags.reference)
-        return pool.held(env, identities((row for row in rows if isinstance(row, Player)), directory))
-    except FileNotFoundError:
-        raise ValueError(f"reference is {flags.reference}, and there is no such file: name another") from None
-
-
 def _tournament(flags: LeagueFlags, console: Console) -> tuple[str, str, Mapping[str, float] | None, list[Row]]:
     """Play what is missing. Returns what the tournament is about, the environment, the ratings that the flags hold, and
     the record."""
     from sf.league.ratings import held_ratings  # noqa: PLC0415
     from sf.league.reference import played  # noqa: PLC0415
     from sf.league.tournament import Tournament, opened, play, players_of, require_matches  # noqa: PLC0415
+    from sf.report.league.held import held_by  # noqa: PLC0415
 
     tournament = Tournament(_task(flags), flags.matches)
     env = played(tournament.task.env, tournament.task.options.kwargs)
-    held = _held(flags, env, players_of(tournament), Path())
+    held = held_by(flags.anchor, flags.reference, env, players_of(tournament), Path())
     held_ratings((), list(tournament.task.players), held)
     num_agents = require_matches(tournament.task)
     with opened(flags.results, tournament) as results:
