@@ -24,5 +24,4 @@ def has_own_time_limit(env: Any) -> bool:
     single = getattr(getattr(env, "unwrapped", env), "envs", None)
     if isinstance(single, list | tuple) and single:
         return has_own_time_limit(single[0])
-    limit = getattr(getattr(env, "spec", None), "max_episode_steps", None)
-    return limit is None and _AROUND not in layers(env)
+    return time_limit(env) is None and _AROUND not in layers(env)

@@ -131,10 +131,8 @@ def _run(flags: EvalFlags) -> None:
     _print(evaluation, list(players), exploitability)
     if flags.json is not None:
         settings = {name: _plain(value) for name, value in dataclasses.asdict(flags).items()}
-        text = (
-            finite_json.dumps({**settings, **_result(evaluation, players, found.num_own, exploitability)}, indent=2)
-            + "\n"
-        )
+        result = _result(evaluation, players, found.num_own, exploitability)
+        text = finite_json.dumps({**settings, **result}, indent=2) + "\n"
         output_file.write("json", flags.json, text.encode())
     if flags.csv is not None:
         output_file.write("csv", flags.csv, _csv(evaluation, list(players)).encode())
@@ -218,11 +216,11 @@ def _result(
     from sf.play.opponents import Opponent  # noqa: PLC0415
 
     indices = range(len(players))
+    # Of the first policy against those of --against; without, against all others, or who is part of the environment.
     first = evaluation.share_won(0, *indices[num_own:])
     return {
         "env_faults": evaluation.num_env_faults,
-        "win_rate": first
-        and first.mean,  # of the first policy against those of --against, else all others, or who is part of the game
+        "win_rate": first and first.mean,
         "policies": [
             {
                 "checkpoint": name,
