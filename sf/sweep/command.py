@@ -53,7 +53,7 @@ class SweepFlags:
 
     parallel: int | None = None
     """Runs at once. Default: as many as the cores allow, given the num_workers of the runs; with --launcher slurm, all.
-    A run whose num_workers is not set gets all cores, or with --parallel an equal share of them."""
+    Where neither file nor preset sets num_workers, a run gets all cores, or with --parallel an equal share."""
 
     dry_run: bool = False
     """Print the commands and stop."""

@@ -53,8 +53,8 @@ class TuneFlags:
     """slurm: each run is a job of a SLURM cluster."""
 
     parallel: int | None = None
-    """Runs at once. Default: the number of cores divided by the runs' num_workers, or 1 where the file leaves
-    num_workers out; with --launcher slurm, 8."""
+    """Runs at once. Default: the number of cores divided by the runs' num_workers, or 1 where neither the file
+    nor the preset sets it; with --launcher slurm, 8."""
 
     seed: int = 0
     """Seed of Optuna's sampler. The runs have seeds of their own, in the file."""
