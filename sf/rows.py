@@ -35,7 +35,6 @@ def slot_fields(spec: EnvSpec, num_slots: int, rollout: int) -> list[Field]:
         Field("policy_version", steps, np.int32),
         Field("reward", steps, np.float32),
         Field("terminated", steps, np.bool_),
-        Field("truncated", steps, np.bool_),
         Field("valid", steps, np.bool_),
         Field("state", (num_slots,), np.int32),
         Field("actor", (num_slots,), np.int32),
@@ -66,7 +65,7 @@ class Turns:
     def whose(self, slots: np.ndarray | Sequence[int], rows: np.ndarray | int) -> np.ndarray:
         """[N] bool: who has something to choose in these `rows` [N] of `slots` [N]."""
         masks = self._masks[slots, rows]
-        return np.any((masks > 0).reshape(len(masks), -1), axis=1)
+        return np.any((masks != 0).reshape(len(masks), -1), axis=1)
 
 
 def env_steps_in(rows: SharedArrays, slots: Sequence[int]) -> list[int]:

@@ -80,7 +80,7 @@ class SlotPool:
     def num_slots(self) -> int:
         return len(self.arrays["state"])
 
-    def of_worker(self, worker_idx: int) -> WorkerSlots:
+    def of_worker(self) -> WorkerSlots:
         return WorkerSlots(self.arrays, self.full, self.slots_per_group, self.has_seats)
 
     def of_learner(self, policy_id: int = 0) -> LearnerSlots:

@@ -69,9 +69,15 @@ def test_each_agent_is_asked_for_in_its_own_row():
     assert turns.whose([0, 1, 2, 3], 0).tolist() == [False, False, True, True]
 
 
+def test_only_0_forbids():
+    pool = make_pool()
+    pool.arrays[OBS + ACTION_MASK][:] = [0, -1]
+    assert Turns.where_there_are(pool.arrays).whose([0, 1], 0).all()
+
+
 def test_what_a_learner_takes_is_counted_in_env_steps_also_where_it_dies_before_it_says_so():
     pool = make_pool(num_policies=2)
-    worker, learner = pool.of_worker(0), pool.of_learner(1)
+    worker, learner = pool.of_worker(), pool.of_learner(1)
     slots = worker.take(0, 4)
     pool.arrays["policy"][slots] = [1, 1, 0, 1]
     worker.hand_over(slots)
@@ -87,7 +93,7 @@ def test_what_a_learner_takes_is_counted_in_env_steps_also_where_it_dies_before_
 
 def test_a_rollout_worker_learns_how_many_env_steps_players_have_played_whose_slots_no_learner_takes():
     pool = make_pool(has_seats=True)
-    worker = pool.of_worker(0)
+    worker = pool.of_worker()
     slots = worker.take(0, 4)
     pool.arrays["policy"][slots] = [1, 0, 2, 0]  # one policy learns
     assert worker.hand_over(slots) == 1 + 3

@@ -194,7 +194,7 @@ class SlotLife(RuleBasedStateMachine):
             groups = pool.inboxes[worker_idx].get_many()
         except WouldWait:
             return
-        worker = pool.of_worker(worker_idx)
+        worker = pool.of_worker()
         for group in groups:
             while slots := worker.take(group, 1):
                 assert [slot // pool.slots_per_group for slot in slots] == [group]
@@ -205,7 +205,7 @@ class SlotLife(RuleBasedStateMachine):
         slots, self.filling[worker_idx] = self.filling[worker_idx][:count], self.filling[worker_idx][count:]
         self.sent.update(map(self.number_in, slots))
         self.handing_over[worker_idx] = slots
-        pool.of_worker(worker_idx).hand_over(slots)
+        pool.of_worker().hand_over(slots)
         self.handing_over[worker_idx] = []
 
     def train_on(self, count, pool):
@@ -277,8 +277,8 @@ def test_no_slot_is_lost_in_a_life_with_many_deaths(seed):
 
 def test_the_learner_gets_slots_in_the_order_in_which_they_were_filled():
     pool = new_pool()
-    for worker_idx, slots in ((0, [4, 2]), (1, [9]), (0, [0, 5])):
-        pool.of_worker(worker_idx).hand_over(slots)
+    for slots in ([4, 2], [9], [0, 5]):
+        pool.of_worker().hand_over(slots)
     assert pool.of_learner().take(at_most=3) == [4, 2, 9]
     assert pool.of_learner().take(at_most=3) == [0, 5]
 
@@ -287,7 +287,7 @@ def test_a_new_pool_and_one_that_was_reset_offer_every_worker_its_own_slots():
     pool = new_pool()
     for _ in range(2):
         assert [inbox.get_many() for inbox in pool.inboxes] == [[0, 1], [2, 3]]
-        worker = pool.of_worker(0)
+        worker = pool.of_worker()
         assert [worker.take(0, 3), worker.take(1, 3)] == [[0, 1, 2], [3, 4, 5]]
         worker.hand_over([0, 1, 2])
         pool.of_learner().take(at_most=2)
@@ -297,7 +297,7 @@ def test_a_new_pool_and_one_that_was_reset_offer_every_worker_its_own_slots():
 
 def test_a_group_gets_as_many_slots_as_it_needs_or_none():
     pool = new_pool()
-    worker = pool.of_worker(0)
+    worker = pool.of_worker()
     assert worker.take(0, 2) == [0, 1]
     assert worker.take(0, 2) == []
     worker.hand_over([0])
@@ -367,7 +367,7 @@ def test_the_schema_keeps_integers_integers_and_has_one_more_row_of_observations
 def test_bytes_per_slot_counts_every_field():
     rollout = 8
     per_row = 6 * 4 * 3 + 5 * 4 + 1
-    per_step = 4 + 2 * 4 + 4 * 4 + 3
+    per_step = 4 + 2 * 4 + 4 * 4 + 2
     assert bytes_per_slot(SPEC, rollout) == (rollout + 1) * per_row + rollout * per_step + 12
 
 
@@ -378,7 +378,7 @@ def test_the_learner_of_a_policy_gets_its_slots_and_what_another_holds_is_not_it
     state = pool.arrays["state"]
     pool.arrays["policy"][:] = [0, 1, 0, 1, 1, 0]
     for worker_idx in range(2):
-        worker = pool.of_worker(worker_idx)
+        worker = pool.of_worker()
         worker.hand_over(worker.take(worker_idx, 3))
     learners = [pool.of_learner(policy_id) for policy_id in range(2)]
     assert learners[0].take(at_most=2) == [0, 2]
@@ -404,7 +404,7 @@ def test_full_slots_that_are_given_up_count_as_taken_by_the_learner_of_their_pol
         actors_per_group=6,
         num_policies=2,
     )
-    worker = pool.of_worker(0)
+    worker = pool.of_worker()
     taken = worker.take(0, 6)
     pool.arrays["policy"][:] = [0, 1, 0, 1, 1, 0]
     worker.hand_over(taken[:5])
@@ -420,7 +420,7 @@ def test_a_message_that_was_repeated_gives_no_learner_the_slot_of_another():
     pool = SlotPool.allocate(
         SPEC, 2, inboxes=make_inboxes(1), groups_per_worker=1, slots_per_group=2, actors_per_group=2, num_policies=2
     )
-    worker, learner = pool.of_worker(0), pool.of_learner(0)
+    worker, learner = pool.of_worker(), pool.of_learner(0)
     pool.arrays["policy"][:] = 0
     worker.hand_over(worker.take(0, 2))
     pool.recover_worker(0)  # both slots are full, and told of once more
@@ -438,7 +438,7 @@ def test_beside_players_the_supply_is_what_is_begun_for_the_policy_that_learns()
     pool = SlotPool.allocate(
         SPEC, 2, inboxes=make_inboxes(2), groups_per_worker=1, slots_per_group=3, actors_per_group=3, has_seats=True
     )
-    worker, learner, player = pool.of_worker(0), pool.of_learner(), 1
+    worker, learner, player = pool.of_worker(), pool.of_learner(), 1
     assert learner.supply_beside([]) == 0
     pool.arrays["policy"][:] = [0, player, 0, 0, 0, player]
     slots = worker.take(0, 3)

@@ -70,11 +70,12 @@ class LearnerConfig:
 
     decoupled_clip: bool = True
     """If an iteration has several optimiser steps, clip around the policy at its start instead of the older
-    behaviour policy, and weight samples by the ratio of the two, truncated at vtrace_rho (decoupled PPO, Hilton et
-    al. 2022)."""
+    behaviour policy, and weight samples by the ratio of the two, truncated at vtrace_rho, or at 1 if that is less
+    (decoupled PPO, Hilton et al. 2022)."""
 
     ppo_clip_value: float = 1.0
-    """Clip range of the value loss around the behaviour policy's value. 0: no clipping."""
+    """Clip range of the value loss around the behaviour policy's value: in standard deviations of returns with
+    normalize_returns, else in units of the return. 0: no clipping."""
 
     normalize_advantages: bool = True
     """Normalise advantages to mean 0 and standard deviation 1."""
@@ -114,8 +115,9 @@ class LearnerConfig:
     """linear: decay to 0 at the end of the run, by the env steps of all policies if these are limited, else by
     train_for_seconds. cosine: the same as half a cosine, which is higher in the first half and lower in the second
     (Loshchilov and Hutter 2017, equation 5, without restarts). kl_adaptive: after each iteration, change the rate to
-    keep the KL divergence between the policies before and after it near lr_schedule_kl_threshold. auto: linear in a run
-    that ends by steps or seconds, else constant."""
+    keep the KL divergence between the policies before and after it near lr_schedule_kl_threshold; with decoupled_clip
+    false, or one optimiser step an iteration, that between the policies that acted and that is trained. auto: linear in
+    a run that ends by steps or seconds, else constant."""
 
     lr_schedule_kl_threshold: float | Literal["auto"] = 0.008
     """kl_adaptive: target KL divergence, in nats. auto: 0.008, times the square root of the number of continuous

@@ -23,9 +23,18 @@ class TrainingMetrics:
         """After its steps."""
         self._waiting.append(metrics)
 
-    def mean_of_last(self, num_steps: int, name: str) -> float:
-        """Over the last steps of an iteration that has not been added. Waits for the device."""
-        return float(torch.stack([step[name] for step in self._waiting[-num_steps:]]).mean())
+    def mean_of_last(self, num_steps: int, name: str) -> float | None:
+        """Over the samples of the last steps of an iteration that has not been added. Waits for the device.
+
+        None where they had none.
+        """
+        steps = self._waiting[-num_steps:]
+        values, weights = (torch.stack([step[key].float() for step in steps]) for key in (name, "num_samples"))
+        has_samples = weights > 0
+        if not has_samples.any():
+            return None
+        values, weights = values[has_samples], weights[has_samples]
+        return float((values * weights).sum() / weights.sum())
 
     def not_finite(self) -> list[str]:
         """Which parts of the last step were not finite."""
@@ -34,12 +43,17 @@ class TrainingMetrics:
     def pop(self) -> dict[str, float]:
         """Means of what was measured since the last call; of `lag_max` the maximum.
 
-        Numbers that are not finite are left out. A name is missing where no other number was measured.
+        Numbers that are not finite are left out, and so is what steps without a sample say, but for `num_samples`. A
+        name is missing where no other number was measured.
         """
         out: dict[str, float] = {}
         for name in sorted({name for metrics in self._waiting for name in metrics}):
-            values = torch.stack([metrics[name].float() for metrics in self._waiting if name in metrics]).cpu()
-            values = values[values.isfinite()]
+            measured = [metrics for metrics in self._waiting if name in metrics]
+            values = torch.stack([metrics[name].float() for metrics in measured]).cpu()
+            counts = values.isfinite()
+            if name != "num_samples" and "num_samples" in measured[0]:
+                counts &= torch.stack([metrics["num_samples"] for metrics in measured]).cpu() > 0
+            values = values[counts]
             if len(values):
                 out[name] = float(values.max() if name == "lag_max" else values.mean())
         self._waiting.clear()

@@ -135,7 +135,7 @@ class Updater:
             {
                 "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
                 "lag_max": lag.max(),
-                "masked_share": 1 - fresh.float().mean(),
+                "masked_share": 1 - fresh.sum() / batch.valid.sum().clamp(min=1),
             }
         )
         return num_steps
@@ -227,9 +227,9 @@ class Updater:
     def _adapt_learning_rate(self, share_done: float) -> None:
         """By how far the last epoch found the policy to have moved. The first step has not seen it move at all."""
         config = self._config
-        if self.metrics.mean_of_last(config.num_batches_per_epoch, "num_samples") == 0:
-            return  # nobody knows how far it has moved
         kl = self.metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
+        if kl is None:
+            return  # nobody knows how far it has moved
         threshold = config.lr_schedule_kl_threshold
         assert config.lr_adaptive_max != "auto"  # see sf.config.auto_learning_rate
         assert threshold != "auto"

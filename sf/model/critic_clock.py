@@ -26,7 +26,7 @@ class CriticClock(nn.Module):
         self.activation = activation(nonlinearity)
 
     def forward(self, features: Tensor, obs: Mapping[str, Tensor]) -> Tensor:
-        """Features [M, F] and observations {key: [M, ...]} -> [M, F]. Where nobody counts, as in play, it is time 0."""
+        """Features [M, F] and observations {key: [M, ...]} -> [M, F]. Where nobody counts, it is time 0."""
         clock = obs.get(CLOCK)
         if clock is None:
             clock = features.new_zeros(features.shape[0], 1)

@@ -92,14 +92,6 @@ class ActionDistribution:
         categorical = -(self.log_probs.exp() * self.log_probs).flatten(-2).sum(-1)
         return categorical + (self.log_stddev + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
 
-    def kl(self, other: ActionDistribution) -> Tensor:
-        """KL(self || other) [...], in nats."""
-        categorical = (self.log_probs.exp() * (self.log_probs - other.log_probs)).flatten(-2).sum(-1)
-        log_ratio = other.log_stddev - self.log_stddev
-        shift = (self.mean - other.mean) * (-other.log_stddev).exp()
-        gaussian = log_ratio + 0.5 * ((-2 * log_ratio).exp() + shift.square() - 1)
-        return categorical + gaussian.sum(-1)
-
 
 @functools.lru_cache
 def _padded_index(sizes: tuple[int, ...], device: torch.device) -> Tensor:

@@ -81,7 +81,7 @@ class _Recorded:
 
 
 def size_for(num_actors: int) -> int:
-    """The next power of two, or three quarters of it: at most half as many again."""
+    """The next power of two, or three quarters of it: at most half as many again, and 8 at least."""
     power = max(_SMALLEST, 1 << max(0, num_actors - 1).bit_length())
     smaller = power * 3 // 4
     return smaller if num_actors <= smaller >= _SMALLEST else power

@@ -164,7 +164,6 @@ class RolloutGroup:
             rows["discrete"][slots, t] = np.maximum(discrete, 0)
         rows["reward"][slots, t] = result.reward
         rows["terminated"][slots, t] = self._truncations.ended(result)
-        rows["truncated"][slots, t] = result.truncated
         # From where another policy plays to the end of the slot, nothing is of use to the one that the slot is for.
         rows["valid"][slots, t] = result.valid & (self._assignment.policy == self._slot_policy)
         rows["first"][slots, t + 1] = result.first

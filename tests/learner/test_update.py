@@ -179,6 +179,16 @@ def test_the_adaptive_rate_changes_once_an_iteration_by_how_far_that_moved_the_p
     assert updater.learning_rate == pytest.approx(factor * rate)
 
 
+@pytest.mark.parametrize("with_ppo_clip", [True, False])
+def test_the_adaptive_rate_knows_the_age_of_the_data_from_the_size_of_an_update(with_ppo_clip):
+    updater = make_updater(lr_schedule="kl_adaptive", learning_rate=1e-6, with_ppo_clip=with_ppo_clip)
+    batch = make_batch(0)
+    batch.log_prob.sub_(2.0)  # another policy acted
+    updater.train_iteration(batch, 0, lambda: None)
+    assert updater.learning_rate == pytest.approx(1.5e-6)
+    assert updater.pop_metrics()["approx_kl"] < 1e-3
+
+
 @pytest.mark.parametrize(
     ("final", "share_done", "highest"),
     [(None, 0.75, 1e-6), (0.0, 0.0, 1e-6), (0.0, 0.75, 0.25e-6), (2e-6, 0.5, 1.5e-6), (0.0, 1.0, 1e-9)],
@@ -255,7 +265,7 @@ def test_samples_that_are_too_old_are_masked_and_counted():
     metrics = updater.pop_metrics()
     trained = batch.valid.clone()
     trained[:2] = False
-    assert metrics["masked_share"] == pytest.approx(1 - trained.float().mean().item())
+    assert metrics["masked_share"] == pytest.approx(1 - (trained.sum() / batch.valid.sum()).item())
     assert metrics["lag_max"] == 5
     assert metrics["lag_mean"] == pytest.approx(lag.mean().item())
 

@@ -27,6 +27,7 @@ from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
 from sf.learner.compiled.outcome import TOLERANCE, Outcome, trained, write
 from sf.learner.compiled.training_step import MIN_STEPS, RESULTS, Fixed, StepInputs, followed, tensors_of
 from sf.learner.gradients.threads import Threads
+from sf.learner.loss.iteration import is_normalized_at_once
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.native import programs
 from sf.native.library import CompilerError
@@ -89,7 +90,8 @@ class CompiledStep:
 
     @property
     def is_at_work(self) -> bool:
-        return self._is_tried and self._runner is not None
+        """Whether it takes the steps at present: not where evolution has changed what the program has as a constant."""
+        return self._is_tried and self._runner is not None and self._has_settings
 
     def measured(self, num_steps: int, busy_s: float, for_batch_s: float) -> None:
         """An iteration is done: its optimiser steps, the seconds that they took, and those of waiting for its data."""
@@ -144,29 +146,40 @@ class CompiledStep:
 
         seconds: dict[Step, float] = {}
         outcomes: dict[Step, Outcome] = {}
+
+        def take(way: Step) -> None:
+            write(written, before)
+            begun_at = time.perf_counter()
+            results = way()
+            took = time.perf_counter() - begun_at
+            seconds[way] = min(took, seconds.get(way, took))
+            outcomes[way] = Outcome(results, *pytree.tree_map(torch.clone, (inputs.weights, inputs.moments)))
+
+        why_not = ""
         for _ in range(_TIMES):
-            for way in (own, by_program):
-                write(written, before)
-                begun_at = time.perf_counter()
-                results = way()
-                took = time.perf_counter() - begun_at
-                seconds[way] = min(took, seconds.get(way, took))
-                outcomes[way] = Outcome(results, *pytree.tree_map(torch.clone, (inputs.weights, inputs.moments)))
-        self._is_tried, way = True, by_program
-        step = self._optimizer.learning_rate
-        if not outcomes[by_program].agrees_with(outcomes[own], TOLERANCE[self._fixed.bfloat16], step):
-            way = own
+            take(own)
+            try:
+                take(by_program)
+            except RuntimeError as error:
+                why_not = f"it fails: {next(iter(str(error).splitlines()), type(error).__name__)}"
+                break
+        self._is_tried = True
+        rate = self._optimizer.learning_rate
+        if not why_not and not outcomes[by_program].agrees_with(outcomes[own], TOLERANCE[self._fixed.bfloat16], rate):
+            why_not = "its results differ from those of the network"
+        if why_not:
             assert self._beside is not None
             self._beside.discard()
-            self._give_up("its results differ from those of the network")
         elif not _is_faster(seconds[by_program], seconds[own]):
-            way = own
-            self._give_up("a program takes no less time")
+            why_not = "a program takes no less time"
+        if why_not:
+            self._give_up(why_not)
         else:
             times = seconds[own] / seconds[by_program]
             self._say(f"the learner's step is compiled from here on, which is {times:.1f} times as fast")
-        write(written, pytree.tree_leaves((outcomes[way].weights, outcomes[way].moments)))
-        return outcomes[way].results
+        outcome = outcomes[own if why_not else by_program]
+        write(written, pytree.tree_leaves((outcome.weights, outcome.moments)))
+        return outcome.results
 
     def _inputs(self, network: Any, optimizer: Optimizer, whole: Minibatch) -> StepInputs:
         """Without what changes from one step to the next."""
@@ -201,8 +214,8 @@ class CompiledStep:
         """In the process that makes the program. Each is a tensor of its own: two that are one would stay one."""
         batch = self._example
         proximal_log_prob, value, advantage = (torch.zeros_like(batch.reward) for _ in range(3))
-        is_normalized_at_once = self._config.learner.normalize_advantages_over == "iteration"
-        moments = Moments(torch.zeros(()), torch.zeros(())) if is_normalized_at_once else None
+        has_moments = is_normalized_at_once(self._config.learner)
+        moments = Moments(torch.zeros(()), torch.zeros(())) if has_moments else None
         whole = Minibatch(batch, batch.valid.clone(), proximal_log_prob, Targets(value, advantage), moments)
         return self._inputs(self._network, self._optimizer, whole)
 

@@ -1,7 +1,7 @@
 """One optimiser step as a function of all that it reads, for PyTorch's exporter to follow.
 
-It is `Updater`'s step on a minibatch of single steps: the network and the loss are the same code, and only what the
-optimiser and the clipping of gradients do stands here once more, since theirs cannot be followed.
+It is the step of `OptimizerStep` itself on a minibatch of single steps: the network and the loss are the same code, and
+only what the optimiser and the clipping of gradients do stands here once more, since theirs cannot be followed.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def prepare(
     targets = make_targets(config, whole.batch, before.log_prob, before.value)
     if _is_of_steps(config, has_memory):
         whole = whole._replace(targets=targets)
-    if _is_normalized_at_once(config):
+    if is_normalized_at_once(config):
         whole = whole._replace(advantage_moments=_moments(config, whole, before, targets, ranks))
     if config.trajectory_priority:
         alpha, beta = config.trajectory_priority, config.trajectory_priority_beta
@@ -54,19 +54,21 @@ def prepare(
 
 
 def _is_decoupled(config: LearnerConfig) -> bool:
-    return config.decoupled_clip and config.with_ppo_clip
+    """Where nothing is clipped, `kl_adaptive` measures the KL divergence from the proximal policy all the same."""
+    return config.decoupled_clip and (config.with_ppo_clip or config.lr_schedule == "kl_adaptive")
 
 
 def _needs_targets(config: LearnerConfig, has_memory: bool) -> bool:
     is_prioritized = config.trajectory_priority > 0
-    return _is_of_steps(config, has_memory) or _is_normalized_at_once(config) or is_prioritized
+    return _is_of_steps(config, has_memory) or is_normalized_at_once(config) or is_prioritized
 
 
 def _is_of_steps(config: LearnerConfig, has_memory: bool) -> bool:
     return config.shuffle_steps and not has_memory
 
 
-def _is_normalized_at_once(config: LearnerConfig) -> bool:
+def is_normalized_at_once(config: LearnerConfig) -> bool:
+    """Whether all minibatches of an iteration normalise advantages by the same moments."""
     return config.normalize_advantages and config.normalize_advantages_over == "iteration"
 
 

@@ -28,7 +28,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
         seed_key=(sum(start.resumed_steps), start.num_before),  # what is drawn must not repeat
         is_first_start=start.num_before == 0,
         core=memory.pinned.of(idx),
-        slots=memory.pool.of_worker(idx),
+        slots=memory.pool.of_worker(),
         channel=memory.channels.of_worker(idx),
         counters=memory.counter_row("rollout", idx),
         assignment=AssignmentRules(

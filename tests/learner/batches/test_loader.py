@@ -83,7 +83,7 @@ class Sampler:
     def __init__(self, pool, memory):
         self._pool = pool
         self._memory = memory
-        self._workers = [pool.of_worker(idx) for idx in range(len(pool.inboxes))]
+        self._workers = [pool.of_worker() for idx in range(len(pool.inboxes))]
         self.num_filled = 0
 
     def fill_what_is_free(self):
@@ -261,7 +261,7 @@ def test_beside_players_slots_are_held_and_go_back_once_a_worker_dies_that_had_b
     make_pool.cache_clear()
     system.pool = dataclasses.replace(system.pool, has_seats=True)
     system.pool.arrays["policy"][:] = [0, player, 0, player]
-    workers = [system.pool.of_worker(idx) for idx in range(2)]
+    workers = [system.pool.of_worker() for idx in range(2)]
     begun = [worker.take(idx, 2) for idx, worker in enumerate(workers)]
     watched = WatchedSlots(system.pool.of_learner())
     loader = system.async_loader(2, watched)

@@ -45,7 +45,7 @@ class System:
         for _ in range(count):
             group_idx = self.num_filled % NUM_SLOTS
             self.until(lambda group_idx=group_idx: self.pool.arrays["state"][group_idx] == FREE)
-            worker = self.pool.of_worker(0)
+            worker = self.pool.of_worker()
             slots = worker.take(group_idx, 1)
             self.pool.arrays["policy"][slots] = 1
             self.pool.arrays["reward"][slots] = self.num_filled

@@ -139,10 +139,12 @@ def test_with_settings_that_it_was_not_made_for_the_learners_own_step_is_taken(f
     for learner in (one, other):
         learner.train(2, first_seed=2)
     assert one.compiled._runner.num_runs == num_runs
+    assert not one.compiled.is_at_work  # so gradient workers may help
     assert_same(one.weights(), other.weights())
     one.updater.set_hyperparameters({"ppo_clip_ratio": one.config.learner.ppo_clip_ratio})
     one.train(1)
     assert one.compiled._runner.num_runs == num_runs + 4
+    assert one.compiled.is_at_work
 
 
 def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(followed_only):
@@ -235,6 +237,41 @@ def test_a_program_whose_results_differ_is_not_taken(followed_only, monkeypatch)
         "operations"
     ]
     assert_same(one.weights(), other.weights(), tolerance=0.0)
+
+
+def test_a_program_that_fails_is_not_taken_and_its_file_is_gone(followed_only, monkeypatch, tmp_path):
+    one, other = Learner(), Learner(with_program=False)
+    path = tmp_path / "program.pt2"
+    path.touch()
+    monkeypatch.setattr(one.compiled._beside, "_path", path)
+
+    def run(tensors):
+        tensors[0].add_(1.0)  # it may have written by then
+        raise RuntimeError("expected inputs vector size to be 61, but got 59\nat model_base.h:12")
+
+    monkeypatch.setattr(one.compiled._runner, "run", run)
+    for learner in (one, other):
+        learner.train(1)
+    assert not one.compiled.is_at_work
+    assert one.said == [
+        "the learner's step is not compiled (it fails: expected inputs vector size to be 61, but got 59), so it runs "
+        "with PyTorch's operations"
+    ]
+    assert not path.exists()
+    assert_same(one.weights(), other.weights(), tolerance=0.0)
+
+
+@pytest.mark.parametrize("over", ["minibatch", "iteration"])
+@pytest.mark.parametrize("normalizes", [True, False])
+def test_a_program_is_followed_with_what_an_iteration_has(normalizes, over, followed_only):
+    one, other = (
+        Learner(with_program=with_program, normalize_advantages=normalizes, normalize_advantages_over=over)
+        for with_program in (True, False)
+    )
+    for learner in (one, other):
+        learner.train(2)
+    assert one.compiled.is_at_work
+    assert_same(one.weights(), other.weights())
 
 
 def test_a_program_that_is_slower_is_not_taken(followed_only, monkeypatch):

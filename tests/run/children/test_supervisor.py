@@ -227,7 +227,7 @@ def test_what_a_learner_had_in_its_hands_when_it_died_is_taken_and_lost(run):
     pool, rollout = run.memory.pool, run.memory.plan.config.sampler.rollout
     num_full = 0
     for idx in range(2):
-        worker = pool.of_worker(idx)
+        worker = pool.of_worker()
         first = idx * pool.groups_per_worker
         slots = [
             slot for g in range(first, first + pool.groups_per_worker) for slot in worker.take(g, pool.slots_per_group)
