@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sf.config import Config, unique_keys
+from sf.config.input_file import is_file
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.field_types import checked
 from sf.envs.spaces.actions import ACTION_MASK
@@ -61,7 +62,7 @@ def load(name_or_path: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]
         raise ValueError(f"{name_or_path} extends itself: {' extends '.join((*extended_by, name_or_path))}")
     if name_or_path in preset_names():
         text = _directory().joinpath(f"{name_or_path}.yaml").read_text()
-    elif Path(name_or_path).is_file():
+    elif is_file(Path(name_or_path)):
         text = read(Path(name_or_path))
     else:
         near = difflib.get_close_matches(name_or_path, preset_names(), n=1)

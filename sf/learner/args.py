@@ -43,6 +43,6 @@ class LearnerArgs:
     orders: Connection  # decisions of the parent over the population, see sf.learner.orders
     hyperparameters: dict[str, float]  # that differ from the configuration
     predecessor_env_steps: int | None  # that the learner before this one had reached; None at the first start
-    started_at: float  # time.time() of the start of the run
+    started_at: float  # time.monotonic() of the start of the run, which is the same clock in all processes
     place: Place  # among the ranks
     stop: StopFlag

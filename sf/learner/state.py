@@ -85,7 +85,7 @@ class LearnerState:
         self._num_iterations = 0
         self.seconds_before = 0.0
         # The state of a successor includes the seconds of its predecessor.
-        self._counts_seconds_from = args.started_at if args.predecessor_env_steps is None else time.time()
+        self._counts_seconds_from = args.started_at if args.predecessor_env_steps is None else time.monotonic()
         self.lost_steps = 0  # that the learner before this one took, without a trace in the weights
         self.weights_event = 0  # number of the decision that gave this policy its weights, as the parent counts them
         self._checkpoints = PeriodicCheckpoints(args.checkpoints, args.config.run, reports)
@@ -118,7 +118,7 @@ class LearnerState:
     @property
     def seconds(self) -> float:
         """Wall time of the run, earlier parts of it included."""
-        return self.seconds_before + time.time() - self._counts_seconds_from
+        return self.seconds_before + time.monotonic() - self._counts_seconds_from
 
     @property
     def share_done(self) -> float:

@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 _NOTABLE = 0.2  # a share of time that is worth a word
 _MOST = 0.75
+_MINUTE_S = 55.0
 _FULL = 0.92  # cores that are in use for more of the time than this leave nothing to gain
 _PARTS = {"rollout": "environments", "policy": "inference", "learner": "learner"}
 
@@ -77,6 +78,7 @@ class Load:
     is_on_gpu: bool = False
     is_synchronous: bool = False
     ranks: RanksLoad | None = None  # where there are several
+    window_s: float = 60.0  # that all of this is over; less after the first update
 
     @property
     def is_full(self) -> bool:
@@ -199,9 +201,14 @@ def _environments(load: Load) -> str:
 def _slow(load: Load) -> str:
     cores = f"more --num_workers ({_percent(load.cores_in_use)} of the cores are in use), or "
     return (
-        f"rollout workers busy {_percent(load.rollout_busy)}, and the learner has ended no iteration within the last "
-        f"minute: try {'' if load.is_full else cores}a lower --num_batches_per_epoch, for more updates of fewer steps"
+        f"rollout workers busy {_percent(load.rollout_busy)}, and {_no_iteration(load)}: try "
+        f"{'' if load.is_full else cores}a lower --num_batches_per_epoch, for more updates of fewer steps"
     )
+
+
+def _no_iteration(load: Load) -> str:
+    window = "minute" if load.window_s >= _MINUTE_S else f"{max(1.0, load.window_s):.0f} s"
+    return f"the learner has ended no iteration within the last {window}"
 
 
 def _has_no_iteration(load: Load) -> bool:
@@ -213,7 +220,7 @@ _RULES = (
     _Rule(
         "starting",
         _has_no_iteration,
-        lambda load: "not known: the learner has ended no iteration within the last minute",
+        lambda load: f"not known: {_no_iteration(load)}",
     ),
     _Rule("ranks", _has_slow_rank, _ranks),
     _Rule(

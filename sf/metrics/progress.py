@@ -81,6 +81,7 @@ class Progress:
     is_synchronous: bool = False
     started_at: float = field(default_factory=time.perf_counter)
     seconds_before: float = 0.0  # wall time of earlier parts of a resumed run
+    start: int = 1  # of the run, from 1 on
     num_episodes: int = 0
     num_player_episodes: int = 0  # of players that do not learn
     num_restarts: int = 0  # of processes that died
@@ -158,6 +159,7 @@ class Progress:
             self._recent.popleft()
         elapsed, delta = now.since(then)
         return {
+            "start": self.start,
             "env_steps": self.env_steps,
             "env_frames": self.env_steps * self.frameskip,
             "seconds": self.seconds,
@@ -208,6 +210,7 @@ class Progress:
             num_epochs=self.num_epochs,
             is_on_gpu=self.is_on_gpu,
             is_synchronous=self.is_synchronous,
+            window_s=elapsed,
         )
 
     def summary(self) -> dict[str, Any]:
@@ -220,6 +223,7 @@ class Progress:
             (t0, steps0), (t1, steps1) = self._first_trained, self._last_trained
             steady = (steps1 - steps0) * self.frameskip / (t1 - t0)
         return {
+            "start": self.start,
             "env_steps": self.env_steps,
             "env_frames": self.env_steps * self.frameskip,
             "seconds": self.seconds,

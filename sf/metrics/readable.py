@@ -28,6 +28,11 @@ def count(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
+def rate(per_second: float) -> str:
+    """12,346; nothing where it is 0, which is not known: no iteration has ended."""
+    return count(per_second or None)
+
+
 def rounded(value: int) -> str:
     """1.2M, 12k or 123."""
     if value >= 1_000_000:

@@ -98,9 +98,10 @@ def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, 
 
 def over_all_starts(records: Sequence[Mapping[str, Any]], name: str) -> float:
     """The sum over all starts of a count that begins at 0 with each start."""
-    counts = [record[name] for record in records if is_number(record.get(name))]
-    ends = [before for before, after in pairwise(counts) if after < before]
-    return sum([*ends, *counts[-1:]])
+    found = [(record.get("start"), record[name]) for record in records if is_number(record.get(name))]
+    # Records of earlier versions do not say which start they are of: there, a count that falls tells.
+    ends = [before[1] for before, after in pairwise(found) if after[0] != before[0] or after[1] < before[1]]
+    return sum([*ends, *(count for _, count in found[-1:])])
 
 
 def settings(run: Run) -> dict[str, list[Setting]]:

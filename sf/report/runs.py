@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sf.config import Config
+from sf.config.input_file import is_file
 from sf.config.older import BEFORE_THE_FLAG
 from sf.report.records import read_records, settled
 from sf.storage.printable import printable
@@ -112,7 +113,7 @@ def _matches(name: str, pattern: str) -> bool:
 
 def _is_run(path: Path) -> bool:
     directory = RunDir(path)
-    return directory.config.is_file() and directory.metrics.is_file()
+    return is_file(directory.config) and is_file(directory.metrics)
 
 
 def _runs_inside(path: Path) -> list[Path]:

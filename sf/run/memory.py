@@ -99,7 +99,7 @@ class RunMemory:
             shaping=shaping,
             evaluations=PipeQueue(1) if plan.num_evaluators else None,
             stop=StopFlag(),
-            started_at=time.time(),
+            started_at=time.monotonic(),
         )
 
     def checkpoints_of(self, policy_id: int) -> Path:

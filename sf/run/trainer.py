@@ -24,7 +24,7 @@ from sf.metrics.sinks.tensorboard_events import TensorBoard
 from sf.metrics.sinks.wandb_sink import WandbSink, require_wandb
 from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.stale_data import StaleData
-from sf.metrics.system_info import record_start
+from sf.metrics.system_info import read_starts, record_start
 from sf.processes.stopping import Signals, caught_signals
 from sf.processes.torch_runtime import resolve_bfloat16
 from sf.ranks.board import Board
@@ -157,6 +157,7 @@ class Run:
             num_steps_before_update=plan.num_steps_before_update,
             is_on_gpu=plan.device != "cpu",
             is_synchronous=not plan.config.sampler.async_rl,
+            start=max(1, len(read_starts(run_dir))),
         )
         hooks: dict[str, OnRecord] = {} if on_record is None else {"on_record": on_record}
         if (threshold := plan.config.run.stop_at_return) is not None:

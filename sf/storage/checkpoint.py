@@ -16,7 +16,6 @@ import math
 import re
 import stat
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,15 +128,20 @@ def save_milestone(directory: Path, checkpoint: Checkpoint) -> Path:
 
 
 def load_best(directory: Path) -> tuple[Path, Checkpoint]:
-    """The one with the highest score. Raises ValueError where there is none that is whole."""
+    """The one with the highest score. Raises ValueError where there is none that is whole and can be read."""
     _require_folder(directory)
-    whole = []
+    whole: list[tuple[float, Path, Checkpoint]] = []
+    errors: list[Exception] = []
     for path in _best(directory):
-        with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+        try:
             saved = load(path)
             whole.append((float(saved.state[_SCORE]), path, saved))
+        except (OSError, ValueError, KeyError, TypeError) as error:  # noqa: PERF203  another may be whole
+            errors.append(error)
     if not whole:
-        raise UsageError(f"{directory} holds no best checkpoint yet: take the latest")
+        unreadable = [error for error in errors if isinstance(error, PermissionError)]
+        which = f"that can be read ({unreadable[0]})" if unreadable else "yet"
+        raise UsageError(f"{directory} holds no best checkpoint {which}: take the latest")
     _, path, saved = max(whole, key=lambda found: found[0])
     return path, saved
 

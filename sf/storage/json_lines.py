@@ -11,8 +11,8 @@ from sf.storage.no_links import open_to_append
 _BLOCK = 65_536  # bytes
 
 
-def append(path: Path, lines: bytes) -> None:
-    """Append whole lines, all or none, and wait until they are on the disk.
+def append(path: Path, lines: bytes, *, waits: bool = True) -> None:
+    """Append whole lines, all or none, and wait until they are on the disk if it `waits`.
 
     What a kill left of a line is removed first. Raises OSError where that is not possible.
     """
@@ -23,7 +23,8 @@ def append(path: Path, lines: bytes) -> None:
             rest = lines
             while rest:
                 rest = rest[file.write(rest) :]  # a disk that gets full takes a part first
-            os.fsync(file.fileno())
+            if waits:
+                os.fsync(file.fileno())
         except OSError:
             file.truncate(size)
             raise

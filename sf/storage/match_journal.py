@@ -122,11 +122,12 @@ class JournalReader:
         return found
 
     def remove_ended(self) -> None:
-        """Files whose worker has begun the next one. The record has what was read."""
+        """Files whose worker has begun the next one, and that were read to their ends, which the record has."""
         names = {path.stem for path in self._files()}
         for stem in names & self._readings.keys():
             worker, _, number = stem.rpartition("-")
-            if number.isdecimal() and f"{worker}-{int(number) + 1}" in names:
+            has_next = number.isdecimal() and f"{worker}-{int(number) + 1}" in names
+            if has_next and self._path(stem).stat().st_size == self._readings[stem].num_bytes:
                 self._remove(stem)
 
     def remove_all(self) -> None:
@@ -141,8 +142,11 @@ class JournalReader:
         return sorted(self._directory.glob("*.jsonl"))
 
     def _remove(self, stem: str) -> None:
-        (self._directory / f"{stem}.jsonl").unlink(missing_ok=True)
+        self._path(stem).unlink(missing_ok=True)
         del self._readings[stem]
+
+    def _path(self, stem: str) -> Path:
+        return self._directory / f"{stem}.jsonl"
 
 
 def _whole_lines_from(path: Path, num_bytes: int) -> list[bytes]:

@@ -28,6 +28,7 @@ from typing import Any
 import yaml
 
 from sf.config import Config, presets
+from sf.config.input_file import is_file
 from sf.envs.field_types import as_type, flag_types
 from sf.storage import finite_json, no_links, run_lock
 from sf.storage.earlier_run import EarlierRun
@@ -119,7 +120,7 @@ class RunDir:
 
     def saved_flags(self) -> dict[str, Any] | None:
         """The flags of the run that is here, or None where there is none. Raises ValueError for a broken file."""
-        if not self.config.is_file():
+        if not is_file(self.config):
             return None
         flags = presets.parse(presets.read(self.config), str(self.config))
         if "env" not in flags:
@@ -155,7 +156,7 @@ class RunDir:
             {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()},
             sort_keys=False,
         )
-        is_run = self.config.is_file()
+        is_run = is_file(self.config)
         try:
             if not is_run and self.path.exists() and any(self.path.iterdir()):
                 raise ValueError(
@@ -167,7 +168,7 @@ class RunDir:
                 write_atomically(self.config, text.encode())  # first: without it, what a full disk leaves is no run
                 self.checkpoints.mkdir(exist_ok=True)
                 self.summary.unlink(missing_ok=True)
-            except OSError:
+            except BaseException:  # Ctrl-C, too
                 earlier.put_back()
                 raise
         except OSError as error:

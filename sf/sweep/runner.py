@@ -73,9 +73,14 @@ class SweepRunner:
         return "waiting" if state == "running" and self._launcher.is_queued(run) else state
 
     def _start(self, run: SweepRun) -> None:
-        done = self._launcher.start(run)
-        self._states[run.name] = "running"
-        self._say(f"{done} {run.name}")
+        try:
+            done = self._launcher.start(run)
+        except OSError as error:
+            self._states[run.name] = "failed"
+            self._say(f"failed {run.name}: it cannot be started ({error})")
+        else:
+            self._states[run.name] = "running"
+            self._say(f"{done} {run.name}")
 
     def _end(self, run: SweepRun, status: int, *, is_stopping: bool = False) -> None:
         if status == 0:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sf.config.input_file import is_file
 from sf.storage import no_links
 from sf.storage.run_dir import RunDir
 
 
 def require_no_run(directory: Path, file: Path) -> None:
     """Raises ValueError where the directory that a sweep or a search would take from the name of `file` is a run."""
-    if RunDir(directory).config.is_file():
+    if is_file(RunDir(directory).config):
         raise ValueError(f"{directory} is a run, so it can hold no others: rename {file}, or name another --train_dir")
 
 

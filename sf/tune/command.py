@@ -133,9 +133,15 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
         say(f"{num}; the study is {directory / FILE}")
         Tuner(search, study, directory, rungs(end), launcher, say, write).run(signals)
         say(results.table(study, search))
-        if results.draw(directory / "search.png", study, search):
+        try:
+            is_drawn = results.draw(directory / "search.png", study, search)
+        except OSError as error:
+            is_drawn = False
+            say(f"the picture cannot be written ({error})")
+        if results.ranked(study):
             say(f"the best as a preset: sf-train --config {directory / 'best.yaml'}")
-            say(f"values, and the importance of each flag: {directory / 'search.png'}")
+            if is_drawn:
+                say(f"values, and the importance of each flag: {directory / 'search.png'}")
             say(f"every trial: {directory / 'trials.csv'}")
         if signals.first is not None:
             say(f"the same command goes on: {shlex.join(['sf-tune', *sys.argv[1:]])}")

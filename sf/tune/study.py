@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import optuna
 from optuna.storages import JournalStorage
 
@@ -30,7 +31,7 @@ def open_study(search: Search, directory: Path, end: int, seed: int, parallel: i
     """The study in `directory`, begun if there is none. Raises UsageError where it is one of another search, or its
     file cannot be read, or is damaged.
 
-    end: env steps of a run. seed: of the sampler. parallel: trials at once.
+    end: env steps of a run. seed: of the sampler, with the number of trials that are there. parallel: trials at once.
     """
     path = directory / FILE
     storage = JournalStorage(Journal(path))
@@ -39,10 +40,12 @@ def open_study(search: Search, directory: Path, end: int, seed: int, parallel: i
             storage=storage,
             study_name=directory.name,
             direction=search.direction,
-            sampler=_sampler(search, seed, parallel),
             pruner=_pruner(search, end),
             load_if_exists=True,
         )
+        # A search that goes on draws other numbers than those that it has drawn already.
+        seeds = np.random.SeedSequence((seed, len(study.get_trials(deepcopy=False))))
+        study.sampler = _sampler(search, int(seeds.generate_state(1)[0]), parallel)
     before = study.user_attrs.get(_FINGERPRINT)
     if before is None:
         study.set_user_attr(_FINGERPRINT, search.fingerprint())

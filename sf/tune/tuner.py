@@ -78,7 +78,7 @@ class Tuner:
                 self._show()
         finally:
             for run, status in self._launcher.stop(signals):
-                self._ended(run, status)
+                self._ended(run, status, is_stopping=True)
             self._show()
 
     def _start_runs(self) -> None:
@@ -92,12 +92,16 @@ class Tuner:
                 self._open.append(trial)
             run = trial.waiting.pop(0)
             self._require_same_settings(run)
+            trial.running.append(run)
             if is_done(run, self._run_dir(run)):  # it ended while the search was being ended
-                trial.running.append(run)
                 self._ended(run, 0)
-            else:
-                trial.running.append(run)
+                continue
+            try:
                 done = self._launcher.start(run)
+            except OSError as error:
+                trial.failure = f"{run.name} cannot be started ({error})"
+                self._is_over(trial, run)
+            else:
                 chosen = ", ".join(f"{name} {_short(value)}" for name, value in run.point.items())
                 self._say(f"{done} {run.name}: {chosen}")
 
@@ -122,19 +126,24 @@ class Tuner:
     def _run_dir(self, run: SweepRun) -> RunDir:
         return RunDir(self._directory / run.name)
 
-    def _ended(self, run: SweepRun, status: int) -> None:
+    def _ended(self, run: SweepRun, status: int, *, is_stopping: bool = False) -> None:
+        """is_stopping: the search is: a run that ends with any status but 0 has been asked to, or killed."""
         trial = next(trial for trial in self._open if run in trial.running)
-        trial.running.remove(run)
         if status == 0:
             value = read_result(run, self._run_dir(run), "done").record.get(self._search.objective)
             if value is None:
                 trial.failure = f"{run.name} has no {self._search.objective}: name a number of its metrics.jsonl"
             else:
                 trial.values.append(float(value))
-        elif status not in ASKED_TO_END:
+        elif status not in ASKED_TO_END and not is_stopping:
             trial.failure = f"{run.name} failed (status {status}): {self._launcher.last_words(run)}"
         elif not trial.is_pruned and trial.failure is None:
-            return  # somebody else has stopped it: it goes on when the search does
+            trial.running.remove(run)
+            return  # it goes on when the search does
+        self._is_over(trial, run)
+
+    def _is_over(self, trial: _Trial, run: SweepRun) -> None:
+        trial.running.remove(run)
         if trial.failure is not None:
             trial.waiting.clear()
             for other in trial.running:

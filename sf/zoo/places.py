@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
+from sf.config.input_file import is_file
 from sf.envs.errors import UsageError
 from sf.storage.run_dir import RunDir
 from sf.zoo import hub
@@ -25,11 +26,7 @@ def located(named: str | Path) -> Path:
     path = Path(named)
     if path.parts[:1] == (_ZOO,) and not path.exists():
         path = _in_the_box(path)
-    try:
-        is_folder_of_policy = (path / WEIGHTS).is_file()
-    except OSError as error:  # a name of hundreds of characters
-        raise UsageError(f"{path} cannot be read ({error.strerror}): name a run or a checkpoint") from None
-    return path / WEIGHTS if is_folder_of_policy else path
+    return path / WEIGHTS if is_file(path / WEIGHTS) else path
 
 
 def is_policy(named: str) -> bool:

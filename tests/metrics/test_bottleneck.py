@@ -247,4 +247,8 @@ def test_where_no_iteration_ended_but_the_environments_never_wait_they_are_what_
     )
     assert "more --num_workers" in bottleneck(slow)
     assert "more --num_workers" not in bottleneck(replace(slow, cores_in_use=1.0))
-    assert bottleneck(replace(slow, rollout_busy=0.1)).startswith("not known")
+    rare = replace(slow, rollout_busy=0.1)
+    assert bottleneck(rare) == "not known: the learner has ended no iteration within the last minute"
+    assert (
+        bottleneck(replace(rare, window_s=4.2)) == "not known: the learner has ended no iteration within the last 4 s"
+    )

@@ -65,6 +65,17 @@ def test_a_full_disk_is_said_once_and_later_records_are_whole(run_dir):
     assert len(said) == 2
 
 
+def test_what_a_kill_has_left_of_a_line_costs_no_other(run_dir):
+    writer = a_writer(run_dir, print)
+    for path, write in ((run_dir.metrics, writer.write), (run_dir.evaluations, writer.write_evaluation)):
+        write(record(4))
+        write(record(8))
+        with path.open("r+b") as file:
+            file.truncate(path.stat().st_size - 10)
+        write(record(12))
+        assert [json.loads(line) for line in path.read_text().splitlines()] == [record(4), record(12)]
+
+
 def test_a_directory_that_was_removed_is_made_again_and_the_run_can_be_resumed(run_dir):
     said = []
     writer = a_writer(run_dir, said.append)

@@ -1,3 +1,5 @@
+import errno
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -98,6 +100,20 @@ def test_the_best_checkpoint_is_the_one_with_the_highest_score(tmp_path):
     assert load_policy(tmp_path, "best").env_steps == 200
     assert checkpoint.best_score(directory) == 3.5
     assert len(list(directory.iterdir())) == 1
+
+
+def test_a_best_checkpoint_that_may_not_be_read_ends_no_run_and_is_said_to_who_asks_for_it(tmp_path, monkeypatch):
+    (tmp_path / "config.yaml").write_text("env: CartPole-v1\n")
+    directory = tmp_path / "checkpoints"
+    checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=100), 1.0)
+
+    def load(path):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(checkpoint, "load", load)
+    assert checkpoint.best_score(directory) == -np.inf
+    with pytest.raises(ValueError, match=r"no best checkpoint that can be read .*Permission denied"):
+        load_policy(tmp_path, "best")
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,14 @@ def test_the_figures_of_a_resumed_run_are_of_all_its_starts_and_of_means_over_en
         assert (figures["last return"][0], figures["best return"][0]) == ("4", "4")
 
 
+def test_a_start_counts_from_0_also_where_it_has_more_than_the_one_before(tmp_path):
+    path = write_run(tmp_path / "a")
+    counts = [(1, 40), (1, 353), (2, 500), (2, 2192)]
+    records = [record(k, 1.0, start=start, episodes=num) for k, (start, num) in enumerate(counts, 1)]
+    (path / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    assert facts.over_all_starts(load(path).records, "episodes") == 353 + 2192
+
+
 def write_population(directory, records):
     """A run of two policies. records: what each has of its own, by its thousands of env steps."""
     path = write_run(directory, num_policies=2, with_pbt=True)

@@ -112,6 +112,19 @@ def test_a_large_file_is_followed_by_another_one_and_removed(tmp_path, reader, m
     assert not (tmp_path / DIRECTORY).exists()
 
 
+def test_a_file_that_has_grown_since_it_was_read_is_not_removed(tmp_path, reader, monkeypatch):
+    journal = Journal(tmp_path)
+    journal.add([FIRST])
+    assert matches(reader.read(2, 2)) == [FIRST]
+    journal.add([SECOND])  # while the record is written
+    monkeypatch.setattr(match_journal, "_LARGEST", 20)
+    journal.add([THIRD])
+    reader.remove_ended()
+    assert matches(reader.read(2, 2)) == [SECOND, THIRD]
+    reader.remove_ended()
+    assert [path.stem[-2:] for path in files(tmp_path)] == ["-1"]
+
+
 def test_a_file_that_was_not_read_is_not_removed(tmp_path, reader):
     Journal(tmp_path).add([FIRST])
     reader.remove_all()

@@ -89,15 +89,21 @@ def test_a_start_that_fails_leaves_the_earlier_run_at_its_place(run_dir, tmp_pat
     assert list(tmp_path.iterdir()) == [run_dir.path]
 
 
-def test_a_directory_that_cannot_be_made_leaves_the_earlier_run_at_its_place(run_dir, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "raised"), [(OSError(errno.ENOSPC, "No space left on device"), ValueError), (KeyboardInterrupt(),) * 2]
+)
+@pytest.mark.parametrize("restart_behavior", ["restart", "overwrite"])
+def test_a_directory_that_cannot_be_made_leaves_the_earlier_run_at_its_place(
+    run_dir, tmp_path, monkeypatch, restart_behavior, error, raised
+):
     run_dir.prepare(config())
 
     def fail(*_args, **_kwargs):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise error
 
     monkeypatch.setattr(sf.storage.run_dir, "write_atomically", fail)
-    with pytest.raises(ValueError, match="No space left"):
-        run_dir.prepare(config("overwrite"))
+    with pytest.raises(raised if isinstance(raised, type) else type(raised)):
+        run_dir.prepare(config(restart_behavior))
     assert list(tmp_path.iterdir()) == [run_dir.path]
     assert run_dir.config.exists()
 

@@ -48,3 +48,30 @@ def test_a_run_is_read_again_only_where_its_files_have_changed(tmp_path, reads):
         file.write(json.dumps({"env_steps": 120, "mean_return": 2.0}) + "\n")
     assert [result.record["mean_return"] for result in sweep.results] == [1.0, 2.0]
     assert reads == ["seed=0", "seed=1", "seed=1"]
+
+
+def test_a_run_that_cannot_be_started_does_not_keep_the_others_from_running(tmp_path):
+    runs, said = [run_of(seed) for seed in (0, 1)], []
+    started = []
+
+    def start(run):
+        if run.seed == 0:
+            raise OSError("Too many levels of symbolic links")
+        started.append(run)
+        return "started"
+
+    def wait(_signals):
+        ended, started[:] = list(started), []
+        return [(run, 0) for run in ended]
+
+    class Launcher(SimpleNamespace):
+        has_place = True
+        is_empty = property(lambda self: not started)
+
+    launcher = Launcher(is_queued=lambda run: False, start=start, wait=wait, stop=lambda signals: [])
+    SweepRunner(runs, tmp_path, launcher, said.append, lambda results: None).run(SimpleNamespace(first=None))
+    assert said == [
+        "failed seed=0: it cannot be started (Too many levels of symbolic links)",
+        "started seed=1",
+        "done seed=1",
+    ]

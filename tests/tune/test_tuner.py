@@ -26,6 +26,7 @@ class Pool:
     def __init__(self, directory, play, places=1):
         self.directory, self.play, self.places = directory, play, places
         self.started, self.interrupted = [], []
+        self.status_at_stop = 130
         self._looks = {}
 
     @property
@@ -51,7 +52,7 @@ class Pool:
 
     def stop(self, signals):
         for run, _ in list(self._looks.values()):
-            yield run, 130
+            yield run, self.status_at_stop
         self._looks.clear()
 
     def interrupt(self, run):
@@ -74,9 +75,10 @@ class Hunt:
         self.search = read_search(path)
         self.said = []
 
-    def start(self, play, signals=NO_SIGNAL, places=1, seed=0):
+    def start(self, play, signals=NO_SIGNAL, places=1, seed=0, status_at_stop=130):
         self.study = open_study(self.search, self.directory, END, seed, parallel=places)
         pool = Pool(self.directory, play, places)
+        pool.status_at_stop = status_at_stop
         Tuner(self.search, self.study, self.directory, rungs(END), pool, self.said.append, lambda: None).run(signals)
         return pool
 
@@ -120,7 +122,8 @@ def test_the_value_of_a_trial_is_the_mean_over_its_seeds(tmp_path):
     assert completed(hunt.study)[0].value == 15.0
 
 
-def test_a_search_that_was_stopped_goes_on_with_the_same_run_and_no_trial_is_lost_or_twice(tmp_path):
+@pytest.mark.parametrize("status", [130, -2, -9])  # it saves first; it was still starting; a second Ctrl-C
+def test_a_search_that_was_stopped_goes_on_with_the_same_run_and_no_trial_is_lost_or_twice(tmp_path, status):
     hunt = Hunt(tmp_path)
     signals = SimpleNamespace(first=None)
 
@@ -130,7 +133,7 @@ def test_a_search_that_was_stopped_goes_on_with_the_same_run_and_no_trial_is_los
             return None
         return hunt.ends_at_once(run, num_looks)
 
-    hunt.start(stops_at_the_third, signals)
+    hunt.start(stops_at_the_third, signals, status_at_stop=status)
     assert hunt.states() == ["COMPLETE", "COMPLETE", "RUNNING"]
     before = hunt.study.get_trials()[2].params
     pool = hunt.start(hunt.ends_at_once)
@@ -138,6 +141,31 @@ def test_a_search_that_was_stopped_goes_on_with_the_same_run_and_no_trial_is_los
     assert hunt.states() == ["COMPLETE"] * 4
     assert hunt.study.get_trials()[2].params == before
     assert hunt.start(hunt.ends_at_once).started == []  # all are there
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_a_search_that_goes_on_tries_other_values(tmp_path, sampler):
+    chosen = set()
+    for trials in (3, 6, 9):
+        hunt = Hunt(tmp_path, trials=trials, sampler=sampler)
+        hunt.start(hunt.ends_at_once)
+        chosen = {trial.params["gamma"] for trial in hunt.study.get_trials()}
+    assert len(chosen) == 9
+
+
+def test_a_run_that_cannot_be_started_fails_and_ends_no_search(tmp_path, monkeypatch):
+    hunt = Hunt(tmp_path)
+    start = Pool.start
+
+    def fails_once(pool, run):
+        if run.name == "trial_00001":
+            raise OSError("Too many levels of symbolic links")
+        return start(pool, run)
+
+    monkeypatch.setattr(Pool, "start", fails_once)
+    hunt.start(hunt.ends_at_once)
+    assert hunt.states() == ["COMPLETE", "FAIL", "COMPLETE", "COMPLETE"]
+    assert "trial 1: trial_00001 cannot be started (Too many levels of symbolic links)" in hunt.said
 
 
 def test_a_run_that_had_ended_before_the_search_heard_of_it_is_not_run_again(tmp_path):

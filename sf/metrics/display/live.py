@@ -15,7 +15,7 @@ from sf.metrics.display.console import OutputConsole
 from sf.metrics.display.notebook import NotebookArea
 from sf.metrics.display.panel import Curve, Target
 from sf.metrics.progress import Outlook
-from sf.metrics.readable import clock, number
+from sf.metrics.readable import clock, number, rate
 from sf.storage.printable import printable
 
 _NUM_REPEATED = 50  # lines that are printed again after a resize, or stay in a notebook
@@ -106,7 +106,7 @@ class Display:
 
     def _line(self, record: dict[str, Any], outlook: Outlook) -> str:
         return (
-            f"{clock(record['seconds'])} frames {record['env_frames']:,} fps {outlook.frames_per_second:,.0f} "
+            f"{clock(record['seconds'])} frames {record['env_frames']:,} fps {rate(outlook.frames_per_second)} "
             f"return {number(record['mean_return'])} episode {number(record['mean_episode_steps'])} steps "
             f"lag {number(record.get('train/lag_mean'))} eta {clock(self._target.seconds_left(record, outlook))} "
             f"bottleneck {outlook.bottleneck}"

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from sf.metrics.bottleneck import Load
 from sf.metrics.progress import Outlook
-from sf.metrics.readable import clock, number, rounded
+from sf.metrics.readable import clock, number, rate, rounded
 
 _MAX_WIDTH = 110  # wider lines are hard to read
 _CURVE_WIDTH = 24
@@ -161,7 +161,7 @@ def _progress(
         yield "time", _beside(f"{_percent(share_done)}, {time}", ProgressBar(1.0, share_done, width=_CURVE_WIDTH))
     of_target = f" of {target.frames:,}" if target.frames else ""
     yield "frames", f"{record['env_frames']:,}{of_target}"
-    yield "frames/s", f"{outlook.frames_per_second:,.0f} trained, {outlook.sampled_frames_per_second:,.0f} sampled"
+    yield "frames/s", f"{rate(outlook.frames_per_second)} trained, {outlook.sampled_frames_per_second:,.0f} sampled"
     yield "return", _beside(f"{number(record['mean_return'])} mean, {number(curve.best)} best", curve)
     if "stats/true_objective" in record:
         yield "objective", number(record["stats/true_objective"])

@@ -10,7 +10,8 @@ import io
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from tensorboard.compat.proto.event_pb2 import Event
@@ -19,7 +20,8 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 from torch.utils.tensorboard import summary as summaries
 
 from sf.metrics.sinks.tensorboard_tags import tag
-from sf.metrics.sinks.writer import VideoRecord, append
+from sf.metrics.sinks.writer import VideoRecord
+from sf.storage.no_links import open_to_append
 from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
 
@@ -80,14 +82,14 @@ class TensorBoard:
             if isinstance(value, int | float)
         ]
         event = _framed(step=record["env_frames"], summary=Summary(value=values))
-        append(self._path, event, header=self._header)
+        _append(self._path, event, self._header)
 
     def write_video(self, video: VideoRecord) -> None:
         """As an animated image. Raises OSError as `write`."""
         width, height = video.size
         image = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=video.gif)
         value = Summary.Value(tag=tag(video.name), image=image)
-        append(self._path, _framed(step=video.env_frames, summary=Summary(value=[value])), header=self._header)
+        _append(self._path, _framed(step=video.env_frames, summary=Summary(value=[value])), self._header)
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Nothing to do: no file is open."""
@@ -116,3 +118,17 @@ def _framed(**fields: Any) -> bytes:
     buffer = io.BytesIO()
     RecordWriter(buffer).write(Event(wall_time=time.time(), **fields).SerializeToString())
     return buffer.getvalue()
+
+
+def _append(path: Path, data: bytes, header: Callable[[], bytes]) -> None:
+    """Append all of `data` or nothing, to a new file after its header. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open_to_append(path) as file:
+        size = file.tell()
+        rest = data if size else header() + data
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]  # a disk that gets full takes a part first
+        except OSError:
+            file.truncate(size)
+            raise

@@ -17,6 +17,7 @@ TAGS = {
     "max_return": "return/max",
     "true_objective": "return/objective",  # of one policy, by which a population is ranked
     "stats/true_objective": "return/true_objective",
+    "start": "run/start",
     "episodes": "episodes/count",
     "episodes_in_mean": "episodes/in_mean",
     "mean_episode_steps": "episodes/steps",

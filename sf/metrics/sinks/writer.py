@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from sf.storage import finite_json
-from sf.storage.no_links import open_to_append
+from sf.storage import finite_json, json_lines
 from sf.storage.run_dir import RunDir, write_atomically
 
 
@@ -61,14 +60,14 @@ class MetricsWriter:
         with self._failure_said_once():
             if not self._run_dir.config.exists():  # without it, what is saved from now on could not be resumed
                 write_atomically(self._run_dir.config, self._config)
-            append(self._run_dir.metrics, finite_json.dumps(record).encode() + b"\n")
+            _append(self._run_dir.metrics, record)
             for sink in self._sinks:
                 sink.write(record)
 
     def write_evaluation(self, record: dict[str, Any]) -> None:
         """A line of evaluations.jsonl."""
         with self._failure_said_once():
-            append(self._run_dir.evaluations, finite_json.dumps(record).encode() + b"\n")
+            _append(self._run_dir.evaluations, record)
 
     def write_video(self, video: VideoRecord) -> None:
         """To all sinks. The file itself is in the run directory already."""
@@ -95,15 +94,7 @@ class MetricsWriter:
             self._is_failing = False
 
 
-def append(path: Path, data: bytes, header: Callable[[], bytes] = bytes) -> None:
-    """Append all of `data` or nothing, to a new file after its header. Raises OSError."""
+def _append(path: Path, record: dict[str, Any]) -> None:
+    """A line. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open_to_append(path) as file:
-        size = file.tell()
-        rest = data if size else header() + data
-        try:
-            while rest:
-                rest = rest[file.write(rest) :]  # a disk that gets full takes a part first
-        except OSError:
-            file.truncate(size)
-            raise
+    json_lines.append(path, finite_json.dumps(record).encode() + b"\n", waits=False)

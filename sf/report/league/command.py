@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import tyro
 
 from sf.commands import cli
+from sf.config.input_file import is_file
 from sf.storage import finite_json, output_file
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _record_of(named: str) -> Path:
     from sf.league import record  # noqa: PLC0415
 
     path = Path(named) / record.NAME
-    if not path.is_file():
+    if not is_file(path):
         raise ValueError(
             f"{named} has no {record.NAME}, so it is no run that trains against its past selves, nor the results of a "
             "tournament: name one, or at least two players for a tournament"

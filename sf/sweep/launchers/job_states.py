@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
-GOES_ON = "RUNNING"
 QUEUED = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT")
 CANCELLED = "CANCELLED"
 FORGOTTEN = "FORGOTTEN"  # no state of SLURM's, which remembers for some minutes, and longer only with accounting

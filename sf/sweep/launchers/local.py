@@ -71,7 +71,7 @@ class LocalLauncher:
         return False
 
     def start(self, run: SweepRun) -> str:
-        place = self._free_places.pop(0)
+        place = self._free_places[0]
         environment = dict(os.environ)
         if self._gpus:
             environment["CUDA_VISIBLE_DEVICES"] = self._gpus[place % len(self._gpus)]
@@ -85,6 +85,7 @@ class LocalLauncher:
                 start_new_session=True,  # Ctrl-C reaches the command alone, which passes it on
                 preexec_fn=partial(begin, self._cores[place]),  # noqa: PLW1509  there are no threads here
             )
+        self._free_places.remove(place)
         self._processes.append(_Process(run, popen, os.pidfd_open(popen.pid), place))
         return "started"
 
