@@ -37,18 +37,23 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
         heads: tuple[Head, ...] = FULL_HEADS
         obs_space, action_space = spaces(heads, MEASUREMENTS)
         num_agents, frameskip, weights = setup.num_agents, FRAMESKIP, setup.shaping.weights
+        limit: int | None = setup.time_limit
     else:
         config_path(env_id)
         scenario = find_scenario(env_id)
         heads = scenario.heads
         obs_space, action_space = spaces(heads, scenario.measurements)
         num_agents, frameskip, weights = 1, scenario.frameskip, scenario.shaping.weights
+        limit = None  # the engine knows it
+    frameskip = options.env_frameskip or frameskip
     return EnvSpec(
         obs_space,
         action_space,
         num_agents,
-        options.env_frameskip or frameskip,
+        frameskip,
         weights if options.doom_shaping else {},
+        can_cut=True,
+        time_limit=None if limit is None else -(-limit // frameskip),
         action_names=tuple(head.names for head in heads),
         bots=BOTS if num_agents > 1 else {},
     )
@@ -98,13 +103,13 @@ def _seeds(num_envs: int, seed: int, first_env_idx: int) -> list[int]:
 
 
 class DoomGroup:
-    """An `sf.envs.group.ShapedGroup` of one game per seed. The games take turns: they share a core."""
+    """A group of one game per seed, which can be cut and shaped. The games take turns: they share a core."""
 
     def __init__(self, spec: EnvSpec, start: Callable[[int], Game], seeds: list[int]) -> None:
         """start: starts a game, from its seed of 32 bits."""
         self.spec = spec
         self.num_actors = len(seeds) * spec.num_agents
-        self._truncated = [False] * len(seeds)  # these games show their final frame: the next step resets them
+        self._truncated = [False] * len(seeds)  # these games are over, or cut: the next step resets them
         with ThreadPoolExecutor(len(seeds)) as threads:  # much of the start of a match is waiting
             starts = [threads.submit(start, seed) for seed in seeds]
         with ExitStack() as started:
@@ -143,6 +148,9 @@ class DoomGroup:
             result.valid[actors] = not is_ignored
             result.first[actors] = terminated or is_ignored
         return episodes
+
+    def cut(self, env_idx: int) -> None:
+        self._truncated[env_idx] = True
 
     def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
         env_idx, agent_idx = divmod(actor_idx, self.spec.num_agents)

@@ -34,8 +34,8 @@ class SamplerConfig:
 
     decorrelate_episodes: bool = True
     """Cut one early episode of each environment at a random step: with a time limit all would stand at the same step of
-    their episodes for ever. Only environments that are stepped one by one, by Gymnasium's or PettingZoo's parallel
-    API, of runs with one policy and without players that do not learn."""
+    their episodes for ever. Only Doom, and environments that are stepped one by one, by Gymnasium's or PettingZoo's
+    parallel API, of runs with one policy and without players that do not learn."""
 
     async_rl: bool = True
     """Sample while the learner trains. false: sample and train in turn; on CPU, the same seed then gives the same

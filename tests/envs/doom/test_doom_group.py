@@ -60,6 +60,22 @@ def test_at_the_time_limit_the_final_frame_comes_first_and_the_reset_one_step_la
     assert episode.stats["shaped_return"] == pytest.approx(-3)
 
 
+def test_a_game_that_is_cut_begins_anew_with_the_next_step_and_is_no_episode(stage):
+    game = stage(num_envs=2)
+    ordinary = {"terminated": False, "truncated": False, "valid": True, "first": False}
+    for _ in range(10):
+        game.step((NOTHING,), (NOTHING,))
+    game.group.cut(1)
+    assert game.step((ATTACK,), (ATTACK,)) == []
+    assert game.flags(0) == ordinary
+    assert game.flags(1) == ordinary | {"valid": False, "first": True}
+    assert game.result.reward[1] == 0
+    [first] = [episode for _ in range(64) for episode in game.step((NOTHING,), (NOTHING,))]
+    assert first.actor_idx == 0
+    [second] = [episode for _ in range(11) for episode in game.step((NOTHING,), (NOTHING,))]
+    assert (second.actor_idx, second.num_steps, second.episode_return) == (1, 75, -300)
+
+
 def test_a_frameskip_that_does_not_divide_the_time_limit_cuts_the_last_step(stage):
     game = stage(options=EnvOptions(env_frameskip=70))
     episodes = [episode for _ in range(5) for episode in game.step((NOTHING,))]
