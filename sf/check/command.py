@@ -16,6 +16,7 @@ from sf.check.probe import Needs, Outcome, Probe
 from sf.check.table import PROBES
 from sf.commands import cli
 from sf.config import Config
+from sf.machine.cores import num_usable_cores
 from sf.processes import fork_servers
 from sf.storage import output_file
 
@@ -68,12 +69,13 @@ def main(defaults: Mapping[str, Any] | None = None) -> None:
 
 def needs_of(config: Config) -> Needs:
     sampler = config.sampler
-    num_workers = len(os.sched_getaffinity(0)) if sampler.num_workers == "auto" else sampler.num_workers
+    num_workers = num_usable_cores() if sampler.num_workers == "auto" else sampler.num_workers
     num_policies = config.population.num_policies
     return Needs(
         train_dir=config.run.train_dir,
         device=config.run.device,
         num_workers=num_workers,
+        num_envs=num_workers * sampler.num_envs_per_worker,
         num_policies=num_policies,
         num_policy_workers=num_policies * sampler.policy_workers_per_policy,
         num_slots=num_workers * sampler.num_envs_per_worker + sampler.extra_slots,

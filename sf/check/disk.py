@@ -48,9 +48,9 @@ def locking(needs: Needs) -> str:
 def shm(needs: Needs) -> str:
     """Room for ViZDoom's shared memory. The trainer's own has no name, and so takes none of it."""
     usage = shutil.disk_usage(_SHM)
-    wanted = _ENGINE_BYTES * needs.num_workers
+    wanted = _ENGINE_BYTES * needs.num_envs
     if usage.free < wanted:
-        raise ProbeError(f"{usage.free >> 10} KiB are free, a Doom engine in each worker takes {wanted >> 10}")
+        raise ProbeError(f"{usage.free >> 10} KiB are free, and {needs.num_envs} Doom engines take {wanted >> 10}")
     with tempfile.TemporaryFile(dir=_SHM) as file:
         file.write(bytes(min(wanted, 1 << 20)))
         file.flush()

@@ -15,6 +15,7 @@ import numpy as np
 
 from sf.arrays import Field, SharedArrays, available_memory
 from sf.check.probe import Needs, ProbeError
+from sf.machine import cores as machine_cores
 from sf.processes.child import die_with_creator
 from sf.processes.fork_servers import descriptors_needed
 from sf.queues import PipeQueue
@@ -22,7 +23,6 @@ from sf.queues import PipeQueue
 _SHARED_BYTES = 64 << 20
 _ENOUGH_MEMORY = 2 << 30
 _DEATH_WITHIN_MS = 5000.0
-_CGROUP = Path("/sys/fs/cgroup")
 _PIPE_LIMITS = Path("/proc/sys/fs")
 
 
@@ -117,7 +117,7 @@ def pinning(needs: Needs) -> str:
 def cpu_quota(needs: Needs) -> str:
     """A cgroup may grant less CPU time than its number of cores suggests."""
     cores = len(os.sched_getaffinity(0))
-    granted = _cores_granted()
+    granted = machine_cores.cpu_quota()
     if granted is not None and granted < cores:
         raise ProbeError(f"{cores} cores are there, and the time of {granted:g} is granted")
     return f"all the time of {cores} cores"
@@ -129,17 +129,6 @@ def kept_memory(needs: Needs) -> str:
     if mallopt is None or not mallopt(-3, 1 << 30):
         raise ProbeError("the C library has no mallopt that obeys")
     return "the C library keeps what is freed"
-
-
-def _cores_granted() -> float | None:
-    """The bound of the cgroup, of version 2 or 1; None where there is none."""
-    with suppress(OSError, ValueError):
-        quota, period = (_CGROUP / "cpu.max").read_text().split()
-        return int(quota) / int(period)
-    with suppress(OSError, ValueError):
-        quota_us = int((_CGROUP / "cpu" / "cpu.cfs_quota_us").read_text())
-        return quota_us / int((_CGROUP / "cpu" / "cpu.cfs_period_us").read_text()) if quota_us > 0 else None
-    return None
 
 
 def _number(path: Path) -> str:

@@ -15,6 +15,7 @@ class Needs:
     train_dir: str
     device: str  # auto, cpu or cuda
     num_workers: int
+    num_envs: int
     num_policies: int
     num_policy_workers: int  # of all policies
     num_slots: int  # of one agent an environment

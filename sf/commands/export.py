@@ -125,7 +125,10 @@ def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoin
     score = scored.statistics["return"]
     print(f"{file}: mean return {score.mean:,.2f} ({interval_text(score)}) over {score.num} episodes")
     if card is not None:
-        output_file.write("card", card, scored.card(str(flags.run), flags.license).encode(), is_named=False)
+        # Whoever names the run alone plays the latest of all its policies.
+        is_run = flags.checkpoint == "latest" and saved.state["config"].get("num_policies", 1) == 1
+        address = str(flags.run if is_run else file)
+        output_file.write("card", card, scored.card(address, flags.license).encode(), is_named=False)
         print(f"card:   {card}")
     if folder is not None:
         for name, data in scored.files(str(folder), flags.license).items():

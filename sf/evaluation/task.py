@@ -17,6 +17,7 @@ from sf import envs
 from sf.arrays import Field, SharedArrays
 from sf.envs import EnvOptions, UsageError
 from sf.envs.custom.given import given_env
+from sf.envs.seeding import env_seed
 from sf.evaluation.results import Evaluation
 from sf.evaluation.worker import EvaluationWorkerArgs, evaluation_worker
 from sf.machine.cores import num_usable_cores, usable_cores
@@ -27,6 +28,8 @@ from sf.processes.child import Child, start_child
 from sf.processes.fork_servers import PLAYERS
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
+
+_SEED_KEY = 0x5C0E  # so that its environments differ from those that train
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     spec = envs.describe(task.env, task.options)
     require_spaces(task.players, task.env, spec)
     lineups = make_lineups(len(task.players), spec.num_agents, task.num_episodes, task.seed)
+    seed = env_seed(task.seed, _SEED_KEY)
     cores = usable_cores()
     num_workers = min(task.num_workers or num_usable_cores(), len(lineups))
     envs_per_worker = min(task.num_envs_per_worker, -(-len(lineups) // num_workers))
@@ -72,7 +76,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
                 lineups=lineups,
                 env_idxs=range(idx * envs_per_worker, (idx + 1) * envs_per_worker),
                 num_envs=num_envs,
-                seed=task.seed,
+                seed=seed,
                 deterministic=task.deterministic,
                 device=task.device,
                 core=cores[idx % len(cores)] if num_workers >= len(cores) else None,
@@ -114,6 +118,8 @@ def _collect(children: Sequence[Child], evaluation: Evaluation, on_episodes: Cal
 def _take(child: Child, report: dict[str, Any], evaluation: Evaluation) -> None:
     if report["kind"] == "played":
         evaluation.episodes += [Played(**episode) for episode in report["episodes"]]
+    elif report["kind"] == "begun_anew":
+        evaluation.episodes = [each for each in evaluation.episodes if each.match_idx != report["match_idx"]]
     elif report["kind"] == "fault":
         evaluation.num_env_faults += report["count"]
     elif report["kind"] == "remark":

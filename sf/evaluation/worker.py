@@ -67,6 +67,8 @@ def _play(reports: Reports, args: EvaluationWorkerArgs, players: Sequence[Player
         reports.send("ready")
         while not play.is_done:
             played = play.step()
+            for match_idx in play.pop_begun_anew():
+                reports.send("begun_anew", match_idx=match_idx)
             if played:
                 reports.send("played", episodes=[asdict(episode) for episode in played])
             for fault in group.pop_faults():

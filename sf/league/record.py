@@ -67,7 +67,15 @@ class Match:
 
 @dataclass(frozen=True)
 class Anew:
-    """A policy that learns has got the weights that it began with. env_steps: that it has been trained on."""
+    """A policy that learns is to have the weights that it began with. env_steps: that it has been trained on."""
+
+    policy: int
+    env_steps: int
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Its learner has them."""
 
     policy: int
     env_steps: int
@@ -98,10 +106,11 @@ class Finished:
 _KIND: Mapping[type, str] = {  # whose fields are those of the row
     Player: "player",
     Anew: "anew",
+    Begun: "begun",
     Reference: "reference",
     Finished: "finished",
 }
-Row = Player | Match | Anew | Reference | Settings | Finished
+Row = Player | Match | Anew | Begun | Reference | Settings | Finished
 
 
 def append(path: Path, rows: Sequence[Row]) -> None:
@@ -208,11 +217,11 @@ def _match(row: Mapping[str, Any]) -> Match:
     )
 
 
-def _anew(row: Mapping[str, Any]) -> Anew:
+def _beginning(row: Mapping[str, Any]) -> tuple[int, int]:
     policy, env_steps = _count(row["policy"], "policy"), _count(row["env_steps"], "env_steps")
     if policy is None or env_steps is None:
         raise TypeError("policy and env_steps are whole numbers")
-    return Anew(policy, env_steps)
+    return policy, env_steps
 
 
 def _finished(row: Mapping[str, Any]) -> Finished:
@@ -223,7 +232,8 @@ def _finished(row: Mapping[str, Any]) -> Finished:
 _OF_KIND: Mapping[str, Callable[[Mapping[str, Any]], Row]] = {
     "player": _player,
     "match": _match,
-    "anew": _anew,
+    "anew": lambda row: Anew(*_beginning(row)),
+    "begun": lambda row: Begun(*_beginning(row)),
     "reference": lambda row: Reference(_ratings(row["ratings"])),
     "tournament": lambda row: Settings({name: value for name, value in row.items() if name != "kind"}),
     "finished": _finished,

@@ -165,8 +165,8 @@ def _train(
         busy_since = time.perf_counter()
         if batch is None or not agreed.goes_on:
             break
-        if agreed.has_orders and state.apply_orders():
-            state.publish(weights)
+        if agreed.has_orders:
+            _apply_orders(reports, state, weights)
         pace.begin(busy_since)
         steps = state.updater.train_iteration(batch, agreed.share_done, after_step, goes_on)
         loader.release()
@@ -195,6 +195,12 @@ def _train(
         state.keep_milestone_if_due()
         state.remember_if_due()
     return agreed
+
+
+def _apply_orders(reports: Reports, state: LearnerState, weights: SharedWeights) -> None:
+    if state.apply_orders():
+        state.publish(weights)
+        reports.send("has_weights", weights_event=state.weights_event)
 
 
 @contextmanager

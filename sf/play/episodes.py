@@ -85,6 +85,7 @@ class Play:
         action_spec = ActionSpec.of(group.spec.action_space)
         self._discrete = np.zeros((n, len(action_spec.discrete_sizes)), np.int32)
         self._continuous = np.zeros((n, action_spec.num_continuous), np.float32)
+        self._begun_anew: list[int] = []
         self._assign(np.ones(n, bool))
         group.reset(self._rows)
 
@@ -113,11 +114,25 @@ class Play:
             self._discrete[who], self._continuous[who] = actions.discrete, actions.continuous
             self.value[who] = actions.value
         ended = self._group.step(self._discrete, self._continuous, self._rows, self._result)
+        self._begun_anew += self.match_idx[self._is_cut()].tolist()
         played = [self._played(episode) for episode in ended if self._counts(episode)]
         self._count_matches()
         self._first[:] = self._result.first
         self._assign(self._first)
         return played
+
+    def pop_begun_anew(self) -> list[int]:
+        """Matches that have begun anew before their end since the last call, as after a fault: episodes of them that
+        `step` returned before do not count."""
+        begun_anew, self._begun_anew = self._begun_anew, []
+        return begun_anew
+
+    def _is_cut(self) -> np.ndarray:
+        """[E] bool, whether a match began anew with this step, before its end."""
+        result = self._result
+        begins = self._in_episode & result.first & ~(result.terminated | result.truncated)
+        is_cut: np.ndarray = begins.reshape(-1, self._group.spec.num_agents).any(axis=1)
+        return is_cut
 
     def _counts(self, episode: Episode) -> bool:
         return bool(self.match_idx[self._position[episode.actor_idx]] < len(self._lineups))

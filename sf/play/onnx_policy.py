@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,10 @@ class OnnxPolicy(Policy):
         self.metadata = metadata = self._network.metadata
         super().__init__(
             str(path),
-            metadata["env"],
-            metadata["env_steps"],
-            space_json.from_json(metadata["obs_space"]),
-            space_json.from_json(metadata["action_space"]),
+            str(metadata.get("env")),
+            metadata["env_steps"] if isinstance(metadata.get("env_steps"), int) else 0,
+            space_json.read(metadata.get("obs_space"), f"{path} does not say what its policy sees"),
+            space_json.read(metadata.get("action_space"), f"{path} does not say what its policy does"),
         )
         self._state = np.zeros((1, self._network.state_size), np.float32)
         self._rng = np.random.default_rng(seed)
@@ -69,9 +70,12 @@ class OnnxNetwork:
             reason = str(error).strip().splitlines()[0]
             raise ValueError(f"{name} is not an ONNX file that this onnxruntime can run: {reason}") from None
         properties = self._session.get_modelmeta().custom_metadata_map
-        if "format" not in properties:
+        self.metadata: dict[str, Any] = {}
+        for key, value in properties.items():
+            with suppress(ValueError, RecursionError):  # somebody else's
+                self.metadata[key] = json.loads(value)
+        if not isinstance(self.metadata.get("format"), int):
             raise ValueError(f"{name} does not say what it was trained on: write it with sf-export")
-        self.metadata: dict[str, Any] = {key: json.loads(value) for key, value in properties.items()}
         if self.metadata["format"] > FORMAT:
             raise ValueError(f"{name} was exported by a newer version of this package: install that, or export again")
         inputs = {node.name: node for node in self._session.get_inputs()}

@@ -15,7 +15,7 @@ import numpy as np
 
 from sf.envs import UsageError
 from sf.league import record
-from sf.league.record import Anew, Match, Player, Reference, policy_name
+from sf.league.record import Anew, Begun, Match, Player, Reference, policy_name
 from sf.metrics.progress import Progress
 from sf.players.config import PlayersConfig
 from sf.players.earlier_record import EarlierRecord
@@ -62,7 +62,7 @@ class Matchmaker:
         config: PlayersConfig,
         run_dir: Path,
         num_policies: int,
-        targets: Mapping[int, int],
+        exploiters: Exploiters,
         players: Mapping[str, Checkpoint | None],
         reference: Mapping[str, float],
         seats: Seats,
@@ -89,7 +89,7 @@ class Matchmaker:
         self._order = order
         self._say = say
         record_path = run_dir / record.NAME
-        self._exploiters = Exploiters(targets, config.exploiter_win_rate, config.exploiter_env_steps)
+        self._exploiters = exploiters
         earlier = EarlierRecord(record_path, self._exploiters)
         self._pool = Pool(num_policies, earlier.rows(), reference or earlier.held(players))
         self._to_begin_anew: dict[int, str] = {}  # exploiters that wait for the record, and why they do
@@ -102,7 +102,7 @@ class Matchmaker:
         self._gone: set[str] = set()  # players that cannot be loaded
         self._seats_of = [  # each policy that is no exploiter
             [_Seat(seat, policy_id) for seat in seats.of_policy(policy_id)]
-            for policy_id in range(num_policies - len(targets))
+            for policy_id in range(num_policies - len(exploiters.policy_ids))
         ]
         for name, saved in players.items():
             if name not in self._pool.idx:
@@ -138,12 +138,19 @@ class Matchmaker:
             self._say(f"league: {name} cannot be loaded ({text}); others are met in its place")
 
     def learner_has(self, policy_id: int, weights_event: int) -> None:
-        """weights_event: of the weights that a learner begins with or returns to.
+        """weights_event: of the weights that a learner begins with, returns to, or has received.
 
-        An exploiter that should have begun anew since does so now.
+        An exploiter that should have begun anew since does so now. Matches of one that has done so count.
         """
-        if policy_id in self._exploiters.policy_ids and weights_event < self._exploiters.num_beginnings(policy_id):
+        if policy_id not in self._exploiters.policy_ids:
+            return
+        if weights_event < self._exploiters.num_beginnings(policy_id):
             self._send_anew(policy_id)
+        elif self._exploiters.is_to_begin(policy_id):
+            self._progress.policies[policy_id].episodes.clear()  # its earlier self has played them
+            row = Begun(policy_id, self._progress.policies[policy_id].env_steps)
+            self._exploiters.add(row)
+            self._record.add(row)
 
     def write(self) -> None:
         """What has happened since the last call, to the record. Where it cannot be written, the next call does it."""

@@ -17,10 +17,11 @@ import numpy as np
 
 from sf import gpu
 from sf.arrays import SharedArrays
-from sf.config import ModelConfig
+from sf.config import Config, ModelConfig
 from sf.counters import CounterRow
 from sf.envs import EnvSpec
 from sf.envs.clock import CLOCK
+from sf.envs.field_types import checked
 from sf.model.compiled_acting import CompiledActing, acting_of
 from sf.play.opponents import Opponent
 from sf.play.player import Actors
@@ -32,6 +33,8 @@ from sf.requests import PolicyChannel
 from sf.rows import OBS, Turns
 from sf.seats import Seats
 from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+from sf.trust.named_code import require_trusted
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class PlayerWorkerArgs:
     """Everything the player worker needs to know."""
 
     directory: Path  # of NAME.safetensors
+    trusts: bool  # the code that these name
     opponents: Mapping[str, Opponent]  # players without a network, by name
     spec: EnvSpec
     model: ModelConfig  # of the policies of the run
@@ -146,7 +150,9 @@ class _Players:
         args = self._args
         if name in args.opponents:
             return _Seated(args.opponents[name].player().actors(args.num_actors, args.seed + turn), remembers=True)
-        saved = checkpoint.load(args.directory / f"{name}.safetensors")
+        path = args.directory / f"{name}.safetensors"
+        saved = checkpoint.load(path)
+        self._require_trusted(saved, path)
         device = str(gpu.torch_device(args.device))
         policy = TorchPolicy(saved, name, device, precision="bfloat16" if args.bfloat16 else "float32")
         acting = None
@@ -155,6 +161,12 @@ class _Players:
         actors = NetworkActors(policy, args.num_actors, args.seed + turn, acting)
         compiled = acting if isinstance(acting, CompiledActing) else None
         return _Seated(actors, policy.network.state_size > 0, compiled)
+
+    def _require_trusted(self, saved: Checkpoint, path: Path) -> None:
+        """Raises ValueError for the network of somebody else that is code, unless the run trains with it, too."""
+        flags, own = checked(Config, saved.state["config"], str(path)), self._args.model
+        code = {flag: flags[flag] for flag in ("encoder", "model") if flags.get(flag) != getattr(own, flag)}
+        require_trusted(code, path, self._args.trusts)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -27,6 +28,7 @@ goes on.
   sf-psro --env openspiel:kuhn_poker --iterations 10 --train_for_env_steps 50000
 """
 _DEFAULT_STEPS = 100_000  # of a best response
+_OBJECTIVE = "pbt_target_objective"  # by which matches are judged
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,9 @@ def main() -> None:
 
 
 def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
-    """Sampler, network and learner of the responses that a search has trained already: the next ones are like them,
-    whatever the presets say by now. Raises ValueError where they name code that nobody vouches for, or where there is
-    a run of sf-train in the place of a search."""
+    """Environment, sampler, network and learner of the responses that a search has trained already: the next ones are
+    like them, whatever the presets say by now. Raises ValueError where they name code that nobody vouches for, or where
+    there is a run of sf-train in the place of a search."""
     from sf.psro.record import RESPONSES  # noqa: PLC0415  numpy is slow to import: not for --help
 
     early = cli.early_flags(args)
@@ -96,7 +98,8 @@ def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
         if saved is not None:
             require_trusted(saved, str(run_dir.config), early.get(TRUST, False), named_by_user=early)
             config = Config()
-            names = {**vars(config.sampler), **vars(config.model), **vars(config.learner)}
+            parts = (config.environment, config.sampler, config.model, config.learner)
+            names = {_OBJECTIVE, *(name for part in parts for name in vars(part))}
             return {name: value for name, value in {**BEFORE_THE_FLAG, **saved}.items() if name in names}
     return {}
 
@@ -121,13 +124,15 @@ def _run(flags: PsroFlags) -> None:
     directory = RunDir.at(config.run.train_dir, config.run.experiment_name).path
     settings = {
         "env": config.run.env,
-        "env_kwargs": config.environment.env_kwargs,
+        **json.loads(json.dumps(vars(config.environment))),
         "meta_solver": flags.meta_solver,
         "warm_start": flags.warm_start,
         "train_for_env_steps": config.run.train_for_env_steps,
     }
     judge = judge_of(config, spec, flags.matches, _say)
     settings["is_exact"] = isinstance(judge, Exact)
+    if not settings["is_exact"]:  # payoffs in one table are by the same measure
+        settings |= {"matches": flags.matches, _OBJECTIVE: config.population.pbt_target_objective}
     with run_lock.held(directory):
         search = Search(directory, config, judge, flags.meta_solver, flags.warm_start, settings)
         for iteration in search.iterations:

@@ -20,6 +20,20 @@ NAME = "psro.jsonl"
 RESPONSES = "responses"  # the folder of the runs of best responses, beside it
 
 
+_KINDS: Mapping[str, type | tuple[type, ...]] = {  # of the fields of an iteration
+    "iteration": int,
+    "player": str,
+    "path": (str, type(None)),
+    "trained_against": dict,
+    "payoffs": list,
+    "mixture": dict,
+    "exploitability": (int, float, type(None)),
+    "env_steps": int,
+    "seconds": (int, float),
+    "settings": dict,
+}
+
+
 @dataclass(frozen=True)
 class Iteration:
     """A player that has joined, and the game among all players so far.
@@ -55,12 +69,24 @@ def read(path: Path) -> list[Iteration]:
     for number, line in enumerate(json_lines.whole_lines(path), start=1):
         try:
             iteration = Iteration(**json.loads(line))
+            _require_kinds(iteration)
             if iteration.iteration != len(found) or len(iteration.payoffs) != len(found):
                 raise ValueError(f"it is iteration {iteration.iteration} of {len(iteration.payoffs)} payoffs")
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}, line {number}, is no iteration ({error}): restore the file") from None
         found.append(iteration)
     return found
+
+
+def _require_kinds(iteration: Iteration) -> None:
+    """Raises TypeError for a value of the wrong kind."""
+    for name, kinds in _KINDS.items():
+        value = getattr(iteration, name)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r}")
+    numbers = [*iteration.payoffs, *iteration.mixture.values(), *iteration.trained_against.values()]
+    if not all(isinstance(number, int | float) for number in numbers):
+        raise TypeError("payoffs and shares have to be numbers")
 
 
 def payoff_table(payoffs: Sequence[Sequence[float]]) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 
 from sf.config import Config
 from sf.envs import UsageError
+from sf.envs.field_types import checked
 from sf.league.meta_solvers import SOLVERS
 from sf.play.opponents import RANDOM
 from sf.psro import record
@@ -23,6 +24,7 @@ from sf.psro.judge import Judge
 from sf.psro.record import RESPONSES, Iteration, payoff_table
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint, without_optimizer
+from sf.trust.named_code import require_trusted
 
 _LEAST_SHARE = 1e-3  # players that are met less often are left out
 
@@ -122,12 +124,14 @@ class Search:
     def _load(self, iteration: Iteration) -> Checkpoint:
         path = self._directory / str(iteration.path)
         try:
-            return checkpoint.load(path)
+            saved = checkpoint.load(path)
         except (OSError, ValueError) as error:
             raise UsageError(
                 f"{path}, the policy of iteration {iteration.iteration}, cannot be read ({error}): put it back, or "
                 "name another --experiment, which begins anew"
             ) from None
+        require_trusted(checked(Config, saved.state["config"], str(path)), path, self._config.run.trust)
+        return saved
 
     def _reference(self, player: str) -> str:
         """As `--players` names it."""

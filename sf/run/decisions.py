@@ -7,6 +7,7 @@ from typing import Any
 
 from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
 from sf.metrics.progress import Progress
+from sf.players.exploiters import Exploiters
 from sf.players.matchmaker import Matchmaker
 from sf.population.controller import Population
 from sf.run.children.starter import Starter
@@ -85,7 +86,12 @@ class Decisions:
             plan.config.players,
             memory.run_dir.path,
             plan.num_policies,
-            plan.targets,
+            Exploiters(
+                plan.targets,
+                plan.config.players.exploiter_win_rate,
+                plan.config.players.exploiter_env_steps,
+                plan.num_actors // plan.spec.num_agents,
+            ),
             {name: entrant if isinstance(entrant, Checkpoint) else None for name, entrant in plan.entrants.items()},
             plan.reference,
             memory.seats,

@@ -67,6 +67,8 @@ class ReportHandler:
                 metrics = {key: value for key, value in report.items() if key not in ("kind", "env_steps")}
                 progress.add_training(child.idx, report["env_steps"], metrics)
                 self._say_if_any(name, self._stale_data[child.idx].see(time.monotonic(), metrics))
+            case "has_weights":
+                self._learner_has(child, report)
             case "ranks":
                 assert self._ranks is not None
                 self._ranks.note_waits(child.idx, report["wait_shares"])
@@ -115,8 +117,9 @@ class ReportHandler:
                 self._saved_for(child, report)
 
     def _learner_ready(self, child: Child, report: Report) -> None:
+        is_first = self._progress.resume(child.idx, report["env_steps"], report["seconds_before"])
         self._learner_has(child, report)
-        if self._progress.resume(child.idx, report["env_steps"], report["seconds_before"]):
+        if is_first:
             return
         frames = self._lose(report["lost_steps"])
         self._say(f"{child.name}: continues; training on the last {frames:,} frames is lost")

@@ -76,7 +76,7 @@ def test_a_failure_is_followed_by_what_to_do():
 
 def test_needs_are_those_of_the_flags():
     needs = needs_of(Config().replace(num_workers=3, num_envs_per_worker=4, num_policies=2, extra_slots=5))
-    assert (needs.num_workers, needs.num_policy_workers, needs.num_slots) == (3, 2, 17)
+    assert (needs.num_workers, needs.num_envs, needs.num_policy_workers, needs.num_slots) == (3, 12, 2, 17)
 
 
 def test_the_command_tries_all_and_ends_with_1_where_something_that_matters_fails(tmp_path):

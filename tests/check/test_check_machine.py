@@ -65,21 +65,9 @@ def test_a_kernel_that_lets_children_outlive_their_parent_is_noticed(needs, monk
         kernel.death_signal(needs)
 
 
-@pytest.mark.parametrize(
-    ("files", "granted"),
-    [
-        ({"cpu.max": "150000 100000"}, 1.5),
-        ({"cpu.max": "max 100000"}, None),
-        ({"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000"}, 0.5),
-        ({"cpu/cpu.cfs_quota_us": "-1"}, None),
-        ({}, None),
-    ],
-)
-def test_the_time_that_a_cgroup_grants_is_read_from_either_version(files, granted, tmp_path, needs, monkeypatch):
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    monkeypatch.setattr(kernel, "_CGROUP", tmp_path)
+@pytest.mark.parametrize("granted", [1.5, None])
+def test_less_time_than_that_of_all_cores_is_noticed(granted, needs, monkeypatch):
+    monkeypatch.setattr(kernel.machine_cores, "cpu_quota", lambda: granted)
     monkeypatch.setattr(kernel.os, "sched_getaffinity", lambda pid: {0, 1, 2})
     if granted is None:
         assert kernel.cpu_quota(needs) == "all the time of 3 cores"
@@ -111,7 +99,7 @@ def test_a_full_disk_and_a_full_shm_are_noticed(needs, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(1 << 40, 1 << 40, 1000))
     with pytest.raises(ProbeError, match="GiB left"):
         disk.writing(needs)
-    with pytest.raises(ProbeError, match="0 KiB are free, a Doom engine in each worker takes 256"):
+    with pytest.raises(ProbeError, match="0 KiB are free, and 16 Doom engines take 2048"):
         disk.shm(needs)
 
 

@@ -114,6 +114,15 @@ def test_the_card_of_a_run_is_its_readme_and_is_written_again_but_never_over_tha
     assert (run / CARD).read_text() == "my notes"
 
 
+def test_a_card_names_the_policy_that_it_scores(run, monkeypatch):
+    saved = checkpoint.load(next((run / "checkpoints").glob("checkpoint_*")))
+    best = checkpoint.save_best(run / "checkpoints", saved, 1.0)
+    assert command(monkeypatch, export, run, "--card", "--episodes", "2", "--checkpoint", "best") == 0
+    card = (run / CARD).read_text()
+    assert f"sf-eval {best} --episodes 2" in card
+    assert f'load_policy("{best}")' in card
+
+
 def test_a_link_in_the_place_of_a_card_or_a_part_of_a_folder_is_not_followed(run, tmp_path, monkeypatch, capsys):
     target = tmp_path / "authorized_keys"
     folder = tmp_path / "folder"

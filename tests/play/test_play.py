@@ -14,12 +14,13 @@ from untrained import untrained
 
 from sf import envs
 from sf.commands import evaluate as evaluate_command
-from sf.envs import EnvOptions, EnvSpec, Planes
+from sf.envs import EnvOptions, EnvSpec, Planes, StepResult
+from sf.envs.guard import GuardedGroup
 from sf.envs.registry import name_of
 from sf.envs.spaces import space_json
 from sf.envs.toys.single import Identity
 from sf.evaluation.results import Evaluation
-from sf.evaluation.task import EvaluationTask, evaluate
+from sf.evaluation.task import EvaluationTask, _take, evaluate
 from sf.play.contestants import find_policies, require_spaces
 from sf.play.episodes import Play, make_lineups
 from sf.play.torch_policy import TorchPolicy
@@ -82,7 +83,58 @@ class Guests:
         pass
 
 
+class Breaks:
+    """One agent leaves with 1 at its first step. The first environment that is made fails then, at its second."""
+
+    possible_agents = ("early", "late")
+    num_made = 0
+
+    def __init__(self):
+        Breaks.num_made += 1
+        self.fails = Breaks.num_made == 1
+
+    def observation_space(self, agent):
+        return gym.spaces.Box(0.0, 1.0, (1,))
+
+    def action_space(self, agent):
+        return gym.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.agents = [*self.possible_agents]
+        return dict.fromkeys(self.agents, np.zeros(1, np.float32)), {}
+
+    def step(self, actions):
+        acted = list(self.agents)
+        if len(acted) == 1 and self.fails:
+            raise RuntimeError("broken")
+        gone = acted[0]
+        self.agents.remove(gone)
+        obs = dict.fromkeys(acted, np.zeros(1, np.float32))
+        rewards = {agent: float(agent == gone) for agent in acted}
+        ends = {agent: agent == gone for agent in acted}
+        return obs, rewards, ends, dict.fromkeys(acted, False), {}
+
+    def close(self):
+        pass
+
+
+class Levels(gym.Env):
+    """An episode is a step, and its return the number of the level that the environment has drawn."""
+
+    observation_space = gym.spaces.Box(0.0, 1.0, (1,))
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.level = float(self.np_random.integers(10**6))
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), self.level, True, False, {}
+
+
 envs.register_env("lengths", Lengths)
+envs.register_parallel_env("breaks", Breaks)
 envs.register_parallel_env("guests", Guests)
 
 
@@ -195,6 +247,36 @@ def test_a_match_whose_environment_failed_is_played_again():
     evaluation = evaluate(task("toy_faulty", options=EnvOptions(env_kwargs=kwargs), num_episodes=20))
     assert evaluation.num_env_faults > 0
     assert [episode.match_idx for episode in evaluation.episodes] == list(range(20))
+
+
+def test_what_had_ended_of_a_match_whose_environment_failed_does_not_count():
+    policies = [TorchPolicy(untrained("breaks"), name) for name in "ab"]
+    Breaks.num_made = 0
+    group = GuardedGroup(lambda attempt: envs.make_group("breaks", 1, EnvOptions(), seed=attempt, first_env_idx=0))
+    play = Play(group, policies, np.array([[0, 1]]), range(1), 1, seed=0, deterministic=False)
+    evaluation = Evaluation("true_objective")
+    while not play.is_done:
+        played = [dataclasses.asdict(each) for each in play.step()]
+        for match_idx in play.pop_begun_anew():
+            assert len(evaluation.episodes) == 1
+            _take(None, {"kind": "begun_anew", "match_idx": match_idx}, evaluation)
+        _take(None, {"kind": "played", "episodes": played}, evaluation)
+    assert len(group.pop_faults()) == 1
+    assert [(each.match_idx, each.policy_idx) for each in evaluation.episodes] == [(0, 0), (0, 1)]
+
+
+def test_no_level_of_training_is_played_again():
+    name = name_of(Levels)
+    group = envs.make_group(name, 16, EnvOptions(), seed=0, first_env_idx=0)
+    rows = {"obs": list(np.zeros((16, 1), np.float32))}
+    result = StepResult.empty(16)
+    actions = np.zeros((16, 1), np.int32), np.zeros((16, 0), np.float32)
+    group.reset(rows)
+    trained = {episode.episode_return for _ in range(40) for episode in group.step(*actions, rows, result)}
+    assert len(trained) > 600
+    played = {episode.episode_return for episode in evaluate(task(name, num_episodes=40)).episodes}
+    assert len(played) > 35
+    assert not trained & played
 
 
 def test_a_policy_whose_agents_sat_their_matches_out_has_no_statistics():

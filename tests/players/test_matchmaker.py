@@ -10,11 +10,14 @@ from sf.league import record
 from sf.players import matchmaker as matchmaker_module
 from sf.players import snapshots as snapshots_module
 from sf.players.config import PlayersConfig
+from sf.players.exploiters import Exploiters
 from sf.players.matchmaker import Matchmaker
 from sf.seats import Seats
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.match_journal import DIRECTORY, Journal, PlayedMatch
+
+NUM_ENVS = 20
 
 
 class Learner:
@@ -57,7 +60,12 @@ class Leagues:
             self.config,
             self.run_dir,
             self.num_policies,
-            {1: 0} if self.config.exploiters else {},
+            Exploiters(
+                {1: 0} if self.config.exploiters else {},
+                self.config.exploiter_win_rate,
+                self.config.exploiter_env_steps,
+                NUM_ENVS,
+            ),
             players or {},
             self.reference,
             self.seats,
@@ -527,10 +535,30 @@ def test_an_exploiter_that_wins_joins_the_pool_and_begins_anew(exploited):
 def test_what_its_earlier_self_has_played_does_not_count(exploited):
     play(exploited, 200)
     exploited.learners[EXPLOITER].train_to(900)
-    play(exploited, 50 + 199)
+    play(exploited, 1000)  # the order is on its way
+    assert "policy_01/league/win_rate" not in exploited.league.metrics()
+    exploited.learners[EXPLOITER].episodes.append("old")
+    exploited.league.learner_has(EXPLOITER, 1)
+    assert exploited.learners[EXPLOITER].episodes == []
+    exploited.league.learner_has(EXPLOITER, 1)  # as after a death: it has begun already
+    play(exploited, NUM_ENVS + 199)
     assert len(exploited.ordered) == 1
     play(exploited, 1)
     assert [order["weights_event"] for _, order in exploited.ordered] == [1, 2]
+    beginnings = [row for row in exploited.rows() if row["kind"] in ("anew", "begun")]
+    assert [(row["kind"], row["env_steps"]) for row in beginnings] == [("anew", 500), ("begun", 900), ("anew", 900)]
+
+
+def test_a_resumed_run_knows_that_an_exploiter_has_begun(exploited):
+    play(exploited, 200)
+    league = exploited.start(exploiters=1)
+    play(exploited, 10)
+    assert "policy_01/league/win_rate" not in league.metrics()
+    league.learner_has(EXPLOITER, 1)
+    league.write()
+    league = exploited.start(exploiters=1)
+    play(exploited, NUM_ENVS + 10)
+    assert league.metrics()["policy_01/league/win_rate"] == 1.0
 
 
 def test_an_exploiter_that_does_not_win_begins_anew_after_its_env_steps_also_after_a_resume(tmp_path):
@@ -544,6 +572,8 @@ def test_an_exploiter_that_does_not_win_begins_anew_after_its_env_steps_also_aft
     leagues.league.act_if_due()
     assert [order["weights_event"] for _, order in leagues.ordered] == [1]
     assert any("exploiter 1 has not won in exploiter_env_steps" in said for said in leagues.said)
+    leagues.league.learner_has(EXPLOITER, 1)
+    leagues.league.write()
     leagues.start(exploiters=1, exploiter_env_steps=300)  # counts from its beginning, not from the resume
     leagues.learners[EXPLOITER].train_to(609)
     leagues.league.act_if_due()
@@ -555,7 +585,8 @@ def test_an_exploiter_that_does_not_win_begins_anew_after_its_env_steps_also_aft
 
 def test_it_waits_until_there_is_something_to_leave_behind(exploited):
     play(exploited, 200)
-    play(exploited, 250)  # its learner has kept nothing new
+    exploited.league.learner_has(EXPLOITER, 1)
+    play(exploited, NUM_ENVS + 200)  # its learner has kept nothing new
     assert len(exploited.ordered) == 1
     exploited.learners[EXPLOITER].train_to(900)
     exploited.league.act_if_due()

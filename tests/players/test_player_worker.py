@@ -64,6 +64,7 @@ def table(tmp_path):
     channels.tables["policy"][0] = POLICY, PLAYERS, POLICY, PLAYERS
     args = PlayerWorkerArgs(
         directory=tmp_path,
+        trusts=False,
         opponents={},
         spec=SPEC,
         model=ModelConfig(),

@@ -69,7 +69,7 @@ def test_flags_that_do_not_go_together(flags, sentence):
         ({"env": "toy_identity"}, "past_share is 0.2, but toy_identity has one agent"),
         ({"players": ("nowhere",)}, "players names .nowhere.: nowhere is neither a checkpoint nor"),
         ({"players": ("no_such_module:play",)}, "no_such_module"),
-        ({"players": ("n" * 300,)}, "cannot be read .File name too long.: name a run or a checkpoint"),
+        ({"players": ("n" * 300,)}, "cannot be read .File name too long.: name another"),
         ({"players": ("stubborn:NeedsMore",)}, "cannot be made without arguments: TypeError: .*: mend its __init__"),
         ({"players": ("stubborn:nobody",)}, "stubborn has no function nobody"),
         ({"players": ("random", "random")}, "players names 'random' twice"),

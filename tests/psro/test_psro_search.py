@@ -141,9 +141,14 @@ def test_the_record_survives_a_kill_and_says_where_it_is_damaged(tmp_path):
     assert read(path) == rows
     table = payoff_table([row.payoffs for row in rows])
     assert table.tolist() == [[0.0, -0.5, 0.25], [0.5, 0.0, -1.0], [-0.25, 1.0, 0.0]]
-    path.write_text(path.read_text().replace('"iteration": 1', '"iteration": 7'))
-    with pytest.raises(ValueError, match=r"psro.jsonl, line 2, is no iteration .*: restore the file"):
-        read(path)
+    whole = path.read_text()
+    damages = [('"iteration": 1', '"iteration": 7'), ('"payoffs": [0.5]', '"payoffs": ["0.5"]')]
+    damages += [(line, "{}") for line in whole.splitlines()[1:2]] + [('"seconds": 1.0', '"seconds": null')]
+    for before, after in damages:
+        assert before in whole
+        path.write_text(whole.replace(before, after))
+        with pytest.raises(ValueError, match=r"psro.jsonl, line [12], is no iteration .*: restore the file"):
+            read(path)
 
 
 def run_command(monkeypatch, *words):
@@ -217,11 +222,13 @@ def test_the_next_responses_are_like_those_that_are_there(tmp_path):
     responses = RunDir.at(str(tmp_path), "search").path / "responses"
     for number, width in ((1, 16), (2, 24)):
         run_dir = RunDir.at(str(responses), f"policy_{number:03d}")
-        run_dir.prepare(Config().replace(env="toy_match_rps", encoder_mlp_layers=(width,), gamma=0.9))
+        flags = {"encoder_mlp_layers": (width,), "gamma": 0.9, "env_frameskip": 2, "pbt_target_objective": "frags"}
+        run_dir.prepare(Config().replace(env="toy_match_rps", **flags))
     saved = yaml.safe_load(run_dir.config.read_text())
     run_dir.config.write_text(yaml.safe_dump({k: v for k, v in saved.items() if k not in BEFORE_THE_FLAG}))
     config = cli.starting_config(args, command._of_the_responses(args))
     assert (config.model.encoder_mlp_layers, config.learner.gamma, config.model.any_planes) == ((24,), 0.9, False)
+    assert (config.environment.env_frameskip, config.population.pbt_target_objective) == (2, "frags")
     assert (config.run.experiment, config.run.init_from) == ("search", None)
     assert command._of_the_responses([*args, "--config", "vector"]) == {}
 

@@ -69,11 +69,12 @@ def _run(flags: PlayFlags, interrupt: GentleInterrupt) -> None:
 
 
 def _result(flags: PlayFlags, game: Game, played: list[Played]) -> dict[str, Any]:
+    from sf.commands.play.playing import OBJECTIVE  # noqa: PLC0415
     from sf.evaluation.results import Evaluation  # noqa: PLC0415
 
     settings = {name: str(value) if isinstance(value, Path) else value for name, value in vars(flags).items()}
     own = [episode.episode_return for episode in played if episode.policy_idx == 0]
-    won = Evaluation("true_objective", played).win_rate(0)
+    won = Evaluation(OBJECTIVE, played).win_rate(0)
     return {
         **settings,
         "played": game.env,

@@ -14,6 +14,7 @@ from sf.commands.play.game import YOU, Game, make_players
 from sf.envs import ActionSpec
 from sf.envs.group import PlayedGroup
 from sf.envs.spaces.actions import ACTION_MASK
+from sf.evaluation.results import Evaluation
 from sf.play.episodes import Play, Played
 from sf.play.kinds.human_player import HumanPlayer
 from sf.screen.console import Console
@@ -23,6 +24,7 @@ from sf.screen.overlay import Panel
 from sf.screen.projector import Projector
 from sf.screen.stage import Stage
 
+OBJECTIVE = "true_objective"  # of episodes, which says who has won
 _HOLD_S = 1.5  # the result of an episode stays on the screen
 _SLOW = 4.0  # pictures a second: what is no faster waits for a key
 
@@ -68,7 +70,8 @@ def play(
                 controls.begin()
                 begins = False
             ended = episodes.step()
-            played += ended
+            begun_anew = episodes.pop_begun_anew()
+            played = [each for each in played if each.match_idx not in begun_anew] + ended
             for episode in ended:
                 say_episode(episode, game.names, game.num_agents)
             values = np.full(group.num_actors, np.nan)  # what the others expect is not for the person to know
@@ -102,11 +105,8 @@ def _what_came_out(of_match: Sequence[Played], is_over: bool) -> str:
     text = f"return {own[-1].episode_return:.2f}, {own[-1].num_steps} steps" if own else ""
     if not (is_over and own and others):
         return text
-    margin = _score(own[-1]) - max(map(_score, others))
+    (scores,) = Evaluation(OBJECTIVE, list(of_match)).scores_of_matches().values()
+    margin = sum(s for who, s in scores.values() if who == 0) - max(s for who, s in scores.values() if who != 0)
     verdict = "you won" if margin > 0 else "you lost" if margin < 0 else "a draw"
     print(f"match {own[-1].match_idx + 1}: {verdict}", flush=True)
     return f"{verdict}: {text}"
-
-
-def _score(episode: Played) -> float:
-    return episode.stats.get("true_objective", episode.episode_return)

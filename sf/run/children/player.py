@@ -15,6 +15,7 @@ def arguments(start: Start) -> PlayerWorkerArgs:
     assert memory.seats is not None
     return PlayerWorkerArgs(
         directory=memory.run_dir.path / DIRECTORY,
+        trusts=plan.config.run.trust,
         opponents={name: entrant for name, entrant in plan.entrants.items() if isinstance(entrant, Opponent)},
         spec=plan.spec,
         model=plan.config.model,

@@ -1,0 +1,61 @@
+"""A policy that lies among the files of a run or a search is no way around the question whether its code is trusted."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import pytest
+from untrained import untrained
+
+from sf.config import Config
+from sf.players.worker import _Players
+from sf.psro import record
+from sf.psro.search import Search
+from sf.storage import checkpoint
+
+NET = "theirs:Net"
+
+
+@pytest.fixture(autouse=True)
+def code(tmp_path, monkeypatch):
+    """A module that nobody vouches for."""
+    (tmp_path / "theirs.py").write_text("raise AssertionError('it has run')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def plant(path, **flags):
+    saved = untrained("toy_match_rps")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    config = {**saved.state["config"], **flags}
+    checkpoint.write(path, dataclasses.replace(saved, state={**saved.state, "config": config}))
+
+
+@pytest.mark.parametrize("flag", ["encoder", "model"])
+def test_a_snapshot_in_the_league_of_a_run(tmp_path, flag):
+    plant(tmp_path / "policy_00_000000000064.safetensors", **{flag: NET})
+    players = object.__new__(_Players)
+    players._args = SimpleNamespace(directory=tmp_path, opponents={}, model=Config().model, trusts=False, device="cpu")
+    with pytest.raises(ValueError, match=f"names {flag} '{NET}': that is code.* add --trust true"):
+        players._load("policy_00_000000000064", turn=1)
+
+
+def test_a_policy_of_a_search(tmp_path):
+    plant(tmp_path / "policies" / "policy_001.safetensors", encoder=NET)
+    path = tmp_path / record.NAME
+    record.append(
+        path,
+        record.Iteration(
+            iteration=0,
+            player="policy_001",
+            path="policies/policy_001.safetensors",
+            trained_against={},
+            payoffs=[],
+            mixture={"policy_001": 0.0},
+            exploitability=None,
+            env_steps=1,
+            seconds=1.0,
+            settings={},
+        ),
+    )
+    with pytest.raises(ValueError, match=f"names encoder '{NET}': that is code.* add --trust true"):
+        Search(tmp_path, Config(), judge=None, solver="nash", is_warm=False, settings={})
