@@ -99,8 +99,9 @@ def _entry_of_singles(
         core: int | None = None,
     ) -> EnvGroup:
         _require_arguments(env_id, factory, options.kwargs)
-        envs = [wrapped(env_id, calls.make(env_id, factory, options.kwargs), options) for _ in range(num_envs)]
-        return group(env_id, envs, options, seed, first_env_idx)
+        makes = [partial(calls.make, env_id, factory, options.kwargs)] * num_envs
+        with calls.made(env_id, makes, lambda env: wrapped(env_id, env, options)) as envs:
+            return group(env_id, envs, options, seed, first_env_idx)
 
     def make_rendered_group_of_singles(
         env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
@@ -134,9 +135,9 @@ def _group_of_matches(env_id: str, envs: list[Any], options: EnvOptions, seed: i
 def _film_of_either_kind(
     env_id: str, make_envs: Sequence[Callable[..., Any]], options: EnvOptions, seed: int, first_env_idx: int
 ) -> RenderedGroup:
-    probe = make_envs[0]()
+    probe = calls.make(env_id, make_envs[0], {})
     film: Callable[..., RenderedGroup] = film_matches if _is_match(probe) else film_envs
-    probe.close()
+    calls.close(env_id, probe)
     return film(env_id, make_envs, options, seed, first_env_idx)
 
 
@@ -150,6 +151,8 @@ def _require_arguments(env_id: str, factory: Callable[..., Any], kwargs: dict[st
         inspect.signature(factory).bind(**kwargs)
     except TypeError as error:
         raise UsageError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from None
+    except ValueError:  # of what is not written in Python: it says itself what it does not take
+        pass
 
 
 def describer(make: MakeGroup) -> Describe:

@@ -50,6 +50,7 @@ class DoomEnv(Game):
         self._game.load_config(str(config))
         self._time_limit = self._game.get_episode_timeout() or sys.maxsize  # tics
         self._game.set_episode_timeout(0)
+        self._game.set_mode(vizdoom.Mode.PLAYER)  # a file may ask for a spectator's, or for real time
         self._view.configure(self._game)
         self._game.set_seed(seed)
         start_engine(self._game)

@@ -6,8 +6,8 @@ What it raises becomes an `EnvError` with its name. An answer that breaks the AP
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import gymnasium as gym
@@ -28,6 +28,23 @@ from sf.envs.remarks import remark
 def make(env_id: str, factory: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
     with call_of(env_id, "__init__()"):
         return factory(**kwargs)
+
+
+@contextmanager
+def made(
+    env_id: str, makes: Iterable[Callable[[], Any]], wrap: Callable[[Any], Any] = lambda env: env
+) -> Iterator[list[Any]]:
+    """Environments, for a group that is made of them in the block. Where one fails, or the group, all are closed."""
+    envs: list[Any] = []
+    try:
+        for make_one in makes:
+            envs.append(make_one())
+            envs[-1] = wrap(envs[-1])
+        yield envs
+    except BaseException:
+        for env in envs:
+            close(env_id, env)
+        raise
 
 
 def reset(env_id: str, env: Any, **kwargs: Any) -> Any:
@@ -113,14 +130,22 @@ def space(env_id: str, env: Any, name: str, *of_whom: Any) -> gym.Space:
     """A space of the environment: its attribute `name`, or for the agent `of_whom` what its method `name` returns."""
     with call_of(env_id, name):
         try:
-            found = getattr(env, name)(*of_whom) if of_whom else getattr(env, name)
+            found = getattr(env, name)
+            if of_whom and not callable(found):
+                raise UsageError(
+                    f"{env_id}: its {name} is {short(found)}: make it a method {name}(agent) that returns the space of "
+                    "one agent (PettingZoo's API)"
+                )
+            found = found(*of_whom) if of_whom else found
         except AttributeError as error:
             if error.name != name:
                 raise
-            raise UsageError(
-                f"{env_id}: it has no {name}: set self.{name} in __init__, or as an attribute of the class, to one of "
-                "gymnasium.spaces"
-            ) from None
+            how = (
+                f"give it a method {name}(agent) that returns one of gymnasium.spaces"
+                if of_whom
+                else f"set self.{name} in __init__, or as an attribute of the class, to one of gymnasium.spaces"
+            )
+            raise UsageError(f"{env_id}: it has no {name}: {how}") from None
     if not isinstance(found, gym.Space):
         kind = f"of {type(found).__module__}" if type(found).__module__ != "builtins" else "no space"
         raise UsageError(f"{env_id}: its {name} is {short(found)}, {kind}: set it to one of gymnasium.spaces")

@@ -104,5 +104,8 @@ def _takes_one_value(function: Any) -> bool:
 
 def _takes_seed(reset: Any) -> bool:
     """Whether it has the argument, or hands on whatever it gets."""
-    parameters = inspect.signature(reset).parameters
+    try:
+        parameters = inspect.signature(reset).parameters
+    except ValueError:  # of what is not written in Python
+        return False
     return "seed" in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())

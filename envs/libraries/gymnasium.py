@@ -15,6 +15,7 @@ from sf.envs.entries import describer, group_of_envs
 from sf.envs.errors import ENV_EXCEPTIONS, EnvError, UsageError, failure, is_refusal_of_arguments, summary
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, RenderedGroup
+from sf.envs.groups import calls
 from sf.envs.groups.vector import VectorGroup, require_num_envs, require_single_frames
 from sf.envs.libraries.packages import file_beside_installed, find_in_package
 from sf.envs.options import EnvOptions
@@ -38,13 +39,22 @@ def _make_gymnasium_group(
             require_num_envs(env_id, vector_env, num_envs)
             vector_env = wrapped(env_id, vector_env, options)
             return VectorGroup(env_id, vector_env, seed, first_env_idx, strict_spaces=options.strict_spaces)
-        # The group checks what it needs itself, at a fraction of the time that the passive checker takes.
-        envs = [wrapped(env_id, gym.make(env_id, disable_env_checker=True, **kwargs), options) for _ in range(num_envs)]
     except (UsageError, EnvError):
         raise
     except ENV_EXCEPTIONS as error:
         raise _refusal(env_id, options, error) from error
-    return group_of_envs(env_id, envs, options, seed, first_env_idx)
+
+    def make() -> gym.Env:
+        try:
+            # The group checks what it needs itself, at a fraction of the time that the passive checker takes.
+            return gym.make(env_id, disable_env_checker=True, **kwargs)
+        except (UsageError, EnvError):
+            raise
+        except ENV_EXCEPTIONS as error:
+            raise _refusal(env_id, options, error) from error
+
+    with calls.made(env_id, [make] * num_envs, lambda env: wrapped(env_id, env, options)) as envs:
+        return group_of_envs(env_id, envs, options, seed, first_env_idx)
 
 
 def _make_rendered_gymnasium_group(
@@ -69,12 +79,19 @@ def _make_rendered_gymnasium_group(
 def _is_vectorised(gym_spec: EnvSpec, frameskip: int, options: EnvOptions) -> bool:
     """Wrappers are of single environments, unless they say otherwise.
 
-    Raises UsageError where frames are skipped and there is nothing but a vectorised version.
+    A vectorised version of another package may be another task (that of ale_py clips rewards). Gymnasium's know no
+    `max_episode_steps` but a number of them. Raises UsageError where frames are skipped and there is nothing but a
+    vectorised version.
     """
     if gym_spec.entry_point is None:
         require_single_frames(gym_spec.id, frameskip)
-    has_one = gym_spec.vector_entry_point is not None and frameskip == 1
-    return has_one and (gym_spec.entry_point is None or not options.env_wrappers or are_for_vector_envs(options))
+        return True
+    if gym_spec.vector_entry_point is None or frameskip != 1:
+        return False
+    if options.env_wrappers:
+        return are_for_vector_envs(options)
+    limit = options.kwargs.get("max_episode_steps", 1)
+    return str(gym_spec.vector_entry_point).startswith("gymnasium.") and isinstance(limit, int) and limit > 0
 
 
 def _refusal(env_id: str, options: EnvOptions, error: BaseException) -> Exception:

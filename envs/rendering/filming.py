@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -35,20 +36,22 @@ def film_envs(
 
     The wrappers of `options` are put around them here.
     """
-    envs = [as_gymnasium(env_id, wrapped(env_id, _make_drawing(env_id, make), options)) for make in make_envs]
-    if is_team(env_id, envs[0]):
-        return _film_matches(env_id, [Team(env) for env in envs], options, seed, first_env_idx)
-    cameras = [EnvCamera(env_id, env) for env in envs]
-    group = GymGroup(env_id, cameras, seed, first_env_idx, options.env_frameskip or 1)
-    return FilmedGroup(group, cameras, _pictures_per_s(cameras[0]))
+    makes = [partial(_make_drawing, env_id, make) for make in make_envs]
+    with calls.made(env_id, makes, lambda env: as_gymnasium(env_id, wrapped(env_id, env, options))) as envs:
+        if is_team(env_id, envs[0]):
+            return _film_matches(env_id, [Team(env) for env in envs], options, seed, first_env_idx)
+        cameras = [EnvCamera(env_id, env) for env in envs]
+        group = GymGroup(env_id, cameras, seed, first_env_idx, options.env_frameskip or 1)
+        return FilmedGroup(group, cameras, _pictures_per_s(cameras[0]))
 
 
 def film_matches(
     env_id: str, make_envs: Sequence[Callable[..., ParallelEnv]], options: EnvOptions, seed: int, first_env_idx: int
 ) -> RenderedGroup:
     """As `film_envs`."""
-    matches = [wrapped(env_id, _make_drawing(env_id, make), options) for make in make_envs]
-    return _film_matches(env_id, matches, options, seed, first_env_idx)
+    makes = [partial(_make_drawing, env_id, make) for make in make_envs]
+    with calls.made(env_id, makes, lambda env: wrapped(env_id, env, options)) as matches:
+        return _film_matches(env_id, matches, options, seed, first_env_idx)
 
 
 def film_vector(

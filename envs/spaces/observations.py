@@ -22,6 +22,7 @@ from sf.envs.spaces.seen_spaces import children, seen_space
 
 LOOK_EVERY = 127  # a prime: where a group writes for many environments in turn, each of them has its turn
 MOST_CHOICES = 10**7  # of an observation that is one-hot: each is a number of each row
+_SIDE_OF_PICTURE = 28
 
 _Store = Callable[[Any, np.ndarray], None]
 
@@ -68,6 +69,7 @@ class ObsWriter:
                 store = _one_hots_store(env_id, key, leaf)
             else:
                 boxes[key] = box = _stored_box(leaf)
+                _remark_on_pictures(env_id, key, box)
                 store = _box_store(env_id, key, leaf)
                 if _can_be_outside(box):
                     self._bounded[key] = box
@@ -139,6 +141,19 @@ def _require_few_choices(env_id: str, key: str, space: gym.Space) -> None:
             f"{env_id}: observation {key!r} is one of {num_choices:,} choices, and would be a row of as many numbers: "
             "observe its digits as a MultiDiscrete, or its value as a Box"
         )
+
+
+def _remark_on_pictures(env_id: str, key: str, box: gym.spaces.Box) -> None:
+    """On what looks like pictures, and is a vector for the network: pictures have rank 3."""
+    shape = box.shape
+    if box.dtype != np.uint8 or len(shape) not in (2, 4) or min(sorted(shape)[-2:]) < _SIDE_OF_PICTURE:
+        return
+    what = "a picture without an axis for its channels" if len(shape) == 2 else "a stack of pictures in colour"
+    how = "give it one, of size 1" if len(shape) == 2 else "make them grey before they are stacked, or take --core gru"
+    remark(
+        f"{env_id} pictures {key}",
+        f"{env_id}: observation {key!r} of shape {list(shape)} looks like {what}, and is taken for a vector: {how}",
+    )
 
 
 def _can_be_outside(box: Any) -> bool:

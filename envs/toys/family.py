@@ -11,6 +11,7 @@ from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.parallel import ParallelGroup
+from sf.envs.groups.turns import as_parallel
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_envs, film_matches
 from sf.envs.toys import matches, single
@@ -29,7 +30,10 @@ def _make_group(
 ) -> EnvGroup:
     envs = [wrapped(env_id, make_env(), options) for make_env in _makers(env_id, num_envs, options, first_env_idx)]
     make: Callable[..., EnvGroup] = ParallelGroup if env_id in matches.TOYS else GymGroup
-    group = make(env_id, envs, seed, first_env_idx, options.env_frameskip or 1, options.strict_spaces)
+    frameskip = options.env_frameskip or 1
+    if env_id in matches.TOYS:
+        envs = [as_parallel(env_id, env, frameskip, options.share_reward) for env in envs]
+    group = make(env_id, envs, seed, first_env_idx, frameskip, options.strict_spaces)
     group.spec = replace(group.spec, has_own_time_limit=False)  # theirs stand for limits around an environment
     return group
 

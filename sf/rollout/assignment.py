@@ -30,6 +30,11 @@ class AssignmentRules:
     targets: Mapping[int, int] = field(default_factory=dict)
 
     @property
+    def draws_by_match(self) -> bool:
+        """Whether all agents of an environment draw when a match begins. Agents may come and go within it."""
+        return self.seats is not None or (self.num_policies > 1 and self.num_agents > 1 and not self.mixed)
+
+    @property
     def num_mains(self) -> int:
         return self.num_policies - len(self.targets)
 
@@ -62,8 +67,8 @@ class Assignment:
     def after_step(self, first: np.ndarray, matches: Matches | None = None) -> None:
         """first: [N] bool, whose next observation begins an episode. Some of these draw anew.
 
-        matches: of the group, where there are seats: then all agents of an environment draw together, when a match
-        begins.
+        matches: of the group, where `rules.draws_by_match`: then all agents of an environment draw together, when a
+        match begins.
         """
         if self._rules.num_policies == 1 and self._rules.seats is None:
             return
@@ -75,10 +80,10 @@ class Assignment:
             self._draw_matches(np.flatnonzero(begins & is_old[:: self._rules.num_agents]))
             return
         begins = first & is_old
-        if not self._rules.mixed:
-            # Those of one environment draw together, and so when they begin together.
-            by_env = begins.reshape(-1, self._rules.num_agents)
-            begins = np.repeat(by_env.all(axis=1), self._rules.num_agents)
+        if self._rules.draws_by_match:
+            assert matches is not None
+            num_agents = self._rules.num_agents
+            begins = np.repeat(matches.begins(first) & is_old[::num_agents], num_agents)
         if begins.any():
             self._draw(begins)
 

@@ -72,10 +72,9 @@ class RolloutGroup:
         key = (args.seed, *args.seed_key, group_idx)
         rng = np.random.default_rng(key)
         self._assignment = Assignment(args.assignment, num_actors, args.rollout, rng, group_idx)
-        # Their results are of interest where players take part.
-        num_agents = args.assignment.num_agents
-        self._matches = Matches(num_actors, num_agents, args.objective) if args.assignment.seats else None
-        self._journal = journal
+        num_agents, by_match = args.assignment.num_agents, args.assignment.draws_by_match
+        self._matches = Matches(num_actors, num_agents, args.objective) if by_match else None
+        self._journal, self._has_seats = journal, args.assignment.seats is not None
         # With several policies a slot is of use up to the first change of who plays, so cuts would cost more.
         is_alone = args.assignment.num_policies == 1 and self._matches is None
         cuts = args.decorrelate and is_alone and self._envs.spec.can_cut
@@ -170,8 +169,10 @@ class RolloutGroup:
         self._row = t + 1
         self.ended_with[:] = self._assignment.policy
         if self._matches is not None:
-            # Before the player gets up: the parent, which gives its seat to another one, has read the result by then.
-            self._journal.add(self._matches.after_step(result, finished, self._assignment.identity))
+            played = self._matches.after_step(result, finished, self._assignment.identity)
+            if self._has_seats:
+                # Before the player gets up: the parent, which gives its seat to another one, has read it by then.
+                self._journal.add(played)
         self._assignment.after_step(result.first, self._matches)
         self._shape_rewards(result.first)
         if self._decorrelation is not None:

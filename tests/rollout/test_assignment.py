@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from sf.envs import StepResult
 from sf.rollout.assignment import Assignment, AssignmentRules
+from sf.rollout.matches import Matches
 from sf.seats import Seats
 
 ROLLOUT = 4
@@ -19,9 +21,17 @@ def nobody(num_actors=6):
     return np.zeros(num_actors, bool)
 
 
-def play(assignment, num_steps, first):
+def play(assignment, num_steps, first, matches=None):
     for _ in range(num_steps):
-        assignment.after_step(first)
+        assignment.after_step(first, matches)
+
+
+def end_match(matches, first):
+    """Of all agents that play; the next one begins with those who are `first`."""
+    result = StepResult.empty(len(first))
+    result.terminated[:] = True
+    result.first[:] = first
+    matches.after_step(result, [], nobody(len(first)))
 
 
 def test_a_policy_stays_until_an_episode_begins():
@@ -71,22 +81,36 @@ def test_episodes_that_are_short_share_a_policy_for_a_few_rollouts(length):
 @pytest.mark.parametrize("mixed", [True, False])
 def test_agents_of_one_environment_draw_for_themselves_or_all_together(mixed):
     assignment = new_assignment(num_policies=4, mixed=mixed, num_agents=3)
+    matches = Matches(6, 3, "objective")
     met = []
     for _ in range(200):
-        play(assignment, ROLLOUTS_PER_DRAW * ROLLOUT, nobody())
-        assignment.after_step(~nobody())
+        play(assignment, ROLLOUTS_PER_DRAW * ROLLOUT, nobody(), matches)
+        end_match(matches, ~nobody())
+        assignment.after_step(~nobody(), matches)
         met += [len(set(match)) for match in assignment.policy.reshape(-1, 3).tolist()]
     assert set(met) == ({1, 2, 3} if mixed else {1})
 
 
 def test_an_agent_that_comes_back_into_a_match_of_one_policy_plays_the_same():
-    assignment = new_assignment(num_policies=1000, mixed=False)
+    assignment, matches = new_assignment(num_policies=1000, mixed=False), Matches(6, 2, "objective")
     before = assignment.policy.copy()
-    play(assignment, ROLLOUTS_PER_DRAW * ROLLOUT, nobody())
+    play(assignment, ROLLOUTS_PER_DRAW * ROLLOUT, nobody(), matches)
     first = nobody()
     first[2] = True
-    assignment.after_step(first)
+    assignment.after_step(first, matches)
     assert (assignment.policy == before).all()
+
+
+def test_a_match_is_of_another_policy_also_where_not_all_agents_are_there_when_it_begins():
+    assignment, matches = new_assignment(num_policies=1000, mixed=False), Matches(6, 2, "objective")
+    first = np.array([True, False] * 3)
+    for _ in range(3):
+        before = assignment.policy.copy()
+        play(assignment, ROLLOUTS_PER_DRAW * ROLLOUT, nobody(), matches)
+        end_match(matches, first)
+        assignment.after_step(first, matches)
+        assert (assignment.policy != before).all()
+        assert (assignment.policy[::2] == assignment.policy[1::2]).all()
 
 
 def test_every_policy_plays_equally_often():

@@ -1,5 +1,6 @@
 """Environments with a time limit do not stay in step: one early episode of each is cut at a random step."""
 
+import dataclasses
 from typing import ClassVar
 
 import gymnasium as gym
@@ -153,3 +154,13 @@ def test_the_same_seed_cuts_alike():
     first, second, other = (played(singles(), 60, seed)[0] for seed in (1, 1, 2))
     assert (first == second).all()
     assert (first != other).any()
+
+
+def test_a_limit_that_is_shorter_than_the_one_that_is_known_is_found_out():
+    envs = [Limited(Counting()) for _ in range(64)]
+    group = GymGroup("counting", envs, 0, 0)
+    group.spec = dataclasses.replace(group.spec, time_limit=4 * LIMIT)  # a wrapper repeats actions, say
+    seen, _, cuts = played(ClockedGroup(group), 12 * LIMIT)
+    assert sorted(cuts) == list(range(64))
+    counts = np.bincount(seen[-1].astype(int), minlength=LIMIT)
+    assert counts.max() < 64 / 2

@@ -44,6 +44,14 @@ def test_it_is_played_with_the_rewards_and_the_limit_of_the_file(config: Path) -
     assert steps[0].result.reward[0] == -4.0  # 4 tics
 
 
+@pytest.mark.parametrize("mode", ["SPECTATOR", "ASYNC_PLAYER"])
+def test_a_file_for_people_is_played_by_the_agent_and_not_in_real_time(config: Path, mode: str) -> None:
+    config.write_text(f"{CONFIG}mode = {mode}\n")
+    group = envs.make_group(f"doom:{config}", 1, EnvOptions(), seed=0, first_env_idx=0)
+    assert group._games[0]._game.get_mode() == vizdoom.Mode.PLAYER
+    group.close()
+
+
 def test_what_comes_with_vizdoom_needs_no_path() -> None:
     assert envs.describe("doom:simpler_basic.cfg", EnvOptions()).action_space.nvec.tolist() == [3, 2]
 

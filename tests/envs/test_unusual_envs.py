@@ -1,0 +1,179 @@
+"""What environments of others have that is unusual: each is stepped as it is meant, or one sentence says what to do."""
+
+import json
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import vizdoom
+
+from sf import envs
+from sf.envs import EnvOptions, StepResult
+from sf.envs.groups.gym import GymGroup
+from sf.envs.groups.old_api import as_gymnasium
+from sf.envs.groups.vector import VectorGroup
+from sf.envs.remarks import handed_to
+
+HERE = __name__
+
+
+class Base(gym.Env):
+    observation_space = gym.spaces.Box(0.0, 1.0, (1,))
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), 0.0, False, False, {}
+
+
+class Counted(Base):
+    """The third of them cannot be made."""
+
+    made, closed = 0, 0
+
+    def __init__(self, render_mode=None):
+        Counted.made += 1
+        if Counted.made == 3:
+            raise RuntimeError("no licence is left")
+
+    def close(self):
+        Counted.closed += 1
+
+
+class OfCpp(vizdoom.DoomGame):
+    """Its constructor has no signature that Python knows."""
+
+    observation_space, action_space = Base.observation_space, Base.action_space
+
+    def reset(self, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), 0.0, False, False, {}
+
+    def close(self):
+        pass
+
+
+class OldAndOpen:
+    """The API of gym, without a `close`."""
+
+    observation_space, action_space = Base.observation_space, Base.action_space
+
+    def __init__(self, **kwargs):
+        pass
+
+    def reset(self):
+        return np.zeros(1, np.float32)
+
+    def step(self, action):
+        return np.zeros(1, np.float32), 0.0, False, {}
+
+
+class Duel:
+    possible_agents = ("a", "b")
+    agents = ("a", "b")
+
+    def reset(self, seed=None, options=None):
+        return dict.fromkeys(self.agents, np.zeros(1, np.float32)), {}
+
+    def step(self, actions):
+        raise NotImplementedError
+
+    def close(self):
+        pass
+
+
+class DuelOfAttributes(Duel):
+    observation_space, action_space = Base.observation_space, Base.action_space
+
+
+def make(name, num_envs=1, **options):
+    return envs.make_group(name, num_envs, EnvOptions(**options), seed=0, first_env_idx=0)
+
+
+@pytest.mark.parametrize(("limit", "kind"), [(7, VectorGroup), (-1, GymGroup), (None, GymGroup)])
+def test_a_limit_that_gymnasiums_vector_environments_do_not_know(limit, kind):
+    group = make("CartPole-v1", 2, env_kwargs=json.dumps({"max_episode_steps": limit}))
+    rows, result = {"obs": list(np.zeros((2, 4), np.float32))}, StepResult.empty(2)
+    group.reset(rows)
+    ended = [e for _ in range(30) for e in group.step(np.ones((2, 1), np.int32), np.zeros((2, 0)), rows, result)]
+    group.close()
+    assert isinstance(group, kind)
+    assert {episode.num_steps for episode in ended} == {7} if limit == 7 else min(e.num_steps for e in ended) > 7
+
+
+def test_a_vectorised_version_of_another_package_may_be_another_task():
+    group = make("ale_py:ALE/Pong-v5", env_kwargs='{"obs_type": "ram"}')
+    assert isinstance(group, GymGroup)
+    assert group.spec.obs_space["obs"].shape == (128,)
+    group.close()
+
+
+def test_environments_that_were_made_before_one_that_fails_are_closed():
+    Counted.made = Counted.closed = 0
+    with pytest.raises(envs.EnvError, match="no licence is left"):
+        make(f"{HERE}:Counted", 4)
+    assert (Counted.made, Counted.closed) == (3, 2)
+    Counted.made = Counted.closed = 0
+    with pytest.raises(envs.EnvError, match="no licence is left"):
+        envs.make_rendered_group(f"{HERE}:Counted", 4, EnvOptions(), seed=0, first_env_idx=0)
+    assert Counted.closed == Counted.made - 1
+
+
+def test_a_class_that_is_not_written_in_python():
+    group = make(f"{HERE}:OfCpp")
+    group.close()
+
+
+def test_an_old_environment_whose_reset_is_not_written_in_python():
+    env = OldAndOpen()
+    env.reset = vizdoom.DoomGame().get_state
+    as_gymnasium("old", env)
+
+
+def test_an_environment_without_close_can_be_filmed():
+    group = envs.make_rendered_group(f"{HERE}:OldAndOpen", 1, EnvOptions(), seed=0, first_env_idx=0)
+    group.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("Duel", r"it has no observation_space: give it a method observation_space\(agent\) that returns one of"),
+        ("DuelOfAttributes", r"its observation_space is Box.*: make it a method observation_space\(agent\) that"),
+    ],
+)
+def test_the_spaces_of_a_match_are_methods(name, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make(f"{HERE}:{name}")
+
+
+def test_a_toy_shares_its_rewards_where_it_is_trained_as_where_it_is_filmed():
+    paid = []
+    for group_of in (envs.make_group, envs.make_rendered_group):
+        group = group_of("toy_match_counting", 1, EnvOptions(share_reward=True), seed=0, first_env_idx=0)
+        spec, num = group.spec, group.num_actors
+        rows = {key: list(np.zeros((num, *box.shape), box.dtype)) for key, box in spec.obs_space.items()}
+        result = StepResult.empty(num)
+        group.reset(rows)
+        group.step(np.zeros((num, 1), np.int32), np.zeros((num, 0), np.float32), rows, result)
+        group.close()
+        paid.append(result.reward.tolist())
+    assert paid[0] == paid[1]
+    assert sum(paid[0]) > 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [((96, 96), "a picture without an axis"), ((4, 96, 96, 3), "a stack of pictures in colour"), ((96, 96, 3), None)],
+)
+def test_pictures_that_are_taken_for_a_vector_are_said(shape, words):
+    said = []
+    space = gym.spaces.Box(0, 255, shape, np.uint8)
+    with handed_to(lambda about, sentence: said.append(sentence)):
+        envs.spaces.observations.ObsWriter("env", gym.spaces.Dict(obs=space))
+    assert len(said) == (words is not None)
+    assert words is None or (words in said[0] and "is taken for a vector" in said[0])
