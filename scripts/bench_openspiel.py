@@ -3,12 +3,14 @@
     python scripts/bench_openspiel.py --json benchmarks/openspiel_1core.json
 
 Everything is measured in turn, round after round, and the table has medians. A decision is one action of one player.
+All play at random. How long it takes to draw the actions counts nowhere, except in the last column: in training they
+come from elsewhere.
 
 lists: a bare loop in Python over one game. At each decision it takes the tensor and the mask of legal actions as
-    OpenSpiel returns them, which is lists of numbers, and draws a legal action.
+    OpenSpiel returns them, which is lists of numbers.
 buffers: the same, with the tensor in the buffer of `open_spiel.python.observation`.
 group: `step` of a group, which also writes what the waiting players see, and lays rows out as training needs them.
-group, drawing: the same with the time that it takes to draw random actions from its masks.
+drawing, group / lists: both with the time that it takes to draw, from the masks of the group and by `legal_actions`.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ GAMES = {
     "chess": {},
     "2048": {},
 }
-COLUMNS = ("lists", "buffers", "group", "group, drawing")
+COLUMNS = ("lists", "buffers", "group")
+DRAWING = " and drawing"  # the same column with the time of drawing
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,17 @@ def main() -> None:
     options = tyro.cli(Options)
     from sf.envs.openspiel.games import load  # noqa: PLC0415  an extra
 
-    figures: dict[str, dict[str, list[float]]] = {name: {column: [] for column in COLUMNS} for name in options.games}
+    columns = [column + drawing for column in COLUMNS for drawing in ("", DRAWING)]
+    figures: dict[str, dict[str, list[float]]] = {name: {column: [] for column in columns} for name in options.games}
     for _ in range(options.rounds):
         for name, by_column in figures.items():
             tensor_game = load(f"openspiel:{name}", GAMES.get(name, {}), seed=0)
             measured = (
-                bare(tensor_game, options.seconds, with_buffers=False),
-                bare(tensor_game, options.seconds, with_buffers=True),
+                *bare(tensor_game, options.seconds, with_buffers=False),
+                *bare(tensor_game, options.seconds, with_buffers=True),
                 *grouped(name, options.num_envs, options.seconds),
             )
-            for column, figure in zip(COLUMNS, measured, strict=True):
+            for column, figure in zip(columns, measured, strict=True):
                 by_column[column].append(round(figure))
             print(name, {column: values[-1] for column, values in by_column.items()}, file=sys.stderr, flush=True)
     print(table(figures))
@@ -94,17 +98,25 @@ def main() -> None:
         )
 
 
-def bare(tensor_game: TensorGame, seconds: float, with_buffers: bool) -> float:
-    """Decisions a second of random play."""
-    decisions = bare_decisions(tensor_game, with_buffers)
+def bare(tensor_game: TensorGame, seconds: float, with_buffers: bool) -> tuple[float, float]:
+    """Decisions a second without the drawing of actions, and with it.
+
+    A loop that draws twice tells how long that takes.
+    """
+    once, twice = (_seconds_a_decision(tensor_game, seconds / 2, with_buffers, num_draws) for num_draws in (1, 2))
+    return 1 / max(2 * once - twice, 1e-9), 1 / once
+
+
+def _seconds_a_decision(tensor_game: TensorGame, seconds: float, with_buffers: bool, num_draws: int) -> float:
+    decisions = bare_decisions(tensor_game, with_buffers, num_draws)
     num_decisions, start = 0, time.perf_counter()
     while (taken := time.perf_counter() - start) < seconds:
         num_decisions += sum(next(decisions) for _ in range(100))
-    return num_decisions / taken
+    return taken / num_decisions
 
 
-def bare_decisions(tensor_game: TensorGame, with_buffers: bool) -> Iterator[int]:
-    """Plays for ever, and yields how many players have just acted."""
+def bare_decisions(tensor_game: TensorGame, with_buffers: bool, num_draws: int = 1) -> Iterator[int]:
+    """Plays for ever, and yields how many players have just acted. num_draws: of actions, the last of which counts."""
     game, rng, observer = tensor_game.game, random.Random(0), tensor_game.make_observer()
     has_recall = tensor_game.tensor == "information_state"
     while True:
@@ -124,7 +136,9 @@ def bare_decisions(tensor_game: TensorGame, with_buffers: bool) -> Iterator[int]
                 else:
                     state.observation_tensor(player)
                 state.legal_actions_mask(player)
-                choices.append(rng.choice(state.legal_actions(player)))
+                for _ in range(num_draws):
+                    drawn = rng.choice(state.legal_actions(player))
+                choices.append(drawn)
             if is_at_once:
                 state.apply_actions(choices)
             else:
@@ -154,13 +168,18 @@ def grouped(name: str, num_envs: int, seconds: float) -> tuple[float, float]:
 
 def table(figures: dict[str, dict[str, list[float]]]) -> str:
     """Medians, and the median over the rounds of what the group reaches of each bare loop, with the range."""
-    rows = [["game", *COLUMNS, "group / lists", "group / buffers"], ["---"] * 7]
+    ratios = {
+        "group / lists": ("group", "lists"),
+        "group / buffers": ("group", "buffers"),
+        "drawing, group / lists": (f"group{DRAWING}", f"lists{DRAWING}"),
+    }
+    rows = [["game", *COLUMNS, *ratios], ["---"] * (1 + len(COLUMNS) + len(ratios))]
     for name, by_column in figures.items():
-        ratios = []
-        for column in ("lists", "buffers"):
-            of_rounds = [ours / bare for ours, bare in zip(by_column["group"], by_column[column], strict=True)]
-            ratios.append(f"{median(of_rounds):.2f} ({min(of_rounds):.2f} to {max(of_rounds):.2f})")
-        rows.append([name, *(f"{median(by_column[column]):,.0f}" for column in COLUMNS), *ratios])
+        found = []
+        for ours, theirs in ratios.values():
+            of_rounds = [one / other for one, other in zip(by_column[ours], by_column[theirs], strict=True)]
+            found.append(f"{median(of_rounds):.2f} ({min(of_rounds):.2f} to {max(of_rounds):.2f})")
+        rows.append([name, *(f"{median(by_column[column]):,.0f}" for column in COLUMNS), *found])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

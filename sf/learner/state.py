@@ -126,6 +126,11 @@ class LearnerState:
         return self._args.end.share_done(self.env_steps, self.seconds)
 
     @property
+    def has_trained(self) -> bool:
+        """Whether an iteration has ended since this process began."""
+        return self._num_iterations > 0
+
+    @property
     def is_finished(self) -> bool:
         return self._args.target_env_steps is not None and self.env_steps >= self._args.target_env_steps
 

@@ -29,7 +29,7 @@ from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
 from sf.learner.trial import iteration_seconds
 from sf.native import kernels
-from sf.processes.child import Reports, end_with_error
+from sf.processes.child import FinalError, Reports, end_with_error
 from sf.processes.torch_runtime import configure
 from sf.ranks.agreement import Agreement, Word
 from sf.ranks.ranks import Ranks, join, said_where_others_end
@@ -83,7 +83,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     if state.lost_steps:
         state.remember_if_due()  # a successor that comes before the first iteration must not count them again
     try:
-        with said_where_others_end(ranks):
+        with said_where_others_end(ranks), _said_where_nothing_fits(args, state):
             last = _train(reports, args, weights, state, loader, pace, ranks)
     except Exception as error:
         if ranks.size == 1:
@@ -201,6 +201,23 @@ def _apply_orders(reports: Reports, state: LearnerState, weights: SharedWeights)
     if state.apply_orders():
         state.publish(weights)
         reports.send("has_weights", weights_event=state.weights_event)
+
+
+@contextmanager
+def _said_where_nothing_fits(args: LearnerArgs, state: LearnerState) -> Iterator[None]:
+    """The first iteration of a run shows whether a minibatch fits onto the GPU. Later another program may be in the
+    way, and a successor is more fortunate."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        if state.has_trained or args.predecessor_env_steps is not None:
+            raise
+        size = args.config.learner.batch_size
+        reason = str(error).splitlines()[0]
+        raise FinalError(
+            f"minibatches of {size} samples do not fit into the memory of the GPU ({reason}): lower --batch_size, and "
+            "raise --num_batches_per_epoch as much, or take a smaller network"
+        ) from None
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class RecordedActing:
         self._there = ActingThere(acting, device)
         self._dtype = dtype
         self._say = say
-        self._recorded: dict[int, _Recorded] = {}  # by size
+        self._recorded: dict[int, _Recorded | None] = {}  # by size; None where there was no memory for it
         self._is_given_up = False
 
     def __call__(self, *inputs: Any) -> tuple[Tensor, Tensor]:
@@ -45,11 +45,14 @@ class RecordedActing:
         """None from the first time on that there can be none."""
         size = size_for(len(inputs[1]))
         if size not in self._recorded:
-            is_first = not self._recorded
+            is_first = not any(self._recorded.values())
             try:
                 self._recorded[size] = _Recorded(self._acting, inputs, size, self._device)
                 if is_first and not agree_on(inputs, self._there, self, self._dtype):
                     self._give_up("its results differ from those of the network")
+            except torch.OutOfMemoryError:  # the sizes that are there stay
+                self._recorded[size] = None
+                self._say(f"no memory is left on the GPU to record the policy's step for {size} actors")
             except RuntimeError as error:
                 self._give_up(str(error).splitlines()[0])
         return None if self._is_given_up else self._recorded[size]

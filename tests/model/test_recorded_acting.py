@@ -103,3 +103,22 @@ def test_values_are_compared_in_their_own_scale(acting):
 
     assert agree_on(inputs(acting, 20), scaled(1e5), scaled(1e5, wrong=0.5), torch.float32)
     assert not agree_on(inputs(acting, 20), scaled(1.0), scaled(1.0, wrong=0.5), torch.float32)
+
+
+@torch.inference_mode()
+def test_a_size_for_which_there_is_no_memory_runs_without_and_the_others_stay(acting, monkeypatch):
+    said = []
+    recorded = RecordedActing(acting, CPU, torch.float32, said.append)
+    recorded(*inputs(acting, 8))
+
+    def full(function):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gpu, "Recording", full)
+        assert_same(recorded(*inputs(acting, 20)), acting(*inputs(acting, 20)))
+    assert said == ["no memory is left on the GPU to record the policy's step for 24 actors"]
+    for num in (20, 8, 24, 12):
+        assert_same(recorded(*inputs(acting, num)), acting(*inputs(acting, num)))
+    assert [size for size, entry in recorded._recorded.items() if entry is None] == [24]
+    assert len(said) == 1
