@@ -14,8 +14,7 @@ from sf.learner.args import LearnerArgs
 from sf.learner.checkpoints.milestones import Milestones
 from sf.learner.checkpoints.periodic import PeriodicCheckpoints
 from sf.learner.checkpoints.snapshot import make_checkpoint
-from sf.learner.compiled.compiled_step import CompiledStep
-from sf.learner.compiled.recorded_step import RecordedStep
+from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.divergence import RollbackBudget
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.orders import Orders
@@ -47,14 +46,14 @@ def new_updater(
     config: Config,
     gradient_workers: GradientWorkers | None = None,
     ranks: Ranks = ALONE,
-    compiled_step: CompiledStep | RecordedStep | None = None,
+    faster_step: FasterStep | None = None,
 ) -> Updater:
     """An untrained network and its optimiser. config: takes the place of that in `args`."""
     action_spec = ActionSpec.of(args.spec.action_space)
     device = gpu.torch_device(args.weights.device)
     bfloat16 = args.bfloat16
     obs_space, symmetries = args.spec.obs_space, args.symmetries
-    return Updater(config, obs_space, action_spec, bfloat16, device, gradient_workers, ranks, compiled_step, symmetries)
+    return Updater(config, obs_space, action_spec, bfloat16, device, gradient_workers, ranks, faster_step, symmetries)
 
 
 class LearnerState:
@@ -67,11 +66,11 @@ class LearnerState:
         published_version: int,
         gradient_workers: GradientWorkers | None = None,
         ranks: Ranks = ALONE,
-        compiled_step: CompiledStep | RecordedStep | None = None,
+        faster_step: FasterStep | None = None,
     ) -> None:
         """published_version: of the weights that the learner before this one published last; 0 if there was none."""
         self._args = args
-        self._gradient_workers, self._compiled_step = gradient_workers, compiled_step
+        self._gradient_workers, self._faster_step = gradient_workers, faster_step
         self._ranks = ranks
         self._reports = reports
         self._recovery = args.recoveries[args.policy_id]
@@ -298,7 +297,7 @@ class LearnerState:
         return saved.state["weights_event"]
 
     def _new_updater(self) -> Updater:
-        updater = new_updater(self._args, self._args.config, self._gradient_workers, self._ranks, self._compiled_step)
+        updater = new_updater(self._args, self._args.config, self._gradient_workers, self._ranks, self._faster_step)
         updater.set_hyperparameters(self._orders.hyperparameters)
         return updater
 

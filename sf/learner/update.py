@@ -26,8 +26,7 @@ from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, cut
 from sf.learner.batches.symmetric_images import SymmetricImages
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, tensors_of
-from sf.learner.compiled.compiled_step import CompiledStep
-from sf.learner.compiled.recorded_step import RecordedStep
+from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.divergence import SkippedUpdates
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.loss.iteration import Evaluation, needs_evaluation, prepare
@@ -59,11 +58,11 @@ class Updater:
         device: torch.device,
         gradient_workers: GradientWorkers | None = None,
         ranks: Ranks = ALONE,
-        compiled_step: CompiledStep | RecordedStep | None = None,
+        faster_step: FasterStep | None = None,
         symmetries: Sequence[Symmetry] = (),
     ) -> None:
         """gradient_workers: compute a part of each minibatch. ranks: who train this network, with the same calls.
-        compiled_step: takes the steps where it can. symmetries: to augment the data by."""
+        faster_step: takes the steps where it can. symmetries: to augment the data by."""
         self._config = config.learner
         self._config_now = self._config  # with what the run's progress has changed
         self._max_policy_lag = config.sampler.max_policy_lag
@@ -76,7 +75,7 @@ class Updater:
         self._images = SymmetricImages(symmetries, device) if symmetries else None
         self._optimizer = Optimizer(self._config, self.model)
         self._optimizer_step = OptimizerStep(
-            self.model, self._optimizer, action_spec, bfloat16, device, gradient_workers, ranks, compiled_step
+            self.model, self._optimizer, action_spec, bfloat16, device, gradient_workers, ranks, faster_step
         )
         self.version = 1
         self._oldest_version = 0  # that is trained on
@@ -90,7 +89,7 @@ class Updater:
         return self._learning_rate.value
 
     @property
-    def helper(self) -> GradientWorkers | CompiledStep | None:
+    def helper(self) -> GradientWorkers | FasterStep | None:
         """See `OptimizerStep.helper`."""
         return self._optimizer_step.helper
 

@@ -23,6 +23,7 @@ from sf.learner.batches.choice import make_loader
 from sf.learner.batches.loaders import Loader
 from sf.learner.compiled import compiled_step, recorded_step
 from sf.learner.compiled.compiled_step import CompiledStep
+from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.pace import Pace
@@ -68,8 +69,8 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         sentence = pace.expect(iteration_seconds(args, weights.slot_state.shape[1]))
         if sentence is not None:
             reports.send("say", text=sentence)
-    compiled = _faster_step(reports, args, state_size=weights.slot_state.shape[1])
-    state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks, compiled)
+    faster_step = _faster_step(reports, args, state_size=weights.slot_state.shape[1])
+    state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks, faster_step)
     state.publish(weights)
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
     loader = make_loader(args, weights)
@@ -89,8 +90,8 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         if ranks.size == 1:
             raise
         end_with_error(reports, error)  # threads of torch.distributed may wait for other ranks for ever
-    for helper in (gradient_workers, compiled):
-        if isinstance(helper, GradientWorkers | CompiledStep):
+    for helper in (gradient_workers, faster_step):
+        if helper is not None:
             helper.close()
     reports.send("saving")
     state.save_at_the_end()
@@ -99,7 +100,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     ranks.leave()
 
 
-def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> CompiledStep | RecordedStep | None:
+def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> FasterStep | None:
     """Where `--compile` has it so: recorded on a GPU, compiled on a CPU that has a compiler. For one learner alone.
 
     Not compiled in synchronous mode: nobody knows when the program is there, so two runs would not be the same.

@@ -24,6 +24,7 @@ from sf.envs import ActionSpec
 from sf.envs.spaces import space_json
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
+from sf.learner.compiled.faster_step import FasterStep, Take
 from sf.learner.compiled.outcome import TOLERANCE, Outcome, trained, write
 from sf.learner.compiled.training_step import MIN_STEPS, RESULTS, Fixed, StepInputs, followed, tensors_of
 from sf.learner.gradients.threads import Threads
@@ -36,7 +37,6 @@ from sf.processes.maker import BEGINS_AFTER_S, ProgramBeside
 _TIMES = 3  # that both ways are timed; the best counts
 
 Step = Callable[[], dict[str, Tensor]]
-Take = Callable[[Minibatch, Tensor | None], dict[str, Tensor]]
 
 
 def is_for(config: LearnerConfig, has_memory: bool) -> bool:
@@ -45,7 +45,7 @@ def is_for(config: LearnerConfig, has_memory: bool) -> bool:
     return is_of_steps and config.optimizer == "adam"
 
 
-class CompiledStep:
+class CompiledStep(FasterStep):
     """Takes optimiser steps by a program, where that is there, agrees with the learner's own step, and is faster.
 
     Call `look` now and then: it sees to the program. A learner of another network needs another one of these.

@@ -19,6 +19,7 @@ from sf.envs.spaces.actions import ACTION_MASK
 from sf.learner.batches.batch import STEP_FIELDS, Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
 from sf.learner.batches.priorities import Priorities
+from sf.learner.compiled.faster_step import FasterStep, Take
 from sf.learner.compiled.outcome import TOLERANCE, Outcome, trained, write
 from sf.learner.compiled.training_step import RESULTS
 from sf.learner.optimizer.optimizer import Optimizer
@@ -26,15 +27,13 @@ from sf.native import programs
 
 _MOST = 4  # recordings at a time: each keeps the activations of its step
 
-Take = Callable[[Minibatch, Tensor], dict[str, Tensor]]  # an optimiser step, with the weight of the entropy bonus
-
 
 def is_for(config: LearnerConfig) -> bool:
     """Whether the steps of such a learner can be recorded. Muon's learning rate is no number on the device."""
     return config.optimizer == "adam"
 
 
-class RecordedStep:
+class RecordedStep(FasterStep):
     """Takes optimiser steps by recordings, one for each size of a minibatch.
 
     In games by turns no two minibatches have the same number of decisions: they are filled up to the next of a few

@@ -15,8 +15,7 @@ from sf.config import LearnerConfig
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch
-from sf.learner.compiled.compiled_step import CompiledStep
-from sf.learner.compiled.recorded_step import RecordedStep
+from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.gradients.memory import Inputs
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.loss.minibatch_loss import minibatch_loss
@@ -39,11 +38,11 @@ class OptimizerStep:
         device: torch.device,
         gradient_workers: GradientWorkers | None,
         ranks: Ranks,
-        compiled_step: CompiledStep | RecordedStep | None,
+        faster_step: FasterStep | None,
     ) -> None:
-        """gradient_workers: compute a part of each minibatch. ranks: who take each step together. compiled_step: takes
+        """gradient_workers: compute a part of each minibatch. ranks: who take each step together. faster_step: takes
         the steps where it can."""
-        assert ranks.size == 1 or (gradient_workers is None and compiled_step is None)
+        assert ranks.size == 1 or (gradient_workers is None and faster_step is None)
         self._model = model
         self._parameters = list(model.parameters())
         self._joined = ranks.joined(_Unroll(model))
@@ -53,9 +52,9 @@ class OptimizerStep:
         self._device = device
         self._gradient_workers = gradient_workers
         self._ranks = ranks
-        self._compiled_step = compiled_step
-        if compiled_step is not None:
-            compiled_step.serve(model, optimizer)
+        self._faster_step = faster_step
+        if faster_step is not None:
+            faster_step.serve(model, optimizer)
 
     @property
     def workers(self) -> GradientWorkers | None:
@@ -63,25 +62,25 @@ class OptimizerStep:
         return self._gradient_workers if self.helper is self._gradient_workers else None
 
     @property
-    def helper(self) -> GradientWorkers | CompiledStep | None:
+    def helper(self) -> GradientWorkers | FasterStep | None:
         """What takes idle cores at present, and is to be told what was measured."""
-        compiled = self._compiled_step
-        return compiled if isinstance(compiled, CompiledStep) and compiled.is_at_work else self._gradient_workers
+        faster = self._faster_step
+        return faster if faster is not None and faster.is_at_work else self._gradient_workers
 
     def begin_iteration(self) -> None:
         """Called before the steps of each."""
-        if isinstance(self._compiled_step, CompiledStep):
-            self._compiled_step.look()
+        if self._faster_step is not None:
+            self._faster_step.look()
 
     def take(self, part: Cut, config: LearnerConfig, config_now: LearnerConfig) -> dict[str, Tensor]:
         """Take one. Returns its metrics, 0-dim, and `is_skipped`, 1 or 0.
 
         config, config_now: of the run, and with what its progress has changed.
         """
-        compiled = self._compiled_step
-        if compiled is not None and compiled.takes(part, config):
+        faster = self._faster_step
+        if faster is not None and faster.takes(part, config):
             bonus = config_now.exploration_loss_coeff
-            return compiled.step(part, bonus, lambda minibatch, bonus: self._take_own(minibatch, config_now, bonus))
+            return faster.step(part, bonus, lambda minibatch, bonus: self._take_own(minibatch, config_now, bonus))
         return self._take_own(part.taken(), config_now)
 
     def evaluate(self, batch: Batch) -> tuple[ActionDistribution, Tensor]:

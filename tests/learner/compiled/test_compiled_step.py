@@ -50,7 +50,7 @@ class Learner:
         self.updater = self.new_updater(bfloat16)
 
     def new_updater(self, bfloat16=False):
-        return Updater(self.config, self.space, self.spec, bfloat16, CPU, compiled_step=self.compiled)
+        return Updater(self.config, self.space, self.spec, bfloat16, CPU, faster_step=self.compiled)
 
     def train(self, num_iterations, first_seed=1):
         torch.manual_seed(5)  # of the order of the samples

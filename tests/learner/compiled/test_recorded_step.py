@@ -53,7 +53,7 @@ class Learner:
         self.updater = self.new_updater()
 
     def new_updater(self):
-        return Updater(self.config, self.space, self.spec, False, self.device, compiled_step=self.recorded)
+        return Updater(self.config, self.space, self.spec, False, self.device, faster_step=self.recorded)
 
     def train(self, num_iterations, first_seed=1):
         torch.manual_seed(5)  # of the order of the samples
