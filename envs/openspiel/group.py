@@ -18,6 +18,7 @@ from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, St
 from sf.envs.openspiel.camera import PICTURES_PER_S, FilmedMatch
 from sf.envs.openspiel.games import load
 from sf.envs.openspiel.match import Match
+from sf.envs.openspiel.traits import traits_of
 from sf.envs.openspiel.views import Views
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.film import FilmedGroup
@@ -56,7 +57,10 @@ def _make(
     seeds = [env_seed(seed, first_env_idx + m) for m in range(num_envs)]
     games = [load(env_id, options.kwargs, each) for each in seeds]  # one each: some draw chance themselves
     views = Views(games[0].game.num_players(), games[0].tensor_shape)
-    matches = [kind(env_id, game, views, each, options.share_reward) for game, each in zip(games, seeds, strict=True)]
+    traits = traits_of(load(env_id, options.kwargs, seeds[0]))  # not of those that are played: some remember chance
+    matches = [
+        kind(env_id, game, views, each, options.share_reward, traits) for game, each in zip(games, seeds, strict=True)
+    ]
     return OpenSpielGroup(matches, views.space, games[0].game.num_distinct_actions()), matches
 
 

@@ -11,10 +11,12 @@ import pyspiel
 
 from sf.envs.errors import UsageError
 from sf.envs.openspiel.games import TensorGame
+from sf.envs.openspiel.traits import Traits
 from sf.envs.openspiel.views import ALL_AT_ONCE, Views
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _NOBODY = int(pyspiel.PlayerId.TERMINAL)  # the game is over
+_UNKNOWN = Traits()
 _MOST_GAMES_WITHOUT_DECISION = 1000  # in a row; a hand of blackjack may be over when it is dealt
 
 
@@ -22,13 +24,20 @@ class Match:
     """P players, who play one game after another."""
 
     def __init__(
-        self, env_id: str, tensor_game: TensorGame, views: Views, seed: int, share_reward: bool = False
+        self,
+        env_id: str,
+        tensor_game: TensorGame,
+        views: Views,
+        seed: int,
+        share_reward: bool = False,
+        traits: Traits = _UNKNOWN,
     ) -> None:
         """seed: of chance. share_reward: each player is paid what all of them win."""
         self._env_id = env_id
         self._game = tensor_game.game
         self._observer = tensor_game.make_observer()
         self._views = views
+        self._traits = traits
         self._rng = random.Random(seed)
         self._share_reward = share_reward
         self.num_players: int = self._game.num_players()
@@ -71,8 +80,9 @@ class Match:
             state.apply_action(choice if choice in self._legal[mover] else self._action(mover, choice))
         self._go_on()
         self.num_decisions += 1
-        # Not `rewards`, which are those of the last action alone: chance may have followed. Some games that say that
-        # they pay at their ends alone pay before.
+        if self._traits.pays_at_end and not self.is_over:
+            return self._nothing
+        # Not `rewards`, which are those of the last action alone: chance may have followed.
         before, self._returns = self._returns, state.returns()
         if self._share_reward:
             self._returns = [sum(self._returns)] * self.num_players
@@ -92,9 +102,14 @@ class Match:
         """
         state, mover, at = self._state, self._mover, first
         set_from, seen = self._observer.set_from, self._observer.tensor
+        looks_alike = self._traits.looks_alike
+        if looks_alike:
+            set_from(state, 0)
+            self._views.tensors[mover][...] = seen
         for player, whole, tensor in self._views.by_mover[mover]:
-            set_from(state, player)
-            tensor[...] = seen
+            if not looks_alike:
+                set_from(state, player)
+                tensor[...] = seen
             observations[at][...] = whole
             masks[at].fill(0)
             at += 1

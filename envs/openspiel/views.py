@@ -35,7 +35,10 @@ class Views:
 
     def __init__(self, num_players: int, tensor_shape: Sequence[int]) -> None:
         movers = [ALL_AT_ONCE, *range(num_players)]
-        self.by_mover = {mover: _views(mover, num_players, tensor_shape) for mover in movers}
+        self.by_mover: dict[int, list[View]] = {}
+        self.tensors: dict[int, np.ndarray] = {}  # [P, n] by the mover: those of all players
+        for mover in movers:
+            self.by_mover[mover], self.tensors[mover] = _views(mover, num_players, tensor_shape)
         self.shape = self.by_mover[0][0].whole.shape
 
     @property
@@ -45,14 +48,13 @@ class Views:
         return Planes(*self.shape) if is_board else gym.spaces.Box(-np.inf, np.inf, self.shape, np.float32)
 
 
-def _views(mover: int, num_players: int, tensor_shape: Sequence[int]) -> list[View]:
+def _views(mover: int, num_players: int, tensor_shape: Sequence[int]) -> tuple[list[View], np.ndarray]:
     first, *board = tensor_shape if len(tensor_shape) == _BOARD else (int(np.prod(tensor_shape)),)
     seats = np.eye(num_players, dtype=np.float32)
     acts = seats.sum(axis=0) if mover == ALL_AT_ONCE else seats[mover]
-    views = []
-    for player, seat in enumerate(seats):
-        turn = np.concatenate((seat, acts)) if num_players > 1 else seat[:0]
-        whole = np.zeros((first + len(turn), *board), np.float32)
-        whole[first:] = turn.reshape(-1, *[1] * len(board))
-        views.append(View(player, whole, whole[:first].reshape(-1)))
-    return views
+    turns = np.array([np.concatenate((seat, acts)) if num_players > 1 else seat[:0] for seat in seats])
+    wholes = np.zeros((num_players, first + turns.shape[1], *board), np.float32)
+    wholes[:, first:] = turns.reshape(*turns.shape, *[1] * len(board))
+    tensors = wholes[:, :first].reshape(num_players, -1)
+    assert np.shares_memory(tensors, wholes)
+    return [View(player, wholes[player], tensors[player]) for player in range(num_players)], tensors

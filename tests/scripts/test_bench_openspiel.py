@@ -24,6 +24,7 @@ def test_the_command_of_the_page_measures_every_column(tmp_path):
     figures = json.loads(file.read_text())["figures"]
     assert tuple(figures) == games
     for by_column in figures.values():
-        assert list(by_column) == ["lists", "buffers", "group", "group, drawing"]
+        names = ("lists", "buffers", "group")
+        assert list(by_column) == [name + drawing for name in names for drawing in ("", " and drawing")]
         assert all(len(values) == 1 and values[0] > 0 for values in by_column.values())
     assert "| catch |" in done.stdout
