@@ -165,8 +165,10 @@ class _Players:
     def _require_trusted(self, saved: Checkpoint, path: Path) -> None:
         """Raises ValueError for the network of somebody else that is code, unless the run trains with it, too."""
         flags, own = checked(Config, saved.state["config"], str(path)), self._args.model
-        code = {flag: flags[flag] for flag in ("encoder", "model") if flags.get(flag) != getattr(own, flag)}
-        require_trusted(code, path, self._args.trusts)
+        named = {flag: flags[flag] for flag in ("encoder", "model") if flag in flags}
+        require_trusted(
+            {flag: name for flag, name in named.items() if name != getattr(own, flag)}, path, self._args.trusts
+        )
 
 
 @dataclass(frozen=True)
