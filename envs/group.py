@@ -92,6 +92,14 @@ class StepResult:
             first=np.zeros(num_actors, bool),
         )
 
+    def cut(self, in_episode: np.ndarray) -> np.ndarray:
+        """[N] bool, where an episode begins before the one that was running has ended, as after a fault.
+
+        in_episode: [N] bool, whose was running before this step.
+        """
+        is_cut: np.ndarray = in_episode & self.first & ~(self.terminated | self.truncated)
+        return is_cut
+
 
 class EnvGroup(Protocol):
     """E environments stepped together, N = E x num_agents actors; actor n belongs to env n // num_agents."""

@@ -109,7 +109,7 @@ class DoomGroup:
         """start: starts a game, from its seed of 32 bits."""
         self.spec = spec
         self.num_actors = len(seeds) * spec.num_agents
-        self._truncated = [False] * len(seeds)  # these games are over, or cut: the next step resets them
+        self._needs_reset = [False] * len(seeds)  # these games are over, or cut: the next step resets them
         with ThreadPoolExecutor(len(seeds)) as threads:  # much of the start of a match is waiting
             starts = [threads.submit(start, seed) for seed in seeds]
         with ExitStack() as started:
@@ -120,7 +120,7 @@ class DoomGroup:
             self._started = started.pop_all()  # nothing was raised: closing them is up to `close`
 
     def reset(self, obs: ObsRows) -> None:
-        self._truncated = [False] * len(self._games)
+        self._needs_reset = [False] * len(self._games)
         for e, game in enumerate(self._games):
             game.reset(self._rows_of(e, obs))
 
@@ -130,7 +130,7 @@ class DoomGroup:
         for e, game in enumerate(self._games):
             actors = self._actors_of(e)
             rows = self._rows_of(e, obs)
-            is_ignored = self._truncated[e] or game.begins_anew(choices[actors])
+            is_ignored = self._needs_reset[e] or game.begins_anew(choices[actors])
             rewards: list[float] | float = 0.0
             terminated = truncated = False
             if is_ignored:
@@ -141,7 +141,7 @@ class DoomGroup:
                     episodes += game.episodes(actors.start)
                 if terminated:
                     game.reset(rows)
-            self._truncated[e] = truncated
+            self._needs_reset[e] = truncated
             result.reward[actors] = rewards
             result.terminated[actors] = terminated
             result.truncated[actors] = truncated
@@ -150,7 +150,7 @@ class DoomGroup:
         return episodes
 
     def cut(self, env_idx: int) -> None:
-        self._truncated[env_idx] = True
+        self._needs_reset[env_idx] = True
 
     def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
         env_idx, agent_idx = divmod(actor_idx, self.spec.num_agents)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
@@ -47,9 +47,9 @@ def traits_of(tensor_game: TensorGame) -> Traits:
     return Traits(looks_alike, pays_at_end)
 
 
-def _seen(observer: object, state: object, player: int) -> np.ndarray:
-    observer.set_from(state, player)  # type: ignore[attr-defined]
-    return np.array(observer.tensor)  # type: ignore[attr-defined]
+def _seen(observer: Any, state: Any, player: int) -> np.ndarray:
+    observer.set_from(state, player)
+    return np.array(observer.tensor)
 
 
 def _are_alike(tensors: list[np.ndarray]) -> bool:

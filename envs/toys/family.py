@@ -29,10 +29,10 @@ def _make_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
 ) -> EnvGroup:
     envs = [wrapped(env_id, make_env(), options) for make_env in _makers(env_id, num_envs, options, first_env_idx)]
-    make: Callable[..., EnvGroup] = ParallelGroup if env_id in matches.TOYS else GymGroup
+    make: Callable[..., EnvGroup] = GymGroup
     frameskip = options.env_frameskip or 1
     if env_id in matches.TOYS:
-        envs = [as_parallel(env_id, env, frameskip, options.share_reward) for env in envs]
+        make, envs = ParallelGroup, [as_parallel(env_id, env, frameskip, options.share_reward) for env in envs]
     group = make(env_id, envs, seed, first_env_idx, frameskip, options.strict_spaces)
     group.spec = replace(group.spec, has_own_time_limit=False)  # theirs stand for limits around an environment
     return group

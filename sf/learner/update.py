@@ -134,7 +134,7 @@ class Updater:
             {
                 "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
                 "lag_max": lag.max(),
-                "masked_share": 1 - fresh.sum() / batch.valid.sum().clamp(min=1),
+                "masked_share": (batch.valid & ~fresh).sum() / batch.valid.sum().clamp(min=1),
             }
         )
         return num_steps

@@ -114,7 +114,8 @@ class Play:
             self._discrete[who], self._continuous[who] = actions.discrete, actions.continuous
             self.value[who] = actions.value
         ended = self._group.step(self._discrete, self._continuous, self._rows, self._result)
-        self._begun_anew += self.match_idx[self._is_cut()].tolist()
+        is_cut = self._result.cut(self._in_episode).reshape(-1, self._group.spec.num_agents).any(axis=1)
+        self._begun_anew += self.match_idx[is_cut].tolist()
         played = [self._played(episode) for episode in ended if self._counts(episode)]
         self._count_matches()
         self._first[:] = self._result.first
@@ -126,13 +127,6 @@ class Play:
         `step` returned before do not count."""
         begun_anew, self._begun_anew = self._begun_anew, []
         return begun_anew
-
-    def _is_cut(self) -> np.ndarray:
-        """[E] bool, whether a match began anew with this step, before its end."""
-        result = self._result
-        begins = self._in_episode & result.first & ~(result.terminated | result.truncated)
-        is_cut: np.ndarray = begins.reshape(-1, self._group.spec.num_agents).any(axis=1)
-        return is_cut
 
     def _counts(self, episode: Episode) -> bool:
         return bool(self.match_idx[self._position[episode.actor_idx]] < len(self._lineups))

@@ -36,7 +36,7 @@ class Matches:
         Where an episode begins anew before its end, as after a fault, so does its match.
         """
         ended_now = result.terminated | result.truncated
-        is_cut = (self._in_episode & result.first & ~ended_now).reshape(-1, self._num_agents).any(axis=1)
+        is_cut = result.cut(self._in_episode).reshape(-1, self._num_agents).any(axis=1)
         for env in np.flatnonzero(is_cut).tolist():
             self._played[env] = {}
         for episode in episodes:

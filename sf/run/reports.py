@@ -68,7 +68,8 @@ class ReportHandler:
                 progress.add_training(child.idx, report["env_steps"], metrics)
                 self._say_if_any(name, self._stale_data[child.idx].see(time.monotonic(), metrics))
             case "has_weights":
-                self._learner_has(child, report)
+                if self._matchmaker is not None:  # evolution may have sent newer ones already
+                    self._matchmaker.learner_has(child.idx, report["weights_event"])
             case "ranks":
                 assert self._ranks is not None
                 self._ranks.note_waits(child.idx, report["wait_shares"])

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from sf.storage.no_links import open_to_append
+from sf.storage.no_links import append_whole, open_to_append
 
 _BLOCK = 65_536  # bytes
 
@@ -19,15 +19,13 @@ def append(path: Path, lines: bytes, *, waits: bool = True) -> None:
     with open_to_append(path) as file:
         size = _whole_size(path)
         file.truncate(size)
-        try:
-            rest = lines
-            while rest:
-                rest = rest[file.write(rest) :]  # a disk that gets full takes a part first
-            if waits:
+        append_whole(file, lines)
+        if waits:
+            try:
                 os.fsync(file.fileno())
-        except OSError:
-            file.truncate(size)
-            raise
+            except OSError:
+                file.truncate(size)
+                raise
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from sf.storage.no_links import open_to_append
+from sf.storage.no_links import append_whole, open_to_append
 
 DIRECTORY = "league/journal"  # in that of the run
 
@@ -53,11 +53,7 @@ class Journal:
         if not self._unwritten:
             return
         try:
-            file = self._open_file()
-            size = os.fstat(file.fileno()).st_size
-            if file.write(self._unwritten) < len(self._unwritten):
-                file.truncate(size)
-                return
+            append_whole(self._open_file(), self._unwritten)
         except OSError:
             return
         self._unwritten = b""

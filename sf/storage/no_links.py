@@ -12,6 +12,17 @@ def open_to_append(path: Path) -> BinaryIO:
     return open(path, "ab", buffering=0, opener=_opener)
 
 
+def append_whole(file: BinaryIO, data: bytes) -> None:
+    """Append all of `data` to a file of `open_to_append`, or nothing. Raises OSError."""
+    size = os.fstat(file.fileno()).st_size
+    try:
+        while data:
+            data = data[file.write(data) :]  # a disk that gets full takes a part first
+    except OSError:
+        file.truncate(size)
+        raise
+
+
 def require_file(path: Path) -> None:
     """Raises ValueError where it is a link. It need not exist."""
     if path.is_symlink():

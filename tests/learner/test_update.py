@@ -279,6 +279,15 @@ def test_a_batch_that_is_masked_as_a_whole_gives_no_gradient():
     assert updater.pop_metrics()["masked_share"] == 1
 
 
+def test_rows_that_are_not_valid_are_not_too_old():
+    updater, batch = make_updater(max_policy_lag=4), make_batch(0)
+    batch.valid[:, 1:] = False
+    updater.train_iteration(batch, 0, lambda: None)
+    batch.valid.zero_()
+    updater.train_iteration(batch, 0, lambda: None)
+    assert updater.pop_metrics()["masked_share"] == 0
+
+
 def test_rewards_are_scaled_before_they_are_clipped():
     losses = []
     for scale, clip, rewards in ((2.0, 1.0, 0.75), (1.0, 1000.0, 1.0)):

@@ -21,7 +21,7 @@ from torch.utils.tensorboard import summary as summaries
 
 from sf.metrics.sinks.tensorboard_tags import tag
 from sf.metrics.sinks.writer import VideoRecord
-from sf.storage.no_links import open_to_append
+from sf.storage.no_links import append_whole, open_to_append
 from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
 
@@ -124,11 +124,4 @@ def _append(path: Path, data: bytes, header: Callable[[], bytes]) -> None:
     """Append all of `data` or nothing, to a new file after its header. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_to_append(path) as file:
-        size = file.tell()
-        rest = data if size else header() + data
-        try:
-            while rest:
-                rest = rest[file.write(rest) :]  # a disk that gets full takes a part first
-        except OSError:
-            file.truncate(size)
-            raise
+        append_whole(file, data if file.tell() else header() + data)
