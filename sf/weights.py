@@ -19,7 +19,8 @@ from torch import Tensor
 
 from sf import gpu
 from sf.arrays import Field, SharedArrays
-from sf.processes.child import FinalError, Reports, end_with_error
+from sf.processes.child import FinalError, end_with_error
+from sf.processes.reports import Reports
 
 _TRIES = 3  # a torn read may be repeated; memory that is not the learner's stays wrong
 

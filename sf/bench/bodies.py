@@ -12,7 +12,7 @@ from sf.envs.spaces.actions import ACTION_MASK, random_actions
 from sf.learner.args import LearnerArgs
 from sf.learner.update import Updater
 from sf.policy.worker import PolicyWorkerArgs
-from sf.processes.child import Reports
+from sf.processes.reports import LearnerFinished, LearnerReady, Ready, Reports, Trained
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
 from sf.rows import OBS, env_steps_in
@@ -27,7 +27,7 @@ def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
     action = ActionSpec.of(args.spec.action_space)
     channel, rows, counters = args.channel, args.rows, args.counters
     masks = rows[OBS + ACTION_MASK] if ACTION_MASK in args.spec.obs_space.spaces else None
-    reports.send("ready")
+    reports.send(Ready())
     while True:
         waiting_since = time.perf_counter()
         counters.waiting()
@@ -65,7 +65,7 @@ def publishing_learner(reports: Reports, args: LearnerArgs) -> None:
 
 
 def _drain(reports: Reports, args: LearnerArgs) -> None:
-    reports.send("ready", env_steps=0, seconds_before=0.0, lost_steps=0)
+    reports.send(LearnerReady(env_steps=0, seconds_before=0.0, lost_steps=0))
     counters = args.counters
     env_steps, reported_at = 0, time.perf_counter()
     while not args.stop.is_set():
@@ -84,5 +84,5 @@ def _drain(reports: Reports, args: LearnerArgs) -> None:
         counters.add(steps=num_taken, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
         if now - reported_at > _REPORT_EVERY_S:
             reported_at = now
-            reports.send("train", env_steps=env_steps)
-    reports.send("finished", env_steps=env_steps)
+            reports.send(Trained(env_steps, {}))
+    reports.send(LearnerFinished(env_steps))

@@ -123,7 +123,7 @@ def _autotune(config: Config, given: Mapping[str, Any], seconds: float, budget_s
     """given: flags that stay as they are."""
     from sf.bench.autotune import TUNED, Search, settings_of  # noqa: PLC0415
     from sf.bench.layers import LAYERS  # noqa: PLC0415
-    from sf.run.children.supervisor import ChildError  # noqa: PLC0415
+    from sf.run.children.verdict import ChildError  # noqa: PLC0415
     from sf.run.plan import make_plan  # noqa: PLC0415
 
     def measure(settings: Settings) -> float:

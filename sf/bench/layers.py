@@ -20,7 +20,7 @@ from sf.bench.bodies import draining_learner, publishing_learner, random_policy_
 from sf.bench.simulation import simulate
 from sf.learner.args import LearnerArgs
 from sf.learner.worker import learner
-from sf.processes.child import Reports
+from sf.processes.reports import Report, Reports, Trained
 from sf.processes.stopping import StopFlag
 from sf.run.children.role import Body
 from sf.run.plan import Plan
@@ -42,9 +42,9 @@ class _TimedReports(Reports):
         self._seconds = seconds
         self._end: float | None = None
 
-    def send(self, kind: str, **record: Any) -> None:
-        self._reports.send(kind, **record)
-        if kind == "train":
+    def send(self, report: Report) -> None:
+        self._reports.send(report)
+        if isinstance(report, Trained):
             now = time.monotonic()
             self._end = self._end or now + self._seconds
             if now >= self._end:

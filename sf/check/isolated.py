@@ -14,8 +14,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from sf.check.probe import Outcome, Probe, ProbeError
-from sf.processes.child import Child, Reports, start_child
+from sf.processes.child import Child, start_child
 from sf.processes.fork_servers import NETWORKS, SIMULATORS
+from sf.processes.reports import Probed, Reports
 
 _GONE_WITHIN_S = 5.0  # for a killed process to end; one that waits for a broken driver may never do so
 
@@ -41,11 +42,11 @@ class Call:
         if result is None:
             is_over = time.monotonic() >= self.began + probe.limit_s
             said = f"no answer within {probe.limit_s:g} s" if is_over else f"its process {child.cause_of_death()}"
-            result = {"is_ok": False, "text": said}
+            result = Probed(False, said)
         seconds = round(time.monotonic() - self.began, 2)
-        if result["is_ok"]:
-            return Outcome(self.name, "ok", result["text"], seconds=seconds)
-        return Outcome(self.name, "FAILS" if probe.matters else "note", result["text"], probe.advice, seconds)
+        if result.is_ok:
+            return Outcome(self.name, "ok", result.text, seconds=seconds)
+        return Outcome(self.name, "FAILS" if probe.matters else "note", result.text, probe.advice, seconds)
 
 
 def call(name: str, probe: Probe, *arguments: Any) -> Call:
@@ -78,20 +79,21 @@ def resolve(function: str) -> Callable[..., str]:
 
 def _body(reports: Reports, function: str, arguments: tuple[Any, ...]) -> None:
     try:
-        reports.send("result", is_ok=True, text=resolve(function)(*arguments))
+        reports.send(Probed(True, resolve(function)(*arguments)))
     except ProbeError as error:
-        reports.send("result", is_ok=False, text=str(error))
+        reports.send(Probed(False, str(error)))
     except Exception as error:
         first_line = str(error).strip().partition("\n")[0]
-        reports.send("result", is_ok=False, text=f"{type(error).__name__}: {first_line}")
+        reports.send(Probed(False, f"{type(error).__name__}: {first_line}"))
 
 
-def _result(child: Child, until: float) -> dict[str, Any] | None:
+def _result(child: Child, until: float) -> Probed | None:
     """None where it died first, or time is up."""
     pipe: Connection = child.connection
     while connection.wait([pipe], max(0.0, until - time.monotonic())):
         for report in child.receive():
-            return report
+            if isinstance(report, Probed):
+                return report
         if pipe.closed:
             child.process.join(_GONE_WITHIN_S)
             return None

@@ -30,7 +30,7 @@ from sf.evaluation.worker import guarded_group
 from sf.play.episodes import Play, make_lineups
 from sf.play.exploitability import exploitability, information_states, tabular
 from sf.play.torch_policy import TorchPolicy
-from sf.processes.child import Reports
+from sf.processes.reports import BestSaved, Evaluated, Exploited, Filmed, Ready, Reports, SaveFailed
 from sf.processes.torch_runtime import configure
 from sf.queues import IndexQueue
 from sf.recovery import RecoveryMemory
@@ -66,7 +66,7 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
     configure("cpu", num_threads=1, deterministic=True)
     best = [checkpoint.best_score(directory) for directory in args.checkpoints]
     states: InformationStates | None = None
-    reports.send("ready")
+    reports.send(Ready())
     while True:
         args.counters.waiting()
         (order,) = args.orders.get_many(at_most=1)
@@ -90,7 +90,7 @@ def _evaluate(reports: Reports, args: EvaluatorArgs, policies: Sequence[Checkpoi
         if score is not None and score > best[policy_id]:
             best[policy_id] = score
             _save(reports, directory, saved, score)
-    reports.send("evaluated", policies=_results(evaluation, policies), env_faults=evaluation.num_env_faults)
+    reports.send(Evaluated(_results(evaluation, policies), evaluation.num_env_faults))
 
 
 def _film(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> None:
@@ -110,7 +110,7 @@ def _film(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint]) ->
             of_video = {"path": str(path), "returns": video.returns, "is_cut": video.is_cut}
             videos.append({"policy_id": policy_id, "env_steps": env_steps, **of_video})
     total = sum(policy.env_steps for policy in policies)
-    reports.send("filmed", videos=videos, failures=failures, env_steps=total)
+    reports.send(Filmed(videos, failures, total))
 
 
 def _exploit(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint], states: InformationStates) -> None:
@@ -120,7 +120,7 @@ def _exploit(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint],
         policy = TorchPolicy(state, f"policy {policy_id}")
         probabilities = tabular(policy, states, args.config.evaluation.eval_deterministic)
         results.append({"env_steps": policy.env_steps, "exploitability": exploitability(states, probabilities)})
-    reports.send("exploited", policies=results)
+    reports.send(Exploited(results))
 
 
 def _remembered(recovery: RecoveryMemory) -> Checkpoint:
@@ -158,9 +158,9 @@ def _save(reports: Reports, directory: Path, saved: Checkpoint, score: float) ->
     try:
         path = checkpoint.save_best(directory, saved, score)
     except OSError as error:
-        reports.send("save_failed", message=str(error))
+        reports.send(SaveFailed(str(error)))
     else:
-        reports.send("best_checkpoint", path=str(path))
+        reports.send(BestSaved(str(path)))
 
 
 def _results(evaluation: Evaluation, policies: Sequence[Checkpoint]) -> list[dict[str, Any]]:

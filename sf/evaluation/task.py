@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from sf.play.episodes import Played, make_lineups
 from sf.play.opponents import Opponent
 from sf.processes.child import Child, start_child
 from sf.processes.fork_servers import PLAYERS
+from sf.processes.reports import BegunAnew, EnvFault, EpisodesPlayed, Failed, Finished, Remark, Report
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 
@@ -107,7 +107,7 @@ def _collect(children: Sequence[Child], evaluation: Evaluation, on_episodes: Cal
         for child in list(unfinished):
             for report in child.receive():
                 _take(child, report, evaluation)
-                if report["kind"] == "finished":
+                if isinstance(report, Finished):
                     unfinished.remove(child)
             on_episodes()
             if child.connection.closed and child in unfinished:
@@ -115,16 +115,17 @@ def _collect(children: Sequence[Child], evaluation: Evaluation, on_episodes: Cal
                 raise RuntimeError(f"{child.name} {child.cause_of_death()}")
 
 
-def _take(child: Child, report: dict[str, Any], evaluation: Evaluation) -> None:
-    if report["kind"] == "played":
-        evaluation.episodes += [Played(**episode) for episode in report["episodes"]]
-    elif report["kind"] == "begun_anew":
-        evaluation.episodes = [each for each in evaluation.episodes if each.match_idx != report["match_idx"]]
-    elif report["kind"] == "fault":
-        evaluation.num_env_faults += report["count"]
-    elif report["kind"] == "remark":
-        evaluation.remarks.setdefault(report["about"], report["text"])
-    elif report["kind"] == "error":
-        child.error = report
-        if report["is_usage_error"]:
-            raise UsageError(report["message"])
+def _take(child: Child, report: Report, evaluation: Evaluation) -> None:
+    match report:
+        case EpisodesPlayed(episodes):
+            evaluation.episodes += [Played(**episode) for episode in episodes]
+        case BegunAnew(match_idx):
+            evaluation.episodes = [each for each in evaluation.episodes if each.match_idx != match_idx]
+        case EnvFault():
+            evaluation.num_env_faults += report.count
+        case Remark(about, text):
+            evaluation.remarks.setdefault(about, text)
+        case Failed():
+            child.error = report
+            if report.is_usage_error:
+                raise UsageError(report.message)

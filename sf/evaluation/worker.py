@@ -1,7 +1,7 @@
 """The evaluation worker: plays its share of the matches, with a copy of every player of its own.
 
 Consumes   nothing but its arguments.
-Produces   reports: ready, played, fault, remark, finished.
+Produces   reports.
 Waits for  nothing.
 """
 
@@ -23,7 +23,7 @@ from sf.play.episodes import Play
 from sf.play.opponents import Opponent
 from sf.play.player import Player
 from sf.play.torch_policy import TorchPolicy
-from sf.processes.child import Reports
+from sf.processes.reports import BegunAnew, EnvFault, EpisodesPlayed, Finished, Ready, Reports
 from sf.processes.torch_runtime import configure
 from sf.storage import checkpoint
 
@@ -55,24 +55,24 @@ def evaluation_worker(reports: Reports, args: EvaluationWorkerArgs) -> None:
         for name, each in args.players.items()
     ]
     seed_process(args.seed, args.env_idxs.start)
-    with handed_to(lambda about, sentence: reports.send("remark", about=about, text=sentence)):
+    with handed_to(reports.remark):
         _play(reports, args, players)
-    reports.send("finished")
+    reports.send(Finished())
 
 
 def _play(reports: Reports, args: EvaluationWorkerArgs, players: Sequence[Player]) -> None:
     group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
     try:
         play = Play(group, players, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
-        reports.send("ready")
+        reports.send(Ready())
         while not play.is_done:
             played = play.step()
             for match_idx in play.pop_begun_anew():
-                reports.send("begun_anew", match_idx=match_idx)
+                reports.send(BegunAnew(match_idx))
             if played:
-                reports.send("played", episodes=[asdict(episode) for episode in played])
+                reports.send(EpisodesPlayed([asdict(episode) for episode in played]))
             for fault in group.pop_faults():
-                reports.send("fault", **asdict(fault))
+                reports.send(EnvFault(**asdict(fault)))
     finally:
         group.close()
 

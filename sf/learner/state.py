@@ -19,7 +19,8 @@ from sf.learner.divergence import RollbackBudget
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.orders import Orders
 from sf.learner.update import Updater
-from sf.processes.child import FinalError, Reports
+from sf.processes.child import FinalError
+from sf.processes.reports import Reports, RolledBack, Trained
 from sf.ranks.ranks import ALONE, Ranks
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
@@ -74,9 +75,7 @@ class LearnerState:
         self._ranks = ranks
         self._reports = reports
         self._recovery = args.recoveries[args.policy_id]
-        self._orders = Orders(
-            args.orders, args.recoveries, args.hyperparameters, lambda text: reports.send("say", text=text)
-        )
+        self._orders = Orders(args.orders, args.recoveries, args.hyperparameters, reports.say)
         self.updater = self._new_updater()
         self.env_steps = 0
         self._trained_steps = 0  # of these, what the weights have learned from
@@ -225,10 +224,10 @@ class LearnerState:
         """
         diverged, supervision = self.updater, self._args.config.supervision
         num_skipped, names = diverged.skipped.in_row, diverged.metrics.not_finite()
-        self._reports.send("train", env_steps=self.env_steps, **diverged.pop_metrics())  # for the summary, if that ends
+        self._reports.send(Trained(self.env_steps, diverged.pop_metrics()))  # for the summary, if that ends
         if self._args.place.is_first:  # the others end with it
             self._rollbacks.spend(num_skipped, names, diverged.learning_rate)
-        path = checkpoint.latest(self._args.checkpoints, lambda text: self._reports.send("say", text=text))
+        path = checkpoint.latest(self._args.checkpoints, self._reports.say)
         self.updater, trained_steps, self.weights_event = self._new_updater(), 0, 0
         saved = None if path is None else checkpoint.load(path)
         if self._ranks.size > 1:
@@ -238,13 +237,11 @@ class LearnerState:
             trained_steps = saved.state["trained_steps"]
             self.weights_event = saved.state.get("weights_event", 0)
         self.updater.take_over(diverged, supervision.rollback_lr_factor)
-        self._reports.send(
-            "rolled_back",
-            text=f"{num_skipped} updates in a row were not finite ({', '.join(names)}), so it goes back to "
-            f"{path.name if path else 'a new network'}, with learning rate {self.updater.learning_rate:g}",
-            lost_steps=self._trained_steps - trained_steps,
-            weights_event=self.weights_event,
+        text = (
+            f"{num_skipped} updates in a row were not finite ({', '.join(names)}), so it goes back to "
+            f"{path.name if path else 'a new network'}, with learning rate {self.updater.learning_rate:g}"
         )
+        self._reports.send(RolledBack(text, self._trained_steps - trained_steps, self.weights_event))
         self._trained_steps = trained_steps
         # A successor must not go on with the old state, and the new one has to last before it is saved.
         self._remember_at = time.monotonic()
@@ -267,7 +264,7 @@ class LearnerState:
         remembered = self._recovery.read()
         if remembered is not None:
             return remembered
-        path = checkpoint.latest(self._args.checkpoints, lambda text: self._reports.send("say", text=text))
+        path = checkpoint.latest(self._args.checkpoints, self._reports.say)
         return None if path is None else checkpoint.load(path)
 
     def _newest_of_all(self, saved: Checkpoint | None) -> Checkpoint | None:

@@ -30,7 +30,8 @@ from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
 from sf.learner.trial import iteration_seconds
 from sf.native import kernels
-from sf.processes.child import FinalError, Reports, end_with_error
+from sf.processes.child import FinalError, end_with_error
+from sf.processes.reports import HasWeights, LearnerFinished, LearnerReady, RankWaits, Reports, Saving, Trained
 from sf.processes.torch_runtime import configure
 from sf.ranks.agreement import Agreement, Word
 from sf.ranks.ranks import Ranks, join, said_where_others_end
@@ -59,7 +60,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
             state_size=weights.slot_state.shape[1],
             bfloat16=args.bfloat16,
             policy_id=args.policy_id,
-            say=lambda text: reports.send("say", text=text),
+            say=reports.say,
         )
     device, compresses = gpu.torch_device(args.weights.device), args.config.ranks.compress_gradients
     ranks = join(args.place, device, args.policy_id, compresses)
@@ -68,19 +69,13 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     if args.predecessor_env_steps is None:
         sentence = pace.expect(iteration_seconds(args, weights.slot_state.shape[1]))
         if sentence is not None:
-            reports.send("say", text=sentence)
+            reports.say(sentence)
     faster_step = _faster_step(reports, args, state_size=weights.slot_state.shape[1])
     state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks, faster_step)
     state.publish(weights)
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
     loader = make_loader(args, weights)
-    reports.send(
-        "ready",
-        env_steps=state.env_steps,
-        seconds_before=state.seconds_before,
-        lost_steps=state.lost_steps,
-        weights_event=state.weights_event,
-    )
+    reports.send(LearnerReady(state.env_steps, state.seconds_before, state.lost_steps, state.weights_event))
     if state.lost_steps:
         state.remember_if_due()  # a successor that comes before the first iteration must not count them again
     try:
@@ -93,9 +88,9 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     for helper in (gradient_workers, faster_step):
         if helper is not None:
             helper.close()
-    reports.send("saving")
+    reports.send(Saving())
     state.save_at_the_end()
-    reports.send("finished", env_steps=state.env_steps, is_signalled=last.is_signalled)
+    reports.send(LearnerFinished(state.env_steps, last.is_signalled))
     policy_workers.wait_until_gone()
     ranks.leave()
 
@@ -110,7 +105,7 @@ def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> Faster
         return None
     if args.weights.device != gpu.HOST:
         is_for = recorded_step.is_for(config.learner)
-        return RecordedStep(args.bfloat16, lambda text: reports.send("say", text=text)) if is_for else None
+        return RecordedStep(args.bfloat16, reports.say) if is_for else None
     if not config.sampler.async_rl or kernels.why_not() is not None:
         return None
     if not compiled_step.is_for(config.learner, has_memory=state_size > 0):
@@ -124,7 +119,7 @@ def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> Faster
         action_spec,
         args.bfloat16,
         example,
-        lambda text: reports.send("say", text=text),
+        reports.say,
         most_threads,
     )
 
@@ -145,7 +140,7 @@ def _train(
 
     def say(sentence: str | None) -> None:
         if sentence is not None:
-            reports.send("say", text=sentence)
+            reports.say(sentence)
 
     def after_step() -> None:
         state.publish(weights)
@@ -201,7 +196,7 @@ def _train(
 def _apply_orders(reports: Reports, state: LearnerState, weights: SharedWeights) -> None:
     if state.apply_orders():
         state.publish(weights)
-        reports.send("has_weights", weights_event=state.weights_event)
+        reports.send(HasWeights(state.weights_event))
 
 
 @contextmanager
@@ -242,6 +237,6 @@ def _own_word(args: LearnerArgs, state: LearnerState, loader: Loader, batch: Bat
 
 
 def _report(reports: Reports, state: LearnerState, agreement: Agreement, ranks: Ranks) -> None:
-    reports.send("train", env_steps=state.env_steps, **state.updater.pop_metrics())
+    reports.send(Trained(state.env_steps, state.updater.pop_metrics()))
     if ranks.size > 1:
-        reports.send("ranks", wait_shares=agreement.pop_wait_shares(), lost_steps=state.pop_lost_steps())
+        reports.send(RankWaits(agreement.pop_wait_shares(), state.pop_lost_steps()))

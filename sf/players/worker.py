@@ -26,7 +26,7 @@ from sf.model.compiled_acting import CompiledActing, acting_of
 from sf.play.opponents import Opponent
 from sf.play.player import Actors
 from sf.play.torch_policy import NetworkActors, TorchPolicy
-from sf.processes.child import Reports
+from sf.processes.reports import PlayerFailed, Ready, Reports, Seated
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
 from sf.requests import PolicyChannel
@@ -63,7 +63,7 @@ def player_worker(reports: Reports, args: PlayerWorkerArgs) -> None:
     channel, counters = args.channel, args.counters
     players = _Players(args, reports)
     players.take_seats()
-    reports.send("ready")
+    reports.send(Ready())
     while True:
         waiting_since = time.perf_counter()
         counters.waiting()
@@ -106,10 +106,10 @@ class _Players:
             except (OSError, ValueError) as error:
                 self._seated.pop(seat, None)
                 self._seats.could_not_load(seat, turn)
-                self._reports.send("player_failed", name=name, text=str(error))
+                self._reports.send(PlayerFailed(name, str(error)))
             else:
                 self._seats.has_loaded(seat, turn, time.perf_counter() - loading_since)
-                self._reports.send("seated", seat=seat)
+                self._reports.send(Seated(seat))
 
     def act(self, groups: np.ndarray) -> int:
         """Write the actions of the actors of `groups` [G] that seats play, and answer. Returns how many there were."""

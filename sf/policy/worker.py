@@ -26,7 +26,7 @@ from sf.model.acting import Acting, Answers
 from sf.model.compiled_acting import AnyActing, CompiledActing, acting_of
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import Flat, inference_model
-from sf.processes.child import Reports
+from sf.processes.reports import Ready, Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
 from sf.requests import PolicyChannel
@@ -64,7 +64,7 @@ def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
         return  # the learner ended before it shared its weights: the parent hears why from the learner
     channel, counters = args.channel, args.counters
     at_least = channel.num_groups if args.synchronous else 1
-    reports.send("ready")
+    reports.send(Ready())
     while True:
         waiting_since = time.perf_counter()
         counters.waiting()
@@ -137,7 +137,7 @@ class _Policy:
 
         def say(text: str) -> None:
             if args.idx == 0:  # the others would say the same
-                reports.send("say", text=text)
+                reports.say(text)
 
         return acting_of(self._model, args.model, args.spec, args.bfloat16, args.weights.device, say)
 

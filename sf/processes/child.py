@@ -1,14 +1,13 @@
 """How every child process starts, reports to the parent, and ends with it.
 
-A child's body is one module-level function `body(reports, *args)`. Whatever it raises reaches the parent as an `error`
-report with the traceback.
+A child's body is one module-level function `body(reports, *args)`. Whatever it raises reaches the parent as a report
+`Failed` with the traceback.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import json
 import multiprocessing
 import os
 import signal
@@ -23,6 +22,7 @@ from typing import Any, NoReturn
 
 from sf.envs.errors import EnvError, UsageError
 from sf.processes.fork_servers import GONE_WITHIN_S, ForkServer
+from sf.processes.reports import Failed, Report, Reports
 from sf.processes.stopping import STOP_SIGNALS
 
 _PR_SET_PDEATHSIG = 1
@@ -37,18 +37,6 @@ class SaidError(RuntimeError):
     """Raised by a child that has reported the traceback before: this sentence says the rest."""
 
 
-class Reports:
-    """The child's end of a pipe to the parent: a line of JSON a report, so nothing is unpickled."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def send(self, kind: str, **record: Any) -> None:
-        unsent = json.dumps({"kind": kind, **record}).encode() + b"\n"
-        while unsent:
-            unsent = unsent[os.write(self._connection.fileno(), unsent) :]
-
-
 @dataclass(eq=False)
 class Child:
     """A child process as the parent sees it."""
@@ -59,7 +47,7 @@ class Child:
     connection: Connection
     unread: bytes = b""  # the beginning of a report
     is_ready: bool = False  # it has said that its set-up is done
-    error: dict[str, Any] | None = None  # what it said of the exception that ended it
+    error: Failed | None = None  # what it said of the exception that ended it
     beat: float = -1.0  # its heartbeat
     beat_at: float = 0.0  # when that was seen first, or the child had nothing to do
     hung_for_s: float | None = None  # it was killed because it hung
@@ -71,7 +59,7 @@ class Child:
     def cause_of_death(self) -> str:
         """In words. It has ended, and been joined."""
         if self.error is not None:
-            message, text = self.error["message"], self.error["traceback"]
+            message, text = self.error.message, self.error.traceback
             return message if text is None else f"{message}\n\n{text}"
         if self.hung_for_s is not None:
             return f"made no progress for {self.hung_for_s:.0f} s (--worker_timeout_s) and was killed"
@@ -81,7 +69,7 @@ class Child:
             return f"died of {names.get(-code, f'signal {-code}')}"
         return f"ended with exit code {code}"
 
-    def receive(self) -> list[dict[str, Any]]:
+    def receive(self) -> list[Report]:
         """The reports that have arrived. Closes the pipe at its end.
 
         Never waits for the rest of one: the child may have died, or been stopped, while it wrote it.
@@ -92,16 +80,16 @@ class Child:
             if not data:
                 self.connection.close()
         *lines, self.unread = self.unread.split(b"\n")
-        return [json.loads(line) for line in lines]
+        return [Report.decoded(line) for line in lines]
 
-    def join(self) -> list[dict[str, Any]]:
+    def join(self) -> list[Report]:
         """Wait until it is gone for good, and let go of it; its last reports.
 
         The end of the fork server is heard of a moment before its children, which it takes with it, are gone; their
         pipe ends with them.
         """
         self.process.join()
-        reports = []
+        reports: list[Report] = []
         while not self.connection.closed and self.connection.poll(GONE_WITHIN_S):
             reports += self.receive()
         self.connection.close()
@@ -167,13 +155,8 @@ def end_with_error(reports: Reports, error: Exception) -> NoReturn:
 
 
 def _send_error(reports: Reports, error: Exception) -> None:
-    reports.send(
-        "error",
-        message=str(error),
-        is_usage_error=isinstance(error, UsageError),
-        is_final=isinstance(error, FinalError),
-        traceback=_traceback(error),
-    )
+    is_usage_error, is_final = isinstance(error, UsageError), isinstance(error, FinalError)
+    reports.send(Failed(str(error), is_usage_error, is_final, _traceback(error)))
 
 
 def _traceback(error: Exception) -> str | None:

@@ -21,7 +21,8 @@ from sf.envs import Episode
 from sf.envs.guard import EnvFaultError
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import seed_process
-from sf.processes.child import FinalError, Reports, SaidError
+from sf.processes.child import FinalError, SaidError
+from sf.processes.reports import EnvFault, Episodes, Ready, Reports
 from sf.queues import StopRequested
 from sf.rollout.group import RolloutGroup, RolloutWorkerArgs
 from sf.storage.match_journal import Journal
@@ -34,7 +35,7 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
     if args.core is not None:
         os.sched_setaffinity(0, {args.core})
     seed_process(args.seed, *args.seed_key, *args.channel.groups)
-    with handed_to(lambda about, sentence: reports.send("remark", about=about, text=sentence)):
+    with handed_to(reports.remark):
         _collect(reports, args)
 
 
@@ -45,7 +46,7 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
     journal = Journal(args.run_dir)
     groups = {group_idx: RolloutGroup(group_idx, args, journal) for group_idx in channel.groups}
     try:
-        reports.send("ready")
+        reports.send(Ready())
         while True:
             waiting_since = time.perf_counter()
             wait_name = "slot_wait_s" if all(group.is_parked for group in groups.values()) else "wait_s"
@@ -89,7 +90,7 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
 def _report_faults(reports: Reports, groups: Iterable[RolloutGroup]) -> None:
     for group in groups:
         for fault in group.pop_faults():
-            reports.send("fault", **asdict(fault))
+            reports.send(EnvFault(**asdict(fault)))
 
 
 class _EpisodeReports:
@@ -118,5 +119,5 @@ class _EpisodeReports:
 
     def send(self) -> None:
         if self._waiting or self._num_cut:
-            self._reports.send("episodes", episodes=self._waiting, lost_episodes=self._num_cut)
+            self._reports.send(Episodes(self._waiting, self._num_cut))
             self._waiting, self._num_cut = [], 0

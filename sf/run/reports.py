@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
 
 from sf.config import Config
 from sf.metrics.progress import Progress
@@ -13,12 +12,35 @@ from sf.metrics.stale_data import StaleData
 from sf.players.matchmaker import Matchmaker
 from sf.population.controller import Population
 from sf.processes.child import Child
+from sf.processes.reports import (
+    BestSaved,
+    EnvFault,
+    Episodes,
+    Evaluated,
+    Exploited,
+    Filmed,
+    GivenUp,
+    HasWeights,
+    Killed,
+    LearnerFinished,
+    LearnerReady,
+    PlayerFailed,
+    RankWaits,
+    Remark,
+    Replaced,
+    Report,
+    RolledBack,
+    Saved,
+    SavedFor,
+    SaveFailed,
+    Say,
+    Trained,
+    Unreported,
+)
 from sf.run.evaluations.orders import EvaluatorOrders
 from sf.run.evaluations.results import Evaluations
 from sf.run.evaluations.videos import Videos
 from sf.run.ranks_report import RanksReport
-
-Report = dict[str, Any]
 
 _MOST_PLACES = 20  # in the code of environments, of whose faults a traceback is shown
 
@@ -56,118 +78,117 @@ class ReportHandler:
 
     def handle(self, child: Child, report: Report) -> None:  # noqa: PLR0912, PLR0915  a case is a kind
         name, progress = child.name, self._progress
-        match report["kind"]:
+        match report:
             # While it trains
-            case "ready" if "env_steps" in report:
+            case LearnerReady():
                 self._learner_ready(child, report)
-            case "episodes":
-                progress.add_episodes(report["episodes"])
-                progress.num_lost_episodes += report["lost_episodes"]
-            case "train":
-                metrics = {key: value for key, value in report.items() if key not in ("kind", "env_steps")}
-                progress.add_training(child.idx, report["env_steps"], metrics)
+            case Episodes(episodes, lost_episodes):
+                progress.add_episodes(episodes)
+                progress.num_lost_episodes += lost_episodes
+            case Trained(env_steps, metrics):
+                progress.add_training(child.idx, env_steps, metrics)
                 self._say_if_any(name, self._stale_data[child.idx].see(time.monotonic(), metrics))
-            case "has_weights":
+            case HasWeights(weights_event):
                 if self._matchmaker is not None:  # evolution may have sent newer ones already
-                    self._matchmaker.learner_has(child.idx, report["weights_event"])
-            case "ranks":
+                    self._matchmaker.learner_has(child.idx, weights_event)
+            case RankWaits(wait_shares, lost_steps):
                 assert self._ranks is not None
-                self._ranks.note_waits(child.idx, report["wait_shares"])
-                self._lose(report["lost_steps"])
-            case "say":
-                self._say(f"{name}: {report['text']}")
-            case "remark":
+                self._ranks.note_waits(child.idx, wait_shares)
+                self._lose(lost_steps)
+            case Say(text):
+                self._say(f"{name}: {text}")
+            case Remark():
                 self._remark(report)
-            case "checkpoint":
-                progress.note_checkpoint(report["path"])
-                self._say(f"{name}: saved {report['path']}")
-            case "save_failed":
-                self._say(f"{name}: no checkpoint ({report['message']}); the save is tried again")
-            case "rolled_back":
+            case Saved(path):
+                progress.note_checkpoint(path)
+                self._say(f"{name}: saved {path}")
+            case SaveFailed(message):
+                self._say(f"{name}: no checkpoint ({message}); the save is tried again")
+            case RolledBack():
                 self._rolled_back(child, report)
             # Evaluation
-            case "evaluated":
+            case Evaluated():
                 self._evaluations.evaluated(report)
-            case "exploited":
+            case Exploited():
                 self._evaluations.exploited(report)
-            case "filmed":
+            case Filmed():
                 self._videos.filmed(report)
-            case "best_checkpoint":
-                self._say(f"{name}: saved {report['path']}")
-            case "given_up":
+            case BestSaved(path):
+                self._say(f"{name}: saved {path}")
+            case GivenUp():
                 self._given_up(report)
             # Players that do not learn
-            case "player_failed":
+            case PlayerFailed(player, text):
                 assert self._matchmaker is not None
-                self._matchmaker.player_failed(report["name"], report["text"])
+                self._matchmaker.player_failed(player, text)
             # Faults
-            case "fault":
+            case EnvFault():
                 self._fault(child, report)
-            case "replaced":
+            case Replaced():
                 self._replaced(child, report)
-            case "unreported":
-                progress.num_lost_episodes += report["lost_episodes"]
+            case Unreported(lost_episodes):
+                progress.num_lost_episodes += lost_episodes
             # The end
-            case "finished":
-                progress.policies[child.idx].env_steps = report["env_steps"]
-                if self._ranks is not None and report.get("is_signalled", False):
+            case LearnerFinished(env_steps, is_signalled):
+                progress.policies[child.idx].env_steps = env_steps
+                if self._ranks is not None and is_signalled:
                     self._ranks.has_signalled_rank = True
-            case "killed":
+            case Killed():
                 self._say(f"{name}: did not stop when asked to, killed")
-            case "saved_for":
+            case SavedFor():
                 self._saved_for(child, report)
 
-    def _learner_ready(self, child: Child, report: Report) -> None:
-        is_first = self._progress.resume(child.idx, report["env_steps"], report["seconds_before"])
-        self._learner_has(child, report)
+    def _learner_ready(self, child: Child, report: LearnerReady) -> None:
+        is_first = self._progress.resume(child.idx, report.env_steps, report.seconds_before)
+        self._learner_has(child, report.weights_event)
         if is_first:
             return
-        frames = self._lose(report["lost_steps"])
+        frames = self._lose(report.lost_steps)
         self._say(f"{child.name}: continues; training on the last {frames:,} frames is lost")
 
-    def _learner_has(self, child: Child, report: Report) -> None:
+    def _learner_has(self, child: Child, weights_event: int) -> None:
         """Who decides over weights learns which of the decisions have arrived."""
         for decider in (self._population, self._matchmaker):
             if decider is not None:
-                decider.learner_has(child.idx, report["weights_event"])
+                decider.learner_has(child.idx, weights_event)
 
     def _say_if_any(self, name: str, sentence: str | None) -> None:
         if sentence is not None:
             self._say(f"{name}: {sentence}")
 
-    def _remark(self, report: Report) -> None:
-        if report["about"] not in self._remarks_said:
-            self._remarks_said.add(report["about"])
-            self._say(report["text"])
+    def _remark(self, report: Remark) -> None:
+        if report.about not in self._remarks_said:
+            self._remarks_said.add(report.about)
+            self._say(report.text)
 
-    def _rolled_back(self, child: Child, report: Report) -> None:
-        frames = self._lose(report["lost_steps"])
-        self._say(f"{child.name}: {report['text']}; training on {frames:,} frames is lost")
-        self._learner_has(child, report)
+    def _rolled_back(self, child: Child, report: RolledBack) -> None:
+        frames = self._lose(report.lost_steps)
+        self._say(f"{child.name}: {report.text}; training on {frames:,} frames is lost")
+        self._learner_has(child, report.weights_event)
 
-    def _fault(self, child: Child, report: Report) -> None:
-        self._progress.num_env_faults += report["count"]
-        if report["place"] in self._places_said or len(self._places_said) > _MOST_PLACES:
+    def _fault(self, child: Child, report: EnvFault) -> None:
+        self._progress.num_env_faults += report.count
+        if report.place in self._places_said or len(self._places_said) > _MOST_PLACES:
             return
-        self._places_said.add(report["place"])
+        self._places_said.add(report.place)
         if len(self._places_said) > _MOST_PLACES:
             self._say(f"{child.name}: environments fail at more than {_MOST_PLACES} places: env_faults counts the rest")
             return
-        lines = [f"{child.name}: an environment failed and was rebuilt: {report['message']}", report["traceback"]]
+        lines = [f"{child.name}: an environment failed and was rebuilt: {report.message}", report.traceback]
         self._say("\n".join(line for line in lines if line is not None))
 
-    def _replaced(self, child: Child, report: Report) -> None:
+    def _replaced(self, child: Child, report: Replaced) -> None:
         self._progress.num_restarts += 1
-        self._progress.num_lost_episodes += report["lost_episodes"]
+        self._progress.num_lost_episodes += report.lost_episodes
         if child.role == "evaluator":
             self._orders.done()
             self._videos.remove_unfinished()
-        is_env_death = child.error is not None and child.error["traceback"] is None
+        is_env_death = child.error is not None and child.error.traceback is None
         if is_env_death and self._are_env_deaths_said:
             return
         self._are_env_deaths_said |= is_env_death
         others = "; later deaths of this kind are not reported (restarts counts them)" if is_env_death else ""
-        self._say(f"{child.name} {self._shortened(report['text'])}{others}")
+        self._say(f"{child.name} {self._shortened(report.text)}{others}")
 
     def _shortened(self, text: str) -> str:
         """A traceback is shown once."""
@@ -178,18 +199,18 @@ class ReportHandler:
         self._deaths_said.add(cause)
         return text
 
-    def _given_up(self, report: Report) -> None:
+    def _given_up(self, report: GivenUp) -> None:
         """On the evaluator."""
         selects = "; from now on, returns in training select the best checkpoint"
         selects = selects if self._orders.has_evaluations else ""
-        self._say(f"{report['text']}\nThe run continues without {self._orders.words}{selects}")
+        self._say(f"{report.text}\nThe run continues without {self._orders.words}{selects}")
         self._orders.given_up()
         self._videos.remove_unfinished()
 
-    def _saved_for(self, child: Child, report: Report) -> None:
-        frames = self._lose(max(0, self._progress.policies[child.idx].env_steps - report["env_steps"]))
+    def _saved_for(self, child: Child, report: SavedFor) -> None:
+        frames = self._lose(max(0, self._progress.policies[child.idx].env_steps - report.env_steps))
         self._say(
-            f"{child.name}: {child.cause_of_death()}, and could not save; the run resumes from {report['path']}, and "
+            f"{child.name}: {child.cause_of_death()}, and could not save; the run resumes from {report.path}, and "
             f"training on the last {frames:,} frames is lost"
         )
 

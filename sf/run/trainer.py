@@ -55,8 +55,8 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
     """Train as configured, until the configured end or a signal; returns the summary that is also on disk.
 
     on_record: see `sf.api.train`. plan: of this configuration, where it is made already. Raises ValueError for what the
-    user can mend (before any process starts, where that can be known), `supervisor.ChildError` where a process fails
-    for good, and what `on_record` raises.
+    user can mend (before any process starts, where that can be known), `sf.run.children.verdict.ChildError` where a
+    process fails for good, and what `on_record` raises.
     `summary["stopped_by"]` is the signal that ended the run ("SIGINT"), "on_record" or "stop_at_return", "another rank"
     where that was asked to end, or None. In the summary on disk it is "failure" where a process failed for good.
     """

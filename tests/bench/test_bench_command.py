@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from sf.bench import command, layers
-from sf.run.children.supervisor import ChildError
+from sf.run.children.verdict import ChildError
 
 
 def run_command(monkeypatch, *arguments):

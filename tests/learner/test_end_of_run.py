@@ -4,15 +4,11 @@ import math
 
 import pytest
 from allocated import allocate, learner_args
+from recorded_reports import RecordedReports
 
 from sf.config import Config
 from sf.learner.optimizer.learning_rate import linear
 from sf.learner.state import LearnerState
-
-
-class NoReports:
-    def send(self, kind, **record):
-        pass
 
 
 class Learners:
@@ -24,7 +20,7 @@ class Learners:
         self.states = [
             LearnerState(
                 learner_args(self._memory, policy_id, resumed_steps=policies_before),
-                NoReports(),
+                RecordedReports(),
                 published_version=0,
             )
             for policy_id in range(config.population.num_policies)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from allocated import allocate, learner_args
 from full_disk import full_disk
+from recorded_reports import RecordedReports
 
 from sf.config import Config
 from sf.learner import state
@@ -16,14 +17,6 @@ from sf.processes.child import FinalError
 from sf.storage import checkpoint
 
 HOUR = 3600.0
-
-
-class Reports:
-    def __init__(self):
-        self.sent = []
-
-    def send(self, kind, **record):
-        self.sent.append((kind, record))
 
 
 class Run:
@@ -38,7 +31,7 @@ class Run:
         memory = allocate(config, path)
         self._memory = dataclasses.replace(memory, started_at=0.0)
         self.milestones = path / "checkpoints" / "milestones"
-        self.reports = Reports()
+        self.reports = RecordedReports()
 
     def learner(self, predecessor_env_steps=None):
         args = learner_args(self._memory, predecessor_env_steps=predecessor_env_steps)
@@ -85,7 +78,7 @@ def test_a_milestone_is_kept_each_time_that_so_many_seconds_of_the_run_have_pass
         "milestone_000002_000000000120.safetensors",
     ]
     assert checkpoint.load(run.milestones / run.kept()[1]).state["env_steps"] == 120
-    assert [kind for kind, _ in run.reports.sent] == ["say", "say"]
+    assert run.reports.kinds == ["Say", "Say"]
 
 
 def test_a_learner_that_takes_over_or_resumes_keeps_the_next_one_and_overwrites_none(run):
@@ -106,7 +99,7 @@ def test_a_full_disk_is_said_once_and_the_milestone_is_tried_again(run):
     with full_disk(100):
         for run.now in (HOUR, HOUR + 5, HOUR + 11):
             learner.keep_milestone_if_due()
-    assert [kind for kind, _ in run.reports.sent] == ["save_failed"]
+    assert run.reports.kinds == ["SaveFailed"]
     run.now = HOUR + 20
     learner.keep_milestone_if_due()
     assert run.kept() == []
@@ -122,7 +115,7 @@ def test_the_last_save_waits_for_room_on_the_disk(run):
         run.full.enter_context(full_disk(100))
         learner.save_at_the_end()
     assert run.now == 4.0
-    assert [kind for kind, _ in run.reports.sent] == ["save_failed", "checkpoint"]
+    assert run.reports.kinds == ["SaveFailed", "Saved"]
 
 
 def test_a_last_save_without_room_is_one_sentence_and_leaves_the_state_to_the_parent(run):

@@ -6,15 +6,11 @@ from multiprocessing import Pipe
 import pytest
 import torch
 from allocated import allocate, learner_args
+from recorded_reports import RecordedReports
 
 from sf.config import Config
 from sf.learner.state import LearnerState
 from sf.storage import checkpoint
-
-
-class NoReports:
-    def send(self, kind, **record):
-        pass
 
 
 class Policies:
@@ -31,7 +27,7 @@ class Policies:
             orders, pipe = Pipe(duplex=False)
             args = learner_args(memory, policy_id, orders=orders)
             self.pipes.append(pipe)
-            self.states.append(LearnerState(args, NoReports(), 0))
+            self.states.append(LearnerState(args, RecordedReports(), 0))
 
     def order(self, policy_id, hyperparameters, copies=None, weights_event=0, **more):
         order = {"hyperparameters": hyperparameters, "copies": copies, "weights_event": weights_event, **more}

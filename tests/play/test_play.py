@@ -24,6 +24,7 @@ from sf.evaluation.task import EvaluationTask, _take, evaluate
 from sf.play.contestants import find_policies, require_spaces
 from sf.play.episodes import Play, make_lineups
 from sf.play.torch_policy import TorchPolicy
+from sf.processes.reports import BegunAnew, EpisodesPlayed
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 
@@ -259,8 +260,8 @@ def test_what_had_ended_of_a_match_whose_environment_failed_does_not_count():
         played = [dataclasses.asdict(each) for each in play.step()]
         for match_idx in play.pop_begun_anew():
             assert len(evaluation.episodes) == 1
-            _take(None, {"kind": "begun_anew", "match_idx": match_idx}, evaluation)
-        _take(None, {"kind": "played", "episodes": played}, evaluation)
+            _take(None, BegunAnew(match_idx), evaluation)
+        _take(None, EpisodesPlayed(played), evaluation)
     assert len(group.pop_faults()) == 1
     assert [(each.match_idx, each.policy_idx) for each in evaluation.episodes] == [(0, 0), (0, 1)]
 

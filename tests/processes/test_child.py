@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from sf.processes.child import Child, Reports
+from sf.processes.child import Child
+from sf.processes.reports import Episodes, Failed, Ready, Reports, Say
 
 
 @pytest.fixture
@@ -21,29 +22,26 @@ def test_reports_arrive_whole_and_in_their_order(pipe):
     reader, writer = pipe
     child, reports = Child("rollout", 0, SimpleNamespace(), reader), Reports(writer)
     assert child.receive() == []
-    reports.send("episodes", episodes=[[1.5, 8]])
-    reports.send("say", text="two\nlines")
-    assert child.receive() == [
-        {"kind": "episodes", "episodes": [[1.5, 8]]},
-        {"kind": "say", "text": "two\nlines"},
-    ]
+    reports.send(Episodes([[1.5, 8]], lost_episodes=2))
+    reports.say("two\nlines")
+    assert child.receive() == [Episodes([[1.5, 8]], lost_episodes=2), Say("two\nlines")]
 
 
 def test_half_a_report_is_not_waited_for(pipe):
     reader, writer = pipe
     child = Child("rollout", 0, SimpleNamespace(), reader)
-    os.write(writer.fileno(), b'{"kind": "rea')
+    os.write(writer.fileno(), b'{"kind": "Rea')
     assert child.receive() == []
     os.write(writer.fileno(), b'dy"}\n')
-    assert child.receive() == [{"kind": "ready"}]
+    assert child.receive() == [Ready()]
 
 
 def test_the_pipe_is_closed_at_its_end_and_what_was_half_written_is_dropped(pipe):
     reader, writer = pipe
     child = Child("rollout", 0, SimpleNamespace(), reader)
-    os.write(writer.fileno(), b'{"kind": "ready"}\n{"kind": "epi')
+    os.write(writer.fileno(), b'{"kind": "Ready"}\n{"kind": "Epi')
     writer.close()
-    assert child.receive() == [{"kind": "ready"}]
+    assert child.receive() == [Ready()]
     assert child.connection.closed
     assert child.receive() == []
 
@@ -55,7 +53,7 @@ def test_the_pipe_is_closed_at_its_end_and_what_was_half_written_is_dropped(pipe
         (-40, None, None, "died of signal 40"),
         (-9, 12.4, None, "made no progress for 12 s (--worker_timeout_s) and was killed"),
         (3, None, None, "ended with exit code 3"),
-        (1, None, {"message": "no door", "traceback": "Traceback: ..."}, "no door\n\nTraceback: ..."),
+        (1, None, Failed("no door", False, False, "Traceback: ..."), "no door\n\nTraceback: ..."),
     ],
 )
 def test_the_cause_of_a_death_is_said_in_words(pipe, exitcode, hung_for_s, error, cause):

@@ -8,6 +8,7 @@ import pytest
 import torch
 import yaml
 from allocated import allocate, learner_args
+from recorded_reports import RecordedReports
 from runs import FAST, train_here
 from untrained import untrained
 
@@ -132,7 +133,7 @@ def test_a_learner_that_is_replaced_before_it_has_trained_begins_with_them_again
     versions = []
     for env_steps in (None, 0):
         args = learner_args(memory, predecessor_env_steps=env_steps)
-        state = LearnerState(args, None, published_version=max(versions, default=0))
+        state = LearnerState(args, RecordedReports(), published_version=max(versions, default=0))
         assert has_weights_of(Checkpoint(state.updater.tensors(), {}), seed=1)
         assert (state.env_steps, state.lost_steps, state.seconds_before) == (0, 0, 0.0)
         versions.append(state.updater.version)

@@ -11,6 +11,7 @@ from runs import DEVICE, QUEUES
 
 from sf.config import Config
 from sf.learner.batches.choice import make_loader
+from sf.processes.reports import LearnerFinished, LearnerReady
 from sf.processes.torch_runtime import configure
 from sf.run.plan import make_plan
 from sf.run.trainer import Run
@@ -55,7 +56,7 @@ def recording_learner(reports, args):
     memory.publish(torch.full((1,), 1.0 + args.policy_id), version=1)
     PolicyWorkers(memory, args.policy_workers, reports)
     loader = make_loader(args, memory)
-    reports.send("ready", env_steps=0, seconds_before=0.0, lost_steps=0, weights_event=0)
+    reports.send(LearnerReady(env_steps=0, seconds_before=0.0, lost_steps=0))
     records = {name: [] for name in (*FIELDS, "obs")}
     for _ in range(NUM_BATCHES):
         batch = loader.next()
@@ -66,6 +67,6 @@ def recording_learner(reports, args):
     axis = {name: 0 if name == "state" else 1 for name in records}
     args.checkpoints.mkdir(parents=True, exist_ok=True)
     np.savez(args.checkpoints / "batches.npz", **{k: np.concatenate(v, axis[k]) for k, v in records.items()})
-    reports.send("finished", env_steps=0)
+    reports.send(LearnerFinished(0))
     while loader.next() is not None:  # the others shall get theirs
         loader.release()

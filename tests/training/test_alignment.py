@@ -19,6 +19,7 @@ from runs import DEVICE, QUEUES
 
 from sf.config import Config
 from sf.learner.batches.choice import make_loader
+from sf.processes.reports import LearnerFinished
 from sf.processes.torch_runtime import configure
 from sf.run.plan import make_plan
 from sf.run.trainer import Run
@@ -94,7 +95,7 @@ def recording_learner(reports, args):
         loader.release()
     axis = {name: 0 if name == "state" else 1 for name in records}
     np.savez(args.checkpoints / "batches.npz", **{k: np.concatenate(v, axis[k]) for k, v in records.items()})
-    reports.send("finished", env_steps=0)
+    reports.send(LearnerFinished(0))
 
 
 def dying_learner(reports, args):

@@ -7,6 +7,7 @@ import math
 import allocated
 import pytest
 import torch
+from recorded_reports import RecordedReports
 
 from sf.config import Config
 from sf.learner.state import LearnerState
@@ -14,7 +15,8 @@ from sf.learner.worker import learner
 from sf.model.actor_critic import ActorCritic
 from sf.model.registry import register_model
 from sf.policy.worker import policy_worker
-from sf.run.children.supervisor import ChildError
+from sf.processes.reports import RolledBack, SaveFailed
+from sf.run.children.verdict import ChildError
 from sf.run.plan import make_plan
 from sf.run.trainer import Run
 from sf.storage import checkpoint
@@ -106,14 +108,6 @@ def test_a_run_that_diverges_stops_with_one_sentence_where_the_flag_says_so(tmp_
     assert last.state["env_steps"] == GOOD_UPDATES * BATCH
 
 
-class RecordedReports:
-    def __init__(self):
-        self.records = []
-
-    def send(self, kind, **record):
-        self.records.append((kind, record))
-
-
 @pytest.fixture
 def learner_state(tmp_path):
     """The state of a learner that has not begun, and its reports."""
@@ -146,10 +140,10 @@ def test_before_the_first_checkpoint_a_rollback_begins_anew(learner_state):
     state.roll_back()
     assert not state.has_diverged
     assert all((parameter.abs() < 10).all() for parameter in state.updater.model.parameters())
-    kind, record = reports.records[-1]
-    assert kind == "rolled_back"
-    assert "a new network" in record["text"]
-    assert record["lost_steps"] == 100
+    report = reports.sent[-1]
+    assert isinstance(report, RolledBack)
+    assert "a new network" in report.text
+    assert report.lost_steps == 100
     assert state.env_steps == 100
 
 
@@ -162,7 +156,7 @@ def test_steps_that_are_lost_are_counted_once(learner_state):
     for num_steps in (100, 10):  # both go back to the same checkpoint
         diverge(state, num_steps)
         state.roll_back()
-        lost.append(reports.records[-1][1]["lost_steps"])
+        lost.append(reports.sent[-1].lost_steps)
     assert lost == [100, 10]
     assert state.env_steps == 1110
     assert state.updater.learning_rate == pytest.approx(1e-4 / 4)
@@ -176,7 +170,7 @@ def test_weights_from_before_a_replacement_are_reported_as_such(learner_state):
     state.weights_event = 4  # it took over another policy's weights, and diverged before they were saved
     diverge(state, 100)
     state.roll_back()
-    assert state.weights_event == reports.records[-1][1]["weights_event"] == 3
+    assert state.weights_event == reports.sent[-1].weights_event == 3
 
 
 def test_what_a_dead_learner_has_lost_is_not_lost_once_more_with_its_successor(tmp_path):
@@ -215,6 +209,6 @@ def test_what_is_not_finite_is_neither_saved_nor_kept_for_a_successor(learner_st
         spoiled[0].view(-1)[0] = math.nan
     assert not state.save()
     state.remember_if_due()
-    assert reports.records == [("save_failed", {"message": "the weights are not finite"})]
+    assert reports.sent == [SaveFailed("the weights are not finite")]
     assert checkpoint.latest(tmp_path / "checkpoints") is None
     assert state._args.recoveries[0].read() is None

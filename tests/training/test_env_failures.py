@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from sf.processes.reports import EnvFault, Failed, Remark, Replaced
 from sf.run.reports import ReportHandler
 
 WALK = """
@@ -161,7 +162,7 @@ def child(idx, error=None):
 
 
 def fault(place, message, traceback="Traceback"):
-    return {"kind": "fault", "place": place, "message": message, "count": 3, "traceback": traceback}
+    return EnvFault(place, message, 3, traceback)
 
 
 def test_a_fault_of_one_place_is_said_once_by_whichever_worker_and_counted(told):
@@ -183,10 +184,10 @@ def test_of_faults_at_ever_new_places_only_the_first_are_said(told):
 
 def test_workers_that_are_replaced_over_their_environments_are_said_once_and_others_each_time(told):
     handler, said, progress = told
-    given_up = {"message": "the environments have failed", "traceback": None}
+    given_up = Failed("the environments have failed", False, False, None)
     for idx, error in ((0, given_up), (1, given_up), (2, None), (3, None)):
         text = "the environments have failed. Replaced" if error else "died of SIGKILL. Replaced"
-        handler.handle(child(idx, error), {"kind": "replaced", "text": text, "lost_episodes": 2})
+        handler.handle(child(idx, error), Replaced(text, lost_episodes=2))
     assert [sentence.split(" ")[0] for sentence in said] == ["rollout-0", "rollout-2", "rollout-3"]
     assert progress.num_restarts == 4
 
@@ -194,15 +195,15 @@ def test_workers_that_are_replaced_over_their_environments_are_said_once_and_oth
 def test_remarks_of_all_workers_about_the_same_are_said_once(told):
     handler, said, _ = told
     for idx in range(3):
-        handler.handle(child(idx), {"kind": "remark", "about": "walk bounds of obs", "text": f"obs is {idx}"})
+        handler.handle(child(idx), Remark("walk bounds of obs", f"obs is {idx}"))
     assert said == ["obs is 0"]
 
 
 def test_a_traceback_is_shown_once_of_processes_that_die_of_the_same_again(told):
     handler, said, progress = told
-    error = {"message": "KeyError: 3", "traceback": "Traceback\nKeyError: 3"}
+    error = Failed("KeyError: 3", False, False, "Traceback\nKeyError: 3")
     text = "failed: KeyError: 3\n\nTraceback\nKeyError: 3. Replaced"
     for with_it in ("", ", and with it policy-0"):
-        handler.handle(child(0, error), {"kind": "replaced", "text": text + with_it, "lost_episodes": 0})
+        handler.handle(child(0, error), Replaced(text + with_it, lost_episodes=0))
     assert said == [f"rollout-0 {text}", "rollout-0 failed: KeyError: 3, as before. Replaced, and with it policy-0"]
     assert progress.num_restarts == 2

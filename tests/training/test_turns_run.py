@@ -11,6 +11,7 @@ from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.batches.choice import make_loader
 from sf.learner.update import Updater
+from sf.processes.reports import LearnerFinished
 from sf.processes.torch_runtime import configure
 from sf.run.plan import make_plan
 from sf.run.trainer import Run
@@ -31,7 +32,7 @@ def recording_learner(reports, args):
     batch = loader.next()
     records = {name: getattr(batch, name).cpu().numpy() for name in FIELDS}
     np.savez(args.checkpoints / "batch.npz", mask=batch.obs["action_mask"].cpu().numpy()[:-1], **records)
-    reports.send("finished", env_steps=0)
+    reports.send(LearnerFinished(0))
 
 
 def run(tmp_path, bodies=None, **flags):

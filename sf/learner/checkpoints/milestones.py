@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sf.processes.child import Reports
+from sf.processes.reports import Reports, SaveFailed
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 
@@ -37,12 +37,12 @@ class Milestones:
         except (OSError, FloatingPointError) as error:
             self._retry_at = seconds + _RETRY_AFTER_S
             if not self._is_failing:
-                self._reports.send("save_failed", message=str(error))
+                self._reports.send(SaveFailed(str(error)))
             self._is_failing = True
             return
         self._is_failing = False
         self._num_passed = self._num_due(seconds)
-        self._reports.send("say", text=f"keeps {path} for good")
+        self._reports.say(f"keeps {path} for good")
 
     def _num_due(self, seconds: float) -> int:
         return int(seconds // self._every_s) if self._every_s else 0

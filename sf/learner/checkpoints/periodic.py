@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sf.config import RunConfig
-from sf.processes.child import Reports
+from sf.processes.reports import Reports, Saved, SaveFailed
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 
@@ -47,11 +47,11 @@ class PeriodicCheckpoints:
         except (OSError, FloatingPointError) as error:
             self._due_at = time.monotonic() + _RETRY_AFTER_S
             if self.error is None:
-                self._reports.send("save_failed", message=str(error))
+                self._reports.send(SaveFailed(str(error)))
             self.error = error
             return False
         self.error = None
         self.saved_version = version
         self.postpone()
-        self._reports.send("checkpoint", path=str(path))
+        self._reports.send(Saved(str(path)))
         return True

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sf.processes.child import Reports
 from sf.processes.fork_servers import ForkServer
+from sf.processes.reports import Reports
 from sf.queues import IndexQueue
 from sf.run.children.links import Links
 from sf.run.memory import RunMemory

@@ -13,15 +13,27 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum, auto
 from multiprocessing import connection
 from multiprocessing.connection import Connection
-from typing import Any
 
 from sf import gpu
-from sf.envs.errors import UsageError
 from sf.processes import fork_servers
 from sf.processes.child import Child
-from sf.processes.main_module import UNGUARDED, UNGUARDED_MESSAGE
+from sf.processes.reports import (
+    Episodes,
+    Failed,
+    GivenUp,
+    Killed,
+    LearnerFinished,
+    Ready,
+    Replaced,
+    Report,
+    SavedFor,
+    Saving,
+    Say,
+    Unreported,
+)
 from sf.processes.stopping import Signals
 from sf.queues import LockedQueueError
 from sf.run.children.last_save import save_for_learner
@@ -29,6 +41,7 @@ from sf.run.children.restarts import RestartBudget
 from sf.run.children.role import Role
 from sf.run.children.starter import Starter
 from sf.run.children.table import ROLES
+from sf.run.children.verdict import ChildError, Death, QueueLostError, failure_after
 from sf.run.children.watchdog import Watchdog
 from sf.run.memory import RunMemory
 from sf.storage import checkpoint_names
@@ -37,18 +50,17 @@ _STOP_WITHIN_S = 5.0
 OPTIONAL_WITHIN_S = 60.0  # the evaluator: a video
 _FINISH_WITHIN_S = 120.0  # the learner: an iteration, and the last checkpoint
 
-Event = tuple[Child, dict[str, Any]]
-"""A report of a child. Five kinds are the supervisor's own: `replaced` (text, lost_episodes: that were running),
-`unreported` (lost_episodes: that had ended), `killed`,
-`given_up` (text), `saved_for` (path, cause)."""
+Event = tuple[Child, Report]
+"""What a child has said, or the supervisor says of it."""
 
 
-class ChildError(RuntimeError):
-    """A child process failed for good; the text is what the child said. is_final: another start would not help."""
+class _Phase(Enum):
+    """Of a policy's learner."""
 
-    def __init__(self, text: str, is_final: bool = False) -> None:
-        super().__init__(text)
-        self.is_final = is_final
+    TRAINS = auto()
+    SAVES = auto()  # for the last time
+    HAS_SAVED = auto()
+    IS_HOPELESS = auto()  # it has ended the run, over weights that are of no use
 
 
 class Supervisor:
@@ -60,24 +72,21 @@ class Supervisor:
         self._memory = memory
         self._roles = {role.name: role for role in roles}
         self._watchdog = Watchdog(memory, self._roles)
-        self._finished: set[int] = set()  # policies whose learners have saved for the last time
+        self._phases: dict[int, _Phase] = {}  # of the learners, by policy
         config = memory.plan.config.supervision
         self._budget = RestartBudget(config.max_restarts, config.restart_window_s)
         self._children: list[Child] = []
         self._is_stopping = False
-        self._is_a_queue_locked = False
         self._is_cut_off = False  # from another rank
         self._is_optional_awaited: Callable[[], bool] = lambda: False
         self._reported: Counter[str] = Counter()  # episodes that have ended, by child
         self._learners: dict[int, Child] = {}  # by policy, the latest
-        self._saving: set[int] = set()  # policies whose learners save for the last time
-        self._diverged: set[int] = set()  # policies whose learners have ended the run over that
         self._check_every_s = min(1.0, config.worker_timeout_s / 5)
 
     @property
     def is_finished(self) -> bool:
         """Whether all learners have saved for the last time."""
-        return len(self._finished) == self._memory.plan.num_policies
+        return bool(self._phases) and all(phase is _Phase.HAS_SAVED for phase in self._phases.values())
 
     @property
     def is_under_way(self) -> bool:
@@ -123,14 +132,14 @@ class Supervisor:
                 for child in [c for c in self._children if not self._may_go_on(c, asked_at, signals)]:
                     yield from self._kill(child)
                     if not self._is_optional(child):
-                        yield child, {"kind": "killed"}
+                        yield child, Killed()
                 yield from self.receive(signals.wakeup, timeout_s=0.5)
                 signals.clear_wakeup()
         finally:  # also where the caller fails over a report: the interpreter would wait for them at its end
             for child in list(self._children):
                 self._kill(child)
         for policy_id, learner_child in self._learners.items():
-            if policy_id not in self._finished | self._diverged:
+            if self._phases[policy_id] in (_Phase.TRAINS, _Phase.SAVES):
                 yield from self._save_for(learner_child)
 
     def _may_go_on(self, child: Child, asked_at: float, signals: Signals) -> bool:
@@ -138,8 +147,10 @@ class Supervisor:
             is_awaited = self._is_optional_awaited() and signals.first is None and self.failure is None
             return is_awaited and time.monotonic() - asked_at < OPTIONAL_WITHIN_S
         # Who has sent a signal waits for no iteration that is long, or hangs; nor is one waited for that may hang.
-        is_free_to_save = signals.first is None and not (self._is_a_queue_locked or self._is_cut_off)
-        is_awaited = self._roles[child.role].saves and (child.idx in self._saving or is_free_to_save)
+        may_hang = self._is_cut_off or isinstance(self.failure, QueueLostError)
+        is_free_to_save = signals.first is None and not may_hang
+        saves = self._roles[child.role].saves
+        is_awaited = saves and (is_free_to_save or self._phases[child.idx] is not _Phase.TRAINS)
         patience_s = _FINISH_WITHIN_S if is_awaited else _STOP_WITHIN_S
         return not signals.is_urgent and time.monotonic() - asked_at < patience_s
 
@@ -151,9 +162,9 @@ class Supervisor:
         except (OSError, ValueError) as error:
             self.failure = self.failure or _unsaved(child, error)
             return
-        yield from ((child, {"kind": "say", "text": text}) for text in said)
+        yield from ((child, Say(text)) for text in said)
         if saved is not None:
-            yield child, {"kind": "saved_for", "path": str(saved), "env_steps": checkpoint_names.env_steps(saved)}
+            yield child, SavedFor(str(saved), checkpoint_names.env_steps(saved))
 
     # Watching
 
@@ -165,26 +176,28 @@ class Supervisor:
         self._children.append(child)
         if self._roles[child.role].saves:
             self._learners[child.idx] = child
+            self._phases[child.idx] = _Phase.TRAINS
 
     def _is_optional(self, child: Child) -> bool:
         return self._roles[child.role].is_optional
 
-    def _noted(self, child: Child, records: list[dict[str, Any]]) -> list[Event]:
-        for record in records:
-            self._note(child, record)
-        return [(child, record) for record in records]
+    def _noted(self, child: Child, reports: list[Report]) -> list[Event]:
+        for report in reports:
+            self._note(child, report)
+        return [(child, report) for report in reports]
 
-    def _note(self, child: Child, record: dict[str, Any]) -> None:
-        if record["kind"] == "episodes":
-            self._reported[child.name] += len(record["episodes"]) + record["lost_episodes"]
-        elif record["kind"] == "ready":
-            child.is_ready = True
-        elif record["kind"] == "saving":
-            self._saving.add(child.idx)
-        elif record["kind"] == "finished":
-            self._finished.add(child.idx)
-        elif record["kind"] == "error":
-            child.error = record
+    def _note(self, child: Child, report: Report) -> None:
+        match report:
+            case Episodes(episodes, lost_episodes):
+                self._reported[child.name] += len(episodes) + lost_episodes
+            case Ready():
+                child.is_ready = True
+            case Saving():
+                self._phases[child.idx] = _Phase.SAVES
+            case LearnerFinished():
+                self._phases[child.idx] = _Phase.HAS_SAVED
+            case Failed():
+                child.error = report
 
     def _bury(self, child: Child) -> list[Event]:
         """A child has ended. One that was not asked to has failed, whatever its exit code."""
@@ -195,52 +208,35 @@ class Supervisor:
         return [*events, *self._fail_or_replace(child, cause)]
 
     def _fail_or_replace(self, child: Child, cause: str) -> list[Event]:
-        if child.error and child.error["is_final"]:
-            self.failure = ChildError(f"{child.name}: {child.error['message']}", is_final=True)
-            if self._roles[child.role].saves and child.idx not in self._saving:
-                self._diverged.add(child.idx)
-            return []
-        is_usage_error = bool(child.error and child.error["is_usage_error"])
-        # A wrong setting shows while a child sets itself up, or in the first steps of an environment.
-        is_setting_up = not child.is_ready or (is_usage_error and not self._roles[child.role].is_optional)
-        if child.error and is_setting_up and self.starter.num_starts(child) == 1:
-            text = child.error["message"] if is_usage_error else f"{child.name}: {cause}"
-            self.failure = (UsageError if is_usage_error else ChildError)(text)
-            return []
-        if child.process.exitcode == UNGUARDED:
-            self.failure = UsageError(UNGUARDED_MESSAGE)
-            return []
-        if self._ends_over_a_queue([child], cause) or self._ends_the_ranks(child, cause):
+        self.failure = failure_after(self._death_of(child, cause))
+        if self.failure is not None:
+            is_hopeless = isinstance(self.failure, ChildError) and self.failure.is_final
+            if is_hopeless and self._phases.get(child.idx) is _Phase.TRAINS and self._roles[child.role].saves:
+                self._phases[child.idx] = _Phase.IS_HOPELESS
             return []
         if not self._budget.spend(child.name, time.monotonic()):
             return self._give_up(child, cause)
         return self._replace(child, cause)
 
-    def _ends_over_a_queue(self, dead: Iterable[Child], cause: str) -> bool:
-        for child in dead:
-            if self._memory.queues.may_be_locked_by(child.process.pid):
-                self._end_over_a_queue(f"{child.name} died inside of a queue, which may be locked for ever", cause)
-        return self._is_a_queue_locked
+    def _death_of(self, child: Child, cause: str) -> Death:
+        role, place = self._roles[child.role], self._memory.plan.place
+        takes_the_learner = role.saves or (self._restarts_as_one and not role.is_optional)
+        return Death(
+            child.name,
+            cause,
+            error=child.error,
+            exit_code=child.process.exitcode,
+            was_ready=child.is_ready,
+            is_first=self.starter.num_starts(child) == 1,
+            is_optional=role.is_optional,
+            may_have_locked=self._memory.queues.may_be_locked_by(child.process.pid),
+            rank=place.rank if takes_the_learner and not place.is_alone else None,
+        )
 
     def cut_off(self, why: str) -> None:
         """Another rank has gone without a word. The learner may wait for it for ever."""
         self._is_cut_off = True
         self.failure = self.failure or ChildError(f"{why}: all ranks end, and torchrun may start them again")
-
-    def _ends_the_ranks(self, child: Child, cause: str) -> bool:
-        """The learners of several ranks begin together: torchrun starts them again, or the user does."""
-        place = self._memory.plan.place
-        takes_the_learner = self._roles[child.role].saves or (self._restarts_as_one and not self._is_optional(child))
-        if place.is_alone or not takes_the_learner:
-            return False
-        self.failure = ChildError(f"{child.name} of rank {place.rank} has ended, and with it all ranks: {cause}")
-        return True
-
-    def _end_over_a_queue(self, what: str, cause: str) -> None:
-        self._is_a_queue_locked = True
-        self.failure = ChildError(
-            f"{what} ({cause}). The run cannot go on: resume it, with --queues pipes where processes may be killed"
-        )
 
     def _give_up(self, child: Child, cause: str) -> list[Event]:
         """It has died too often."""
@@ -249,7 +245,7 @@ class Supervisor:
             f"(--max_restarts, --restart_window_s), at last: {cause}"
         )
         if self._is_optional(child):
-            return [(child, {"kind": "given_up", "text": text})]
+            return [(child, GivenUp(text))]
         self.failure = ChildError(text)
         return []
 
@@ -260,16 +256,18 @@ class Supervisor:
         victims = self._to_replace_with(child)
         events = [event for victim in victims for event in self._kill(victim)]
         dead = [child, *victims]
-        if self._ends_over_a_queue(victims, cause):
-            return events
+        for victim in victims:
+            if self._memory.queues.may_be_locked_by(victim.process.pid):
+                self.failure = failure_after(Death(victim.name, cause, may_have_locked=True))
+                return events
         try:
             self._recover_and_start(child, dead)
         except LockedQueueError as error:
-            self._end_over_a_queue(str(error), cause)
+            self.failure = QueueLostError(str(error), cause)
             return events
         with_it = f", and with it {', '.join(victim.name for victim in victims)}" if victims else ""
         lost = sum(self._roles[one.role].episodes_at_once(memory.plan) for one in dead)
-        return [*events, (child, {"kind": "replaced", "text": f"{cause}. Replaced{with_it}", "lost_episodes": lost})]
+        return [*events, (child, Replaced(f"{cause}. Replaced{with_it}", lost))]
 
     def _recover_and_start(self, child: Child, dead: Iterable[Child]) -> None:
         memory = self._memory
@@ -317,11 +315,11 @@ class Supervisor:
         finished = int(self._memory.counter_row(child.role, child.idx).get("episodes"))
         lost = finished - self._reported[child.name]
         self._reported[child.name] = finished
-        return [(child, {"kind": "unreported", "lost_episodes": lost})] if lost else []
+        return [(child, Unreported(lost))] if lost else []
 
 
 def _unsaved(child: Child, error: Exception) -> ChildError:
     """Why what a learner had is lost. error: of the parent, which has tried to save it, too."""
-    if child.error and child.error["is_final"]:  # it has said what to do
-        return ChildError(f"{child.name}: {child.error['message']}", is_final=True)
+    if child.error and child.error.is_final:  # it has said what to do
+        return ChildError(f"{child.name}: {child.error.message}", is_final=True)
     return ChildError(f"{child.name} could not save what it had: {child.cause_of_death()}; {error}")

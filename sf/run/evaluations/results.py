@@ -8,6 +8,7 @@ from typing import Any
 from sf.evaluation.statistics import Statistics, interval_text
 from sf.metrics.progress import Progress
 from sf.metrics.sinks.writer import MetricsWriter
+from sf.processes.reports import Evaluated, Exploited
 from sf.run.evaluations.orders import EvaluatorOrders
 
 _METRICS = {"return": "mean_return", "num_steps": "mean_episode_steps", "num_frames": "mean_episode_frames"}
@@ -25,17 +26,17 @@ class Evaluations:
         self._say = say
         self._exploited_at: dict[int, int] = {}  # env steps of each policy's latest exploitability
 
-    def evaluated(self, report: dict[str, Any]) -> None:
+    def evaluated(self, report: Evaluated) -> None:
         """The evaluator has played."""
         self._orders.done()
-        policies = report["policies"]
+        policies = report.policies
         for policy_id, result in enumerate(policies):
             if not result["statistics"]:
                 self._say(f"evaluation of policy {policy_id}: no episodes, because its agents never played")
                 continue
             prefix = _prefix(policy_id, len(policies))
             record = {"policy_id": policy_id, "seconds": self._progress.seconds, **result}
-            self._writer.write_evaluation({**record, "env_faults": report["env_faults"]})
+            self._writer.write_evaluation({**record, "env_faults": report.env_faults})
             self._progress.add_to_record(
                 {f"{prefix}eval/{name}": value for name, value in evaluation_metrics(result).items()}
             )
@@ -45,13 +46,13 @@ class Evaluations:
                 f"return {s.mean:,.2f} ({interval_text(s)}) over {s.num} episodes"
             )
 
-    def exploited(self, report: dict[str, Any]) -> None:
+    def exploited(self, report: Exploited) -> None:
         """The evaluator has computed how far each policy can be exploited.
 
         The same weights count once: they are seconds old, and in small games many orders fit into that time.
         """
         self._orders.done()
-        policies = report["policies"]
+        policies = report.policies
         for policy_id, result in enumerate(policies):
             if self._exploited_at.get(policy_id) == result["env_steps"]:
                 continue

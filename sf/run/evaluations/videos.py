@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sf.metrics.sinks.writer import MetricsWriter, VideoRecord
+from sf.processes.reports import Filmed
 from sf.run.evaluations.orders import EvaluatorOrders
 from sf.screen.preview import size_of
 from sf.storage import video_files
@@ -30,16 +31,16 @@ class Videos:
         self._say = say
         self._is_failing = False
 
-    def filmed(self, report: dict[str, Any]) -> None:
+    def filmed(self, report: Filmed) -> None:
         """The evaluator has made one of each policy, or could not."""
         self._orders.done()
-        for video in report["videos"]:
-            self._hand_on(video, report["env_steps"])
-        for failure in report["failures"]:
+        for video in report.videos:
+            self._hand_on(video, report.env_steps)
+        for failure in report.failures:
             if not self._is_failing:
                 self._say(f"a video is missing ({failure}); training goes on, and the next one is tried")
             self._is_failing = True
-        self._is_failing = bool(report["failures"])
+        self._is_failing = bool(report.failures)
 
     def remove_unfinished(self) -> None:
         """The evaluator has ended, perhaps in the middle of one."""

@@ -1,7 +1,5 @@
 """Who counts as hanging: children that are only claimed to run, and a clock that is set by hand."""
 
-import json
-import os
 import re
 from contextlib import suppress
 from multiprocessing import Pipe
@@ -15,6 +13,7 @@ from allocated import allocate
 from sf.config import Config
 from sf.processes import fork_servers
 from sf.processes.child import Child
+from sf.processes.reports import Episodes, Failed, Killed, Replaced, Reports, SavedFor, Saving, Unreported
 from sf.queues import LockedQueueError, PipeQueue
 from sf.run.children import starter, supervisor, watchdog
 from sf.run.children.supervisor import Supervisor
@@ -80,8 +79,8 @@ class Run:
         role, idx = name.split("-")
         return self.memory.counter_row(role, int(idx))
 
-    def report(self, name, **record):
-        os.write(self.writers[name].fileno(), json.dumps(record).encode() + b"\n")
+    def report(self, name, report):
+        Reports(self.writers[name]).send(report)
 
     def end(self, name):
         """The process is gone, and its end of the pipe with it."""
@@ -255,30 +254,28 @@ def test_a_policy_worker_that_waits_for_a_learner_that_starts_does_not_hang(run)
 
 
 def lost(events):
-    return {
-        record["kind"]: record["lost_episodes"] for _, record in events if record["kind"] in ("replaced", "unreported")
-    }
+    return {type(report): report.lost_episodes for _, report in events if isinstance(report, Replaced | Unreported)}
 
 
 def test_episodes_that_a_dead_worker_had_finished_and_not_reported_are_lost(run):
     running = run.memory.plan.config.sampler.num_envs_per_worker
     run.row("rollout-1").add(episodes=9)
-    run.report("rollout-1", kind="episodes", episodes=[[1.0, 8, 8, {}, 0]] * 4, lost_episodes=2)
+    run.report("rollout-1", Episodes([[1.0, 8, 8, {}, 0]] * 4, lost_episodes=2))
     run.end("rollout-1")
-    assert lost(run.receive()) == {"unreported": 3, "replaced": running}
+    assert lost(run.receive()) == {Unreported: 3, Replaced: running}
     run.row("rollout-1").add(episodes=5)
-    run.report("rollout-1", kind="episodes", episodes=[[1.0, 8, 8, {}, 0]] * 5, lost_episodes=0)
+    run.report("rollout-1", Episodes([[1.0, 8, 8, {}, 0]] * 5, lost_episodes=0))
     run.end("rollout-1")
-    assert lost(run.receive()) == {"replaced": running}
+    assert lost(run.receive()) == {Replaced: running}
 
 
 def test_the_last_reports_of_a_worker_that_is_killed_with_others_are_heard(run):
     run.row("rollout-0").add(episodes=3)
-    run.report("rollout-0", kind="episodes", episodes=[[1.0, 8, 8, {}, 0]] * 2, lost_episodes=0)
+    run.report("rollout-0", Episodes([[1.0, 8, 8, {}, 0]] * 2, lost_episodes=0))
     run.writers["rollout-0"].close()
     events = run.supervisor._kill(run.children["rollout-0"])
-    assert [record["kind"] for _, record in events] == ["episodes", "unreported"]
-    assert lost(events) == {"unreported": 1}
+    assert [type(report) for _, report in events] == [Episodes, Unreported]
+    assert lost(events) == {Unreported: 1}
 
 
 @pytest.mark.parametrize(("while_saving", "has_room"), [(True, True), (True, False), (False, True)])
@@ -292,8 +289,8 @@ def test_for_a_learner_whose_last_save_failed_the_parent_tries_it_but_not_after_
 
     monkeypatch.setattr(supervisor, "save_for_learner", save_for_learner)
     if while_saving:
-        run.report("learner-0", kind="saving")
-    run.report("learner-0", kind="error", message="make room", is_usage_error=False, is_final=True, traceback=None)
+        run.report("learner-0", Saving())
+    run.report("learner-0", Failed("make room", is_usage_error=False, is_final=True, traceback=None))
     run.end("learner-0")
     learner = run.children["learner-0"]
     run.receive()
@@ -301,7 +298,7 @@ def test_for_a_learner_whose_last_save_failed_the_parent_tries_it_but_not_after_
     for name in others(run, "learner-0"):
         run.end(name)
     signals = SimpleNamespace(first=None, is_urgent=False, wakeup=run._wakeup, clear_wakeup=lambda: None)
-    saved = [record["env_steps"] for _, record in run.supervisor.stop(signals) if record["kind"] == "saved_for"]
+    saved = [report.env_steps for _, report in run.supervisor.stop(signals) if isinstance(report, SavedFor)]
     assert saved == ([640] if while_saving and has_room else [])
     assert str(run.supervisor.failure) == "learner-0: make room"
 
@@ -321,9 +318,9 @@ def test_at_the_end_each_child_is_killed_when_its_own_time_is_over(run):
     run.supervisor.receive = receive
     began = run.now
     with suppress(KeyboardInterrupt):
-        for child, record in run.supervisor.stop(signals):
-            killed.append((child.name, record["kind"], run.now - began))
-    assert {name for name, kind, _ in killed if kind == "killed"} == set(run.children) - {"learner-0"}
+        for child, report in run.supervisor.stop(signals):
+            killed.append((child.name, type(report), run.now - began))
+    assert {name for name, kind, _ in killed if kind is Killed} == set(run.children) - {"learner-0"}
     assert all(after <= 6.0 for _, _, after in killed)
 
 

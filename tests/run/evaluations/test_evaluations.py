@@ -16,6 +16,7 @@ from untrained import untrained
 
 from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
 from sf.play.load import load_policy
+from sf.processes.reports import Evaluated, Exploited, GivenUp
 from sf.recovery import RecoveryMemory
 from sf.run.evaluations.best_checkpoints import BestCheckpoints
 from sf.run.evaluations.orders import EvaluatorOrders
@@ -66,16 +67,11 @@ def statistics(mean):
 
 
 def report(*means):
-    return {
-        "env_faults": 0,
-        "policies": [
-            {
-                "env_steps": 90,
-                "statistics": {"return": statistics(m), "num_steps": statistics(5), "frags": statistics(2)},
-            }
-            for m in means
-        ],
-    }
+    policies = [
+        {"env_steps": 90, "statistics": {"return": statistics(m), "num_steps": statistics(5), "frags": statistics(2)}}
+        for m in means
+    ]
+    return Evaluated(policies, env_faults=0)
 
 
 def make(progress, resumed_env_steps=0, evaluate=100, film=None, exploit=None):
@@ -184,7 +180,7 @@ def test_when_the_evaluator_is_given_up_training_decides_over_the_best_checkpoin
     orders.give_if_due()
     assert orders.has_evaluations
     events = ReportHandler(progress, 1, said.append, orders, None, Videos())
-    events.handle(SimpleNamespace(name="evaluator-0", role="evaluator"), {"kind": "given_up", "text": "it has died"})
+    events.handle(SimpleNamespace(name="evaluator-0", role="evaluator"), GivenUp("it has died"))
     assert not orders.has_evaluations
     progress.env_steps = 1000
     orders.give_if_due()
@@ -225,7 +221,7 @@ def test_exploitability_is_a_line_a_metric_and_a_sentence_for_each_policy(num, p
     progress = Progress()
     evaluations, writer, said = make_evaluations(progress)
     for _ in range(2):  # of the same weights
-        evaluations.exploited({"policies": [{"env_steps": 90 + i, "exploitability": 0.25 + i} for i in range(num)]})
+        evaluations.exploited(Exploited([{"env_steps": 90 + i, "exploitability": 0.25 + i} for i in range(num)]))
     last = num - 1
     assert len(writer.records) == len(said) == num
     assert progress.metrics[f"{prefix}eval/exploitability"] == 0.25 + last

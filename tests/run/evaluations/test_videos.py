@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from sf.processes.reports import Filmed
 from sf.run.evaluations.videos import Videos
 from sf.storage import video_files
 
@@ -25,7 +26,7 @@ def report(*paths, failures=()):
         {"policy_id": policy_id, "env_steps": 100, "path": str(path), "returns": [1.0, 2.0], "is_cut": False}
         for policy_id, path in enumerate(paths)
     ]
-    return {"videos": videos, "failures": list(failures), "env_steps": 200}
+    return Filmed(videos, list(failures), env_steps=200)
 
 
 def test_each_policys_video_is_handed_on_with_its_name_and_said(made):

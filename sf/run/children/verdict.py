@@ -1,0 +1,68 @@
+"""What a run ends with because a child has died, or that a new child may take its place: decided from facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sf.envs.errors import UsageError
+from sf.processes.main_module import UNGUARDED, UNGUARDED_MESSAGE
+from sf.processes.reports import Failed
+
+
+class ChildError(RuntimeError):
+    """A child process failed for good; the text is what the child said. is_final: another start would not help."""
+
+    def __init__(self, text: str, is_final: bool = False) -> None:
+        super().__init__(text)
+        self.is_final = is_final
+
+
+class QueueLostError(ChildError):
+    """A queue may be locked for ever, so nothing that uses it can be waited for."""
+
+    def __init__(self, what: str, cause: str) -> None:
+        super().__init__(
+            f"{what} ({cause}). The run cannot go on: resume it, with --queues pipes where processes may be killed"
+        )
+
+
+@dataclass(frozen=True)
+class Death:
+    """Of a child that nobody asked to end.
+
+    cause: in words. error: what it said of the exception, if it did. was_ready: its set-up was done. is_first: it had
+    not been started before in this run. is_optional: training does without it. may_have_locked: a queue, in which it
+    died. rank: of this trainer, where the learners of all ranks have to begin together after this death.
+    """
+
+    name: str
+    cause: str
+    error: Failed | None = None
+    exit_code: int | None = None
+    was_ready: bool = True
+    is_first: bool = True
+    is_optional: bool = False
+    may_have_locked: bool = False
+    rank: int | None = None
+
+
+def failure_after(death: Death) -> Exception | None:
+    """None: a new child can take its place, as often as the budget of restarts allows."""
+    name, error = death.name, death.error
+    if error is not None:
+        if error.is_final:
+            return ChildError(f"{name}: {error.message}", is_final=True)
+        if death.is_first and _is_wrong_from_the_start(death, error):
+            return UsageError(error.message) if error.is_usage_error else ChildError(f"{name}: {death.cause}")
+    if death.exit_code == UNGUARDED:
+        return UsageError(UNGUARDED_MESSAGE)
+    if death.may_have_locked:
+        return QueueLostError(f"{name} died inside of a queue, which may be locked for ever", death.cause)
+    if death.rank is not None:  # torchrun starts all of them again, or the user does
+        return ChildError(f"{name} of rank {death.rank} has ended, and with it all ranks: {death.cause}")
+    return None
+
+
+def _is_wrong_from_the_start(death: Death, error: Failed) -> bool:
+    """A wrong setting shows while a child sets itself up, or in the first steps of an environment."""
+    return not death.was_ready or (error.is_usage_error and not death.is_optional)
