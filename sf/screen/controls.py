@@ -88,6 +88,8 @@ class Controls:
         while True:
             self._wait_for_press()
             held = self._keyboard.next_press()
+            if held[-1] != NOTHING and not keys.has(held[-1]):
+                continue  # another key, and what is held besides was a move already
             choices: list[int | None] = [*keys.idle] if held[-1] == NOTHING else keys.chosen(held)
             if all(choice is None for choice in choices):
                 continue
@@ -105,12 +107,13 @@ class Controls:
             self._console.said = f"your turn{f': page {page + 1} of {num_pages}, page down' if num_pages > 1 else ''}"
             self._wait_for_press()
             held = self._keyboard.next_press()
-            (choice,) = keys.chosen(held)
-            if choice is not None:
-                self._console.said = ""
-                return of_page[choice]
             if held[-1] == _NEXT_PAGE:
                 page = (page + 1) % num_pages
+            elif keys.has(held[-1]):
+                (choice,) = keys.chosen(held)
+                assert choice is not None  # each key is a choice of its own
+                self._console.said = ""
+                return of_page[choice]
 
     def _wait_for_press(self) -> None:
         if not self._console.wait_for(lambda: self._keyboard.is_pressed):

@@ -75,6 +75,10 @@ class KeyMap:
                 best[each.head], choices[each.head] = rank, each.choice
         return choices
 
+    def has(self, key: str) -> bool:
+        """Whether it is one of the keys of a choice."""
+        return any(key in each.keys for each in self._bindings)
+
     def lines(self) -> Iterator[tuple[int, int, str]]:
         """Of each choice that has keys: its head, its number, and its keys in words."""
         keys_of: dict[tuple[int, int], list[str]] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_ON_THE_KEYPAD = {"enter": "return"}  # what has no brackets there
+
 
 class Keyboard:
     """A window tells it of each key, by the name that pygame has for it: "left", "space", "a"."""
@@ -11,7 +13,7 @@ class Keyboard:
         self._pressed: list[str] = []
 
     def note(self, key: str, is_down: bool) -> None:
-        key = key.strip("[]")  # of the keypad
+        key = _ON_THE_KEYPAD.get(key, key.strip("[]"))
         self._down.pop(key, None)
         if is_down:
             self._down[key] = None

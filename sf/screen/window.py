@@ -96,8 +96,8 @@ class Window:
                     return False
                 if key == self._pausing:
                     paused = not paused
-                elif self._note_key is not None and event.type in (pygame.KEYDOWN, pygame.KEYUP):
-                    self._note_key(pygame.key.name(event.key), event.type == pygame.KEYDOWN)
+                elif self._note_key is not None and (event.type == pygame.KEYUP or (key is not None and not paused)):
+                    self._note_key(pygame.key.name(event.key), key is not None)
             if not paused and left_s() <= 0:
                 return True
         return False

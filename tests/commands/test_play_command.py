@@ -56,6 +56,12 @@ def test_a_key_that_is_held_acts_at_each_step_and_a_short_press_once(tmp_path, m
     assert [(each["player"], each["num_steps"]) for each in played["episodes"]] == [("you", 6)]
 
 
+def test_what_is_pressed_in_a_pause_is_no_move(monkeypatch, capsys):
+    Typist(monkeypatch, ["x"], {3: "+tab +left -left +right +tab", 4: "-right"})
+    _, out, _ = sf_play(monkeypatch, capsys, "keyed_env:Keyed", "--episodes", 1)
+    assert "episode 1: return 6.00, 6 steps, noop 6, left 0, right 0" in out
+
+
 @pytest.mark.parametrize("truncates", [False, True])
 def test_a_game_that_waits_goes_on_with_each_key_that_is_one_of_its_own(truncates, monkeypatch, capsys):
     keys = ["left", "x", "3", "f1", "return", "right", "2", "1"]
@@ -208,6 +214,11 @@ def test_ctrl_c_while_the_game_waits_ends_it(monkeypatch, capsys):
         (["keyed_env:Keyed", "--seed", "-1"], "seed is -1"),
         (["keyed_env:Keyed", "--against", "random"], "keyed_env:Keyed has one agent, you: leave it out"),
         (["keyed_env:Keyed", "--agent", "2"], "agent is 2, but keyed_env:Keyed has 1: from 1 to 1"),
+        (["keyed_env:Keyed", "--agent", "0"], "agent is 0, but keyed_env:Keyed has 1: from 1 to 1"),
+        (
+            ["keyed_env:Keyed", "--policy", "1"],
+            "policy is 1, which is for a run, and keyed_env:Keyed is an environment",
+        ),
         (["keyed_env:Keyed", "--override", "nonsense=1"], "write NAME=VALUE"),
         (["keyed_env:Keyed", "--env_kwargs", "{"], "env_kwargs is not JSON"),
         (["keyed_env:Keyed", "--json", "/proc/none/x.json"], "name another --json"),
@@ -223,6 +234,16 @@ def test_a_wrong_flag_takes_one_sentence(arguments, message, monkeypatch, capsys
     status, out, err = sf_play(monkeypatch, capsys, *arguments)
     assert (status, out) == (2, "")
     assert message in " ".join(err.split())
+
+
+def test_a_setting_with_which_the_policy_sees_something_else_takes_one_sentence(tmp_path, monkeypatch, capsys):
+    path = RunDir(tmp_path / "mini").checkpoints
+    checkpoint.save(path, untrained("rts_mini_match"), 1234, keep=2)
+    RunDir(tmp_path / "mini").config.write_text("env: rts_mini_match\n")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    status, _, err = sf_play(monkeypatch, capsys, tmp_path / "mini", "--env_kwargs", '{"history": 2}')
+    assert status == 2
+    assert "the observations of rts_mini_match are obs int8 (30, 20, 20)" in " ".join(err.split())
 
 
 def test_actions_for_which_there_are_no_keys_take_one_sentence(monkeypatch, capsys):

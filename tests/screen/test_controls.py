@@ -68,6 +68,25 @@ def test_enter_does_nothing_where_that_is_allowed():
     assert console.all_said == ["your turn", "NOOP is not allowed now"]
 
 
+def test_enter_of_the_keypad_is_enter():
+    pad, *_ = controls(gym.spaces.Discrete(3), "enter", names=(("LEFT", "NOOP", "RIGHT"),))
+    assert pad.choose(np.array([1, 1, 1]), {}) == [1]
+
+
+def test_a_move_whose_key_is_still_down_is_not_made_again_by_another_key():
+    pad, _, keyboard = controls(gym.spaces.Discrete(3), "f1", "3")
+    keyboard.note("1", True)
+    keyboard.forget()  # it was made
+    assert pad.choose(np.array([1, 1, 1]), {}) == [2]
+
+
+def test_a_page_is_turned_while_the_key_of_a_move_is_down():
+    many, _, keyboard = controls(gym.spaces.Discrete(362), "page down", "2")
+    keyboard.note("1", True)
+    keyboard.forget()
+    assert many.choose(np.ones(362, np.int8), {}) == [35 + 1]
+
+
 def test_without_a_wait_what_is_not_allowed_is_said_while_it_is_held_and_something_else_is_done():
     pad, console, keyboard = controls(gym.spaces.MultiDiscrete([3, 2]), waits=False)
     keyboard.note("1", True)

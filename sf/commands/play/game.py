@@ -60,11 +60,14 @@ def find_game(flags: PlayFlags) -> Game:
             raise ValueError(f"against is {' '.join(against)}, but {env} has one agent, you: leave it out")
         options = _with_kwargs(options, own or {})
     spec = envs.describe(env, options)
-    if not 1 <= (flags.agent or 1) <= num_agents:
+    if flags.agent is not None and not 1 <= flags.agent <= num_agents:
         raise ValueError(f"agent is {flags.agent}, but {env} has {num_agents}: from 1 to {num_agents}")
     if num_agents == 1:
         return Game(env, options, 1, {})
     if not against and policies:
+        from sf.play.contestants import require_spaces  # noqa: PLC0415
+
+        require_spaces(policies, env, spec)
         return Game(env, options, num_agents, policies)
     from sf.play.contestants import find_opponents  # noqa: PLC0415  torch is slow to import: not to play alone
 
@@ -78,6 +81,8 @@ def _named(flags: PlayFlags) -> tuple[str, EnvOptions, Mapping[str, Contestant]]
     policies: Mapping[str, Contestant] = {}
     if is_policy(env) or flags.override:
         from sf.play.contestants import find_contest, overridden  # noqa: PLC0415
+    elif flags.policy is not None:
+        raise ValueError(f"policy is {flags.policy}, which is for a run, and {env} is an environment: leave it out")
     if is_policy(env):
         found = find_contest(Path(env), (), flags.checkpoint, flags.policy, (), flags.trust)
         env, options, policies = found.config.run.env, found.options, found.players
