@@ -29,7 +29,7 @@ class Options:
     """States of this project: commits, or tree, the files as they are. Each is a trainer."""
 
     own_flags: tuple[str, ...] = ("",)
-    """More flags of sf-train: '' 'optimizer=muon layer_norm=true' are two trainers of each state."""
+    """More flags of sf-train: '' 'optimizer=muon encoder_mlp_layers=128 64' are two trainers of each state."""
 
     seeds: tuple[int, ...] = (1, 2, 3)
     """A run of each task and trainer for each of them."""

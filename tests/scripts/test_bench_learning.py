@@ -408,7 +408,7 @@ def test_sample_factory_is_evaluated_where_it_can_be(name, program, expected, nu
 def test_this_project_trains_and_is_evaluated(tmp_path):
     words = ["--results", str(tmp_path), "--lock", str(tmp_path / "lock"), "--trainers", "own", "--seeds", "1"]
     words += ["--tasks", "CartPole-v1", "--frames", "6000", "--episodes", "4", "--table", str(tmp_path / "tasks.yaml")]
-    words += ["--own_flags", "layer_norm=true encoder_mlp_layers=16"]
+    words += ["--own_flags", "layer_norm=true encoder_mlp_layers=16 8"]
     row = {"frames": 150_000, "at_least": 10.0, "random": 0.0}
     (tmp_path / "tasks.yaml").write_text(yaml.safe_dump({"CartPole-v1": row}))
     # In a process of its own: all descendants of the one that runs a program are ended.
@@ -417,7 +417,7 @@ def test_this_project_trains_and_is_evaluated(tmp_path):
     (record,) = Results(tmp_path / "results.jsonl").records
     assert record["state"] == "finished", record
     (config,) = tmp_path.glob("runs/*/*/run/config.yaml")
-    assert yaml.safe_load(config.read_text())["encoder_mlp_layers"] == [16]
+    assert yaml.safe_load(config.read_text())["encoder_mlp_layers"] == [16, 8]
     assert record["frames"] == 6_000 <= record["trained_frames"]
     assert 9 <= record["stochastic"] <= 500
     assert 9 <= record["deterministic"] <= 500

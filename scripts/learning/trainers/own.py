@@ -88,7 +88,7 @@ class Own:
             f"--train_dir={folder}",
             "--experiment=run",
             *cli.arguments(order.task.flags),
-            *(f"--{flag}" for flag in shlex.split(self.flags)),
+            *_arguments(self.flags),
         ]
         ran = run_to_end(train, folder / "train.log", self.tree.folder)
         frames, returns = _returns(folder / "run")
@@ -118,6 +118,15 @@ class Own:
         if not found:
             raise RunError(f"{self.tree.commit} has no sf-eval")
         return f"from {found[1]} import {found[2]}; {found[2]}()"
+
+
+def _arguments(flags: str) -> list[str]:
+    """"optimizer=muon encoder_mlp_layers=128 64" as sf-train takes them."""
+    words = []
+    for word in shlex.split(flags):
+        name, is_set, value = word.partition("=")
+        words += [f"--{name}", value] if is_set else [word]
+    return words
 
 
 def _returns(folder: Path) -> tuple[int, list[ReturnReport]]:
