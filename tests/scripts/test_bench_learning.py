@@ -424,4 +424,4 @@ def test_this_project_trains_and_is_evaluated(tmp_path):
     assert 0 <= record["frames_to_score"] <= record["trained_frames"]
     assert record["seconds_to_score"] <= record["seconds"] <= record["seconds_with_evaluation"]
     assert record["left_behind"] == 0
-    assert record["trainer"] == f"own@{record['commit']} layer_norm=true encoder_mlp_layers=16"
+    assert record["trainer"] == f"own@{record['commit']} layer_norm=true encoder_mlp_layers=16 8"

@@ -121,7 +121,7 @@ class Own:
 
 
 def _arguments(flags: str) -> list[str]:
-    """"optimizer=muon encoder_mlp_layers=128 64" as sf-train takes them."""
+    """ "optimizer=muon encoder_mlp_layers=128 64" as sf-train takes them."""
     words = []
     for word in shlex.split(flags):
         name, is_set, value = word.partition("=")
