@@ -1,7 +1,7 @@
-"""What learner and policy workers of one policy share: the weights, and the recurrent state of every actor.
+"""The weights that learner and policy workers of one policy share.
 
-The recurrent states are in shared RAM, so they outlive every process. On CPU the weights are there, too. With a GPU
-they are in its memory, which the learner allocates and the policy workers map: they never cross the bus.
+On CPU they are in shared RAM. With a GPU they are in its memory, which the learner allocates and the policy workers
+map: they never cross the bus.
 """
 
 from __future__ import annotations
@@ -37,15 +37,8 @@ class SharedWeightsSpec:
     host: SharedArrays
 
     @classmethod
-    def allocate(
-        cls, device: str, num_weights: int, state_size: int, num_actors: int, num_slots: int
-    ) -> SharedWeightsSpec:
-        fields = [
-            Field("version", (2,), np.int64),
-            Field("latest", (1,), np.int64),
-            Field("actor_state", (2, num_actors, state_size), np.float32),
-            Field("slot_state", (num_slots, state_size), np.float32),
-        ]
+    def allocate(cls, device: str, num_weights: int) -> SharedWeightsSpec:
+        fields = [Field("version", (2,), np.int64), Field("latest", (1,), np.int64)]
         if device == gpu.HOST:
             fields.append(Field("weights", (2, num_weights + 1), np.float32))
         return cls(device, num_weights, SharedArrays(fields))
@@ -57,9 +50,6 @@ class SharedWeights:
     weights: two copies [2, W + 1] float32 of all parameters and buffers, in the order of `sf.model`, each followed by
         its version as the bits of an int32. The learner writes the copy that is not the latest, then flips: a policy
         worker seldom waits and never sees half an update. The version that it copies along proves whose weights it has.
-    actor_state: [2, num_actors, S] float32, the running recurrent state of each actor. Request k of an actor reads copy
-        (k - 1) % 2 and writes copy k % 2, so that a request can be answered again where a policy worker died over it.
-    slot_state: [num_slots, S] float32, the recurrent state before row 0 of each slot.
     """
 
     def __init__(self, spec: SharedWeightsSpec, weights: Tensor) -> None:
@@ -69,8 +59,6 @@ class SharedWeights:
         self._weights = weights
         self._stamps = weights.view(torch.int32)[:, -1]  # [2]
         self._unnamed: tuple[int, int, gpu.Event] | None = None  # what is queued: its copy, its version, its end
-        self.actor_state = torch.from_numpy(spec.host["actor_state"])
-        self.slot_state = torch.from_numpy(spec.host["slot_state"])
 
     @classmethod
     def create(cls, spec: SharedWeightsSpec) -> SharedWeights:

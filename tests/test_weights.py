@@ -15,7 +15,7 @@ NUM_WEIGHTS = 5
 
 
 def spec_on(device):
-    return SharedWeightsSpec.allocate(device, NUM_WEIGHTS, state_size=2, num_actors=3, num_slots=4)
+    return SharedWeightsSpec.allocate(device, NUM_WEIGHTS)
 
 
 def weights(version, num_weights=NUM_WEIGHTS):
@@ -104,7 +104,7 @@ def test_gpu_memory_that_cannot_be_shared_ends_the_run(fault, late, monkeypatch)
 
 def test_a_reader_beside_a_writer_that_never_waits_gets_no_mixed_weights():
     num_weights, num_reads = 20_000, 1_000
-    spec = SharedWeightsSpec.allocate("cpu", num_weights, 0, 1, 1)
+    spec = SharedWeightsSpec.allocate("cpu", num_weights)
     memory = SharedWeights.create(spec)
     memory.publish(weights(1, num_weights), 1)
     has_read = multiprocessing.get_context("fork").Event()

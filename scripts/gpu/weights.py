@@ -14,15 +14,13 @@ from torch import Tensor
 from sf.processes.torch_runtime import configure
 from sf.weights import SharedWeights, SharedWeightsSpec
 
-_STATE = (4, 2, 2)  # size of a recurrent state, actors, slots: not of interest here
-
 
 def run(context: Context) -> Findings:
     """A process reads as fast as it can while this one publishes, each version with other numbers."""
     num_weights, num_versions = (100_000, 50) if context.is_rehearsal else (3_000_000, 2_000)
     device = "cpu" if context.device == "cpu" else "cuda:0"
     configure(device, 1, deterministic=False)
-    spec = SharedWeightsSpec.allocate(device, num_weights, *_STATE)
+    spec = SharedWeightsSpec.allocate(device, num_weights)
     memory = SharedWeights.create(spec)
     flat = torch.rand(num_weights, generator=torch.Generator().manual_seed(0)).to(device)
     digests = {1: _digest(flat)}

@@ -15,6 +15,7 @@ from sf.learner.end_of_run import EndOfRun
 from sf.processes.stopping import StopFlag
 from sf.ranks.place import Place
 from sf.recovery import RecoveryMemory
+from sf.recurrent_states import RecurrentStates
 from sf.slots import LearnerSlots
 from sf.weights import SharedWeightsSpec
 
@@ -32,6 +33,7 @@ class LearnerArgs:
     num_threads: int
     num_gradient_workers: int
     weights: SharedWeightsSpec
+    states: RecurrentStates
     policy_workers: Connection  # the parent sends the pipe of each policy worker here, to share the weights over
     slots: LearnerSlots
     counters: CounterRow

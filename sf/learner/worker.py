@@ -57,7 +57,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
             args.config,
             args.spec,
             args.weights.num_weights,
-            state_size=weights.slot_state.shape[1],
+            state_size=args.states.size,
             bfloat16=args.bfloat16,
             policy_id=args.policy_id,
             say=reports.say,
@@ -67,10 +67,10 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     torch.manual_seed(args.config.run.seed + args.policy_id)
     pace = Pace(args.config.learner)
     if args.predecessor_env_steps is None:
-        sentence = pace.expect(iteration_seconds(args, weights.slot_state.shape[1]))
+        sentence = pace.expect(iteration_seconds(args, args.states.size))
         if sentence is not None:
             reports.say(sentence)
-    faster_step = _faster_step(reports, args, state_size=weights.slot_state.shape[1])
+    faster_step = _faster_step(reports, args, state_size=args.states.size)
     state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks, faster_step)
     state.publish(weights)
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)

@@ -5,6 +5,7 @@ It is a function of tensors alone, the random numbers included, so that it can b
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -38,6 +39,30 @@ TOLERANCE = {torch.bfloat16: 0.1, torch.float32: 1e-3}  # of log-probabilities, 
 _DRAWS = 16  # of actions, at least, by which two ways are compared
 
 
+class AnyActing(ABC):
+    """Computes an `Acting`, in whichever way."""
+
+    @abstractmethod
+    def __call__(self, *inputs: Any) -> tuple[Tensor, Tensor]:
+        """See `Acting.forward`."""
+
+    def look(self) -> None:  # noqa: B027
+        """Called before each batch, to see to what is made beside the caller."""
+
+    def close(self) -> None:  # noqa: B027
+        """The caller ends."""
+
+
+class ActingHere(AnyActing):
+    """By PyTorch's operations, for inputs that are where the network is."""
+
+    def __init__(self, acting: Acting) -> None:
+        self._acting = acting
+
+    def __call__(self, *inputs: Any) -> tuple[Tensor, Tensor]:
+        return self._acting(*inputs)
+
+
 class Acting(nn.Module):
     """network: has `step`, see `sf.model.inference.inference_model`."""
 
@@ -63,7 +88,7 @@ class Acting(nn.Module):
         return torch.cat((discrete, floats.view(torch.int32)), dim=1), out.state
 
 
-class ActingThere:
+class ActingThere(AnyActing):
     """An `Acting` on a GPU, for inputs that are on the host, or there already."""
 
     def __init__(self, acting: Acting, device: torch.device) -> None:

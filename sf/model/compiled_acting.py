@@ -21,7 +21,7 @@ from sf import gpu
 from sf.config import ModelConfig
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.spaces import space_json
-from sf.model.acting import Acting, ActingThere, agree_on, repeated
+from sf.model.acting import Acting, ActingHere, ActingThere, AnyActing, agree_on, repeated
 from sf.model.distributions import ActionDistribution
 from sf.model.recorded_acting import RecordedActing
 from sf.native import kernels, programs
@@ -51,7 +51,7 @@ def acting_of(
         there, records = gpu.torch_device(device), model.compile is not False and makes_it
         return RecordedActing(acting, there, dtype, say) if records else ActingThere(acting, there)
     if model.compile is False or kernels.why_not() is not None:
-        return acting
+        return ActingHere(acting)
     batch = programs.BATCH
     boxes = cast("dict[str, gym.spaces.Box]", spec.obs_space.spaces)
     example = (
@@ -64,7 +64,7 @@ def acting_of(
     return CompiledActing(acting, example, made_from, dtype, say, makes_it)
 
 
-class CompiledActing:
+class CompiledActing(AnyActing):
     """Stands for an `Acting`, and computes the same: with a program where that is there.
 
     Call `look` now and then: it sees to the program.
@@ -141,6 +141,3 @@ class CompiledActing:
                 assert self._beside is not None
                 self._beside.discard()
             self._give_up("its results differ from those of the network")
-
-
-AnyActing = Acting | ActingThere | RecordedActing | CompiledActing

@@ -14,12 +14,12 @@ import torch.utils._pytree as pytree
 from torch import Tensor
 
 from sf import gpu
-from sf.model.acting import Acting, ActingThere, agree_on
+from sf.model.acting import Acting, ActingThere, AnyActing, agree_on
 
 _SMALLEST = 8  # actors of a recording
 
 
-class RecordedActing:
+class RecordedActing(AnyActing):
     """Stands for an `ActingThere`, and computes the same.
 
     Batches are filled up to the next of a few sizes; rows are computed apart from each other. A size is recorded when

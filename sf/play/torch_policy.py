@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces import space_json
-from sf.model.acting import Acting, Answers
+from sf.model.acting import Acting, ActingHere, Answers, AnyActing
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.play.named_checkpoint import config_of
@@ -99,11 +98,11 @@ class NetworkActors:
         policy: TorchPolicy,
         num_actors: int,
         seed: int,
-        acting: Callable[..., tuple[Tensor, Tensor]] | None = None,
+        acting: AnyActing | None = None,
     ) -> None:
         """acting: computes what an `Acting` of the network does. None: one of them."""
         self._policy = policy
-        self._acting = acting or Acting(policy.network, policy.action_spec)
+        self._acting = acting or ActingHere(Acting(policy.network, policy.action_spec))
         self._all = np.arange(num_actors)
         self._steps = np.zeros(num_actors, np.float32)  # [N] that an episode has had, for a critic with a clock
         self._state = torch.zeros(num_actors, policy.network.state_size, device=policy.device)  # [N, S]

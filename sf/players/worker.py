@@ -22,7 +22,8 @@ from sf.counters import CounterRow
 from sf.envs import EnvSpec
 from sf.envs.clock import CLOCK
 from sf.envs.field_types import checked
-from sf.model.compiled_acting import CompiledActing, acting_of
+from sf.model.acting import AnyActing
+from sf.model.compiled_acting import acting_of
 from sf.play.opponents import Opponent
 from sf.play.player import Actors
 from sf.play.torch_policy import NetworkActors, TorchPolicy
@@ -159,8 +160,7 @@ class _Players:
         if policy.config.model == args.model:  # as a snapshot: what the policy workers compile is its program, too
             acting = acting_of(policy.network, args.model, args.spec, args.bfloat16, args.device, _hush, makes_it=False)
         actors = NetworkActors(policy, args.num_actors, args.seed + turn, acting)
-        compiled = acting if isinstance(acting, CompiledActing) else None
-        return _Seated(actors, policy.network.state_size > 0, compiled)
+        return _Seated(actors, policy.network.state_size > 0, acting)
 
     def _require_trusted(self, saved: Checkpoint, path: Path) -> None:
         """Raises ValueError for the network of somebody else that is code, unless the run trains with it, too."""
@@ -177,12 +177,12 @@ class _Seated:
 
     actors: Actors  # all of the run
     remembers: bool  # so it has to see what happens while it waits, too
-    compiled: CompiledActing | None = None  # by which they act
+    acting: AnyActing | None = None  # by which they act, where that may become a program
 
     def look(self) -> None:
         """Take the program where there is one now."""
-        if self.compiled is not None:
-            self.compiled.look()
+        if self.acting is not None:
+            self.acting.look()
 
 
 def _hush(text: str) -> None:

@@ -11,29 +11,28 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from sf import gpu
 from sf.arrays import SharedArrays
 from sf.config import ModelConfig
 from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvSpec
-from sf.model.acting import Acting, Answers
-from sf.model.compiled_acting import AnyActing, CompiledActing, acting_of
+from sf.model.acting import Acting, ActingHere, AnyActing
+from sf.model.compiled_acting import acting_of
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import Flat, inference_model
+from sf.policy.transfers import AnswersToHost, ObsGather, States
 from sf.processes.reports import Ready, Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
+from sf.recurrent_states import RecurrentStates
 from sf.requests import PolicyChannel
-from sf.rows import OBS, Turns
+from sf.rows import Turns
 from sf.weights import SharedWeights, SharedWeightsSpec
-
-_LARGE = 2048  # bytes of an observation
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,7 @@ class PolicyWorkerArgs:
     rollout: int
     weights: SharedWeightsSpec
     learner: Connection  # where the weights come from
+    states: RecurrentStates
     rows: SharedArrays  # of the slots
     channel: PolicyChannel
     counters: CounterRow
@@ -113,10 +113,10 @@ class _Policy:
         self._channel = args.channel
         self._rows_per_slot = args.rollout + 1
         max_actors = args.channel.num_groups * args.channel.actors_per_group
-        self._obs = _ObsGather(args.rows, max_actors, args.weights.device)
-        self._states = _States(self._shared, max_actors)
+        self._obs = ObsGather(args.rows, max_actors, args.weights.device)
+        self._states = States(args.states, max_actors, args.weights.device)
         self._turns = None if self._model.state_size else Turns.where_there_are(args.rows)
-        self._answers = _Answers(self._action_spec, max_actors, args.weights.device)
+        self._answers = AnswersToHost(self._action_spec, max_actors, args.weights.device)
 
     def act(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
         """Write the actions of N actors into their `rows` [N] of `slots` [N]. numbers: [N] of the requests."""
@@ -133,7 +133,7 @@ class _Policy:
         """Not compiled in synchronous mode: nobody knows when the program is there, so two runs would not be the
         same."""
         if args.synchronous and args.weights.device == gpu.HOST:
-            return Acting(self._model, self._action_spec)
+            return ActingHere(Acting(self._model, self._action_spec))
 
         def say(text: str) -> None:
             if args.idx == 0:  # the others would say the same
@@ -142,15 +142,13 @@ class _Policy:
         return acting_of(self._model, args.model, args.spec, args.bfloat16, args.weights.device, say)
 
     def close(self) -> None:
-        if isinstance(self._acting, CompiledActing):
-            self._acting.close()
+        self._acting.close()
 
     def _compute(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
         """As `act`, of actors for whom the network decides."""
         actors = self._rows["actor"][slots]  # [N]
         first = self._rows["first"][slots, rows]  # [N]
-        if isinstance(self._acting, CompiledActing):
-            self._acting.look()
+        self._acting.look()
         with torch.inference_mode():
             obs = self._obs.gather(slots.astype(np.int64) * self._rows_per_slot + rows)
             state = self._states.before(actors, numbers, first)
@@ -180,123 +178,3 @@ class _Policy:
 
 def _one_number(seed: tuple[int, ...]) -> int:
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))  # torch takes 63 bits
-
-
-class _Answers:
-    """Brings the answers of a batch to the host in one transfer.
-
-    The thread sleeps until they are there, and with them all that was queued before.
-    """
-
-    def __init__(self, action_spec: ActionSpec, max_actors: int, device: str) -> None:
-        self._device = device
-        self._num_discrete = len(action_spec.discrete_sizes)
-        width = self._num_discrete + action_spec.num_continuous + 2
-        self._host = gpu.page_locked((max_actors, width), torch.int32, device)
-
-    def receive(self, packed: Tensor) -> Answers:
-        """What `Acting` gives, on the host, overwritten by the next call."""
-        host = self._host[: len(packed)]
-        gpu.copy(host, packed, self._device).wait()
-        return Answers.of(host.numpy(), self._num_discrete)
-
-
-class _States:
-    """The recurrent states of a batch, between shared RAM and the device. See `SharedWeights` for the two copies."""
-
-    def __init__(self, shared: SharedWeights, max_actors: int) -> None:
-        self._shared = shared
-        self._device = shared.device
-        num_copies, num_actors, state_size = shared.actor_state.shape
-        self._all = shared.actor_state.view(num_copies * num_actors, state_size)
-        self._num_actors = num_actors
-        self._before = gpu.page_locked((max_actors, state_size), torch.float32, shared.device)
-        self._after = gpu.page_locked((max_actors, state_size), torch.float32, shared.device)
-        self._first = gpu.page_locked((max_actors,), torch.bool, shared.device)
-
-    def first(self, first: np.ndarray) -> Tensor:
-        """The same [N] in page-locked memory, overwritten by the next call."""
-        out = self._first[: len(first)]
-        out.numpy()[:] = first
-        return out
-
-    def before(self, actors: np.ndarray, numbers: np.ndarray, first: np.ndarray) -> Tensor:
-        """The states [N, S] that requests `numbers` of `actors` begin with; zero where `first` [N]. Overwritten by the
-        next call."""
-        state = self._before[: len(actors)]
-        if state.shape[1]:
-            torch.index_select(self._all, 0, self._positions(actors, numbers - 1), out=state)
-            state.numpy()[first] = 0.0
-        return state
-
-    def keep(self, slots: np.ndarray, rows: np.ndarray) -> None:
-        """Beside each of `slots` [N] that begins with this row, the state that `before` has just given."""
-        begins = np.flatnonzero(rows == 0)
-        if self._all.shape[1] and len(begins):
-            self._shared.slot_state.numpy()[slots[begins]] = self._before.numpy()[begins]
-
-    def send(self, state: Tensor) -> None:
-        """Queue the transfer of the new states [N, S] to the host."""
-        gpu.copy(self._after[: len(state)], state, self._device)
-
-    def write(self, actors: np.ndarray, numbers: np.ndarray) -> None:
-        """What was sent has arrived: it is where the next requests of `actors` look for it."""
-        if self._all.shape[1]:
-            self._all.index_copy_(0, self._positions(actors, numbers), self._after[: len(actors)])
-
-    def _positions(self, actors: np.ndarray, numbers: np.ndarray) -> Tensor:
-        """Rows of the copy that `numbers` write."""
-        return torch.from_numpy(numbers % 2 * self._num_actors + actors)
-
-
-class _ObsGather:
-    """Collects the observations of a batch: a GPU reads large ones where they are, small ones are copied for it."""
-
-    def __init__(self, rows: SharedArrays, max_actors: int, device: str) -> None:
-        self._device = device
-        self._index = gpu.page_locked((max_actors,), torch.int64, device)
-        self._staged: dict[str, tuple[Tensor, Tensor]] = {}  # all rows [num_slots * (T+1), ...], and those of a batch
-        self._mapped: dict[str, _Rows] = {}
-        for key, array in rows.named(OBS).items():
-            all_rows = torch.from_numpy(array).flatten(0, 1)
-            is_large = device != gpu.HOST and all_rows[0].nbytes >= _LARGE
-            mapped = gpu.mapped(array, device) if is_large else None
-            if mapped is not None:
-                self._mapped[key] = _Rows.of(mapped.flatten(0, 1))
-            else:
-                batch = gpu.page_locked((max_actors, *all_rows.shape[1:]), all_rows.dtype, device)
-                self._staged[key] = all_rows, batch
-
-    def gather(self, positions: np.ndarray) -> dict[str, Tensor]:
-        """positions: [N] rows of [num_slots * (T+1)]. What is on the host is overwritten by the next call.
-
-        It may be then, and so may the rows: every batch ends with a transfer that waits for all that came before.
-        """
-        index, batch = torch.from_numpy(positions), {}
-        for key, (rows, staged) in self._staged.items():
-            batch[key] = torch.index_select(rows, 0, index, out=staged[: len(index)])
-        if self._mapped:
-            there = self._index[: len(index)].copy_(index).to(gpu.torch_device(self._device), non_blocking=True)
-            batch |= {key: rows.taken(there) for key, rows in self._mapped.items()}
-        return batch
-
-
-class _Rows(NamedTuple):
-    """Rows in memory that a GPU reads over the bus, eight bytes at a time where that goes.
-
-    numbers: [num_rows, ...], of `dtype` and [num_rows, *shape] in truth.
-    """
-
-    numbers: Tensor
-    shape: torch.Size
-    dtype: torch.dtype
-
-    @classmethod
-    def of(cls, rows: Tensor) -> _Rows:
-        flat = rows.flatten(1)
-        is_even = flat[0].nbytes % 8 == 0
-        return cls(flat.view(torch.int64) if is_even else flat, rows.shape[1:], rows.dtype)
-
-    def taken(self, index: Tensor) -> Tensor:
-        """Those at `index` [N], in memory of the GPU: [N, *shape]."""
-        return self.numbers.index_select(0, index).view(self.dtype).view(-1, *self.shape)

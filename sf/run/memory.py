@@ -15,6 +15,7 @@ from sf.machine.pinned_cores import PinnedCores
 from sf.processes.stopping import StopFlag
 from sf.queues import IndexQueue, PipeQueue, Queues, make_queues
 from sf.recovery import RecoveryMemory
+from sf.recurrent_states import RecurrentStates
 from sf.requests import Channels
 from sf.run.plan import Plan
 from sf.seats import Seats
@@ -35,7 +36,8 @@ class RunMemory:
     queues: Queues  # what made those of the sampler and the learners
     pool: SlotPool
     channels: Channels
-    policies: tuple[SharedWeightsSpec, ...]
+    weights: tuple[SharedWeightsSpec, ...]  # one a policy
+    states: tuple[RecurrentStates, ...]  # one a policy
     counters: Counters
     counter_rows: Mapping[str, Sequence[int]]  # rows of the counters by role, in the order of the children's numbers
     pinned: PinnedCores  # the rollout workers
@@ -82,12 +84,10 @@ class RunMemory:
                 queues=queues,
             ),
             channels=channels,
-            policies=tuple(
-                SharedWeightsSpec.allocate(
-                    plan.device_of(policy_id), plan.num_weights, plan.state_size, plan.num_actors, plan.num_slots
-                )
-                for policy_id in policy_ids
+            weights=tuple(
+                SharedWeightsSpec.allocate(plan.device_of(policy_id), plan.num_weights) for policy_id in policy_ids
             ),
+            states=tuple(RecurrentStates(plan.state_size, plan.num_actors, plan.num_slots) for _ in policy_ids),
             counters=Counters.allocate(sum(counts.values())),
             counter_rows=rows_by_role(counts),
             pinned=plan.pin_workers(),

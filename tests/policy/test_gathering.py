@@ -6,7 +6,7 @@ import torch
 from late import late_gpu
 
 from sf.arrays import Field, SharedArrays
-from sf.policy import worker
+from sf.policy import transfers
 from sf.rows import OBS
 
 SLOTS, ROWS = 6, 4
@@ -31,11 +31,11 @@ def rows():
 @pytest.mark.parametrize("can_map", [True, False])
 def test_a_batch_has_the_rows_that_were_asked_for(device, can_map, rows, monkeypatch):
     stand_in = late_gpu()
-    monkeypatch.setattr(worker, "gpu", stand_in)
+    monkeypatch.setattr(transfers, "gpu", stand_in)
     stand_in.take(device)
     if not can_map:
         monkeypatch.setattr(stand_in, "mapped", lambda memory, device: None)
-    gather = worker._ObsGather(rows, 5, device)
+    gather = transfers.ObsGather(rows, 5, device)
     assert set(gather._mapped) == ({"picture", "odd", "numbers"} if device != "cpu" and can_map else set())
     for positions in ([3, 17, 0], [23, 1, 1, 2, 22], [5]):
         rows.named(OBS)["picture"][0, 1] += 1  # what is read is what is there now

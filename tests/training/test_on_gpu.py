@@ -42,7 +42,7 @@ def read_weights(spec, learner, versions):
 
 def test_another_process_reads_what_was_published_and_nothing_mixed():
     gpu.take(DEVICE)
-    spec = SharedWeightsSpec.allocate(DEVICE, NUM_WEIGHTS, 0, 1, 1)
+    spec = SharedWeightsSpec.allocate(DEVICE, NUM_WEIGHTS)
     memory = SharedWeights.create(spec)
     memory.publish(torch.ones(NUM_WEIGHTS, device=DEVICE), 1)
     memory.flush()

@@ -12,11 +12,10 @@ from sf.weights import SharedWeights
 def make_loader(args: LearnerArgs, weights: SharedWeights) -> Loader:
     """The loader of an asynchronous or of a synchronous run."""
     device = args.weights.device
-    copier = SlotCopier(args.slots.arrays, weights)
+    copier = SlotCopier(args.slots.arrays, args.states)
 
     def buffer() -> BatchBuffer:
-        state_size = weights.slot_state.shape[1]
-        return BatchBuffer(args.slots.arrays, args.config.slots_per_iteration, state_size, device)
+        return BatchBuffer(args.slots.arrays, args.config.slots_per_iteration, args.states.size, device)
 
     if not args.config.sampler.async_rl:
         return SyncLoader(args.slots, copier, buffer(), weights, args.num_actors)

@@ -17,6 +17,7 @@ from sf.learner.batches.batch import STEP_FIELDS, Batch
 from sf.learner.batches.buffer import BatchBuffer
 from sf.processes.stopping import StopFlag
 from sf.queues import StopRequested
+from sf.recurrent_states import RecurrentStates
 from sf.rows import OBS
 from sf.slots import LearnerSlots
 from sf.weights import SharedWeights
@@ -47,10 +48,10 @@ class Loader:
 class SlotCopier:
     """Copies slots into the columns of a batch in host memory."""
 
-    def __init__(self, rows: SharedArrays, weights: SharedWeights) -> None:
+    def __init__(self, rows: SharedArrays, states: RecurrentStates) -> None:
         self._obs = {key: torch.from_numpy(array) for key, array in rows.named(OBS).items()}
         self._steps = {name: torch.from_numpy(rows[name]) for name in ("first", *STEP_FIELDS)}
-        self._slot_state = weights.slot_state
+        self._states = states.of_slots
 
     def copy(self, slots: list[int], batch: Batch, first_column: int) -> None:
         """Fill columns first_column, first_column + 1, ... The slots may be reused when this returns."""
@@ -59,7 +60,7 @@ class SlotCopier:
                 batch.obs[key][:, column] = source[slot]
             for name, source in self._steps.items():
                 getattr(batch, name)[:, column] = source[slot]
-            batch.state[column] = self._slot_state[slot]
+            batch.state[column] = self._states[slot]
 
 
 class AsyncLoader(Loader):

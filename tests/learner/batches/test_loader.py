@@ -18,6 +18,7 @@ from sf.envs import EnvSpec
 from sf.learner.batches.loaders import AsyncLoader, BatchBuffer, SlotCopier, SyncLoader
 from sf.processes.stopping import StopFlag
 from sf.queues import PipeQueue, StopRequested
+from sf.recurrent_states import RecurrentStates
 from sf.slots import FREE, SlotPool
 from sf.weights import SharedWeights, SharedWeightsSpec
 
@@ -57,10 +58,10 @@ class System:
         self.pool = make_pool(num_workers, groups_per_worker, actors_per_group, extra)
         self.pool.reset()
         self.num_actors = num_workers * groups_per_worker * actors_per_group
-        spec = SharedWeightsSpec.allocate("cpu", 1, 3, self.num_actors, self.pool.num_slots)
-        self.memory = SharedWeights.create(spec)
-        self.copier = SlotCopier(self.pool.arrays, self.memory)
-        self.sampler = Sampler(self.pool, self.memory)
+        self.weights = SharedWeights.create(SharedWeightsSpec.allocate("cpu", 1))
+        states = RecurrentStates(3, self.num_actors, self.pool.num_slots)
+        self.copier = SlotCopier(self.pool.arrays, states)
+        self.sampler = Sampler(self.pool, states)
 
     def buffer(self, num_trajectories):
         return BatchBuffer(self.pool.arrays, num_trajectories, 3, "cpu")
@@ -71,7 +72,7 @@ class System:
 
     def sync_loader(self, num_trajectories):
         buffer = self.buffer(num_trajectories)
-        return SyncLoader(self.pool.of_learner(), self.copier, buffer, self.memory, self.num_actors)
+        return SyncLoader(self.pool.of_learner(), self.copier, buffer, self.weights, self.num_actors)
 
 
 class Sampler:
@@ -80,9 +81,9 @@ class Sampler:
     Trajectory k has k in every field, and the number of the row beside it.
     """
 
-    def __init__(self, pool, memory):
+    def __init__(self, pool, states):
         self._pool = pool
-        self._memory = memory
+        self._states = states
         self._workers = [pool.of_worker() for idx in range(len(pool.inboxes))]
         self.num_filled = 0
 
@@ -121,7 +122,7 @@ class Sampler:
         rows["terminated"][slot] = [(number + t) % 3 == 0 for t in range(T)]
         rows["valid"][slot] = [(number + t) % 3 == 1 for t in range(T)]
         rows["actor"][slot] = actor
-        self._memory.slot_state[slot] = number
+        self._states.of_slots[slot] = number
 
 
 def stamp(number, like):
@@ -302,7 +303,7 @@ def test_the_synchronous_sampler_goes_on_with_the_latest_weights(monkeypatch):
         system.sampler.fill_what_is_free()
         assert system.sampler.num_filled == num_filled
 
-    monkeypatch.setattr(system.memory, "flush", flush)
+    monkeypatch.setattr(system.weights, "flush", flush)
     loader.release()
     monkeypatch.undo()
     system.sampler.fill_what_is_free()

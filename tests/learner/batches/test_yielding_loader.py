@@ -14,8 +14,8 @@ from sf.learner.batches.loaders import SlotCopier
 from sf.learner.batches.yielding_loader import YieldingLoader
 from sf.processes.stopping import StopFlag
 from sf.queues import PipeQueue
+from sf.recurrent_states import RecurrentStates
 from sf.slots import FREE, SlotPool
-from sf.weights import SharedWeights, SharedWeightsSpec
 
 T, NUM_SLOTS, NUM_COLUMNS = 2, 4, 3
 PATIENCE_S = 30.0
@@ -32,10 +32,9 @@ class System:
         self.pool = SlotPool.allocate(
             SPEC, T, inboxes=(inbox,), groups_per_worker=4, slots_per_group=1, actors_per_group=1, num_policies=2
         )
-        weights = SharedWeights.create(SharedWeightsSpec.allocate("cpu", 1, 0, NUM_SLOTS, NUM_SLOTS))
         buffers = tuple(BatchBuffer(self.pool.arrays, NUM_COLUMNS, 0, "cpu") for _ in range(2))
         self.stop = StopFlag()
-        copier = SlotCopier(self.pool.arrays, weights)
+        copier = SlotCopier(self.pool.arrays, RecurrentStates(0, NUM_SLOTS, NUM_SLOTS))
         self.loader = YieldingLoader(self.pool.of_learner(1), copier, buffers, "cpu", self.stop)
         self.num_filled = 0
         self._pause = threading.Event()

@@ -1,0 +1,142 @@
+"""What crosses between shared RAM and the device for a batch of the policy worker: observations, recurrent states,
+answers.
+
+Memory of a batch is allocated once, and overwritten by the next one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sf import gpu
+from sf.arrays import SharedArrays
+from sf.envs import ActionSpec
+from sf.model.acting import Answers
+from sf.recurrent_states import RecurrentStates
+from sf.rows import OBS
+
+_LARGE = 2048  # bytes of an observation
+
+
+class ObsGather:
+    """Collects the observations of a batch: a GPU reads large ones where they are, small ones are copied for it."""
+
+    def __init__(self, rows: SharedArrays, max_actors: int, device: str) -> None:
+        self._device = device
+        self._index = gpu.page_locked((max_actors,), torch.int64, device)
+        self._staged: dict[str, tuple[Tensor, Tensor]] = {}  # all rows [num_slots * (T+1), ...], and those of a batch
+        self._mapped: dict[str, _Rows] = {}
+        for key, array in rows.named(OBS).items():
+            all_rows = torch.from_numpy(array).flatten(0, 1)
+            is_large = device != gpu.HOST and all_rows[0].nbytes >= _LARGE
+            mapped = gpu.mapped(array, device) if is_large else None
+            if mapped is not None:
+                self._mapped[key] = _Rows.of(mapped.flatten(0, 1))
+            else:
+                batch = gpu.page_locked((max_actors, *all_rows.shape[1:]), all_rows.dtype, device)
+                self._staged[key] = all_rows, batch
+
+    def gather(self, positions: np.ndarray) -> dict[str, Tensor]:
+        """positions: [N] rows of [num_slots * (T+1)]. What is on the host is overwritten by the next call.
+
+        It may be then, and so may the rows: every batch ends with a transfer that waits for all that came before.
+        """
+        index, batch = torch.from_numpy(positions), {}
+        for key, (rows, staged) in self._staged.items():
+            batch[key] = torch.index_select(rows, 0, index, out=staged[: len(index)])
+        if self._mapped:
+            there = self._index[: len(index)].copy_(index).to(gpu.torch_device(self._device), non_blocking=True)
+            batch |= {key: rows.taken(there) for key, rows in self._mapped.items()}
+        return batch
+
+
+class _Rows(NamedTuple):
+    """Rows in memory that a GPU reads over the bus, eight bytes at a time where that goes.
+
+    numbers: [num_rows, ...], of `dtype` and [num_rows, *shape] in truth.
+    """
+
+    numbers: Tensor
+    shape: torch.Size
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, rows: Tensor) -> _Rows:
+        flat = rows.flatten(1)
+        is_even = flat[0].nbytes % 8 == 0
+        return cls(flat.view(torch.int64) if is_even else flat, rows.shape[1:], rows.dtype)
+
+    def taken(self, index: Tensor) -> Tensor:
+        """Those at `index` [N], in memory of the GPU: [N, *shape]."""
+        return self.numbers.index_select(0, index).view(self.dtype).view(-1, *self.shape)
+
+
+class States:
+    """The recurrent states of a batch, between shared RAM and the device. See `RecurrentStates` for the two copies."""
+
+    def __init__(self, shared: RecurrentStates, max_actors: int, device: str) -> None:
+        self._device = device
+        self._of_slots = shared.of_slots.numpy()
+        num_copies, num_actors, state_size = shared.of_actors.shape
+        self._all = shared.of_actors.view(num_copies * num_actors, state_size)
+        self._num_actors = num_actors
+        self._before = gpu.page_locked((max_actors, state_size), torch.float32, device)
+        self._after = gpu.page_locked((max_actors, state_size), torch.float32, device)
+        self._first = gpu.page_locked((max_actors,), torch.bool, device)
+
+    def first(self, first: np.ndarray) -> Tensor:
+        """The same [N] in page-locked memory, overwritten by the next call."""
+        out = self._first[: len(first)]
+        out.numpy()[:] = first
+        return out
+
+    def before(self, actors: np.ndarray, numbers: np.ndarray, first: np.ndarray) -> Tensor:
+        """The states [N, S] that requests `numbers` of `actors` begin with; zero where `first` [N]. Overwritten by the
+        next call."""
+        state = self._before[: len(actors)]
+        if state.shape[1]:
+            torch.index_select(self._all, 0, self._positions(actors, numbers - 1), out=state)
+            state.numpy()[first] = 0.0
+        return state
+
+    def keep(self, slots: np.ndarray, rows: np.ndarray) -> None:
+        """Beside each of `slots` [N] that begins with this row, the state that `before` has just given."""
+        begins = np.flatnonzero(rows == 0)
+        if self._all.shape[1] and len(begins):
+            self._of_slots[slots[begins]] = self._before.numpy()[begins]
+
+    def send(self, state: Tensor) -> None:
+        """Queue the transfer of the new states [N, S] to the host."""
+        gpu.copy(self._after[: len(state)], state, self._device)
+
+    def write(self, actors: np.ndarray, numbers: np.ndarray) -> None:
+        """What was sent has arrived: it is where the next requests of `actors` look for it."""
+        if self._all.shape[1]:
+            self._all.index_copy_(0, self._positions(actors, numbers), self._after[: len(actors)])
+
+    def _positions(self, actors: np.ndarray, numbers: np.ndarray) -> Tensor:
+        """Rows of the copy that `numbers` write."""
+        return torch.from_numpy(numbers % 2 * self._num_actors + actors)
+
+
+class AnswersToHost:
+    """Brings the answers of a batch to the host in one transfer.
+
+    The thread sleeps until they are there, and with them all that was queued before.
+    """
+
+    def __init__(self, action_spec: ActionSpec, max_actors: int, device: str) -> None:
+        self._device = device
+        self._num_discrete = len(action_spec.discrete_sizes)
+        width = self._num_discrete + action_spec.num_continuous + 2
+        self._host = gpu.page_locked((max_actors, width), torch.int32, device)
+
+    def receive(self, packed: Tensor) -> Answers:
+        """What `Acting` gives, on the host, overwritten by the next call."""
+        host = self._host[: len(packed)]
+        gpu.copy(host, packed, self._device).wait()
+        return Answers.of(host.numpy(), self._num_discrete)
