@@ -12,6 +12,7 @@ from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.args import LearnerArgs
 from sf.learner.checkpoints.milestones import Milestones
+from sf.learner.checkpoints.origin import last_checkpoint, origin
 from sf.learner.checkpoints.periodic import PeriodicCheckpoints
 from sf.learner.checkpoints.snapshot import make_checkpoint
 from sf.learner.compiled.faster_step import FasterStep
@@ -77,41 +78,34 @@ class LearnerState:
         self._recovery = args.recoveries[args.policy_id]
         self._orders = Orders(args.orders, args.recoveries, args.hyperparameters, reports.say)
         self.updater = self._new_updater()
-        self.env_steps = 0
-        self._trained_steps = 0  # of these, what the weights have learned from
+        if ranks.size > 1:
+            self._follow_the_first(None)
+        begins_from = origin(args, ranks, reports.say)
+        begins_from.load_into(self.updater)
+        if begins_from.saved is not None and ranks.size > 1:  # the numbers of whoever saved would be those of all
+            torch.manual_seed(args.config.run.seed + args.policy_id + begins_from.env_steps)
+        if published_version > self.updater.version:  # versions only grow: lag is a difference of them
+            self.updater.version = published_version + 1
+        self.env_steps = begins_from.env_steps
+        self._trained_steps = begins_from.trained_steps  # of these, what the weights have learned from
+        self.weights_event = begins_from.weights_event
+        self.seconds_before = begins_from.seconds
+        self.lost_steps = 0  # that the learner before this one took, without a trace in the weights
         self._unsaid_lost_steps = 0
         self._num_iterations = 0
-        self.seconds_before = 0.0
-        # The state of a successor includes the seconds of its predecessor.
-        self._counts_seconds_from = args.started_at if args.predecessor_env_steps is None else time.monotonic()
-        self.lost_steps = 0  # that the learner before this one took, without a trace in the weights
-        self.weights_event = 0  # number of the decision that gave this policy its weights, as the parent counts them
+        self._counts_seconds_from = time.monotonic()
         self._checkpoints = PeriodicCheckpoints(args.checkpoints, args.config.run, reports)
+        if args.predecessor_env_steps is None:
+            self._counts_seconds_from = args.started_at  # those of a predecessor are in its state
+            self._checkpoints.saved_version = None if begins_from.saved is None else self.updater.version
+        else:
+            self.lost_steps = args.predecessor_env_steps - self.env_steps
+            self.env_steps = args.predecessor_env_steps
+        self._milestones = Milestones(args.milestones, args.config.run.save_milestones_sec, self.seconds, reports)
         self._remember_at = time.monotonic()
         has_snapshots = args.config.players.with_players and args.config.players.snapshot_every_env_steps > 0
         self._remember_every_s = _REMEMBER_FOR_SNAPSHOTS_EVERY_S if has_snapshots else _REMEMBER_EVERY_S
         self._rollbacks = RollbackBudget(args.config.supervision)
-        saved = self._latest() if args.place.saves else None
-        if ranks.size > 1:
-            self._follow_the_first(None)
-            saved = self._newest_of_all(saved)
-        if saved is not None:
-            self.env_steps = saved.state["env_steps"]
-            self._trained_steps = saved.state["trained_steps"]
-            self.seconds_before = saved.state["seconds"]
-            self.weights_event = saved.state.get("weights_event", 0)  # older checkpoints know of no population
-            self.updater.load(saved.tensors, saved.state["updater"])
-            if ranks.size > 1:  # the numbers of whoever saved would be those of all
-                torch.manual_seed(args.config.run.seed + args.policy_id + self.env_steps)
-        every_s = args.config.run.save_milestones_sec
-        self._milestones = Milestones(args.milestones, every_s, self.seconds, reports)
-        if args.predecessor_env_steps is not None:
-            self.lost_steps = args.predecessor_env_steps - self.env_steps
-            self.env_steps = args.predecessor_env_steps
-        if published_version > self.updater.version:  # versions only grow: lag is a difference of them
-            self.updater.version = published_version + 1
-        if saved is not None and args.predecessor_env_steps is None:
-            self._checkpoints.saved_version = self.updater.version
 
     @property
     def seconds(self) -> float:
@@ -227,22 +221,18 @@ class LearnerState:
         self._reports.send(Trained(self.env_steps, diverged.pop_metrics()))  # for the summary, if that ends
         if self._args.place.is_first:  # the others end with it
             self._rollbacks.spend(num_skipped, names, diverged.learning_rate)
-        path = checkpoint.latest(self._args.checkpoints, self._reports.say)
-        self.updater, trained_steps, self.weights_event = self._new_updater(), 0, 0
-        saved = None if path is None else checkpoint.load(path)
-        if self._ranks.size > 1:
-            saved = self._newest_of_all(saved)
-        if saved is not None:
-            self.updater.load(saved.tensors, saved.state["updater"])
-            trained_steps = saved.state["trained_steps"]
-            self.weights_event = saved.state.get("weights_event", 0)
+        goes_back_to = last_checkpoint(self._args, self._ranks, self._reports.say)
+        self.updater = self._new_updater()
+        goes_back_to.load_into(self.updater)
+        self.weights_event = goes_back_to.weights_event
         self.updater.take_over(diverged, supervision.rollback_lr_factor)
         text = (
             f"{num_skipped} updates in a row were not finite ({', '.join(names)}), so it goes back to "
-            f"{path.name if path else 'a new network'}, with learning rate {self.updater.learning_rate:g}"
+            f"{goes_back_to.words}, with learning rate {self.updater.learning_rate:g}"
         )
-        self._reports.send(RolledBack(text, self._trained_steps - trained_steps, self.weights_event))
-        self._trained_steps = trained_steps
+        lost_steps = self._trained_steps - goes_back_to.trained_steps
+        self._reports.send(RolledBack(text, lost_steps, self.weights_event))
+        self._trained_steps = goes_back_to.trained_steps
         # A successor must not go on with the old state, and the new one has to last before it is saved.
         self._remember_at = time.monotonic()
         self._checkpoints.postpone()
@@ -258,24 +248,6 @@ class LearnerState:
     def _remember(self) -> None:
         with suppress(FloatingPointError):
             self._recovery.write(self._checkpoint())
-
-    def _latest(self) -> Checkpoint | None:
-        """The state that the learner before this one left; else the latest checkpoint of the run."""
-        remembered = self._recovery.read()
-        if remembered is not None:
-            return remembered
-        path = checkpoint.latest(self._args.checkpoints, self._reports.say)
-        return None if path is None else checkpoint.load(path)
-
-    def _newest_of_all(self, saved: Checkpoint | None) -> Checkpoint | None:
-        """What all ranks go on from. saved: what this one has; several have some where they share no disk."""
-        own = torch.zeros(self._ranks.size, dtype=torch.float64)
-        own[self._ranks.rank] = 0 if saved is None else 1 + saved.state["env_steps"]
-        (of_all,) = self._ranks.totals(own)
-        source = int(of_all.argmax())  # the first of equals
-        is_source = saved is not None and source == self._ranks.rank
-        data = self._ranks.share(checkpoint.encode(saved) if saved is not None and is_source else b"", source)
-        return checkpoint.decode(data) if data else None
 
     def _follow_the_first(self, weights_event: int | None) -> int | None:
         """Take over from the first rank its hyperparameters and, where it has other weights, these. Returns their

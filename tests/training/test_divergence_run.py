@@ -80,7 +80,7 @@ def test_a_run_that_diverges_goes_back_and_on_with_a_lower_learning_rate(tmp_pat
     (line,) = [line for line in output.splitlines() if "not finite" in line]
     assert line == (
         "learner-0: 3 updates in a row were not finite (policy_loss, value_loss, loss, grad_norm), so it goes back to "
-        f"checkpoint_000005_{GOOD_UPDATES * BATCH:012d}.safetensors, with learning rate 5e-05; training on "
+        f"the checkpoint of {GOOD_UPDATES * BATCH} env steps, with learning rate 5e-05; training on "
         f"{BAD_UPDATES * BATCH} frames is lost"
     )
     assert summary["env_steps"] == 20 * BATCH  # they count on
