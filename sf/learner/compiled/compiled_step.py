@@ -25,7 +25,7 @@ from sf.envs.spaces import space_json
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
 from sf.learner.compiled.faster_step import FasterStep, Take
-from sf.learner.compiled.outcome import TOLERANCE, Outcome, trained, write
+from sf.learner.compiled.outcome import TOLERANCE, Outcome, Trial, Written, trained
 from sf.learner.compiled.training_step import MIN_STEPS, RESULTS, Fixed, StepInputs, followed, tensors_of
 from sf.learner.gradients.threads import Threads
 from sf.learner.loss.iteration import is_normalized_at_once
@@ -137,23 +137,22 @@ class CompiledStep(FasterStep):
 
     def _try(self, cut: Cut, entropy_coeff: float, own: Step) -> dict[str, Tensor]:
         """Both ways, from the same weights. The program stays if it agrees and is faster."""
-        inputs = self._inputs(self._network, self._optimizer, cut.whole)
-        written = pytree.tree_leaves((inputs.weights, inputs.moments))
-        before = [tensor.clone() for tensor in written]
+        trial = Trial(self._network, self._optimizer)
+        seconds: dict[Step, float] = {}
+        outcomes: dict[Step, Outcome] = {}
 
         def by_program() -> dict[str, Tensor]:
             return self._run(cut, entropy_coeff)
 
-        seconds: dict[Step, float] = {}
-        outcomes: dict[Step, Outcome] = {}
-
         def take(way: Step) -> None:
-            write(written, before)
-            begun_at = time.perf_counter()
-            results = way()
-            took = time.perf_counter() - begun_at
-            seconds[way] = min(took, seconds.get(way, took))
-            outcomes[way] = Outcome(results, *pytree.tree_map(torch.clone, (inputs.weights, inputs.moments)))
+            def timed() -> dict[str, Tensor]:
+                begun_at = time.perf_counter()
+                results = way()
+                took = time.perf_counter() - begun_at
+                seconds[way] = min(took, seconds.get(way, took))
+                return results
+
+            outcomes[way] = trial.take(timed)
 
         why_not = ""
         for _ in range(_TIMES):
@@ -177,15 +176,12 @@ class CompiledStep(FasterStep):
         else:
             times = seconds[own] / seconds[by_program]
             self._say(f"the learner's step is compiled from here on, which is {times:.1f} times as fast")
-        outcome = outcomes[own if why_not else by_program]
-        write(written, pytree.tree_leaves((outcome.weights, outcome.moments)))
-        return outcome.results
+        return trial.keep(outcomes[own if why_not else by_program])
 
     def _inputs(self, network: Any, optimizer: Optimizer, whole: Minibatch) -> StepInputs:
         """Without what changes from one step to the next."""
         return StepInputs(
-            programs.weights_of(network),
-            {name: optimizer.adam_state(weight) for name, weight in trained(network).items()},
+            *Written.by_step_of(network, optimizer),
             tensors_of(whole),
             at=torch.arange(MIN_STEPS),
             rates=torch.zeros(2, dtype=torch.float64),

@@ -1,17 +1,66 @@
-"""What an optimiser step gives and writes, to compare two ways of taking it."""
+"""Two ways of taking an optimiser step, from the same weights: what each gives and writes, and whether they agree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
 from sf.learner.compiled.training_step import RESULTS
-from sf.learner.optimizer.optimizer import AdamState
+from sf.learner.optimizer.optimizer import AdamState, Optimizer
+from sf.native import programs
 
 TOLERANCE = {True: 0.1, False: 1e-3}  # with bfloat16 or without: relative, or absolute below 1
+
+
+class Written(NamedTuple):
+    """What a step writes: the tensors themselves, or copies of them.
+
+    weights: parameters and buffers, by name. moments: of the parameters that are trained.
+    """
+
+    weights: dict[str, Tensor]
+    moments: dict[str, AdamState]
+
+    @classmethod
+    def by_step_of(cls, network: Any, optimizer: Optimizer) -> Written:
+        moments = {name: optimizer.adam_state(weight) for name, weight in trained(network).items()}
+        return cls(programs.weights_of(network), moments)
+
+    def tensors(self) -> list[Tensor]:
+        return pytree.tree_leaves(self)
+
+    def copied(self) -> Written:
+        return pytree.tree_map(torch.clone, self)
+
+    def become(self, numbers: Written) -> None:
+        for tensor, number in zip(self.tensors(), numbers.tensors(), strict=True):
+            tensor.copy_(number)
+
+
+class Trial:
+    """Takes one and the same step in several ways."""
+
+    def __init__(self, network: Any, optimizer: Optimizer) -> None:
+        self._written = Written.by_step_of(network, optimizer)
+        self._before = self._written.copied()
+
+    def take(self, way: Callable[[], dict[str, Tensor]]) -> Outcome:
+        """The step by `way`, which returns `RESULTS` by name."""
+        self.undo()
+        results = way()
+        return Outcome(results, *self._written.copied())
+
+    def undo(self) -> None:
+        self._written.become(self._before)
+
+    def keep(self, outcome: Outcome) -> dict[str, Tensor]:
+        """This is how the step has been taken. Returns its results."""
+        self._written.become(Written(outcome.weights, outcome.moments))
+        return outcome.results
 
 
 class Outcome(NamedTuple):
@@ -49,8 +98,3 @@ def _size(tensor: Tensor) -> float:
 
 def _differ_by(found: Tensor, expected: Tensor) -> float:
     return _size(found.double() - expected.double())
-
-
-def write(tensors: Iterable[Tensor], numbers: Iterable[Tensor]) -> None:
-    for tensor, number in zip(tensors, numbers, strict=True):
-        tensor.copy_(number)

@@ -20,10 +20,9 @@ from sf.learner.batches.batch import STEP_FIELDS, Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
 from sf.learner.batches.priorities import Priorities
 from sf.learner.compiled.faster_step import FasterStep, Take
-from sf.learner.compiled.outcome import TOLERANCE, Outcome, trained, write
+from sf.learner.compiled.outcome import TOLERANCE, Trial, Written
 from sf.learner.compiled.training_step import RESULTS
 from sf.learner.optimizer.optimizer import Optimizer
-from sf.native import programs
 
 _MOST = 4  # recordings at a time: each keeps the activations of its step
 
@@ -82,36 +81,24 @@ class RecordedStep(FasterStep):
 
     def _record(self, kind: str, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:
         """And take a step of it, if it agrees with the step without a recording."""
-        written = _written(self._network, self._optimizer)
-        before = [tensor.clone() for tensor in written]
-        own = self._outcome(take(cut.taken(), torch.full((), entropy_coeff, device=cut.whole.mask.device)))
-        found, why = own, "its results differ from those of the network"
+        trial = Trial(self._network, self._optimizer)
+        coeff = torch.full((), entropy_coeff, device=cut.whole.mask.device)
+        own, why = trial.take(lambda: take(cut.taken(), coeff)), "its results differ from those of the network"
         try:
-            write(written, before)
+            trial.undo()
             recorded = _Recorded(self._network, self._optimizer, cut, take)
-            write(written, before)
-            found = self._outcome(recorded(cut, entropy_coeff))
-            agrees = found.agrees_with(own, TOLERANCE[self._bfloat16], self._optimizer.learning_rate)
+            found = trial.take(lambda: recorded(cut, entropy_coeff))
+            if found.agrees_with(own, TOLERANCE[self._bfloat16], self._optimizer.learning_rate):
+                self._recorded[kind] = recorded
+                return trial.keep(found)
         except RuntimeError as error:
-            agrees, why = False, str(error).splitlines()[0]
-        if agrees:
-            self._recorded[kind] = recorded
-            return found.results
+            why = str(error).splitlines()[0]
         self._is_given_up = True
         self._recorded.clear()
         self._say(
             f"the learner's step is not recorded for the GPU ({why}), so it runs kernel by kernel, which is slower"
         )
-        write(written, [*own.weights.values(), *(number for state in own.moments.values() for number in state)])
-        return own.results
-
-    def _outcome(self, results: dict[str, Tensor]) -> Outcome:
-        weights = {name: weight.detach().clone() for name, weight in programs.weights_of(self._network).items()}
-        moments = {
-            name: type(state)(*(number.clone() for number in state))
-            for name, state in ((n, self._optimizer.adam_state(w)) for n, w in trained(self._network).items())
-        }
-        return Outcome(results, weights, moments)
+        return trial.keep(own)
 
 
 class _Recorded:
@@ -187,13 +174,8 @@ def _is_of_turns(cut: Cut) -> bool:
     return cut.whole.targets is not None and ACTION_MASK in cut.whole.batch.obs
 
 
-def _written(network: Any, optimizer: Optimizer) -> list[Tensor]:
-    moments = [number for weight in trained(network).values() for number in optimizer.adam_state(weight)]
-    return [*(weight.detach() for weight in programs.weights_of(network).values()), *moments]
-
-
 def _places(network: Any, optimizer: Optimizer) -> list[int]:
-    return [tensor.data_ptr() for tensor in _written(network, optimizer)]
+    return [tensor.data_ptr() for tensor in Written.by_step_of(network, optimizer).tensors()]
 
 
 def _tensors(whole: Minibatch) -> list[Tensor]:
