@@ -31,8 +31,8 @@ from sf.learner.update import Updater
 from sf.processes.torch_runtime import configure
 from sf.ranks.ranks import ALONE, DistributedRanks, Ranks
 from sf.rows import slot_fields
+from sf.run.beginning.starting_flags import make_config
 from sf.run.plan import Plan, make_plan
-from sf.run.starting_flags import make_config
 
 _CPU = torch.device("cpu")
 _WARM_UP = 2  # iterations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sf.config import Config
     from sf.model.registry import register_encoder, register_model
     from sf.play.load import load_policy
-    from sf.run.starting_flags import make_config
+    from sf.run.beginning.starting_flags import make_config
 
 # A thread of PyTorch's that has nothing to do sleeps, in place of taking a core that another process needs. Its library
 # reads this when torch is imported.
@@ -25,7 +25,7 @@ _MODULES = {
     "Config": "sf.config",
     "load_policy": "sf.play.load",
     "main": "sf.__main__",
-    "make_config": "sf.run.starting_flags",
+    "make_config": "sf.run.beginning.starting_flags",
     "register_encoder": "sf.model.registry",
     "register_model": "sf.model.registry",
     "train": "sf.api",

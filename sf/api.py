@@ -9,7 +9,7 @@ from typing import Any
 
 from sf.config import Config
 from sf.processes.main_module import end_if_imported_again, hidden_unless_a_file
-from sf.run.starting_flags import make_config
+from sf.run.beginning.starting_flags import make_config
 from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
 
@@ -50,7 +50,8 @@ def train(
         raise ValueError("train waits for signals, which reach the main thread only: call it there, or in a process")
     config = config or make_config(**flags)
 
-    from sf.run import initial_weights, trainer  # noqa: PLC0415  torch is slow to import: not for what is wrong with the flags
+    from sf.run import trainer  # noqa: PLC0415  torch is slow to import: not for what is wrong with the flags
+    from sf.run.beginning import initial_weights  # noqa: PLC0415
 
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     try:

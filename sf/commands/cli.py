@@ -27,7 +27,7 @@ from sf.config.flag_mistakes import parse_bool
 from sf.envs.custom.given import given_env
 from sf.envs.field_types import as_type
 from sf.metrics.readable import outcome
-from sf.run.starting_flags import make_config
+from sf.run.beginning.starting_flags import make_config
 from sf.storage.run_dir import RunDir
 
 Flags = TypeVar("Flags")

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from sf.config import Config
 from sf.play.named_checkpoint import find_checkpoint
-from sf.run.initial_weights import CompleteRunError
+from sf.run.beginning.initial_weights import CompleteRunError
 from sf.run.trainer import train
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir

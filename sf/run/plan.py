@@ -38,8 +38,8 @@ from sf.processes.fork_servers import allow_many_descriptors, descriptors_needed
 from sf.processes.torch_runtime import resolve_bfloat16, resolve_device
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
 from sf.run import memory_needed
-from sf.run.describing import describe, said_where_slow
-from sf.run.entrants import entrants_of, reference_of
+from sf.run.beginning.describing import describe, said_where_slow
+from sf.run.beginning.entrants import entrants_of, reference_of
 
 MODEL = "actor_critic"  # ours
 

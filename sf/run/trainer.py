@@ -29,7 +29,7 @@ from sf.processes.stopping import Signals, caught_signals
 from sf.processes.torch_runtime import resolve_bfloat16
 from sf.ranks.board import Board
 from sf.ranks.place import Place
-from sf.run import initial_weights
+from sf.run.beginning import initial_weights
 from sf.run.children.role import Body
 from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
 from sf.run.children.table import counts, roles_with

@@ -27,7 +27,7 @@ from typing import Any
 from sf.commands import cli
 from sf.config import Config, presets, unique_keys
 from sf.envs.field_types import checked
-from sf.run.starting_flags import make_config
+from sf.run.beginning.starting_flags import make_config
 from sf.trust.named_code import TRUST
 
 _KEYS = ("flags", "grid", "seeds")

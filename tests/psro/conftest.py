@@ -4,7 +4,7 @@ import pytest
 from untrained import untrained
 
 from sf.psro import best_response
-from sf.run.initial_weights import CompleteRunError
+from sf.run.beginning.initial_weights import CompleteRunError
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
 

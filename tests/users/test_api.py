@@ -14,7 +14,8 @@ from sf.commands import cli, enjoy, evaluate
 from sf.config import Config
 from sf.envs.custom import given
 from sf.envs.toys.single import Identity
-from sf.run import initial_weights, trainer
+from sf.run import trainer
+from sf.run.beginning import initial_weights
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
 

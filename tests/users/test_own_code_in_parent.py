@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from sf.run.describing import said_where_slow
+from sf.run.beginning.describing import said_where_slow
 
 STUBBORN = """
 import threading, time

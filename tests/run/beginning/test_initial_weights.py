@@ -15,9 +15,9 @@ from untrained import untrained
 from sf.commands import cli
 from sf.learner.state import LearnerState
 from sf.play.torch_policy import TorchPolicy
-from sf.run import compatibility, initial_weights
+from sf.run.beginning import compatibility, initial_weights
+from sf.run.beginning.starting_flags import make_config
 from sf.run.plan import make_plan
-from sf.run.starting_flags import make_config
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir

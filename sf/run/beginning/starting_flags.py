@@ -14,7 +14,7 @@ from sf.envs.entries import is_env
 from sf.envs.field_types import checked
 from sf.envs.registry import name_of
 from sf.envs.wrappers.objects import with_names
-from sf.run.describing import describe
+from sf.run.beginning.describing import describe
 from sf.storage.run_dir import NOT_SAVED, RunDir
 from sf.trust.named_code import TRUST, require_trusted
 

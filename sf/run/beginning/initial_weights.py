@@ -20,7 +20,7 @@ from sf.learner.checkpoints.tensors import RNG
 from sf.learner.update import Updater
 from sf.play.named_checkpoint import find_checkpoint, num_policies, require_whole_state
 from sf.players.snapshots import beginning_of
-from sf.run.compatibility import require_fits
+from sf.run.beginning.compatibility import require_fits
 from sf.run.plan import Plan
 from sf.storage import checkpoint, checkpoint_names
 from sf.storage.checkpoint import MODEL, Checkpoint

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from sf.commands import cli
-from sf.run.starting_flags import make_config
+from sf.run.beginning.starting_flags import make_config
 
 FRAMESKIP = 4
 
