@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from sf.players.earlier_record import EarlierRecord
 from sf.players.exploiters import Exploiters
 from sf.players.pool import Pool
 from sf.players.record_writer import RecordWriter
+from sf.players.seat_keeper import SeatKeeper
 from sf.players.snapshots import DIRECTORY, Snapshots, beginning_of
 from sf.queues import IndexQueue
 from sf.recovery import RecoveryMemory
@@ -29,24 +29,8 @@ from sf.seats import Seats
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.match_journal import JournalReader
 
-_LOADING_SHARE = 0.05  # of the player worker's time, at most, for players that take seats: no seat is played meanwhile
-_SEATED_MATCHES = 16  # that a player ends at least before another one takes its seat
 _WRITES_EVERY_S = 1.0  # what has happened, at most: it waits for the disk
 _MATCHES_OF_WORST = 10  # a player counts as the worst from so many matches on
-
-
-@dataclass
-class _Seat:
-    """What the parent remembers of a seat."""
-
-    seat: int
-    policy_id: int
-    player: str | None = None
-    probability: float = 1.0  # with which the player was chosen
-    is_open: bool = False
-    is_loading: bool = False
-    opened_at: float = 0.0
-    num_matches: int = 0  # that have ended since
 
 
 class Matchmaker:
@@ -78,12 +62,9 @@ class Matchmaker:
         Raises ValueError where it is damaged, or a player cannot be written there.
         """
         self._config = config
-        # By name, of players that are met as a fixed mixture.
-        self._weights = dict(zip(players, config.opponent_weights, strict=True)) if config.opponent_weights else {}
+        self._has_fixed_mixture = bool(config.opponent_weights)
         self._run_dir = run_dir
         self._num_policies = num_policies
-        self._seats = seats
-        self._wake = wake
         self._snapshots = Snapshots(run_dir, recoveries, say)
         self._progress = progress
         self._order = order
@@ -93,17 +74,26 @@ class Matchmaker:
         earlier = EarlierRecord(record_path, self._exploiters)
         self._pool = Pool(num_policies, earlier.rows(), reference or earlier.held(players))
         self._to_begin_anew: dict[int, str] = {}  # exploiters that wait for the record, and why they do
-        self._rng = np.random.default_rng((seed, earlier.num_rows))
         self._journal = JournalReader(run_dir, earlier.journals, say)
         self._record = RecordWriter(record_path, say)
         if reference not in ({}, earlier.reference):
             self._record.add(Reference(reference))
         self._written_at = float("-inf")  # when that was tried last
         self._gone: set[str] = set()  # players that cannot be loaded
-        self._seats_of = [  # each policy that is no exploiter
-            [_Seat(seat, policy_id) for seat in seats.of_policy(policy_id)]
-            for policy_id in range(num_policies - len(exploiters.policy_ids))
-        ]
+        self._num_mains = num_policies - len(exploiters.policy_ids)
+        weights = dict(zip(players, config.opponent_weights, strict=True)) if config.opponent_weights else {}
+        rng = np.random.default_rng((seed, earlier.num_rows))
+        self._keeper = SeatKeeper(
+            seats,
+            self._num_mains,
+            self._pool,
+            self._gone,
+            weights,
+            config.opponent_choice,
+            wake,
+            rng,
+            self._all_are_recorded,
+        )
         for name, saved in players.items():
             if name not in self._pool.idx:
                 try:
@@ -118,11 +108,10 @@ class Matchmaker:
         """Take snapshots, and see to the seats."""
         if not self._progress.has_begun:
             return
-        for policy_id, seats in enumerate(self._seats_of):
+        for policy_id in range(self._num_mains):
             if self._is_snapshot_due(policy_id):
                 self._take_snapshot(policy_id)
-            for seat in seats:
-                self._see_to(seat, seats)
+            self._keeper.see_to(policy_id)
         for policy_id in self._exploiters.policy_ids:
             if self._exploiters.is_at_its_end(policy_id, self._progress.policies[policy_id].env_steps):
                 self._leave_behind(policy_id)
@@ -198,20 +187,17 @@ class Matchmaker:
         if not self._progress.has_begun:
             return
         num_players = self._num_policies + len(self._pool.players)
-        for file, line, played in self._journal.read(len(self._seats_of), num_players):
+        for file, line, played in self._journal.read(self._num_mains, num_players):
             names = tuple(self._name(each) for each in played.who)
             if self._gone.intersection(names):
                 continue  # it cannot play, so that says nothing
             learns = sorted({each for each in played.who if each < self._num_policies})
             learning = learns[0]  # no exploiter: each plays with its target
-            seated = [seat for seat in self._seats_of[learning] if seat.player in names]
-            for seat in seated:
-                seat.num_matches += 1
             match = Match(
                 names,
                 played.scores,
                 self._progress.policies[learning].env_steps,
-                seated[0].probability if seated else None,
+                self._keeper.note_match(learning, names),
                 (file, line),
                 {policy_name(each): self._progress.policies[each].env_steps for each in learns} if learns[1:] else None,
             )
@@ -219,10 +205,15 @@ class Matchmaker:
             self._exploiters.add(match)
             self._record.add(match)
 
+    def _all_are_recorded(self) -> bool:
+        """Whether the record on disk has all players. All matches until now are counted."""
+        self._collect_matches()
+        return not self._record.lacks_players or self._record.write()
+
     # Snapshots
 
     def _is_snapshot_due(self, policy_id: int) -> bool:
-        if not self._config.snapshot_every_env_steps or self._weights:
+        if not self._config.snapshot_every_env_steps or self._has_fixed_mixture:
             return False
         last = self._pool.last_snapshot[policy_id]
         env_steps, rate = self._progress.policies[policy_id].env_steps, self._config.snapshot_at_win_rate
@@ -273,58 +264,6 @@ class Matchmaker:
             begins_from=str(beginning_of(self._run_dir, policy_id)),
             weights_event=self._exploiters.num_beginnings(policy_id),
         )
-
-    # Seats
-
-    def _see_to(self, seat: _Seat, of_policy: Sequence[_Seat]) -> None:
-        """The next step of `sf.seats`, if it is time for it."""
-        if seat.is_open:
-            if self._seats.has_failed(seat.seat) or self._is_long_enough(seat, of_policy):
-                self._seats.set_open(seat.seat, False)
-                seat.is_open = False
-        elif seat.is_loading and not self._seats.has_failed(seat.seat):
-            # A mixture begins when all of it is there.
-            needed = of_policy if self._weights else [seat]
-            if all(self._seats.is_loaded(other.seat) or self._seats.has_failed(other.seat) for other in needed):
-                seat.is_loading, seat.is_open = False, True
-                seat.opened_at, seat.num_matches = time.monotonic(), 0
-                self._seats.set_open(seat.seat, True)
-        elif self._seats.is_idle(seat.seat):
-            self._give(seat, of_policy)
-
-    def _is_long_enough(self, seat: _Seat, of_policy: Sequence[_Seat]) -> bool:
-        """For the player in this seat: others have to have a turn."""
-        others_wait = len(self._pool.players) - len(self._gone) > len(of_policy) and not self._weights
-        others_play = all(other.is_open for other in of_policy)
-        needed_s = self._seats.loading_s(seat.seat) * self._seats.num_seats / _LOADING_SHARE
-        is_over = seat.num_matches >= _SEATED_MATCHES and time.monotonic() - seat.opened_at >= needed_s
-        return is_over and others_wait and others_play
-
-    def _give(self, seat: _Seat, of_policy: Sequence[_Seat]) -> None:
-        """To a player that has no seat of this policy, where there is one."""
-        if not self._pool.players:
-            return
-        if self._weights:
-            chances = np.array([self._weights.get(player.name, 0.0) for player in self._pool.players])
-        else:
-            chances = self._pool.probabilities(seat.policy_id, self._config.opponent_choice)
-        seated = {other.player for other in of_policy if other is not seat}
-        for name, idx in self._pool.idx.items():
-            if name in self._gone or name in seated:
-                chances[idx] = 0.0
-        if not chances.any():
-            return
-        self._collect_matches()  # while the seat is that of the one who has played them
-        # A journal says who has played by the place of a player in the record: it is written before the first match.
-        if self._record.lacks_players and not self._record.write():
-            return
-        chances = chances / chances.sum()
-        player_idx = int(self._rng.choice(len(chances), p=chances))
-        seat.player = self._pool.players[player_idx].name
-        seat.probability = float(chances[player_idx])
-        seat.is_loading = True
-        self._seats.give(seat.seat, player_idx, seat.player, self._weights.get(seat.player, 1.0))
-        self._wake.put(0)
 
     def _player(self, name: str) -> Player:
         return self._pool.players[self._pool.idx[name]]

@@ -202,7 +202,8 @@ def test_a_seat_changes_hands_after_its_matches_and_never_during_one(leagues):
 
 def test_a_player_that_takes_long_to_load_keeps_its_seat_so_long_that_loading_stays_a_small_share(leagues, monkeypatch):
     clock = SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
-    monkeypatch.setattr("sf.players.matchmaker.time", clock)
+    for module in ("matchmaker", "seat_keeper"):
+        monkeypatch.setattr(f"sf.players.{module}.time", clock)
     leagues.loading_s = 0.5
     leagues.start(players=dict.fromkeys(("a", "b", "c")), seats=2)
     leagues.settle()
