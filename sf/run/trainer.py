@@ -26,10 +26,10 @@ from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import read_starts, record_start
 from sf.processes.stopping import Signals, caught_signals
-from sf.processes.torch_runtime import resolve_bfloat16
 from sf.ranks.board import Board
 from sf.ranks.place import Place
 from sf.run.beginning import initial_weights
+from sf.run.beginning.opening_words import opening_words
 from sf.run.children.role import Body
 from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
 from sf.run.children.table import counts, roles_with
@@ -174,25 +174,8 @@ class Run:
         target = Target(target_frames, target_seconds)
         log = RunLog(self._run_dir.log)
         with Display(title, target, log=log.write) as display, caught_signals() as signals:
-            if run.config and not self._is_resumed:
-                display.say(f"starts from the preset {run.config} (--config NAME selects another)")
-            if self._plan.has_auto_sizes and not self._is_resumed:
-                rollout, batch_size = self._plan.config.rollout, self._plan.config.learner.batch_size
-                display.say(
-                    f"{self._plan.num_actors:,} actors: trajectories of {rollout} steps (--rollout), minibatches of "
-                    f"{batch_size:,} (--batch_size)"
-                )
-            if self._plan.why_no_loops is not None:
-                display.say(
-                    f"{self._plan.why_no_loops}, so the networks run without compiled loops, which is slower; "
-                    "--compile false silences this"
-                )
-            if self._plan.bfloat16 and not resolve_bfloat16("auto", self._plan.device):
-                where = "CPU" if self._plan.device == "cpu" else "GPU"
-                display.say(
-                    f"precision is bfloat16, for which this {where} has no instructions, so it is slower than float32: "
-                    "take --precision auto"
-                )
+            for sentence in opening_words(self._plan, self._is_resumed):
+                display.say(sentence)
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             decisions = Decisions(self._memory, self._supervisor.starter, self._progress, display.say)
             orders = decisions.orders

@@ -1,0 +1,37 @@
+"""What a run says of its settings when it begins, where it chose them or they cost speed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sf import gpu
+from sf.processes.torch_runtime import resolve_bfloat16
+from sf.run.plan import Plan
+
+
+def opening_words(plan: Plan, is_resumed: bool) -> Iterator[str]:
+    """Sentences. is_resumed: the user has read some of them before."""
+    if not is_resumed:
+        yield from _chosen(plan)
+    if plan.why_no_loops is not None:
+        yield (
+            f"{plan.why_no_loops}, so the networks run without compiled loops, which is slower; --compile false "
+            "silences this"
+        )
+    if plan.bfloat16 and not resolve_bfloat16("auto", plan.device):
+        where = "CPU" if plan.device == gpu.HOST else "GPU"
+        yield (
+            f"precision is bfloat16, for which this {where} has no instructions, so it is slower than float32: take "
+            "--precision auto"
+        )
+
+
+def _chosen(plan: Plan) -> Iterator[str]:
+    config = plan.config
+    if config.run.config:
+        yield f"starts from the preset {config.run.config} (--config NAME selects another)"
+    if plan.has_auto_sizes:
+        yield (
+            f"{plan.num_actors:,} actors: trajectories of {config.rollout} steps (--rollout), minibatches of "
+            f"{config.learner.batch_size:,} (--batch_size)"
+        )
