@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +12,7 @@ import numpy as np
 
 from sf.envs.errors import UsageError
 from sf.envs.rts.controls import controls
+from sf.envs.rts.engine import ais
 from sf.envs.rts.engine.state import DRAW, NOBODY, World
 from sf.envs.rts.engine.units import UNITS, Unit
 from sf.envs.rts.engine.warm_up import warm_up
@@ -45,18 +47,26 @@ class Arena:
         """commands: as of `sf.envs.rts.env.RtsEnv`."""
         warm_up()
         commands = commands or {}
-        if commands and (settings.actions != "global" or settings.replays is not None):
-            raise UsageError("commands of your own are for actions 'global', and for games without replays")
+        if commands and settings.actions != "global":
+            raise UsageError("commands of your own are for actions 'global': leave actions out")
+        if (commands or tuple(units) != UNITS) and (settings.replays, settings.replay) != (None, None):
+            raise UsageError(
+                "a replay holds no commands and units of your own: leave replays and replay out, or commands and units"
+            )
+        if settings.replays is not None:
+            _require_folder(Path(settings.replays))
         self._replay = None if settings.replay is None else _replay(settings, num_players)
         self._decision = [0] * len(seeds)
         self.watcher: Watcher | None = None
         self._commands = list(commands.values())
         self.settings = settings
         self._mixture = settings.mixture
+        self.games = Games(settings, seeds, num_players, units)
         self.controls = controls(settings, units, tuple(commands))
+        if commands and len(set(self.controls.action_names)) < len(self.controls.action_names):
+            raise UsageError(f"commands are {list(commands)}: give each a name that no command of the game has")
         self._num_own = self.controls.head_sizes[0] - len(commands)  # of the engine's commands
         self.num_players = num_players
-        self.games = Games(settings, seeds, num_players, units)
         self._rngs = [random.Random(seed) for seed in seeds]
         self._num_begun = [0] * len(seeds)
         self._opponents = [""] * len(seeds)
@@ -71,6 +81,17 @@ class Arena:
 
     def begin(self, which: np.ndarray) -> None:
         """Begin the games [E] anew, and look."""
+        if self._replay is None:
+            self._begin_anew(which)
+        else:
+            for g in np.flatnonzero(which).tolist():
+                self.games.restore(g, self._replay.start)
+                self._decision[g] = 0
+        if self.watcher is not None:
+            self.watcher.began(which)
+        self.look(which)
+
+    def _begin_anew(self, which: np.ndarray) -> None:
         helped = np.zeros(len(which), np.int64)
         for g in np.flatnonzero(which).tolist():
             if self.num_players == 1:
@@ -83,15 +104,9 @@ class Arena:
             self.games.begin(of_helper, helped, helper)
         while (ended := which & (self.games.winner != NOBODY)).any():  # while the AI still played
             self.games.begin(ended)
-        for g in np.flatnonzero(which).tolist():
-            if self._recorders:
+        if self._recorders:
+            for g in np.flatnonzero(which).tolist():
                 self._recorders[g].begin(self.games.snapshot(g))
-            if self._replay is not None:
-                self.games.restore(g, self._replay.start)
-                self._decision[g] = 0
-        if self.watcher is not None:
-            self.watcher.began(which)
-        self.look(which)
 
     def step(self, choices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Commands [E, P, H] -> what each player was paid [E, P], and which games have ended [E]; those must begin anew
@@ -110,8 +125,27 @@ class Arena:
             self.watcher.paid(rewards[:, : self.num_players], ended)
         for g, recorder in enumerate(self._recorders):
             if ended[g]:
-                recorder.finish(self.games.snapshot(g)).save_in(Path(str(self.settings.replays)))
+                recorder.finish(self.games.digest(g)).save_in(Path(str(self.settings.replays)))
         return rewards[:, : self.num_players], ended
+
+    def require_game(self) -> None:
+        """Raises UsageError where a game is over or has not begun: for callers that may forget to begin anew."""
+        if (self.games.winner != NOBODY).any():
+            raise UsageError("no game is under way: call reset before step")
+
+    def restore(self, snapshot: bytes) -> None:
+        """The only game goes on from there, and so does its recording. Its history of observations is empty.
+
+        Raises UsageError for what is no snapshot of such a game.
+        """
+        if self._replay is not None:
+            raise UsageError("this environment plays a replay, which a snapshot would interrupt: leave replay out")
+        self.games.restore(0, snapshot)
+        if self.num_players == 1:
+            self._opponents[0] = ais.AIS[self.games.worlds.players[0, 1]["ai"]]
+        for recorder in self._recorders:
+            recorder.begin(snapshot)
+        self.look(np.ones(1, bool))
 
     def look(self, anew: np.ndarray | None = None) -> None:
         """Write `planes` and `masks`. anew: [E], of which there is no history."""
@@ -133,7 +167,7 @@ class Arena:
             found["leaks"] = float(own["leaks"])
         if self.settings.game == "flag":
             found["score"] = float(own["score"])
-        if self._opponents[g] and len(self._mixture) > 1:
+        if self._opponents[g] in self._mixture and len(self._mixture) > 1:
             found[f"won_against_{self._opponents[g]}"] = won
         return found
 
@@ -178,8 +212,18 @@ class Arena:
         return [self._helper(g) for g in np.flatnonzero(which).tolist()]
 
 
+def _require_folder(folder: Path) -> None:
+    """Raises UsageError where files cannot be written there, before a game is played for nothing."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except (OSError, ValueError) as error:
+        raise UsageError(f"replays is {str(folder)!r}, where no file can be written ({error}): name a folder") from None
+
+
 def _replay(settings: Settings, num_players: int) -> Replay:
-    """Raises UsageError where it is of another game."""
+    """Raises UsageError where it is of another game, or does not come to the end that it has recorded."""
     replay = Replay.load(Path(str(settings.replay)))
     wanted, has = (settings.game, settings.actions, num_players), replay.settings
     found = (has.game, has.actions, replay.choices.shape[1])
@@ -187,4 +231,9 @@ def _replay(settings: Settings, num_players: int) -> Replay:
         raise UsageError(
             f"replay {settings.replay} is of {has}, with {found[2]} players asked: give the same settings here"
         )
+    try:
+        for _ in replay.games():
+            pass
+    except UsageError as error:
+        raise UsageError(f"{settings.replay}: {error}") from None
     return replay

@@ -39,5 +39,10 @@ class ArenaCamera:
         """What each player got [E, P]."""
         self._returns = np.where(ended[:, None], 0.0, self._returns.reshape(rewards.shape) + rewards).ravel()
 
+    def show_to(self, player: int) -> None:
+        """From now on the pictures show what this player sees. They are of a single game."""
+        self._painter.viewer = player
+        self.films[0].replace(self._painter.draw(0))
+
     def returns(self) -> Sequence[float]:
         return self._returns.tolist()

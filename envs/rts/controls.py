@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.errors import UsageError
 from sf.envs.rts.engine.allowed import TACTICS
 from sf.envs.rts.engine.commands.names import COMMANDS, FLAG_COMMANDS, TOWER_COMMANDS
 from sf.envs.rts.engine.planes import STEP, WALLS
@@ -35,6 +36,19 @@ class Controls(NamedTuple):
         if self.is_single:
             return gym.spaces.Discrete(self.head_sizes[0])
         return gym.spaces.MultiDiscrete(list(self.head_sizes))
+
+    def choices(self, action: Any) -> np.ndarray:
+        """[H] int64, of an action of the space. Raises UsageError for what is none."""
+        try:
+            given = np.asarray(action)
+        except ValueError:  # rows of several lengths
+            given = np.empty(0)
+        num = len(self.head_sizes)
+        if given.dtype.kind in "iu" and given.ndim <= 1 and given.size == num:
+            choices = given.reshape(num)
+            if ((choices >= 0) & (choices < self.head_sizes)).all():
+                return choices.astype(np.int64)
+        raise UsageError(f"action is {action!r}: give one of {self.action_space()}")
 
     def names_of_heads(self) -> tuple[tuple[str, ...], ...]:
         """Of the choices of each head."""

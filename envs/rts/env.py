@@ -14,6 +14,7 @@ from sf.envs.rts.camera import PICTURES_PER_S
 from sf.envs.rts.controls import OBSERVATION
 from sf.envs.rts.engine.units import UNITS, Unit
 from sf.envs.rts.picture import Painter
+from sf.envs.rts.seeds import Seeds
 from sf.envs.rts.settings import settings
 from sf.envs.spaces.actions import ACTION_MASK
 
@@ -50,16 +51,19 @@ class RtsEnv(gym.Env):
         self.action_space = self._arena.controls.action_space()
         self.action_names = self._arena.controls.action_names
         self._painter = Painter(self._arena.games, 0)
+        self._seeds = Seeds()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        super().reset(seed=seed)
-        if seed is not None:
-            self._arena.seed([seed])
+        if (own := self._seeds.next(seed)) is not None:
+            self._arena.seed([own])
+        super().reset(seed=None if seed is None else int(seed))
         self._arena.begin(np.ones(1, bool))
         return self._obs(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        rewards, ended = self._arena.step(np.reshape(action, (1, 1, -1)))
+        """Raises UsageError for what is no action, and where no game is under way."""
+        self._arena.require_game()
+        rewards, ended = self._arena.step(self._arena.controls.choices(action)[np.newaxis, np.newaxis])
         self._arena.look()
         info = {"episode_stats": self._arena.stats(0, 0)} if ended[0] else {}
         return self._obs(), float(rewards[0, 0]), bool(ended[0]), False, info
@@ -72,9 +76,11 @@ class RtsEnv(gym.Env):
         return self._arena.games.snapshot(0)
 
     def restore(self, snapshot: bytes) -> Any:
-        """Returns the observation, whose history is empty. Raises UsageError for what is no snapshot."""
-        self._arena.games.restore(0, snapshot)
-        self._arena.look(np.ones(1, bool))
+        """Returns the observation, whose history is empty. A replay that is written later begins here.
+
+        Raises UsageError for what is no snapshot of such a game.
+        """
+        self._arena.restore(snapshot)
         return self._obs()
 
     def _obs(self) -> Any:

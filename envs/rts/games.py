@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Sequence
@@ -12,13 +13,13 @@ from sf.envs.errors import UsageError
 from sf.envs.rts.engine import ais, compiled, state
 from sf.envs.rts.engine.units import UNITS, Unit, table
 from sf.envs.rts.settings import GAMES, Settings
+from sf.envs.rts.soundness import fault_of
 
-VERSION = 2
+VERSION = 3
 """Of snapshots and replays. It changes with the rules of the engine, so that an old file is refused instead of played
 differently."""
 
 _MAGIC = b"sf-rts"
-_LARGEST = 1 << 26  # bytes of a state: what claims more is no snapshot
 
 
 def command_of(ai: str) -> int:
@@ -38,10 +39,13 @@ class Games:
         self.num_players = num_players
         self.by_kind = settings.actions == "by_type"
         self.worlds = state.allocate(self.num, table(units), settings.size, settings.room)
+        kinds = hashlib.sha256(self.worlds.kinds.tobytes()).hexdigest()[:16]
+        self._head = [VERSION, settings.game, settings.size, settings.room, kinds]
         self.seed(seeds)
         self.worlds.games["rules"] = GAMES.index(settings.game)
         self.worlds.games["max_ticks"] = settings.most_ticks
         self.worlds.games["winner"] = state.DRAW  # not begun
+        self.worlds.games["carrier"] = -1
         self.worlds.players["frame_skip"] = settings.opponent_frame_skip
         self._goes_on = np.full(self.num, -1, np.int64)
         self._nothing = np.zeros((self.num, 0, 1), np.int64)
@@ -95,30 +99,41 @@ class Games:
 
     def snapshot(self, g: int) -> bytes:
         """All of one game, compressed; `restore` goes on from it to the bit."""
-        parts = self._arrays(g)
-        head = json.dumps([VERSION, self.settings.size, self.settings.room]).encode()
-        return _MAGIC + head + b"\n" + zlib.compress(b"".join(part.tobytes() for part in parts), 3)
+        return _MAGIC + json.dumps(self._head).encode() + b"\n" + zlib.compress(self._raw(g), 3)
+
+    def digest(self, g: int) -> str:
+        """SHA-256 of all of one game."""
+        return hashlib.sha256(self._raw(g)).hexdigest()
 
     def restore(self, g: int, data: bytes) -> None:
-        """Raises UsageError for what is no snapshot of such a game."""
+        """Raises UsageError for what is no snapshot of such a game, or one of a state that cannot be."""
         head, _, packed = data.partition(b"\n")
-        wanted = [VERSION, self.settings.size, self.settings.room]
+        wanted, parts = self._head, self._arrays(g)
+        num_bytes = sum(part.nbytes for part in parts)
         try:
             found = json.loads(head.removeprefix(_MAGIC)) if head.startswith(_MAGIC) else None
             unpacker = zlib.decompressobj()
-            raw = unpacker.decompress(packed, _LARGEST) if found == wanted else b""
-        except (ValueError, zlib.error):
+            raw = unpacker.decompress(packed, num_bytes + 1) if found == wanted else b""
+        except (ValueError, RecursionError, zlib.error):
             found, raw = None, b""
-        parts = self._arrays(g)
-        if found != wanted or len(raw) != sum(part.nbytes for part in parts):
+        if found != wanted or len(raw) != num_bytes:
             raise UsageError(
-                f"this is no snapshot of a game with version, size, room {wanted} (it has {found}): restore it into an "
-                "environment with the settings that it was taken from"
+                f"this is no snapshot of a game with version, game, size, room, units {wanted} (it has "
+                f"{str(found)[:100]}): restore it into an environment with the game, the settings and the units that "
+                "it was taken from"
             )
+        read: list[np.ndarray] = []
         offset = 0
         for part in parts:
-            part[...] = np.frombuffer(raw, part.dtype, part.size, offset).reshape(part.shape)
+            read.append(np.frombuffer(raw, part.dtype, part.size, offset).reshape(part.shape))
             offset += part.nbytes
+        if fault := fault_of(state.Worlds._make([*read, self.worlds.kinds]), self.settings):
+            raise UsageError(f"this is no snapshot of a game: {fault}; take one of the game anew")
+        for part, values in zip(parts, read, strict=True):
+            part[...] = values
+
+    def _raw(self, g: int) -> bytes:
+        return b"".join(part.tobytes() for part in self._arrays(g))
 
     def _arrays(self, g: int) -> list[np.ndarray]:
         worlds = self.worlds

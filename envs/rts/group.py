@@ -40,7 +40,7 @@ describe = describer(make_group)
 def make_rendered_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
 ) -> RenderedGroup:
-    """One player's view has fog; of a match there is one view, with all units."""
+    """One player's view has fog; of a match there is one view, with all units, until it is shown to one of them."""
     group = _make(env_id, num_envs, options, seed, first_env_idx)
     return FilmedGroup(group, [ArenaCamera(group.arena)], PICTURES_PER_S)
 
@@ -51,10 +51,8 @@ def _make(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_
             f"{env_id}: env_frameskip is {options.env_frameskip}: give ticks of a decision as frame_skip in env_kwargs"
         )
     game, num_players = NAMES[env_id]
-    if num_players == 2 and (wrong := {"opponent", "curriculum"} & options.kwargs.keys()):
-        raise UsageError(f"{env_id}: {min(wrong)} is for one player against an AI: leave it out, or take rts_{game}")
     seeds = [env_seed(seed, first_env_idx + e) for e in range(num_envs)]
-    return RtsGroup(Arena(settings(game, options.kwargs, env_id), seeds, num_players))
+    return RtsGroup(Arena(settings(game, options.kwargs, env_id, num_players), seeds, num_players))
 
 
 def _bots(arena: Arena) -> dict[str, int]:

@@ -12,6 +12,7 @@ from sf.envs.rts.arena import Arena
 from sf.envs.rts.camera import PICTURES_PER_S
 from sf.envs.rts.controls import OBSERVATION
 from sf.envs.rts.picture import Painter
+from sf.envs.rts.seeds import Seeds
 from sf.envs.rts.settings import settings
 from sf.envs.spaces.actions import ACTION_MASK
 
@@ -24,7 +25,9 @@ _ByAgent = dict[str, Any]
 
 
 class RtsParallelEnv(_Base):
-    """A game of `game`, mini or flag, in which both players are asked at once. Further keywords as of `RtsEnv`."""
+    """A game of `game`, mini or flag, in which both players are asked at once. Further keywords are fields
+    of `sf.envs.rts.settings.Settings`, but those for one player against an AI: `opponent` and `curriculum`.
+    """
 
     metadata: ClassVar[dict[str, Any]] = {
         "name": "rts_v0", "render_modes": ["rgb_array"], "render_fps": PICTURES_PER_S, "is_parallelizable": True,
@@ -37,7 +40,7 @@ class RtsParallelEnv(_Base):
         if render_mode not in (None, "rgb_array"):
             raise UsageError(f"render_mode is {render_mode!r}: rgb_array or None")
         self.render_mode = render_mode
-        self._arena = Arena(settings(game, kwargs, "RtsParallelEnv"), [1], 2)
+        self._arena = Arena(settings(game, kwargs, "RtsParallelEnv", num_players=2), [1], 2)
         self.possible_agents = ["player_0", "player_1"]
         self.agents: list[str] = []
         obs_space = self._arena.controls.obs_space(self._arena.settings)
@@ -45,6 +48,7 @@ class RtsParallelEnv(_Base):
         self.action_spaces = {agent: self._arena.controls.action_space() for agent in self.possible_agents}
         self.action_names = self._arena.controls.action_names
         self._painter = Painter(self._arena.games, None)
+        self._seeds = Seeds()
 
     def observation_space(self, agent: str) -> gym.Space:
         return self.observation_spaces[agent]
@@ -53,14 +57,18 @@ class RtsParallelEnv(_Base):
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[_ByAgent, _ByAgent]:
-        if seed is not None:
-            self._arena.seed([seed])
+        if (own := self._seeds.next(seed)) is not None:
+            self._arena.seed([own])
         self._arena.begin(np.ones(1, bool))
         self.agents = list(self.possible_agents)
         return self._obs(), {agent: {} for agent in self.agents}
 
     def step(self, actions: _ByAgent) -> tuple[_ByAgent, _ByAgent, _ByAgent, _ByAgent, _ByAgent]:
-        choices = np.array([np.reshape(actions[agent], -1) for agent in self.possible_agents])
+        """Raises UsageError for what is no action, and where no game is under way."""
+        self._arena.require_game()
+        if missing := [agent for agent in self.possible_agents if agent not in actions]:
+            raise UsageError(f"actions have none of {missing[0]}: give one of each of {self.possible_agents}")
+        choices = np.array([self._arena.controls.choices(actions[agent]) for agent in self.possible_agents])
         rewards, ended = self._arena.step(choices[np.newaxis])
         self._arena.look()
         is_over = bool(ended[0])
@@ -82,8 +90,7 @@ class RtsParallelEnv(_Base):
 
     def restore(self, snapshot: bytes) -> _ByAgent:
         """As of `RtsEnv`."""
-        self._arena.games.restore(0, snapshot)
-        self._arena.look(np.ones(1, bool))
+        self._arena.restore(snapshot)
         self.agents = list(self.possible_agents) if self._arena.games.winner[0] < 0 else []
         return self._obs()
 

@@ -24,13 +24,13 @@ class Painter:
 
     def __init__(self, games: Games, viewer: int | None) -> None:
         self._games = games
-        self._viewer = viewer
+        self.viewer = viewer
         self._side = games.settings.size * CELL
 
     def draw(self, g: int) -> np.ndarray:
         """[size * CELL + 20, size * CELL, 3] uint8, north up."""
         side = self._side
-        worlds, size = self._games.worlds, self._games.settings.size
+        worlds = self._games.worlds
         seen = self._seen(g)
         picture = np.empty((side + _BAR, side, 3), np.float32)
         ground = np.where((worlds.ground[g] == WALL)[..., None], _WALL, _GROUND).astype(np.float32)
@@ -40,7 +40,7 @@ class Painter:
         units = worlds.units[g][worlds.units[g]["alive"] == 1]
         order = np.argsort(units["owner"] != NEUTRAL, kind="stable")
         for unit in units[order]:
-            if self._shows(unit, seen, size):
+            if self._shows(unit, units):
                 self._draw_unit(picture[:side], g, unit)
         self._draw_bars(picture[side:], g)
         return picture.astype(np.uint8)
@@ -53,16 +53,18 @@ class Painter:
         if self._games.settings.game == "tower":
             return ~seen
         for unit in worlds.units[g]:
-            if unit["alive"] and unit["owner"] != NEUTRAL and self._viewer in (None, unit["owner"]):
+            if unit["alive"] and unit["owner"] != NEUTRAL and self.viewer in (None, unit["owner"]):
                 sight = worlds.kinds[unit["kind"]]["sight"]
                 seen |= (middle[:, None] - unit["y"]) ** 2 + (middle - unit["x"]) ** 2 <= sight**2
         return seen
 
-    def _shows(self, unit: np.void, seen: np.ndarray, size: int) -> bool:
-        if self._viewer in (None, unit["owner"]) or unit["kind"] in (BASE, FLAG):
+    def _shows(self, unit: np.void, units: np.ndarray) -> bool:
+        """Whether the viewer is shown it, as by `sf.envs.rts.engine.sight.sees`. units: that are there."""
+        if self.viewer in (None, unit["owner"]) or unit["kind"] in (BASE, FLAG) or self._games.settings.game == "tower":
             return True
-        row, column = (np.clip(int(unit[axis] + size / 2), 0, size - 1) for axis in ("y", "x"))
-        return bool(seen[row, column])
+        eyes = units[units["owner"] == self.viewer]
+        distance2 = (eyes["x"] - unit["x"]) ** 2 + (eyes["y"] - unit["y"]) ** 2
+        return bool((distance2 <= self._games.worlds.kinds["sight"][eyes["kind"]] ** 2).any())
 
     def _pixel(self, x: float, y: float) -> tuple[float, float]:
         half = self._games.settings.size / 2
@@ -105,7 +107,7 @@ class Painter:
         )
         for player in range(2):
             share = min(self._games.worlds.players[g, player][field] / full, 1.0)
-            if self._viewer in (None, player) or field == "score":
+            if self.viewer in (None, player) or field == "score":
                 wide = round(half * share)
                 across = slice(0, wide) if player == 0 else slice(self._side - wide, self._side)
                 picture[3:11, across] = _SIDES[player]

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from sf.envs.errors import UsageError
-from sf.envs.rts.games import VERSION, Games
-from sf.envs.rts.settings import Settings
+from sf.envs.rts.controls import controls
+from sf.envs.rts.engine.state import NOBODY
+from sf.envs.rts.games import VERSION, Games, command_of
+from sf.envs.rts.settings import OPPONENTS, Settings
 
 SUFFIX = ".rts"
+_TO_DO = f"name a file {SUFFIX} that an environment of this version has written"
+_LARGEST = 1 << 26  # bytes of what is in a file: one that claims more is no replay
+# What reading a file of any bytes as a zip of arrays may raise.
+_DAMAGED = (
+    OSError, ValueError, KeyError, TypeError, EOFError, OverflowError, MemoryError, RuntimeError, SyntaxError,
+    struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,22 +40,54 @@ class Replay:
     choices: np.ndarray  # [D, P, H] int8: the commands of each decision
     end: str  # SHA-256 of the last state
 
+    def __post_init__(self) -> None:
+        """Raises UsageError for commands that its game does not have."""
+        sizes = controls(self.settings).head_sizes
+        most_players = 1 if self.settings.game == "tower" else 2
+        choices = self.choices
+        if (
+            choices.dtype != np.int8
+            or choices.ndim != 3
+            or len(choices) == 0
+            or not 1 <= choices.shape[1] <= most_players
+            or choices.shape[2] != len(sizes)
+        ):
+            raise UsageError(
+                f"the commands of the replay are {choices.dtype} of shape {choices.shape}, not int8 of decisions, "
+                f"players and {len(sizes)}: {_TO_DO}"
+            )
+        is_ai = np.isin(
+            choices[..., :1], [command_of(ai) for ai in ("nobody", "random", *OPPONENTS[self.settings.game])]
+        )
+        if not (((choices >= 0) & (choices < sizes)) | is_ai).all():
+            raise UsageError(f"a command of the replay is none of its game: {_TO_DO}")
+
     def games(self) -> Iterator[Games]:
         """The same game after each decision, beginning with its start; the object is one.
 
-        Raises UsageError where the last state is not the one that was recorded.
+        Raises UsageError where it does not end with the last command, or in another state than was recorded.
         """
         games = Games(self.settings, [1], self.choices.shape[1])
         games.restore(0, self.start)
         yield games
-        for choices in self.choices:
+        for d, choices in enumerate(self.choices):
+            if games.winner[0] != NOBODY:
+                raise UsageError(f"the replay has {len(self.choices)} decisions, but its game ends after {d}: {_TO_DO}")
             games.advance(choices[np.newaxis].astype(np.int64), self.settings.skip)
             yield games
-        if state_digest(games.snapshot(0)) != self.end:
-            raise UsageError("the replay ends in another state than its game did: the engine has changed since")
+        if games.winner[0] == NOBODY:
+            raise UsageError(
+                f"the replay has no commands after {len(self.choices)} decisions, but its game goes on: {_TO_DO}"
+            )
+        if games.digest(0) != self.end:
+            raise UsageError(f"the replay ends in another state than its game did: {_TO_DO}")
 
     def save(self, path: Path) -> None:
-        head = {"version": VERSION, "settings": asdict(self.settings), "end": self.end}
+        head = {
+            "version": VERSION,
+            "settings": asdict(replace(self.settings, replays=None, replay=None)),
+            "end": self.end,
+        }
         arrays = {
             "head": np.frombuffer(json.dumps(head).encode(), np.uint8),
             "start": np.frombuffer(self.start, np.uint8),
@@ -68,11 +111,13 @@ class Replay:
         """Raises UsageError for what is no replay, or is one of another version."""
         try:
             with np.load(path, allow_pickle=False) as arrays:
+                if sum(part.file_size for part in arrays.zip.infolist()) > _LARGEST:
+                    raise ValueError(f"it unpacks to more than {_LARGEST} bytes")
                 head = json.loads(arrays["head"].tobytes())
                 start, choices = arrays["start"].tobytes(), arrays["choices"]
             version, end = head["version"], str(head["end"])
-            known = version != VERSION or Settings(**head["settings"])
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            known = version != VERSION or Settings(**{**head["settings"], "replays": None, "replay": None})
+        except _DAMAGED as error:
             raise UsageError(
                 f"{path} is no replay ({error}): name a file {SUFFIX} that an environment has written"
             ) from None
@@ -80,9 +125,10 @@ class Replay:
             raise UsageError(
                 f"{path} is a replay of version {version}, and this is {VERSION}: play it with its own version"
             )
-        if choices.ndim != 3 or choices.dtype != np.int8:
-            raise UsageError(f"{path} is no replay: its commands are {choices.dtype} of shape {choices.shape}")
-        return cls(known, start, choices, end)
+        try:
+            return cls(known, start, choices, end)
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from None
 
 
 class Recorder:
@@ -95,16 +141,14 @@ class Recorder:
         self._choices: list[np.ndarray] = []
 
     def begin(self, snapshot: bytes) -> None:
+        """A game goes on from here, from its beginning or from where it was restored."""
         self._start, self._choices = snapshot, []
 
     def add(self, choices: np.ndarray) -> None:
         """choices: [P, H]"""
         self._choices.append(np.array(choices, np.int8))
 
-    def finish(self, snapshot: bytes) -> Replay:
+    def finish(self, digest: str) -> Replay:
+        """digest: of the state in which the game has ended."""
         choices = np.array(self._choices, np.int8).reshape(len(self._choices), self._num_players, -1)
-        return Replay(self._settings, self._start, choices, state_digest(snapshot))
-
-
-def state_digest(snapshot: bytes) -> str:
-    return hashlib.sha256(snapshot).hexdigest()
+        return Replay(self._settings, self._start, choices, digest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -14,6 +15,9 @@ MIXED = "mixed"
 _DEFAULT_OPPONENT = {"mini": "simple", "flag": "flag", "tower": "nobody"}
 _FRAME_SKIP = {"mini": 50, "flag": 10, "tower": 50}
 _MAX_TICKS = {"mini": 6000, "flag": 6000, "tower": 6000}
+MOST_TICKS = 1_000_000  # of a game
+_MOST_UNITS, _MOST_OBS, _MOST_EPISODES, _LARGEST_SHARE = 4096, 64, 10**9, 1e9
+_WITHOUT_TROOPS = 6  # units of a side at the beginning, at most, with the one troop that it may have anyway
 
 
 @dataclass(frozen=True)
@@ -71,16 +75,29 @@ class Settings:
             self.curriculum == 0 or self.game != "tower",
             f"curriculum is {self.curriculum}, but no AI could help in Tower Defense: leave it out",
         )
-        for name, least in (
-            ("frame_skip", 1), ("opponent_frame_skip", 1), ("history", 1), ("curriculum", 0), ("max_ticks", 1),
-            ("size", 16), ("room", 16), ("extra", 0),
+        for name, least, most in (
+            ("frame_skip", 1, MOST_TICKS), ("opponent_frame_skip", 1, MOST_TICKS), ("history", 1, _MOST_OBS),
+            ("curriculum", 0, _MOST_EPISODES), ("max_ticks", 1, MOST_TICKS), ("size", 16, 256),
+            ("room", 16, _MOST_UNITS), ("extra", 0, _MOST_UNITS),
         ):  # fmt: skip
             value = getattr(self, name)
             is_int = isinstance(value, int) and not isinstance(value, bool)
             _require(
                 value is None or (is_int and value >= least), f"{name} is {value!r}: an integer of {least} or more"
             )
-        _require(self.size <= 256, f"size is {self.size}: at most 256")
+            _require(value is None or value <= most, f"{name} is {value}: at most {most}")
+        _require(self.extra == 0 or self.game == "mini", f"extra is {self.extra}, but is for Mini-RTS: leave it out")
+        _require(
+            self.extra <= self.room - _WITHOUT_TROOPS,
+            f"extra is {self.extra}, but room is {self.room}: give room for {self.extra + _WITHOUT_TROOPS} units",
+        )
+        for name in ("replays", "replay"):
+            value = getattr(self, name)
+            _require(value is None or isinstance(value, str | os.PathLike), f"{name} is {value!r}: a path")
+        _require(
+            self.replays is None or self.replay is None,
+            "replay and replays are both given, but a game that is played again is not written again: leave one out",
+        )
         _require(self.size == 20 or self.game != "tower", f"size is {self.size}: the maze of Tower Defense has 20")
         self.mixture  # noqa: B018  a wrong opponent is reported at once
 
@@ -109,18 +126,26 @@ class Settings:
         )
         shares = list(given.values())
         _require(
-            all(isinstance(share, int | float) and share >= 0 for share in shares) and sum(shares) > 0,
-            f"opponent is {self.opponent!r}: give positive numbers",
+            all(isinstance(share, int | float) and 0 <= share <= _LARGEST_SHARE for share in shares)
+            and sum(shares) > 0,
+            f"opponent is {self.opponent!r}: give positive numbers up to {_LARGEST_SHARE:g}",
         )
         return {name: share / sum(shares) for name, share in given.items()}
 
 
-def settings(game: str, kwargs: Mapping[str, Any], where: str) -> Settings:
-    """Raises UsageError, with `where`, for a name that is not known or a value that cannot be."""
+def settings(game: str, kwargs: Mapping[str, Any], where: str, num_players: int = 1) -> Settings:
+    """Raises UsageError, with `where`, for a name that is not known or a value that cannot be.
+
+    num_players: how many are asked. Where both are, no AI plays.
+    """
     names = [field.name for field in fields(Settings) if field.name != "game"]
     wrong = [name for name in kwargs if name not in names]
     if wrong:
         raise UsageError(f"{where}: {wrong[0]!r} is no setting of it: {', '.join(names)}")
+    if num_players == 2 and (alone := {"opponent", "curriculum"} & kwargs.keys()):
+        raise UsageError(
+            f"{where}: {min(alone)} is for one player against an AI: leave it out, or take a game of one player"
+        )
     try:
         return Settings(game=game, **kwargs)
     except UsageError as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sf.envs.rts.engine.commands.names import FLAG, TOWERS
+from sf.envs.rts.engine.commands.names import FLAG, NUM_SITES, TOWERS
 from sf.envs.rts.engine.commands.production import builder, count, idle_maker
 from sf.envs.rts.engine.commands.sites import place_at
 from sf.envs.rts.engine.inner import inner
+from sf.envs.rts.engine.orders.giving import has_room
 from sf.envs.rts.engine.state import NOBODY
 from sf.envs.rts.engine.units import BARRACKS, MELEE, RANGE, TOWER, WORKER
 
@@ -19,9 +20,10 @@ def write_allowed(world, owner, by_kind, out):
     out[:] = 0
     if world.game.rules == TOWERS:
         out[0] = 1
-        if world.players[owner].minerals >= world.kinds[TOWER].cost:
-            for site in range(len(out) - 1):
+        if world.players[owner].minerals >= world.kinds[TOWER].cost and has_room(world, owner):
+            for site in range(NUM_SITES):
                 out[1 + site] = place_at(world, site)[0]
+        out[1 + NUM_SITES :] = 1  # commands of the user's own
     elif world.game.rules == FLAG:
         if by_kind:
             carrier = world.game.carrier
@@ -59,9 +61,13 @@ def _of_kinds(world, owner, out):
 
 @inner
 def _can_make(world, owner, kind):
-    return world.players[owner].minerals >= world.kinds[kind].cost and idle_maker(world, owner, kind) != NOBODY
+    if world.players[owner].minerals < world.kinds[kind].cost or not has_room(world, owner):
+        return False
+    return idle_maker(world, owner, kind) != NOBODY
 
 
 @inner
 def _can_build(world, owner):
-    return world.players[owner].minerals >= world.kinds[BARRACKS].cost and builder(world, owner) != NOBODY
+    if world.players[owner].minerals < world.kinds[BARRACKS].cost or not has_room(world, owner):
+        return False
+    return builder(world, owner) != NOBODY

@@ -71,27 +71,43 @@ KIND = np.dtype(
 )
 """A row of what `table` returns."""
 
+_COUNTS = ("cost", "hp", "defence", "attack", "cooldown", "build_ticks")
+_FLAGS = ("is_troop", "has_body")
+_LENGTHS = ("speed", "range", "sight")
+_MOST, _FARTHEST = 1_000_000, 1_000
+_WITH_COMMANDS = ("base", "worker", "barracks")  # that have commands of their own, where each kind has
+
 
 def table(units: Sequence[Unit] = UNITS) -> np.ndarray:
-    """[K] KIND. The first rows are those of `UNITS`, with any figures; more may follow."""
+    """[K] KIND. The first rows are those of `UNITS`, with any figures; more may follow.
+
+    Raises UsageError for a table that the games cannot be played with.
+    """
     names = [unit.name for unit in units]
     if tuple(names[: len(NAMES)]) != NAMES:
         raise UsageError(f"units are {names}: begin with {list(NAMES)}, in this order, and add your own behind them")
     rows = np.zeros(len(units), KIND)
     for row, unit in zip(rows, units, strict=True):
-        for field in (
-            "cost",
-            "hp",
-            "defence",
-            "attack",
-            "cooldown",
-            "build_ticks",
-            "is_troop",
-            "has_body",
-            "speed",
-            "sight",
-        ):
+        _require_sound(unit, names)
+        for field in (*_COUNTS, *_FLAGS, "speed", "sight"):
             row[field] = getattr(unit, field)
         row["reach"] = unit.range
         row["made_by"] = names.index(unit.made_by) if unit.made_by else -1
     return rows
+
+
+def _require_sound(unit: Unit, names: Sequence[str]) -> None:
+    if names.count(unit.name) > 1:
+        raise UsageError(f"units have two rows {unit.name!r}: give each unit a name of its own")
+    if unit.made_by and unit.made_by not in names:
+        raise UsageError(f"unit {unit.name!r}: made_by is {unit.made_by!r}: one of {names}, or ''")
+    if unit.name in _WITH_COMMANDS and unit.made_by == NAMES[BARRACKS]:
+        raise UsageError(f"unit {unit.name!r}: made_by is {unit.made_by!r}, which is for troops: another one, or ''")
+    for field in _COUNTS:
+        value, least = getattr(unit, field), 1 if field == "hp" else 0
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or not least <= value <= _MOST:
+            raise UsageError(f"unit {unit.name!r}: {field} is {value!r}: an integer from {least} to {_MOST}")
+    for field in _LENGTHS:
+        value = getattr(unit, field)
+        if not isinstance(value, int | float | np.number) or not 0 <= value <= _FARTHEST:
+            raise UsageError(f"unit {unit.name!r}: {field} is {value!r}: a number from 0 to {_FARTHEST}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -22,9 +23,24 @@ def warm_up() -> None:
     worlds = allocate(1, table())
     nothing = np.zeros((1, 0, 1), np.int64)
     plane_of = np.full((3, len(worlds.kinds)), -1, np.int64)
-    path = Path(tempfile.gettempdir()) / f"sf-rts-{os.getuid()}.lock"
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _alone():
         compiled.advance(worlds, np.zeros(1, np.int64), 0, 0, nothing, False, 0, np.zeros((1, 2)))
         planes = np.zeros((1, 1, WALLS, 20, 20), np.int8)
         compiled.observe(worlds, 1, False, plane_of, planes, np.zeros((1, 1, 0), np.int8))
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One process of the user at a time. Where the user's cache cannot be written, each compiles for itself."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "sf"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(folder / "rts.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except (OSError, RuntimeError):  # RuntimeError: this user has no home
+        yield
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

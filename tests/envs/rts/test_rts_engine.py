@@ -21,10 +21,17 @@ def _num_players(game: str) -> int:
     return 1 if game == "tower" else 2
 
 
+def _more(game: str, extra: int) -> dict[str, int]:
+    """More troops, in the game that has them."""
+    return {"extra": extra} if game == "mini" else {}
+
+
 @FEW
 @given(SEEDS, GAMES, st.sampled_from(["global", "by_type"]))
 def test_no_unit_is_inside_another_in_a_wall_or_off_the_map(seed, game, actions):
-    games = begun(seed, _num_players(game), game=game, actions="global" if game == "tower" else actions, extra=4)
+    games = begun(
+        seed, _num_players(game), game=game, actions="global" if game == "tower" else actions, **_more(game, 4)
+    )
     has_body = games.worlds.kinds["has_body"]
     for part in range(20):
         wander(games, 1, seed + part, ticks=37)
@@ -65,7 +72,7 @@ def test_minerals_are_in_mines_on_workers_in_store_spent_or_lost(seed, actions):
 @FEW
 @given(SEEDS, st.sampled_from(["mini", "flag"]), st.sampled_from(["global", "by_type"]))
 def test_a_mirrored_start_gives_the_mirrored_game_to_the_bit(seed, game, actions):
-    games = begun(seed, game=game, actions=actions, extra=3)
+    games = begun(seed, game=game, actions=actions, **_more(game, 3))
     wander(games, 12, seed, ticks=23)
     other, rng = mirrored(games), np.random.default_rng(seed)
     for _ in range(12):

@@ -173,35 +173,28 @@ def test_a_mixture_draws_its_opponents_and_says_how_each_fared():
     assert Settings(opponent={"simple": 3, "random": 1}).mixture == {"simple": 0.75, "random": 0.25}
 
 
-@pytest.mark.parametrize(
-    ("env_id", "kwargs", "sentence"),
-    [
-        ("rts_mini", {"oponent": "simple"}, "'oponent' is no setting of it: opponent"),
-        ("rts_mini", {"opponent": "flag"}, "opponent is 'flag': simple, hit_and_run, random, mixed"),
-        ("rts_mini", {"opponent": {"simple": -1}}, "give positive numbers"),
-        ("rts_mini", {"frame_skip": 0}, "frame_skip is 0: an integer of 1 or more"),
-        ("rts_mini", {"size": 300}, "size is 300: at most 256"),
-        ("rts_mini", {"actions": "all"}, "actions is 'all': global or by_type"),
-        ("rts_tower", {"actions": "by_type"}, "leave it out"),
-        ("rts_tower", {"opponent": "simple"}, "has none: leave it out"),
-        ("rts_tower", {"curriculum": 20}, "no AI could help in Tower Defense: leave it out"),
-        ("rts_mini_match", {"opponent": "simple"}, "for one player against an AI"),
-        ("rts_mini", {"replay": "nowhere.rts"}, "is no replay"),
-    ],
-)
-def test_a_wrong_setting_gets_a_sentence(env_id, kwargs, sentence):
-    with pytest.raises(UsageError, match=sentence):
-        describe(env_id, EnvOptions(env_kwargs=json.dumps(kwargs)))
+def test_environments_that_nobody_has_seeded_play_different_games_and_go_on_with_others():
+    for make in (RtsEnv, RtsParallelEnv):
+        games = [make(max_ticks=50) for _ in range(3)]
+        begins = []
+        for env in games:
+            for _ in range(2):
+                env.reset()
+                begins.append(env.snapshot())
+        assert len(set(begins)) == 6
 
 
-def test_the_frameskip_of_a_simulator_is_named_in_ticks_here():
-    with pytest.raises(UsageError, match="frame_skip in env_kwargs"):
-        describe("rts_mini", EnvOptions(env_frameskip=4))
-
-
-def test_a_game_that_does_not_exist_is_not_known():
-    with pytest.raises(UsageError, match="is not known"):
-        describe("rts_mimi", EnvOptions())
+def test_a_seed_gives_the_same_games_and_one_that_is_none_a_sentence():
+    for make in (RtsEnv, RtsParallelEnv):
+        env, other = make(), make()
+        other.reset()
+        for each in (env, other):
+            each.reset(seed=np.int64(7))
+            each.reset()
+        assert env.snapshot() == other.snapshot()
+        for seed in (-1, 2**70, "one"):
+            with pytest.raises(UsageError, match=r"seed is .*: an integer from 0 to"):
+                env.reset(seed=seed)
 
 
 def test_more_units_and_another_map_take_no_other_code():

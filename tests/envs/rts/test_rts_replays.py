@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from rts_games import begun, wander
 
 from sf.envs import EnvOptions, StepResult, UsageError, make_group, make_rendered_group
-from sf.envs.rts import Replay, RtsEnv
+from sf.envs.rts import UNITS, Replay, RtsEnv
 from sf.envs.rts.games import VERSION, Games
 from sf.envs.rts.settings import Settings
 from sf.envs.spaces.observations import obs_arrays
@@ -74,12 +76,102 @@ def test_a_replay_of_a_match_against_a_bot_reproduces_it(tmp_path):
     assert (Replay.load(path).choices[:, 1] < 0).all()
 
 
-def test_a_replay_of_other_commands_is_noticed(recorded):
-    replay = Replay.load(recorded[0])
-    replay.choices[3] = (replay.choices[3] + 1) % 9
-    replay.choices[10:20] = 1
-    with pytest.raises(UsageError, match="another state"):
-        list(replay.games())
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda choices: choices[:5], "no commands after 5 decisions, but its game goes on"),
+        (lambda choices: np.concatenate([choices, choices]), "56 decisions, but its game ends after 28"),
+        (lambda choices: choices + 9, "a command of the replay is none of its game"),
+        (lambda choices: choices.repeat(2, 2), "not int8 of decisions, players and 1"),
+        (lambda choices: choices.astype(np.int64), "are int64"),
+        (lambda choices: choices[:0], r"of shape \(0, 1, 1\)"),
+    ],
+)
+def test_a_replay_whose_commands_were_changed_is_refused_before_it_is_shown(recorded, tmp_path, change, sentence):
+    replay, path = Replay.load(recorded[0]), tmp_path / "changed.rts"
+    object.__setattr__(replay, "choices", change(replay.choices))  # what a file may hold, and no `Replay`
+    replay.save(path)
+    with pytest.raises(UsageError, match=sentence):
+        RtsEnv(replay=str(path))
+
+
+def test_a_replay_that_ends_in_another_state_is_refused(recorded, tmp_path):
+    path = tmp_path / "other.rts"
+    dataclasses.replace(Replay.load(recorded[0]), end="0" * 64).save(path)
+    with pytest.raises(UsageError, match="ends in another state than its game did: name a file"):
+        RtsEnv(replay=str(path))
+
+
+def _finish(env: RtsEnv) -> dict[str, float]:
+    while True:
+        _, _, is_over, _, info = env.step(6)
+        if is_over:
+            return info["episode_stats"]
+
+
+def test_a_replay_begins_anew_where_its_game_was_restored(tmp_path):
+    env = RtsEnv(replays=str(tmp_path))
+    env.reset(seed=1)
+    for action in (1, 1, 1):
+        env.step(action)
+    snapshot = env.snapshot()
+    for action in (2, 2, 2):
+        env.step(action)
+    env.restore(snapshot)
+    _finish(env)
+    fresh = RtsEnv(replays=str(tmp_path))  # in which no game has begun
+    fresh.restore(snapshot)
+    fresh.step(1)
+    _finish(fresh)
+    assert [Replay.load(path).start for path in tmp_path.iterdir()] == [snapshot] * 2
+    for path in tmp_path.iterdir():
+        *_, games = Replay.load(path).games()
+        assert games.winner[0] >= 0
+
+
+def test_an_environment_that_plays_a_replay_restores_nothing_and_names_no_opponent(recorded):
+    env = RtsEnv(replay=str(recorded[0]), opponent="mixed")
+    env.reset(seed=1)
+    with pytest.raises(UsageError, match="plays a replay"):
+        env.restore(env.snapshot())
+    assert not [name for name in _finish(env) if name.startswith("won_against")]
+
+
+def test_a_replay_holds_no_units_and_commands_of_ones_own_and_is_not_written_again(recorded, tmp_path):
+    units = (*UNITS[:-1], UNITS[-1]._replace(hp=70))
+    for name, where in (("replays", tmp_path), ("replay", recorded[0])):
+        for own in ({"units": units}, {"commands": {"nothing": lambda world, player: None}}):
+            with pytest.raises(UsageError, match="leave replays and replay out, or commands and units"):
+                RtsEnv(**{name: str(where)}, **own)
+    with pytest.raises(UsageError, match="leave one out"):
+        RtsEnv(replay=str(recorded[0]), replays=str(tmp_path))
+
+
+def test_a_game_that_is_over_is_written_once(tmp_path):
+    env = RtsEnv(replays=str(tmp_path), max_ticks=100)
+    with pytest.raises(UsageError, match="call reset before step"):
+        env.step(0)
+    env.reset(seed=1)
+    _finish(env)
+    for _ in range(3):
+        with pytest.raises(UsageError, match="call reset before step"):
+            env.step(0)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_replay_does_not_say_where_files_lie(recorded):
+    assert Replay.load(recorded[0]).settings.replays is None
+    assert str(recorded[0].parent).encode() not in np.load(recorded[0])["head"].tobytes()
+
+
+def test_each_damage_to_a_file_is_one_sentence(recorded, tmp_path):
+    whole, rng, path = recorded[0].read_bytes(), np.random.default_rng(1), tmp_path / "damaged.rts"
+    for at in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        with contextlib.suppress(UsageError):
+            Replay.load(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK nonsense", b"\x80\x04K\x01."])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.orders import giving as orders
-from sf.envs.rts.engine.orders.giving import order_building, order_making
+from sf.envs.rts.engine.orders.giving import has_room, order_building, order_making
 from sf.envs.rts.engine.places import is_free, numbers_of
 from sf.envs.rts.engine.units import WORKER
 
@@ -22,7 +22,7 @@ def make(world, owner, kind):
 def build(world, owner, kind):
     """A worker puts up a building at the first free place around the base."""
     worker = builder(world, owner)
-    if worker < 0 or world.players[owner].minerals < world.kinds[kind].cost:
+    if worker < 0 or not has_room(world, owner) or world.players[owner].minerals < world.kinds[kind].cost:
         return
     player = world.players[owner]
     side = 1.0 - 2.0 * owner

@@ -8,7 +8,7 @@ from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.orders.giving import RUN_THROUGH, order
 from sf.envs.rts.engine.places import column_of, numbers_of, remove, spawn
 from sf.envs.rts.engine.randomness import below
-from sf.envs.rts.engine.state import TWO, WALL
+from sf.envs.rts.engine.state import DRAW, TWO, WALL
 from sf.envs.rts.engine.units import BASE, RUNNER
 
 _OURS, _THEIRS = np.int64(0), np.int64(1)
@@ -72,6 +72,9 @@ def wave_size(wave):
 
 @inner
 def judge(world):
+    """Each runner that gets through is paid for. Ten of them are a loss, ten waves survived a win; at the last tick
+    nobody has won.
+    """
     game, player = world.game, world.players[0]
     if game.tick % TICKS_A_WAVE == 1 and game.wave < WAVES:
         game.to_come += wave_size(game.wave)
@@ -95,6 +98,8 @@ def judge(world):
     elif game.wave == WAVES and game.to_come == 0 and num_left == 0:
         game.winner = 0
         player.reward += 1.0
+    elif game.tick >= game.max_ticks:
+        game.winner = DRAW
 
 
 @inner

@@ -9,6 +9,7 @@ import numpy as np
 
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.orders.finding import nearest_of
+from sf.envs.rts.engine.places import numbers_of
 from sf.envs.rts.engine.state import NEUTRAL
 from sf.envs.rts.engine.units import RESOURCE
 
@@ -42,8 +43,8 @@ def order_at(world, i, what, target):
 
 @inner
 def order_making(world, i, kind):
-    """A building begins to make a unit, which is paid at once. False where minerals do not suffice."""
-    if not pay(world, world.units[i].owner, kind):
+    """A building begins to make a unit, which is paid at once. False where minerals or room do not suffice."""
+    if not has_room(world, world.units[i].owner) or not pay(world, world.units[i].owner, kind):
         return False
     order(world, i, MAKE)
     world.units[i].making, world.units[i].timer = kind, world.kinds[kind].build_ticks
@@ -59,12 +60,25 @@ def order_building(world, i, kind, x, y):
 
 @inner
 def gather(world, i):
-    """A worker goes to the nearest mine, or has nothing to do."""
+    """A worker goes to the nearest mine. Where there is none, it brings home what it carries, or has nothing to do."""
     mine = nearest_of(world, i, NEUTRAL, RESOURCE, 4.0 * world.game.half)
-    if mine < 0 and world.units[i].load == 0:
-        order(world, i, IDLE)
-    elif mine >= 0:
+    if mine >= 0:
         order_at(world, i, GATHER, mine)
+    elif world.units[i].load > 0:
+        order(world, i, GATHER)
+        world.units[i].target = -1
+    else:
+        order(world, i, IDLE)
+
+
+@inner
+def has_room(world, owner):
+    """Whether the owner may have one more unit than those that are there or being made."""
+    num = 0
+    for i in numbers_of(world, owner):
+        if world.units[i].alive:
+            num += 2 if world.units[i].order == MAKE else 1
+    return num < world.game.room
 
 
 @inner

@@ -1,0 +1,89 @@
+"""Rules that hold at the limits of a game: empty mines, no room for a unit, the last tick."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+from rts_games import begun
+
+from sf.envs.rts import RtsEnv
+from sf.envs.rts.arena import Arena
+from sf.envs.rts.engine.orders.giving import BUILD, MAKE
+from sf.envs.rts.engine.units import BARRACKS, RESOURCE, TOWER, WORKER
+from sf.envs.rts.games import Games
+from sf.envs.rts.settings import Settings
+
+
+def _units(games: Games, kind: int, owner: int = 0) -> np.ndarray:
+    """[U] bool"""
+    units = games.worlds.units[0]
+    return (units["alive"] == 1) & (units["kind"] == kind) & (units["owner"] == owner)
+
+
+def test_a_worker_with_a_load_brings_it_home_after_it_has_built_though_all_mines_are_empty():
+    games, idle = begun(6), np.zeros((1, 2, 1), np.int64)  # each side has one worker, and no barracks
+    units = games.worlds.units[0]
+    units["hp"][_units(games, RESOURCE, 2)] = 20
+    while _units(games, RESOURCE, 2).any() or not (units["load"][_units(games, WORKER)] > 0).all():
+        games.advance(idle, 1)
+        assert games.ticks[0] < 400
+    games.worlds.players[0, 0]["minerals"] = 400
+    games.advance(np.array([[[2], [0]]]), 1)
+    games.advance(idle, 500)
+    assert _units(games, BARRACKS).sum() == 1
+    assert (units["order"][_units(games, WORKER)] != BUILD).all()
+    assert (units["load"][_units(games, WORKER)] == 0).all()
+    assert games.worlds.players[0, 0]["minerals"] == 220
+
+
+@njit
+def _nothing(world, player):
+    pass
+
+
+def test_commands_of_the_users_own_are_allowed_in_tower_defense_also_without_minerals():
+    env = RtsEnv("tower", commands={"first": _nothing, "second": _nothing})
+    obs, _ = env.reset(seed=0)
+    assert obs["action_mask"][17:].tolist() == [1, 1]
+    for site in (1, 2):
+        obs, *_ = env.step(site)
+    assert obs["action_mask"].tolist() == [1] + 16 * [0] + [1, 1]
+
+
+def test_a_tower_is_allowed_only_where_there_is_room_for_one_more():
+    arena = Arena(Settings(game="tower", room=16), [0])
+    arena.begin(np.ones(1, bool))
+    player = arena.games.worlds.players[0, 0]
+    player["minerals"] = 5000
+    arena.look()
+    while arena.masks[0, 0, 1:].any():
+        before = int(player["spent"])
+        arena.step(np.array([[[1 + arena.masks[0, 0, 1:].argmax()]]]))
+        assert player["spent"] == before + 50
+        arena.look()
+    assert _units(arena.games, TOWER).sum() == 15  # and the base
+
+
+def test_a_unit_is_not_paid_for_without_room_for_it():
+    env = RtsEnv(room=16, extra=10, actions="by_type", opponent="random", opponent_frame_skip=100_000)
+    obs, _ = env.reset(seed=3)
+    games = env._arena.games
+    games.worlds.players[0, 0]["minerals"] = 2000
+    for _ in range(20):
+        assert not (games.worlds.units[0]["order"][games.worlds.units[0]["alive"] == 1] == MAKE).any()
+        before = int(games.worlds.players[0, 0]["spent"])
+        alive = int((games.worlds.units[0, :16]["alive"] == 1).sum())
+        obs, *_ = env.step([1, 0, 0, 0, 0])
+        assert games.worlds.players[0, 0]["spent"] == before + (50 if alive < 16 else 0)
+    assert alive == 16
+    assert obs["action_mask"][:2].tolist() == [1, 0]
+    assert obs["action_mask"][2:5].tolist() == [1, 0, 1]  # no barracks, either
+
+
+@pytest.mark.parametrize("game", ["mini", "flag", "tower"])
+def test_a_game_at_its_last_tick_is_a_draw(game):
+    games = begun(1, 1, game=game, max_ticks=130)
+    games.watch(1000)
+    assert (games.winner[0], games.ticks[0]) == (2, 130)
+    assert games.worlds.players[0, 0]["reward"] == 0.0

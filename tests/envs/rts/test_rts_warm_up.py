@@ -1,0 +1,17 @@
+"""The lock of the first start, which compiles the engine."""
+
+from __future__ import annotations
+
+from sf.envs.rts.engine.warm_up import _alone
+
+
+def test_the_lock_of_the_first_start_lies_in_the_users_cache_and_follows_no_link(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    victim = tmp_path / "victim"
+    victim.write_text("whole")
+    with _alone():
+        assert (tmp_path / "sf" / "rts.lock").exists()
+    (tmp_path / "sf" / "rts.lock").unlink()
+    (tmp_path / "sf" / "rts.lock").symlink_to(victim)
+    with _alone():  # without a lock
+        assert victim.read_text() == "whole"
