@@ -9,8 +9,8 @@ from rts_games import begun
 
 from sf.envs.rts import RtsEnv
 from sf.envs.rts.arena import Arena
-from sf.envs.rts.engine.orders.giving import BUILD, MAKE
-from sf.envs.rts.engine.units import BARRACKS, RESOURCE, TOWER, WORKER
+from sf.envs.rts.engine.orders.giving import BUILD, IDLE, MAKE, MOVE
+from sf.envs.rts.engine.units import ATHLETE, BARRACKS, BASE, RESOURCE, TOWER, WORKER
 from sf.envs.rts.games import Games
 from sf.envs.rts.settings import Settings
 
@@ -87,3 +87,17 @@ def test_a_game_at_its_last_tick_is_a_draw(game):
     games.watch(1000)
     assert (games.winner[0], games.ticks[0]) == (2, 130)
     assert games.worlds.players[0, 0]["reward"] == 0.0
+
+
+def test_no_athlete_hits_a_base():
+    games, idle = begun(3, game="flag"), np.zeros((1, 2, 1), np.int64)
+    units = games.worlds.units[0]
+    base = np.flatnonzero(_units(games, BASE, 1))[0]
+    for i in np.flatnonzero(_units(games, ATHLETE)):
+        units["order"][i], units["to_x"][i], units["to_y"][i] = MOVE, units["x"][base], units["y"][base]
+    games.advance(idle, 400)
+    reached = np.hypot(units["x"] - units["x"][base], units["y"] - units["y"][base])[_units(games, ATHLETE)]
+    assert reached.min() < 1.0
+    units["order"][_units(games, ATHLETE)] = IDLE
+    games.advance(idle, 100)
+    assert units["hp"][base] == 500

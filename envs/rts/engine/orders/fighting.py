@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sf.envs.rts.engine.commands.names import FLAG
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.movement import walk
 from sf.envs.rts.engine.orders.finding import nearest, nearest_of, nearest_troop
@@ -23,7 +24,10 @@ def idle_step(world, i):
     if kind.attack == 0 or not (kind.is_troop or kind.speed == 0.0):
         return
     if unit.ready_in == 0:
-        foe = nearest(world, i, 1 - unit.owner, kind.reach)
+        if world.game.rules == FLAG:  # a base is not to be destroyed
+            foe = nearest_troop(world, i, 1 - unit.owner, kind.reach)
+        else:
+            foe = nearest(world, i, 1 - unit.owner, kind.reach)
         if foe >= 0:
             _hit(world, i, foe)
             return
