@@ -133,7 +133,7 @@ def _chart(run: Run, x: str, title: str, metrics: Mapping[str, str]) -> Chart | 
             if band is not None:
                 axis.fill_between(band.x / unit, band.low, band.high, color=PALETTE[0], alpha=0.2, linewidth=0)
         axis.set_xlabel(label)
-        tidy_numbers(axis)
+        tidy_numbers(axis, x)
         if title in _SHARES:
             axis.set_ylim(0.0, 1.0)
         if title in _FLOORS:

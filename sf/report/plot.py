@@ -72,6 +72,8 @@ def plot(flags: PlotFlags) -> None:
         flags.smooth,
     )
     style.save(figure.draw(drawn, flags.x, flags.smooth, flags.show_runs), flags.out)
+    for sentence in figure.without_legend(drawn):
+        _warn(sentence)
     print("\n".join([*figure.results(drawn, flags.x), str(flags.out)]))
 
 
