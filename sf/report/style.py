@@ -55,7 +55,8 @@ _SETTINGS: dict[Any, Any] = {
     "ytick.labelsize": 8,
     "savefig.dpi": 200,
 }
-MOST_STYLES = len(PALETTE) * len(_DASHES)  # lines that a reader can tell apart
+NUM_DASHES = len(_DASHES)
+MOST_STYLES = len(PALETTE) * NUM_DASHES  # lines that a reader can tell apart
 # Of what DejaVu Sans lacks: those of these that are installed, in this order.
 _FALLBACKS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Noto Sans JP", "Source Han Sans SC", "WenQuanYi Micro Hei",

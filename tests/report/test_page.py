@@ -262,16 +262,47 @@ def write_population(directory, records):
 
 def test_a_population_has_its_policies_its_lineage_and_its_events(tmp_path):
     own = {"mean_return": 1.0, "true_objective": 2.0, "stats/true_objective": 3.0, "eval/mean_return": 4.0}
-    path = write_population(tmp_path / "a", [(step, own) for step in (1, 2, 3)])
+    own |= {"train/entropy": 5.0, "league/rating": 6.0, "eval/exploitability": 7.0, "std_return": 1.0}
+    own |= {"train/skipped_updates": 0}
+    path = write_population(tmp_path / "a", [(step, {**own, "eval/env_steps": 400 * step}) for step in (1, 2, 3)])
     text = render(path)
     assert "lineage of the best" in text
     assert "policy 1 starts; learning_rate 0.0001" in text
     found = {chart.title: chart for chart in dict(charts.sections(load(path), "env_frames"))["Policies"]}
-    for title, name, value in (("Return", "mean_return", 1.0), ("Objective", "true_objective", 2.0)):
+    titles = {
+        "Return": "mean_return",
+        "Objective": "true_objective",
+        "stats/true_objective": "stats/true_objective",
+        "Return of evaluations": "eval/mean_return",
+        "Exploitability": "eval/exploitability",
+        "Entropy": "train/entropy",
+        "Rating": "league/rating",
+    }
+    assert set(found) == {f"{title} of each policy" for title in titles}
+    for title, name in titles.items():
+        value = own[name]
         chart = found[f"{title} of each policy"]
         assert chart.metrics == (f"policy_00/{name}", f"policy_01/{name}")
         drawn = [(series["name"], series["color"], series["y"]) for series in chart.hover["series"]]
         assert drawn == [("policy_00", 0, [value] * 3), ("policy_01", 1, [value] * 3)]
+
+
+def test_a_policy_beyond_the_colours_is_dashed_in_the_legend_as_in_the_drawing(tmp_path):
+    path = write_run(tmp_path / "a", num_policies=9)
+    returns = {f"policy_{idx:02d}/mean_return": float(idx) for idx in range(9)}
+    lines = [json.dumps(record(step, 1.0, **returns)) + "\n" for step in (1, 2)]
+    (path / "metrics.jsonl").write_text("".join(lines))
+    (chart,) = dict(charts.sections(load(path), "env_frames"))["Policies"]
+    styles = [(series["color"], series["dash"]) for series in chart.hover["series"]]
+    assert styles == [*((color, 0) for color in range(7)), (0, 1), (1, 1)]
+    assert '<i class="c0 d0"></i>policy_00' in render(path)
+    assert '<i class="c0 d1"></i>policy_07' in render(path)
+
+
+def test_each_policy_has_the_interval_of_its_evaluations(tmp_path):
+    own = {"eval/mean_return": 4.0, "eval/mean_return_low": 3.0, "eval/mean_return_high": 5.0}
+    path = write_population(tmp_path / "a", [(step, {**own, "eval/env_steps": 400 * step}) for step in (1, 2, 3)])
+    assert charts._band(load(path), "env_frames", "policy_01/eval/mean_return").high.tolist() == [5.0] * 3
 
 
 @pytest.mark.parametrize(
