@@ -102,8 +102,8 @@ class ScoredPolicy:
 
 
 def require_folder(folder: Path) -> None:
-    """Before the work. Raises ValueError where `folder` cannot be written, or holds links, a README of the user's own or
-    something else than a policy."""
+    """Before the work. Raises ValueError where `folder` cannot be written, or holds links, a README of the user's own
+    or something else than a policy."""
     for name in (CARD, WEIGHTS, CONFIG):
         output_file.require_writable("out", folder / name, is_named=False)
     if any(folder.iterdir()) and not (folder / WEIGHTS).is_file():

@@ -14,8 +14,8 @@ cores         No core is idle, and this run has most of them: its parts slow eac
               Where other programs have most of them, the sentence says so beside the case that applies.
 uneven        Asynchronous training: rollout workers wait for slots, and the learner for data. A batch waits for its
               last trajectories, while workers that delivered theirs have no slot to go on with.
-players       Rollout workers wait for actions, and the player worker does not wait: there is one for all players that do
-              not learn.
+players       Rollout workers wait for actions, and the player worker does not wait. There is one for all players that
+              do not learn.
 inference     Rollout workers wait for actions, and policy workers do not wait: requests queue up.
 latency       Rollout workers wait for actions, and policy workers wait, too: the messages between them take the time.
               There is one for each step of a group, however many environments the group has.

@@ -223,7 +223,13 @@ def _hover(axis: Axes, names: Sequence[str], curves: Sequence[Curve], label: str
         "limits": [begin, end],
         "label": label,
         "series": [
-            {"name": name, "color": idx % len(PALETTE), "dash": idx // len(PALETTE) % NUM_DASHES, "x": _rounded(line.x / unit), "y": _rounded(line.y)}
+            {
+                "name": name,
+                "color": idx % len(PALETTE),
+                "dash": idx // len(PALETTE) % NUM_DASHES,
+                "x": _rounded(line.x / unit),
+                "y": _rounded(line.y),
+            }
             for idx, (name, line) in enumerate(zip(names, curves, strict=True))
         ],
     }

@@ -78,8 +78,8 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
 
 
 def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
-    """Name, value and further remark of each. Where the run went back to a checkpoint, only what it kept counts, but for
-    the faults."""
+    """Name, value and further remark of each. Where the run went back to a checkpoint, only what it kept counts, but
+    for the faults."""
     last = summary or run.records[-1]
     all_records = [*run.records, last]
     remaining = not_undone(all_records)

@@ -68,8 +68,8 @@ def report(flags: ReportFlags) -> Path:
 
 
 def newest_videos(directory: RunDir) -> list[Path]:
-    """The newest video below a run directory that has content and is not too large for a page; or, where training with several policies
-    made that one, the newest of each policy, as many as fit.
+    """The newest video below a run directory that has content and is not too large for a page; or, where training with
+    several policies made that one, the newest of each policy, as many as fit. Links count for nothing.
     """
     newest = _newest(
         path for path in directory.path.rglob("*") if _OF_WANDB not in path.relative_to(directory.path).parts

@@ -102,8 +102,8 @@ def _is_earlier_start(record: Mapping[str, float], other: Mapping[str, float]) -
     return record.get("start", 0.0) < other.get("start", 0.0)
 
 
-def _averaged(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) -> dict[float | None, float]:
-    """By start of the run, over how many episodes of a policy its means go: `stats_avg`, which a resume may have raised.
+def _averaged(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) -> dict[float | None, int]:
+    """By start of the run, over how many episodes of a policy its means go: `stats_avg`, which a resume may change.
 
     It is the largest number in a mean once earlier episodes have fallen out of one. Else it is not known.
     """
@@ -116,8 +116,8 @@ def _averaged(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) 
         largest[start] = max([largest.get(start, 0.0), *counts])
         if record.get("episodes", 0.0) > record.get("episodes_in_mean", math.inf):
             full.add(start)
-    today = flags["stats_avg"]
-    return {start: min(today, num) if start in full and num else today for start, num in largest.items()}
+    today: int = flags["stats_avg"]
+    return {start: min(today, int(num)) if start in full and num else today for start, num in largest.items()}
 
 
 def _prefix_of_mean(name: str) -> str | None:

@@ -72,7 +72,11 @@ def _league(run: Run) -> dict[str, Any] | None:
         for player in result.players
         if player.win_rate is not None
     ]
-    return {"svg": inline_svg(draw_league("", result), "league"), "held": plain(described(result.held)), "players": players}
+    return {
+        "svg": inline_svg(draw_league("", result), "league"),
+        "held": plain(described(result.held)),
+        "players": players,
+    }
 
 
 def _with_interval(rating: Rating) -> str:

@@ -117,7 +117,7 @@ def log_scale(axis: Axes) -> None:
 
 
 def tidy_numbers(axis: Axes, x: str = "env_steps") -> None:
-    """Few ticks. x: the metric of the horizontal axis. Counts such as 500k and 2M are whole; times are plain numbers."""
+    """Few ticks: counts such as 500k and 2M, or plain numbers of time. x: the metric of the horizontal axis."""
     is_time = x == "seconds"
     axis.xaxis.set_major_locator(MaxNLocator(6, integer=not is_time))
     axis.xaxis.set_major_formatter("{x:g}" if is_time else EngFormatter(sep=""))

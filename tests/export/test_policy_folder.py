@@ -178,7 +178,7 @@ def test_a_policy_of_a_source_that_has_one_is_refused(run, monkeypatch, capsys):
         assert command(monkeypatch, export, source, "--out", "mine.pt2", "--policy", number) == 2
         assert sentence in " ".join(capsys.readouterr().err.split())
     for source in (file, "mine.onnx"):
-        with pytest.raises(ValueError, match="policy_id is 4, but .* has one policy: leave it out"):
+        with pytest.raises(ValueError, match=r"policy_id is 4, but .* has one policy: leave it out"):
             load_policy(source, policy_id=4)
     assert load_policy(file, policy_id=0).env_steps == 1234
 

@@ -140,8 +140,8 @@ def test_the_player_worker_is_named_where_it_uses_most_cores_or_is_waited_for():
     assert sentence.endswith(": try a lower --past_share, fewer --seats or more cores")
     sentence = bottleneck(replace(INFERENCE, player_busy=0.95))
     assert sentence == (
-        "player worker busy 95 %, rollout workers wait 85 % of their time for actions: try more --num_envs_per_worker, a "
-        "lower --past_share or fewer --seats"
+        "player worker busy 95 %, rollout workers wait 85 % of their time for actions: try more --num_envs_per_worker, "
+        "a lower --past_share or fewer --seats"
     )
     assert bottleneck(replace(INFERENCE, player_busy=0.8)) == bottleneck(INFERENCE)  # 88 %
     assert "players" not in bottleneck(full(ENVIRONMENTS, rollout=1.3))

@@ -170,8 +170,8 @@ def test_more_lines_than_a_legend_can_tell_apart_have_none_and_a_sentence_says_s
         write_run(tmp_path / f"{idx}", [1.0, 2.0])
     run_command(monkeypatch, tmp_path, "--group_by", "experiment", "--out", tmp_path / "a.svg")
     assert capsys.readouterr().err == (
-        "toy_bandit, mean_return: 22 lines have no legend, because colours and dashes tell 21 apart: name fewer runs, or "
-        "the settings that count with --group_by\n"
+        "toy_bandit, mean_return: 22 lines have no legend, because colours and dashes tell 21 apart: name fewer runs, "
+        "or the settings that count with --group_by\n"
     )
     assert "no legend for more than 21 lines" in (tmp_path / "a.svg").read_text()
 
