@@ -20,7 +20,7 @@ def load_policy(
     """Load a policy from a run directory, a checkpoint, the folder of a policy, the zoo ("zoo/doom_basic"), the Hugging
     Face Hub ("hf:USER/NAME"), or an ONNX file of `sf-export`, which needs no torch.
 
-    which: "latest" or "best" of a run. policy_id: of a run with several; 0 of all else. device: an ONNX file takes "cpu"
+    which: "latest" or "best" of a run. policy_id: for a run with several. device: an ONNX file takes "cpu"
     alone. seed: of the actions that it draws. trust: the checkpoint may import an encoder or model of its own
     (module:Name) that you have not trained with before. Raises ValueError where there is no such policy or it cannot be
     used.

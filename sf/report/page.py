@@ -122,7 +122,7 @@ def data_uri(path: Path) -> str:
 
 
 def _warn(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(plain(line), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import tyro
 
 from sf.commands import cli
 from sf.machine import extras
+from sf.report.names import plain
 from sf.report.runs import load_all
 from sf.storage import output_file
 
@@ -78,7 +79,7 @@ def plot(flags: PlotFlags) -> None:
 
 
 def _warn(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(plain(line), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -222,12 +222,14 @@ def test_a_run_of_one_record_says_to_wait_for_the_second(tmp_path):
 def test_controls_and_letters_without_a_glyph_make_a_picture_that_can_be_read(tmp_path, monkeypatch, capsys, recwarn):
     write_run(tmp_path / "\u5b9f\u9a13", env="module:a\x1b[2Jb\x01")
     write_run(tmp_path / "c\x1bd", env="module:a\x1b[2Jb\x01")
+    write_run(tmp_path / "e\x1bf", [])
     for name in ("a.svg", "a.png"):
         run_command(monkeypatch, tmp_path, "--group_by", "experiment", "--out", tmp_path / name)
     ElementTree.parse(tmp_path / "a.svg")
     said = capsys.readouterr()
     assert said.out.startswith("module:a\\x1b[2Jb\\x01, mean_return, ")
     assert ", c\\x1bd: " in said.out
+    assert "e\\x1bf" in said.err
     assert "\x1b" not in said.out + said.err
     assert list(recwarn) == []
 
