@@ -28,7 +28,8 @@ _LABEL_WIDTH = 40  # characters; longer labels, or more lines than these, go bel
 _LINES_INSIDE = 6
 _POINT = 1 / 72  # inches
 _TEXT, _GAP = 10.6 * _POINT, 4.0 * _POINT  # of a legend: a line of text, and what is between two labels, in inches
-_HANDLE, _LETTER = 0.45, 0.068  # widths in a legend, in inches: the piece of a line with its space, and a character
+_HANDLE, _LETTER = 0.55, 0.07  # widths in a legend, in inches: the piece of a line with its space, and a character
+_LEGEND_WIDTH = 3.6  # below a panel, in inches
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class _Legend:
         if max(map(len, wrapped)) == 1 and len(wrapped) <= _LINES_INSIDE:
             return cls(labels)
         width = _HANDLE + _LETTER * max(len(row) for rows in wrapped for row in rows)
-        columns = min(len(labels), max(1, int(_WIDTH / width)))
+        columns = min(len(labels), max(1, int(_LEGEND_WIDTH / width)))
         per_column = math.ceil(len(labels) / columns)
         heights = [_TEXT * len(rows) + _GAP for rows in wrapped]
         highest = max(sum(heights[start : start + per_column]) for start in range(0, len(heights), per_column))

@@ -145,6 +145,7 @@ def lines(labels):
 @pytest.mark.parametrize(
     "labels",
     [
+        [f"s{idx}" for idx in range(16)],
         [f"seed {idx}" for idx in range(21)],
         [f"learning_rate 0.0{idx}, rollout 16, batch_size 4096" for idx in range(21)],
         [f"x {idx}, " + "learning_rate 0.001, " * 12 + "gamma 1" for idx in range(12)],
@@ -161,7 +162,7 @@ def test_a_legend_below_takes_no_room_from_its_panel(labels, recwarn):
     assert panel.get_position().y0 == pytest.approx(other.get_position().y0)
     legend = below.get_legend().get_window_extent()
     assert 0 <= legend.y0 < legend.y1 < panel.get_tightbbox().y0
-    assert legend.x0 >= 0
+    assert panel.get_tightbbox().x0 <= legend.x0 < legend.x1 < other.get_tightbbox().x0
     assert list(recwarn) == []
 
 
