@@ -33,8 +33,9 @@ def train(
 
     A run that is complete already is left as it is: its summary is returned, and one sentence printed.
 
-    Raises ValueError for what the caller can mend, RuntimeError, with the traceback of the child, where a process
-    fails for good, and what `on_record` raises, once the run has saved and ended.
+    Raises ValueError for what the caller can mend, such as a complete run whose summary is missing or damaged,
+    RuntimeError, with the traceback of the child, where a process fails for good, and what `on_record` raises, once the
+    run has saved and ended.
     """
     end_if_imported_again()
     if isinstance(flags.get("config"), Config):
@@ -60,7 +61,8 @@ def train(
     except initial_weights.CompleteRunError as complete:
         saved = run_dir.saved_summary()
         if saved is None:
-            raise
+            sentence = f"{_in_python(str(complete))} ({run_dir.summary.name} is missing or damaged)"
+            raise initial_weights.CompleteRunError(sentence) from None
         summary = saved
         print(printable(f"{_in_python(str(complete))}; this is its summary, and nothing was trained"))
     return {**summary, "run_dir": str(run_dir.path)}

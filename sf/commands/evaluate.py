@@ -112,6 +112,8 @@ def _run(flags: EvalFlags) -> None:
     for flag, path in (("json", flags.json), ("csv", flags.csv)):
         if path is not None:
             output_file.require_writable(flag, path)
+    if flags.json is not None and flags.csv is not None and flags.json.resolve() == flags.csv.resolve():
+        raise ValueError(f"json and csv are both {flags.csv}, and one would be lost: name two files")
     found = find_contest(flags.run, flags.against, flags.checkpoint, flags.policy, flags.override, flags.trust)
     config, players = found.config, found.players
     task = EvaluationTask(

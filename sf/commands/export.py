@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +12,9 @@ from sf.commands import cli
 
 if TYPE_CHECKING:
     from sf.storage.checkpoint import Checkpoint
+
+_OF_FILES = (".onnx", ".pt2")
+_FOR_A_CARD = ("precision", "license", "episodes", "deterministic")
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class ExportFlags:
     """Only you can see the repository that --hub makes."""
 
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Precision of the weights in a folder or on the Hub. bfloat16 halves their size. The card has its score."""
+    """Precision of the weights in a folder or on the Hub. bfloat16 halves their size. The card has its score. A file
+    is float32."""
 
     license: str | None = None
     """Licence of the weights, for the card: mit, apache-2.0, cc-by-4.0 and others, as the Hub spells them."""
@@ -51,8 +55,8 @@ class ExportFlags:
     checkpoint: str = "latest"
     """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""
 
-    policy: int = 0
-    """Number of the policy to export, in a run with several."""
+    policy: int | None = None
+    """Number of the policy to export, in a run with several. Default: 0."""
 
     trust: bool = False
     """Allow importing the environment, encoder or model that a checkpoint names (module:Name). This runs their code.
@@ -65,6 +69,14 @@ class ExportFlags:
             raise ValueError("private is true: that is for --hub")
         if self.episodes < 1:
             raise ValueError(f"episodes is {self.episodes}: at least 1")
+        if self.hub is None and not self.card and self.out is not None and self.out.suffix in _OF_FILES:
+            for field in fields(self):
+                value = getattr(self, field.name)
+                if field.name in _FOR_A_CARD and value != field.default:
+                    raise ValueError(
+                        f"{field.name} is {str(value).lower()}, but {self.out} has no card: leave it out, or name a "
+                        "folder, --card or --hub"
+                    )
 
 
 def main() -> None:
@@ -83,7 +95,12 @@ def _run(flags: ExportFlags) -> None:
     from sf.play.named_checkpoint import find_trusted  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.zoo.places import located  # noqa: PLC0415
 
-    file, saved = find_trusted(located(flags.run), flags.checkpoint, flags.policy, is_trusted=flags.trust)
+    path = located(flags.run)
+    if flags.policy is not None and path.is_file():
+        raise ValueError(
+            f"policy is {flags.policy}, but {flags.run} is a checkpoint, which has one policy: leave it out"
+        )
+    file, saved = find_trusted(path, flags.checkpoint, flags.policy or 0, is_trusted=flags.trust)
     folder = flags.out if flags.out is not None and not flags.out.suffix else None
     if flags.out is not None and folder is None:
         _write_file(flags.out, file, saved)
@@ -116,7 +133,7 @@ def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoin
     from sf.storage import output_file  # noqa: PLC0415
     from sf.zoo import hub  # noqa: PLC0415
 
-    card = card_of_run(flags.run) if flags.card and folder is None else None
+    card = card_of_run(flags.run, folder is not None) if flags.card else None
     if folder is not None:
         require_folder(folder)
     if flags.hub is not None:
@@ -127,11 +144,11 @@ def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoin
     if card is not None:
         # Whoever names the run alone plays the latest of all its policies.
         is_run = flags.checkpoint == "latest" and saved.state["config"].get("num_policies", 1) == 1
-        address = str(flags.run if is_run else file)
+        address = _address(flags.run if is_run else file, flags.run)
         output_file.write("card", card, scored.card(address, flags.license).encode(), is_named=False)
         print(f"card:   {card}")
     if folder is not None:
-        for name, data in scored.files(str(folder), flags.license).items():
+        for name, data in scored.files(_address(folder, folder), flags.license).items():
             output_file.write("out", folder / name, data, is_named=False)
         print(f"folder: {folder}, to play: sf-enjoy {folder}")
     if flags.hub is not None:
@@ -141,6 +158,11 @@ def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoin
             flags.hub, files, flags.private, f"{saved.state['config']['env']} after {env_steps:,} env steps"
         )
         print(f"hub:    {commit}, to play: sf-enjoy hf:{flags.hub}")
+
+
+def _address(path: Path, named: Path) -> str:
+    """What a card says to play, as the user has named it; absolute where that has no name, such as "."."""
+    return str(path.resolve() if named.name in ("", "..") else path)
 
 
 def _listed(tensors: dict[str, str]) -> str:

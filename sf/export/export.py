@@ -52,7 +52,10 @@ def export_policy(policy: TorchPolicy, out: Path) -> Export:
     computes something else than the network. Raises OSError where `out` cannot be written.
     """
     if out.suffix not in _WRITERS:
-        raise ValueError(f"out is {out}: its name must end with {' or '.join(_WRITERS)}, which says the format")
+        raise ValueError(
+            f"out is {out}: its name must end with {' or '.join(_WRITERS)}, which says the format, or have no dot, "
+            "for a folder"
+        )
     if out.suffix == ".onnx":
         extras.require("export", "onnx", "onnxscript", "onnxruntime", purpose="an export to ONNX")
     with _quiet():

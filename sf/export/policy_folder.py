@@ -102,24 +102,32 @@ class ScoredPolicy:
 
 
 def require_folder(folder: Path) -> None:
-    """Before the work. Raises ValueError where `folder` cannot be written, or holds links or something else than a
-    policy."""
+    """Before the work. Raises ValueError where `folder` cannot be written, or holds links, a README of the user's own
+    or something else than a policy."""
     for name in (CARD, WEIGHTS, CONFIG):
         output_file.require_writable("out", folder / name, is_named=False)
     if any(folder.iterdir()) and not (folder / WEIGHTS).is_file():
         raise ValueError(f"{folder} exists and holds something else than a policy: name another --out")
+    _require_own_card(folder / CARD, "another --out")
 
 
-def card_of_run(run: Path) -> Path:
-    """Where the card of a run is written. Raises ValueError where `run` is none, or has a README of the user's own,
-    or a link in its place."""
+def card_of_run(run: Path, has_folder: bool = False) -> Path:
+    """Where the card of a run is written. has_folder: whether a folder with a card is written, too.
+
+    Raises ValueError where `run` is none, or has a README of the user's own, or a link in its place.
+    """
     if not RunDir(run).config.is_file() or (run / WEIGHTS).is_file():
-        raise ValueError(f"card is true: {run} is no run directory, so name --out FOLDER, which has a card as well")
+        instead = "leave --card out, as the folder has a card" if has_folder else "name --out FOLDER, which has a card"
+        raise ValueError(f"card is true, but {run} is no run directory: {instead}")
     path = run / CARD
     output_file.require_writable("card", path, is_named=False)
-    if path.exists() and not path.read_bytes().startswith(FRONT_MATTER.encode()):
-        raise ValueError(f"{path} is no card of sf-export, and would be lost: move it, or name --out FOLDER")
+    _require_own_card(path, "--out FOLDER without --card")
     return path
+
+
+def _require_own_card(path: Path, instead: str) -> None:
+    if path.exists() and not path.read_bytes().startswith(FRONT_MATTER.encode()):
+        raise ValueError(f"{path} is no card of sf-export, and would be lost: move it, or name {instead}")
 
 
 def _starts(file: Path) -> list[dict[str, Any]]:

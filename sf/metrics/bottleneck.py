@@ -14,6 +14,8 @@ cores         No core is idle, and this run has most of them: its parts slow eac
               Where other programs have most of them, the sentence says so beside the case that applies.
 uneven        Asynchronous training: rollout workers wait for slots, and the learner for data. A batch waits for its
               last trajectories, while workers that delivered theirs have no slot to go on with.
+players       Rollout workers wait for actions, and the player worker does not wait. There is one for all players that
+              do not learn.
 inference     Rollout workers wait for actions, and policy workers do not wait: requests queue up.
 latency       Rollout workers wait for actions, and policy workers wait, too: the messages between them take the time.
               There is one for each step of a group, however many environments the group has.
@@ -34,7 +36,8 @@ _NOTABLE = 0.2  # a share of time that is worth a word
 _MOST = 0.75
 _MINUTE_S = 55.0
 _FULL = 0.92  # cores that are in use for more of the time than this leave nothing to gain
-_PARTS = {"rollout": "environments", "policy": "inference", "learner": "learner"}
+_PARTS = {"rollout": "environments", "policy": "inference", "player": "players", "learner": "learner"}
+_FEWER_PLAYERS = ("a lower --past_share", "fewer --seats")
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class Load:
     """Shares of time, 0 to 1, over the last minute or so; means over the processes of a role.
 
     learner_busy, learner_wait: of the busiest learner, since the slowest sets the pace of all. slot_wait: of rollout
-    workers, for slots; rollout_wait: for actions. actions_per_batch: of one forward pass of a policy worker.
+    workers, for slots; rollout_wait: for actions. player_busy: of the player worker; 0 without one. actions_per_batch:
+    of one forward pass of a policy worker.
     cores_in_use: share of the cores that this program may use, by all programs. cores: how many of them each role keeps
     busy, simulators included.
     """
@@ -74,6 +78,7 @@ class Load:
     cores_in_use: float
     cores: dict[str, float]
     num_cores: int
+    player_busy: float = 0.0
     num_epochs: int = 1
     is_on_gpu: bool = False
     is_synchronous: bool = False
@@ -156,13 +161,15 @@ def _turns(load: Load) -> str:
 
 
 def _cores(load: Load) -> str:
-    shares = [f"{name} {load.cores[role]:.1f}" for role, name in _PARTS.items()]
+    shares = [f"{name} {load.cores[role]:.1f}" for role, name in _PARTS.items() if role in load.cores]
     if load.of_others > _NOTABLE * load.num_cores:
         shares.append(f"other programs {load.of_others:.1f}")
     what = f"the cores are all in use ({', '.join(shares)} of {load.num_cores})"
     most = max(load.cores, key=load.cores.__getitem__)
     if most == "rollout":
         return f"{what}: try more cores, or a faster environment"
+    if most == "player":
+        return f"{what}: try {_one_of([*_FEWER_PLAYERS, 'more cores'])}"
     if load.is_on_gpu:
         return f"{what}: try more cores, or a smaller model"
     turns = ["a larger --batch_size", _less_training(load)] if most == "learner" else ["more --num_envs_per_worker"]
@@ -173,6 +180,13 @@ def _uneven(load: Load) -> str:
     return (
         f"rollout workers wait {_percent(load.slot_wait)} of their time for slots while the learner waits "
         f"{_percent(load.learner_wait)} of its for data: --extra_slots evens it out, at the cost of lag"
+    )
+
+
+def _players(load: Load) -> str:
+    return (
+        f"player worker busy {_percent(load.player_busy)}, rollout workers wait {_percent(load.rollout_wait)} of their "
+        f"time for actions: try {_one_of(['more --num_envs_per_worker', *_FEWER_PLAYERS])}"
     )
 
 
@@ -234,6 +248,11 @@ _RULES = (
         "uneven",
         lambda load: load.slot_wait > max(_NOTABLE, load.rollout_wait) and load.learner_wait > _NOTABLE,
         _uneven,
+    ),
+    _Rule(
+        "players",
+        lambda load: load.rollout_wait > _NOTABLE and load.player_busy > max(_MOST, load.policy_busy),
+        _players,
     ),
     _Rule("inference", lambda load: load.rollout_wait > _NOTABLE and load.policy_busy > _MOST, _inference),
     _Rule("latency", lambda load: load.rollout_wait > _NOTABLE, _latency),

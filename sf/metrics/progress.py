@@ -17,7 +17,7 @@ from sf.metrics.first_update import first_update
 from sf.metrics.policy_progress import PolicyEvent, PolicyProgress, episode_means
 
 Roles = Mapping[str, Sequence[int]]
-"""Rows of the counters by role: rollout, policy, learner."""
+"""Rows of the counters by role: rollout, policy, learner, and player where there is a player worker."""
 
 _RECENT_S = 60.0  # smoothed figures cover this much time
 
@@ -203,6 +203,7 @@ class Progress:
             policy_wait=shares["policy/wait_share"],
             learner_busy=_share(delta, "busy", [learner], elapsed),
             learner_wait=_share(delta, "wait", [learner], elapsed),
+            player_busy=shares.get("player/busy_share", 0.0),
             actions_per_batch=shares["policy/actions_per_batch"],
             cores_in_use=cores["cores/in_use_share"],
             cores={role: cores[f"cores/{role}"] for role in self.roles},

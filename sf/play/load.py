@@ -20,12 +20,14 @@ def load_policy(
     """Load a policy from a run directory, a checkpoint, the folder of a policy, the zoo ("zoo/doom_basic"), the Hugging
     Face Hub ("hf:USER/NAME"), or an ONNX file of `sf-export`, which needs no torch.
 
-    which: "latest" or "best" of a run. policy_id: of a run with several. device: an ONNX file takes "cpu" alone. seed:
-    of the actions that it draws. trust: the checkpoint may import an encoder or model of its own (module:Name) that you
-    have not trained with before. Raises ValueError where there is no such policy or it cannot be used.
+    which: "latest" or "best" of a run. policy_id: for a run with several. device: an ONNX file takes "cpu"
+    alone. seed: of the actions that it draws. trust: the checkpoint may import an encoder or model of its own
+    (module:Name) that you have not trained with before. Raises ValueError where there is no such policy or it cannot be
+    used.
     """
     suffix = Path(path).suffix
     if suffix == ".onnx":
+        _require_only_policy(path, policy_id)
         if device != "cpu":
             raise ValueError(f"device is {device}, but an exported policy acts on the CPU here: leave it out")
 
@@ -39,5 +41,13 @@ def load_policy(
     from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
     from sf.zoo.places import located  # noqa: PLC0415
 
-    file, saved = find_trusted(located(path), which, policy_id, say, trust)
+    found = located(path)
+    if found.is_file():
+        _require_only_policy(path, policy_id)
+    file, saved = find_trusted(found, which, policy_id, say, trust)
     return TorchPolicy(saved, str(file), device, seed)
+
+
+def _require_only_policy(path: str | Path, policy_id: int) -> None:
+    if policy_id != 0:
+        raise ValueError(f"policy_id is {policy_id}, but {path} has one policy: leave it out")

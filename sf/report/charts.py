@@ -6,6 +6,7 @@ trainer is never left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from matplotlib.figure import Figure
 from sf.report.curves import NUM_POINTS, Curve, curve, running_mean
 from sf.report.inline_svg import inline_svg
 from sf.report.runs import Run
-from sf.report.style import PALETTE, house_style, tidy_numbers, x_unit
+from sf.report.style import NUM_DASHES, PALETTE, house_style, tidy_numbers, x_unit
 
 _SIZE = (4.8, 2.6)  # inches; the page scales it
 
@@ -61,6 +62,27 @@ _THROUGHPUT: _Layout = {
     },
     "Actions of one inference": {"policy/actions_per_batch": "actions"},
 }
+# With several policies, by the metric of each: the title. What is not here has its name for a title.
+_OF_POLICIES = {
+    "mean_return": "Return",
+    "true_objective": "Objective",
+    "mean_episode_steps": "Episode length",
+    "eval/mean_return": "Return of evaluations",
+    "eval/exploitability": "Exploitability",
+    "league/rating": "Rating",
+    "league/win_rate": "Win rate in the league",
+    "train/entropy": "Entropy",
+    "train/approx_kl": "KL divergence",
+    "train/policy_loss": "Policy loss",
+    "train/value_loss": "Value loss",
+    "train/explained_variance": "Explained variance",
+    "train/lag_mean": "Policy lag",
+    "train/grad_norm": "Norm of the gradients",
+    "train/learning_rate": "Learning rate",
+    "train/exploration_loss_coeff": "Weight of the entropy bonus",
+}
+_OF_POLICY = re.compile(r"(policy_\d+)/(.+)")
+_EVALUATION = re.compile(r"(?:policy_\d+/)?eval/mean_return")
 _SHARES = ("Share of time at work", "Share of time waiting")
 _NOT_DRAWN = {
     "env_steps", "env_frames", "seconds", "episodes", "episodes_in_mean",
@@ -69,9 +91,9 @@ _NOT_DRAWN = {
     "eval/env_steps", "eval/mean_return_low", "eval/mean_return_high",
 }  # fmt: skip
 _NOTES = {
-    "Explained variance": "Left out where the returns barely vary: it means nothing there.",
+    "train/explained_variance": "Left out where the returns barely vary: it means nothing there.",
 }
-_FLOORS = {"Explained variance": -1.0}  # of the vertical axis: what lies below says no more
+_FLOORS = {"train/explained_variance": -1.0}  # of the vertical axis: what lies below says no more
 
 
 @dataclass(frozen=True)
@@ -87,7 +109,7 @@ class Chart:
 
 def sections(run: Run, x: str) -> list[tuple[str, list[Chart]]]:
     """Headings with their charts. Those without data are left out."""
-    known = [name for name in run.metrics if not name.startswith("policy_") and name not in _NOT_DRAWN]
+    known = [name for name in run.metrics if not _OF_POLICY.fullmatch(name) and name not in _NOT_DRAWN]
     placed = {name for layout in (_EPISODES, _LEARNING, _THROUGHPUT) for metrics in layout.values() for name in metrics}
     rest = [name for name in known if name not in placed]
     statistics = {name.removeprefix("stats/"): {name: name} for name in rest if name.startswith("stats/")}
@@ -108,9 +130,13 @@ def sections(run: Run, x: str) -> list[tuple[str, list[Chart]]]:
 
 
 def _of_policies(run: Run) -> _Layout:
-    titles = {"mean_return": "Return of each policy", "true_objective": "Objective of each policy"}
-    found = {title: run.matching(f"policy_*/{name}") for name, title in titles.items()}
-    return {title: {name: name.split("/")[0] for name in sorted(names)} for title, names in found.items()}
+    """A chart for each metric, with a line for each policy."""
+    found: dict[str, dict[str, str]] = {name: {} for name in _OF_POLICIES}
+    for name in sorted(run.metrics):
+        parts = _OF_POLICY.fullmatch(name)
+        if parts and parts[2] not in _NOT_DRAWN and (parts[2] in _OF_POLICIES or _is_ever_nonzero(run, name)):
+            found.setdefault(parts[2], {})[name] = parts[1]
+    return {f"{_OF_POLICIES.get(name, name)} of each policy": lines for name, lines in found.items()}
 
 
 def _is_ever_nonzero(run: Run, name: str) -> bool:
@@ -128,21 +154,28 @@ def _chart(run: Run, x: str, title: str, metrics: Mapping[str, str]) -> Chart | 
         figure = Figure(figsize=_SIZE, layout="constrained")
         axis = figure.subplots()
         for name, line in curves.items():
-            axis.plot(line.x / unit, line.y)
+            (drawn,) = axis.plot(line.x / unit, line.y)
             band = _band(run, x, name)
             if band is not None:
-                axis.fill_between(band.x / unit, band.low, band.high, color=PALETTE[0], alpha=0.2, linewidth=0)
+                color = drawn.get_color()
+                axis.fill_between(band.x / unit, band.low, band.high, color=color, alpha=0.2, linewidth=0)
         axis.set_xlabel(label)
-        tidy_numbers(axis)
+        tidy_numbers(axis, x)
         if title in _SHARES:
             axis.set_ylim(0.0, 1.0)
-        if title in _FLOORS:
-            axis.set_ylim(bottom=max(axis.get_ylim()[0], _FLOORS[title]))
+        floors = [_FLOORS[of_all] for of_all in map(_of_all, curves) if of_all in _FLOORS]
+        if floors:
+            axis.set_ylim(bottom=max(axis.get_ylim()[0], *floors))
     svg = inline_svg(figure, title)
     labels = [metrics[name] for name in curves]
-    return Chart(
-        title, tuple(curves), svg, _NOTES.get(title, ""), _hover(axis, labels, list(curves.values()), label, unit)
-    )
+    note = next((_NOTES[of_all] for of_all in map(_of_all, curves) if of_all in _NOTES), "")
+    return Chart(title, tuple(curves), svg, note, _hover(axis, labels, list(curves.values()), label, unit))
+
+
+def _of_all(name: str) -> str:
+    """The metric without the policy that it is of."""
+    parts = _OF_POLICY.fullmatch(name)
+    return parts[2] if parts else name
 
 
 class _Band(NamedTuple):
@@ -167,7 +200,7 @@ def _band(run: Run, x: str, name: str) -> _Band | None:
         if len(mean.x) == len(least.x) == len(most.x):  # earlier versions did not record them
             band = _Band(mean.x, np.maximum(band.low, least.y), np.minimum(band.high, most.y))
         return band
-    if name == "eval/mean_return":
+    if _EVALUATION.fullmatch(name):
         low, high = curve(run.records, x, f"{name}_low"), curve(run.records, x, f"{name}_high")
         if len(low.x) == len(high.x):
             return _Band(low.x, low.y, high.y)
@@ -190,7 +223,13 @@ def _hover(axis: Axes, names: Sequence[str], curves: Sequence[Curve], label: str
         "limits": [begin, end],
         "label": label,
         "series": [
-            {"name": name, "color": idx % len(PALETTE), "x": _rounded(line.x / unit), "y": _rounded(line.y)}
+            {
+                "name": name,
+                "color": idx % len(PALETTE),
+                "dash": idx // len(PALETTE) % NUM_DASHES,
+                "x": _rounded(line.x / unit),
+                "y": _rounded(line.y),
+            }
             for idx, (name, line) in enumerate(zip(names, curves, strict=True))
         ],
     }

@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from sf.config import Config
 from sf.metrics.readable import clock, count
-from sf.report.groups import shown
-from sf.report.records import is_number, numbers, settled
+from sf.report.groups import shown, told_apart
+from sf.report.names import plain
+from sf.report.records import is_number, not_undone, numbers, settled
 from sf.report.runs import Run
 from sf.storage.run_dir import FAILURE
 
@@ -77,17 +78,20 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
 
 
 def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
-    """Name, value and further remark of each."""
+    """Name, value and further remark of each. Where the run went back to a checkpoint, only what it kept counts, but
+    for the faults."""
     last = summary or run.records[-1]
-    records = settled([*run.records, last], run.flags)
-    returns = [record for record in records if is_number(record.get("mean_return"))]
+    all_records = [*run.records, last]
+    remaining = not_undone(all_records)
+    returns = [record for record in settled(remaining, run.flags) if is_number(record.get("mean_return"))]
     figures = [("frames", count(last.get("env_frames")), f"{count(last.get('env_steps'))} env steps")]
     if summary and summary.get("steady_env_frames_per_second"):
         figures.append(("frames/s", count(summary["steady_env_frames_per_second"]), "without start-up"))
     else:
-        figures.append(("frames/s", count(last.get("env_frames_per_second")), "in the last record"))
+        over = "in the last record" if summary is None else "since the last start, with start-up"
+        figures.append(("frames/s", count(last.get("env_frames_per_second")), over))
     figures.append(("wall time", clock(last.get("seconds") or 0.0), ""))
-    figures.append(("episodes", count(over_all_starts(records, "episodes")), _faults(records)))
+    figures.append(("episodes", count(over_all_starts(remaining, "episodes")), _faults(all_records)))
     if returns:
         best, final = max(returns, key=lambda record: record["mean_return"]), returns[-1]
         spread = f"deviation {final['std_return']:.4g}" if is_number(final.get("std_return")) else ""
@@ -112,7 +116,7 @@ def settings(run: Run) -> dict[str, list[Setting]]:
     for part in dataclasses.fields(defaults):
         values = dataclasses.asdict(getattr(defaults, part.name))
         names = [name for name in values if name not in known]
-        parts[part.name] = [Setting(name, shown(run.flags.get(name)), shown(values[name])) for name in names]
+        parts[part.name] = [Setting(name, *told_apart([run.flags.get(name), values[name]])) for name in names]
         known |= values.keys()
     unknown = [Setting(name, shown(value), "") for name, value in run.flags.items() if name not in known]
     return {**parts, **({"unknown": unknown} if unknown else {})}
@@ -135,7 +139,7 @@ def system_rows(start: Mapping[str, Any]) -> list[tuple[str, str]]:
         "command": start.get("command"),
         "started": start.get("started_at"),
     }
-    return [(name, str(value)) for name, value in rows.items() if value]
+    return [(name, plain(str(value))) for name, value in rows.items() if value]
 
 
 def _log_hint(run: Run) -> str:

@@ -7,21 +7,29 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from sf.report.curves import CONFIDENCE, Band, Curve, band, curve
 from sf.report.groups import group
+from sf.report.names import plain
 from sf.report.runs import Run
-from sf.report.style import house_style, tidy_numbers, x_unit
+from sf.report.style import MOST_STYLES, house_style, tidy_numbers, x_unit
 
 _COLUMNS = 3
 _WIDTH, _HEIGHT = 4.2, 3.0  # of a panel, in inches
+_INSIDE = 2.2  # of that height, what is within its axes: the layout divides heights by that
 _ROW_HEIGHT = 0.16  # of a line of text in a legend or the caption, in inches
 _LABEL_WIDTH = 40  # characters; longer labels, or more lines than these, go below the panel
 _LINES_INSIDE = 6
+_POINT = 1 / 72  # inches
+_TEXT, _GAP = 10.6 * _POINT, 4.0 * _POINT  # of a legend: a line of text, and what is between two labels, in inches
+_HANDLE, _LETTER = 0.55, 0.07  # widths in a legend, in inches: the piece of a line with its space, and a character
+_LEGEND_WIDTH = 3.6  # below a panel, in inches
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,36 @@ class Line:
     def last_shared(self) -> int:
         """The last of them, else the first point of the axis."""
         return max(self.num_shared - 1, 0)
+
+
+@dataclass(frozen=True)
+class _Legend:
+    """The labels of a panel's lines, and where they stand. Without labels there is none."""
+
+    labels: tuple[str, ...]  # each may be several lines of text
+    columns: int = 1
+    height_below: float = 0.0  # inches; 0: it stands inside the panel
+
+    @classmethod
+    def of(cls, panel: Panel) -> _Legend:
+        wrapped = [_wrapped(line.label) for line in panel.lines]
+        if not any(wrapped) or len(wrapped) > MOST_STYLES:
+            return cls(())
+        labels = tuple("\n".join(rows) for rows in wrapped)
+        if max(map(len, wrapped)) == 1 and len(wrapped) <= _LINES_INSIDE:
+            return cls(labels)
+        width = _HANDLE + _LETTER * max(len(row) for rows in wrapped for row in rows)
+        columns = min(len(labels), max(1, int(_LEGEND_WIDTH / width)))
+        per_column = math.ceil(len(labels) / columns)
+        heights = [_TEXT * len(rows) + _GAP for rows in wrapped]
+        highest = max(sum(heights[start : start + per_column]) for start in range(0, len(heights), per_column))
+        return cls(labels, columns, highest + 4 * _GAP)
+
+    def draw(self, axis: Axes, lines: Sequence[Line2D], **place: Any) -> None:
+        legend = axis.legend(lines, [str(idx) for idx in range(len(lines))], ncols=self.columns, **place)
+        for text, label in zip(legend.get_texts(), self.labels, strict=True):
+            text.set_text(label)  # as an argument above, a label that begins with _ would be left out
+        legend.set_in_layout(False)  # there is room for it
 
 
 @dataclass(frozen=True)
@@ -67,12 +105,10 @@ def panels(runs: Sequence[Run], x: str, ys: Sequence[str], by: Sequence[str], sm
     for y in ys:
         by_env: dict[str, list[Run]] = {}
         for run in runs:
-            by_env.setdefault(run.flags["env"], []).append(run)
+            by_env.setdefault(plain(run.flags["env"]), []).append(run)
         of_this = [_panel(env, members, x, y, by, smooth) for env, members in by_env.items()]
         if not any(panel.lines for panel in of_this):
-            near = difflib.get_close_matches(y, {name for run in runs for name in run.metrics}, n=3, cutoff=0.4)
-            hint = f"did you mean {' or '.join(near)}?" if near else "the names are those in metrics.jsonl"
-            raise ValueError(f"y is {y}, and no run has two records with it and {x}: {hint}")
+            raise ValueError(f"y is {y}, and no run has two records with it and {x}: {_hint(runs, x, y)}")
         drawn += [panel for panel in of_this if panel.lines]
     return drawn
 
@@ -82,12 +118,23 @@ def draw(drawn: Sequence[Panel], x: str, smooth: float, show_runs: bool = False)
     columns = min(_COLUMNS, len(drawn))
     rows = math.ceil(len(drawn) / columns)
     caption = textwrap.wrap(_caption(drawn, smooth), int(_WIDTH * columns * 17))  # characters of this size an inch
-    height = _HEIGHT + _ROW_HEIGHT * max(_rows_below(panel) for panel in drawn)
+    legends = [_Legend.of(panel) for panel in drawn]
+    below = [max(legend.height_below for legend in legends[row * columns : (row + 1) * columns]) for row in range(rows)]
+    heights = [height for legend in below for height in (_INSIDE, legend) if height > 0]
     with house_style():
-        figure = Figure(figsize=(_WIDTH * columns, height * rows + _ROW_HEIGHT * len(caption)), layout="constrained")
-        for idx, panel in enumerate(drawn):
-            axis = figure.add_subplot(rows, columns, idx + 1)
-            _draw_panel(axis, panel, x, show_runs)
+        size = (_WIDTH * columns, _HEIGHT * rows + sum(below) + _ROW_HEIGHT * len(caption))
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+        places = [row + sum(legend > 0 for legend in below[:row]) for row in range(rows)]  # of its panels in the grid
+        axes = [figure.add_subplot(grid[places[idx // columns], idx % columns]) for idx in range(len(drawn))]
+        for idx, (axis, panel, legend) in enumerate(zip(axes, drawn, legends, strict=True)):
+            lines = _draw_panel(axis, panel, x, show_runs)
+            if legend.height_below:
+                own = figure.add_subplot(grid[places[idx // columns] + 1, idx % columns])
+                own.set_axis_off()
+                legend.draw(own, lines, loc="upper center", borderaxespad=0.0)
+            elif legend.labels:
+                legend.draw(axis, lines)
         figure.supxlabel("\n".join(caption), fontsize=7)
     return figure
 
@@ -105,6 +152,25 @@ def results(drawn: Sequence[Panel], x: str) -> list[str]:
             what = ", ".join(part for part in (panel.env, panel.y, line.label) if part)
             said.append(f"{what}: {line.band.mean[at]:.4g}{interval} at {line.band.x[at]:,.0f} {x}, {runs}")
     return said
+
+
+def without_legend(drawn: Sequence[Panel]) -> list[str]:
+    """A sentence for each panel with more lines than a legend can tell apart."""
+    return [
+        f"{panel.env}, {panel.y}: {len(panel.lines)} lines have no legend, because colours and dashes tell "
+        f"{MOST_STYLES} apart: name fewer runs, or the settings that count with --group_by"
+        for panel in drawn
+        if len(panel.lines) > MOST_STYLES
+    ]
+
+
+def _hint(runs: Sequence[Run], x: str, y: str) -> str:
+    """What to do where no run has two records with both."""
+    names = {name for run in runs for name in run.metrics}
+    if any(run.matching(y) for run in runs):
+        return "wait for the second one" if x in names else "name another x"
+    near = difflib.get_close_matches(y, names, n=3, cutoff=0.4)
+    return f"did you mean {' or '.join(near)}?" if near else "the names are those in metrics.jsonl"
 
 
 def _panel(env: str, runs: Sequence[Run], x: str, y: str, by: Sequence[str], smooth: float) -> Panel:
@@ -128,13 +194,14 @@ def _metric_label(name: str, pattern: str) -> str:
     return name.removesuffix(after).rstrip("/") if after and "*" in pattern else name.removeprefix(before)
 
 
-def _draw_panel(axis: Axes, panel: Panel, x: str, show_runs: bool) -> None:
+def _draw_panel(axis: Axes, panel: Panel, x: str, show_runs: bool) -> list[Line2D]:
+    """The lines, for the legend."""
     name, unit = x_unit(x, panel.end)
+    lines = []
     for line in panel.lines:
         at, num_shared = line.band.x / unit, line.num_shared
-        (drawn,) = axis.plot(
-            at[:num_shared], line.band.mean[:num_shared], label="\n".join(_wrapped(line.label)) or None
-        )
+        (drawn,) = axis.plot(at[:num_shared], line.band.mean[:num_shared])
+        lines.append(drawn)
         color = drawn.get_color()
         if num_shared < len(at):
             axis.plot(at[line.last_shared :], line.band.mean[line.last_shared :], color=color, linestyle=":")
@@ -142,22 +209,14 @@ def _draw_panel(axis: Axes, panel: Panel, x: str, show_runs: bool) -> None:
         for run in line.runs if show_runs else ():
             axis.plot(run.x / unit, run.y, color=color, linestyle="-", linewidth=0.5, alpha=0.5)
     axis.set(title=panel.env, xlabel=name, ylabel=panel.y, ylim=_limits(panel))
-    tidy_numbers(axis)
-    if any(line.label for line in panel.lines):
-        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18)} if _rows_below(panel) else {}
-        axis.legend(**place)
+    tidy_numbers(axis, x)
+    return lines
 
 
 def _wrapped(label: str) -> list[str]:
     """A label in several lines. None of them ends between the name of a setting and its value."""
     kept_together = label.replace(" ", "\xa0").replace(",\xa0", ", ")
     return [text.replace("\xa0", " ") for text in textwrap.wrap(kept_together, _LABEL_WIDTH)]
-
-
-def _rows_below(panel: Panel) -> int:
-    """Lines of text of a legend that does not fit into the panel itself; else 0."""
-    rows = [len(_wrapped(line.label)) for line in panel.lines]
-    return sum(rows) if max(rows) > 1 or len(rows) > _LINES_INSIDE else 0
 
 
 def _limits(panel: Panel) -> tuple[float, float]:
@@ -177,6 +236,8 @@ def _caption(drawn: Sequence[Panel], smooth: float) -> str:
         said.append(f"mean of {of} runs and {CONFIDENCE}")
     if any(line.num_shared < len(line.band.x) for line in lines):
         said.append("dotted: not all runs have come so far")
+    if any(len(panel.lines) > MOST_STYLES for panel in drawn):
+        said.append(f"no legend for more than {MOST_STYLES} lines")
     if smooth > 0:
         said.append(f"running mean over {100 * smooth:g} % of the axis")
     return "; ".join(said)

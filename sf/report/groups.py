@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sf.config import Config
+from sf.report.names import plain
 from sf.report.runs import Run
-from sf.storage.printable import printable
 
 NOT_THE_EXPERIMENT = frozenset(
     {
@@ -40,9 +42,9 @@ class Group:
 def group(runs: Sequence[Run], by: Sequence[str] = ()) -> list[Group]:
     """Put runs of the same settings together, in the order of their first run.
 
-    by: the settings that have to be the same. Default: all but `NOT_THE_EXPERIMENT`. The number of steps counts, too,
-    where the learning rate or the entropy bonus changes towards the end. Raises ValueError for a name that is no
-    setting.
+    by: the settings that have to be the same; of `experiment` the directory, as runs in two folders may have one name.
+    Default: all but `NOT_THE_EXPERIMENT`. The number of steps counts, too, where the learning rate or the entropy bonus
+    changes towards the end. Raises ValueError for a name that is no setting.
     """
     known = {name for run in runs for name in run.flags}
     for name in by:
@@ -55,13 +57,35 @@ def group(runs: Sequence[Run], by: Sequence[str] = ()) -> list[Group]:
     for run in runs:
         members.setdefault(tuple(_key(run, name, is_named=bool(by)) for name in names), []).append(run)
     differing = [name for idx, name in enumerate(names) if len({key[idx] for key in members}) > 1]
-    return [Group(_label(group_runs[0], differing), tuple(group_runs)) for group_runs in members.values()]
+    firsts = [group_runs[0] for group_runs in members.values()]
+    columns = [
+        names_apart(firsts) if name == "experiment" else told_apart([run.flags.get(name) for run in firsts])
+        for name in differing
+    ]
+    labels = [_label(differing, [column[idx] for column in columns]) for idx in range(len(firsts))]
+    return [Group(label, tuple(group_runs)) for label, group_runs in zip(labels, members.values(), strict=True)]
+
+
+def names_apart(runs: Sequence[Run]) -> list[str]:
+    """The name of each run, with as many of the folders around it as tell it from others of that name."""
+    parts = [run.directory.path.parts for run in runs]
+    depth = dict.fromkeys(range(len(runs)), 1)
+    while True:
+        shown_as = [parts[idx][-depth[idx] :] for idx in range(len(runs))]
+        num = Counter(shown_as)
+        clashing = [idx for idx, name in enumerate(shown_as) if num[name] > 1 and depth[idx] < len(parts[idx])]
+        if not clashing:
+            return [plain(str(Path(*name))) for name in shown_as]
+        for idx in clashing:
+            depth[idx] += 1
 
 
 def _key(run: Run, name: str, is_named: bool) -> str:
     counts = is_named or name not in NOT_THE_EXPERIMENT
     if name == "train_for_env_steps" and _is_scheduled(run):
         counts = True
+    if name == "experiment" and is_named:
+        return str(run.directory.path)
     value = run.flags.get(name)
     if type(value) is int and abs(value) < 2**53:
         value = float(value)  # 1 in YAML is 1.0
@@ -74,18 +98,25 @@ def _is_scheduled(run: Run) -> bool:
     return falls or any(run.flags.get(final) is not None for final in _FINAL)
 
 
-def _label(run: Run, names: Sequence[str]) -> str:
+def _label(names: Sequence[str], values: Sequence[str]) -> str:
     if list(names) == ["experiment"]:
-        return run.name
-    return ", ".join(f"{name} {shown(run.flags.get(name))}" for name in names)
+        return values[0]
+    return ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
 
 
-def shown(value: Any) -> str:
-    """A setting as a user would type it."""
+def told_apart(values: Sequence[Any]) -> list[str]:
+    """Settings as a user would type them, with all digits where six do not tell two of them apart."""
+    short, exact = [shown(value) for value in values], [shown(value, is_exact=True) for value in values]
+    return short if len(set(short)) == len(set(exact)) else exact
+
+
+def shown(value: Any, is_exact: bool = False) -> str:
+    """A setting as a user would type it. is_exact: with all digits, in place of six."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return f"{value:g}"
+        short = f"{value:g}"
+        return repr(value) if is_exact and float(short) != value else short
     if isinstance(value, list | tuple):
-        return " ".join(shown(item) for item in value)
-    return "none" if value is None else printable(str(value))
+        return " ".join(shown(item, is_exact) for item in value)
+    return "none" if value is None else plain(str(value))

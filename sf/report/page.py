@@ -14,9 +14,9 @@ import tyro
 
 from sf.commands import cli
 from sf.machine import extras
+from sf.report.names import plain
 from sf.report.runs import load
 from sf.storage import output_file, video_files
-from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
 
 _MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
@@ -68,15 +68,15 @@ def report(flags: ReportFlags) -> Path:
 
 
 def newest_videos(directory: RunDir) -> list[Path]:
-    """The newest video below a run directory that is not too large for a page; or, where training with several policies
-    made that one, the newest of each policy, as many as fit.
+    """The newest video below a run directory that has content and is not too large for a page; or, where training with
+    several policies made that one, the newest of each policy, as many as fit. Links count for nothing.
     """
     newest = _newest(
         path for path in directory.path.rglob("*") if _OF_WANDB not in path.relative_to(directory.path).parts
     )
     if newest is None or newest.parent.parent != directory.videos:
         return [newest] if newest else []
-    of_policies = [_newest(folder.iterdir()) for folder in sorted(directory.videos.iterdir()) if folder.is_dir()]
+    of_policies = [_newest(folder.iterdir()) for folder in _policies(directory.videos)]
     fitting: list[Path] = []
     for path in of_policies:
         if path and sum(other.stat().st_size for other in (*fitting, path)) <= _LARGEST_VIDEO:
@@ -84,10 +84,20 @@ def newest_videos(directory: RunDir) -> list[Path]:
     return fitting
 
 
+def _policies(videos: Path) -> list[Path]:
+    """The folder of each policy."""
+    return [folder for folder in sorted(videos.iterdir()) if folder.is_dir() and not folder.is_symlink()]
+
+
 def _newest(paths: Iterable[Path]) -> Path | None:
-    videos = [path for path in paths if path.suffix in _MEDIA and path.is_file() and not path.name.startswith(".")]
-    fitting = [path for path in videos if path.stat().st_size <= _LARGEST_VIDEO]
+    videos = [path for path in paths if path.suffix in _MEDIA and _is_own_file(path) and not path.name.startswith(".")]
+    fitting = [path for path in videos if 0 < path.stat().st_size <= _LARGEST_VIDEO]
     return max(fitting, key=lambda path: (path.stat().st_mtime, path.name), default=None)
+
+
+def _is_own_file(path: Path) -> bool:
+    """A link could lead to a video of somebody else, which the page would hand on."""
+    return path.is_file() and not path.is_symlink()
 
 
 def captioned(path: Path) -> tuple[str, str]:
@@ -95,7 +105,7 @@ def captioned(path: Path) -> tuple[str, str]:
     env_steps = video_files.env_steps(path)
     caption = path.name if env_steps is None else f"after {env_steps:,} env steps"
     of_policy = f"{path.parent.name}, " if path.parent.name.startswith("policy_") else ""
-    return data_uri(path), printable(of_policy + caption)
+    return data_uri(path), plain(of_policy + caption)
 
 
 def data_uri(path: Path) -> str:
@@ -112,7 +122,7 @@ def data_uri(path: Path) -> str:
 
 
 def _warn(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(plain(line), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import tyro
 
 from sf.commands import cli
 from sf.machine import extras
+from sf.report.names import plain
 from sf.report.runs import load_all
 from sf.storage import output_file
 
@@ -72,11 +73,13 @@ def plot(flags: PlotFlags) -> None:
         flags.smooth,
     )
     style.save(figure.draw(drawn, flags.x, flags.smooth, flags.show_runs), flags.out)
+    for sentence in figure.without_legend(drawn):
+        _warn(sentence)
     print("\n".join([*figure.results(drawn, flags.x), str(flags.out)]))
 
 
 def _warn(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(plain(line), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from sf.population.record import EVENTS
 from sf.report import charts, facts, population
 from sf.report.inline_svg import inline_svg
 from sf.report.league.figure import draw as draw_league
+from sf.report.names import plain
 from sf.report.runs import Run
 
 _OBJECTIVE = "true_objective"  # by which policies are ranked
@@ -31,8 +32,8 @@ def render(run: Run, x: str, videos: Sequence[tuple[str, str]], now: float) -> s
     templates = Environment(loader=PackageLoader("sf.report", ""), autoescape=True, undefined=StrictUndefined)
     return templates.get_template("report.html").render(
         name=run.name,
-        env=run.flags["env"],
-        directory=str(run.directory.path),
+        env=plain(run.flags["env"]),
+        directory=plain(str(run.directory.path)),
         status=facts.status(run, summary, now),
         figures=facts.key_figures(run, summary),
         videos=videos,
@@ -67,11 +68,15 @@ def _league(run: Run) -> dict[str, Any] | None:
         return None
     result = standings(rows)
     players = [
-        (player.name, player.num_matches, player.win_rate.mean, _with_interval(player.rating))
+        (plain(player.name), player.num_matches, player.win_rate.mean, _with_interval(player.rating))
         for player in result.players
         if player.win_rate is not None
     ]
-    return {"svg": inline_svg(draw_league("", result), "league"), "held": described(result.held), "players": players}
+    return {
+        "svg": inline_svg(draw_league("", result), "league"),
+        "held": plain(described(result.held)),
+        "players": players,
+    }
 
 
 def _with_interval(rating: Rating) -> str:

@@ -23,7 +23,7 @@ for (const chart of document.querySelectorAll(".chart")) {
     add(values, "b", "").textContent = `${at.toLocaleString("en")} ${label}`;
     for (const line of series) {
       const row = add(values, "div", "");
-      add(row, "i", `c${line.color}`);
+      add(row, "i", `c${line.color} d${line.dash}`);
       row.append(`${line.name} ${line.y[nearest(line.x, at)].toLocaleString("en", { maximumSignificantDigits: 4 })}`);
     }
     mark.hidden = values.hidden = false;

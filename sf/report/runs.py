@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,8 @@ from typing import Any
 from sf.config import Config
 from sf.config.input_file import is_file
 from sf.config.older import BEFORE_THE_FLAG
+from sf.report.names import plain
 from sf.report.records import read_records, settled
-from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
 
 _MOVED_ASIDE = re.compile(r"\.old\d+$")  # by --restart_behavior restart
@@ -29,7 +30,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        return printable(self.directory.path.name)
+        return plain(self.directory.path.name)
 
     @property
     def metrics(self) -> list[str]:
@@ -44,32 +45,43 @@ class Run:
         return [name for name in self.metrics if name == pattern or _matches(name, pattern)]
 
 
-def find(paths: Iterable[Path]) -> list[Path]:
+def find(paths: Iterable[Path], say: Callable[[str], None] = print) -> list[Path]:
     """The run directories that these paths stand for: each is a run, or a folder with runs somewhere inside.
 
-    A run that a restart moved aside counts only where its own path is given. Raises ValueError where a path has no run.
+    A run that a restart moved aside counts only where its own path is given. A run that is named twice, or also by a
+    link, is there once. A path without a run is left out, and `say` is told. Raises ValueError where a path does not
+    exist, or no path has a run.
     """
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}  # by what it really is
+    empty = []
     for path in paths:
         inside = [path] if _is_run(path) else _runs_inside(path)
+        for run in inside:
+            found.setdefault(run.resolve(), run)
         if not inside:
-            raise ValueError(f"{path} is no run and holds none (a run has config.yaml and metrics.jsonl): name others")
-        found.update(dict.fromkeys(inside))
-    return list(found)
+            empty.append(f"{path} is no run and holds none (a run has config.yaml and metrics.jsonl)")
+            if not os.path.exists(path):
+                raise ValueError(f"{empty[-1]}: name others")
+    if not found and empty:
+        raise ValueError(f"{empty[0]}: name others")
+    for sentence in empty:
+        say(f"left out: {sentence}")
+    return list(found.values())
 
 
 def load_all(paths: Sequence[Path], say: Callable[[str], None]) -> list[Run]:
     """Read the runs that these paths stand for.
 
-    A run in a folder that cannot be read is left out, and `say` is told. Raises ValueError where its own path was
-    given, or no run is left.
+    A run that cannot be read or has no record yet is left out, and `say` is told. Raises ValueError where no run is
+    left.
     """
     runs = []
-    for path in find(paths):
+    found = find(paths, say)
+    for path in found:
         try:
             runs.append(load(path, say))
         except ValueError as error:  # noqa: PERF203  one run keeps no other from being drawn
-            if path in paths:
+            if len(found) == 1:
                 raise
             say(f"left out: {error}")
     if not runs:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from cycler import cycler
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
@@ -52,14 +55,31 @@ _SETTINGS: dict[Any, Any] = {
     "ytick.labelsize": 8,
     "savefig.dpi": 200,
 }
+NUM_DASHES = len(_DASHES)
+MOST_STYLES = len(PALETTE) * NUM_DASHES  # lines that a reader can tell apart
+# Of what DejaVu Sans lacks: those of these that are installed, in this order.
+_FALLBACKS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Noto Sans JP", "Source Han Sans SC", "WenQuanYi Micro Hei",
+    "Droid Sans Fallback", "PingFang SC", "Hiragino Sans", "Microsoft YaHei", "Yu Gothic", "Arial Unicode MS",
+    "Noto Sans", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji",
+)  # fmt: skip
+_LARGEST = 30_000  # pixels of a side; matplotlib draws less than 65,536
 _TIMES = (("hours", 7200.0, 3600.0), ("minutes", 120.0, 60.0), ("seconds", 0.0, 1.0))  # name, from, seconds
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
     """Figures that are made and drawn inside look alike. Other settings of matplotlib stay as they are."""
-    with mpl.rc_context(_SETTINGS):
+    with mpl.rc_context({**_SETTINGS, "font.family": _families()}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a box stands there, as in a terminal
         yield
+
+
+@cache
+def _families() -> list[str]:
+    """matplotlib looks for each character in these, one after the other."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return ["sans-serif", *(name for name in _FALLBACKS if name in installed)]
 
 
 def require_format(out: Path, flag: str = "out") -> None:
@@ -74,7 +94,8 @@ def save(figure: Figure, out: Path, flag: str = "out") -> None:
     metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(out.suffix)
     picture = io.BytesIO()
     with house_style():
-        figure.savefig(picture, format=out.suffix[1:], metadata=metadata)
+        dpi = min(float(mpl.rcParams["savefig.dpi"]), _LARGEST / max(figure.get_size_inches()))
+        figure.savefig(picture, format=out.suffix[1:], metadata=metadata, dpi=dpi)
     output_file.write(flag, out, picture.getvalue())
 
 
@@ -95,7 +116,8 @@ def log_scale(axis: Axes) -> None:
     axis.yaxis.set_minor_formatter(NullFormatter())
 
 
-def tidy_numbers(axis: Axes) -> None:
-    """Ticks such as 500k and 2M, and few enough of them."""
-    axis.xaxis.set_major_locator(MaxNLocator(6))
-    axis.xaxis.set_major_formatter(EngFormatter(sep=""))
+def tidy_numbers(axis: Axes, x: str = "env_steps") -> None:
+    """Few ticks: counts such as 500k and 2M, or plain numbers of time. x: the metric of the horizontal axis."""
+    is_time = x == "seconds"
+    axis.xaxis.set_major_locator(MaxNLocator(6, integer=not is_time))
+    axis.xaxis.set_major_formatter("{x:g}" if is_time else EngFormatter(sep=""))

@@ -26,6 +26,16 @@ def test_names_of_statistics_are_printed_as_they_are(evaluation, capsys):
     assert (means["per[/s]"], means["speed[m/s]"], means[":smile:"]) == ("1.00", "2.00", "3.00")
 
 
+def test_two_results_in_one_file_are_refused(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["sf-eval", "nowhere", "--json", "x", "--csv", "a/../x"])
+    with pytest.raises(SystemExit) as end:
+        evaluate.main()
+    assert end.value.code == 2
+    assert "json and csv are both a/../x, and one would be lost: name two files" in capsys.readouterr().err
+
+
 def test_a_statistic_of_a_taken_name_has_a_name_of_its_own(evaluation):
     means = {name: s.mean for name, s in evaluation.statistics(0).items()}
     assert (means["return"], means["num_steps"], means["num_frames"]) == (7.0, 8.0, 9.0)

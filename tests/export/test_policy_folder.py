@@ -142,11 +142,57 @@ def test_a_folder_with_other_things_in_it_is_left_alone(run, monkeypatch, capsys
     assert Path("thesis/README.md").read_text() == "a year of work"
 
 
+def test_a_readme_of_the_users_own_in_a_folder_is_kept(run, monkeypatch, capsys):
+    assert command(monkeypatch, export, run, "--out", "mine", "--episodes", "2") == 0
+    assert command(monkeypatch, export, run, "--out", "mine", "--episodes", "2") == 0  # a card is written again
+    Path("mine", CARD).write_text("# My notes")
+    assert command(monkeypatch, export, run, "--out", "mine", "--episodes", "2") == 2
+    assert "is no card of sf-export, and would be lost: move it, or name another --out" in capsys.readouterr().err
+    assert Path("mine", CARD).read_text() == "# My notes"
+
+
+def test_a_card_of_the_run_is_written_beside_a_folder(run, monkeypatch, capsys):
+    assert command(monkeypatch, export, run, "--card", "--out", "mine", "--episodes", "2") == 0
+    assert f"sf-enjoy {run}" in (run / CARD).read_text()
+    assert "sf-enjoy mine" in Path("mine", CARD).read_text()
+    assert command(monkeypatch, export, "mine", "--card", "--out", "other", "--episodes", "2") == 2
+    assert "mine is no run directory: leave --card out, as the folder has a card" in capsys.readouterr().err
+
+
+def test_a_card_of_the_working_directory_has_a_name(run, monkeypatch):
+    path = run.resolve()
+    monkeypatch.chdir(run)
+    assert command(monkeypatch, export, ".", "--card", "--episodes", "2") == 0
+    matter, body = front_matter(Path(CARD).read_text())
+    assert body.startswith("\n# mine\n")
+    assert matter["model-index"][0]["name"] == "mine"
+    assert f"sf-enjoy {path} " in body
+
+
+def test_a_policy_of_a_source_that_has_one_is_refused(run, monkeypatch, capsys):
+    file = next((run / "checkpoints").glob("checkpoint_*"))
+    for source, number, sentence in (
+        (file, 4, f"policy is 4, but {file} is a checkpoint, which has one policy: leave it out"),
+        (run, 4, f"policy is 4, but {run} has 1: from 0 to 0"),
+    ):
+        assert command(monkeypatch, export, source, "--out", "mine.pt2", "--policy", number) == 2
+        assert sentence in " ".join(capsys.readouterr().err.split())
+    for source in (file, "mine.onnx"):
+        with pytest.raises(ValueError, match=r"policy_id is 4, but .* has one policy: leave it out"):
+            load_policy(source, policy_id=4)
+    assert load_policy(file, policy_id=0).env_steps == 1234
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         ([], "nothing to write: name --out FILE, --out FOLDER, --card or --hub USER/NAME"),
         (["--out", "policy.onx"], "its name must end with .onnx or .pt2"),
+        (["--out", "cart.v1"], "or have no dot, for a folder"),
+        (["--out", "a.onnx", "--precision", "bfloat16"], "precision is bfloat16, but a.onnx has no card: leave it out"),
+        (["--out", "a.pt2", "--license", "mit"], "license is mit, but a.pt2 has no card"),
+        (["--out", "a.onnx", "--episodes", "7"], "episodes is 7, but a.onnx has no card"),
+        (["--out", "a.onnx", "--deterministic", "true"], "deterministic is true, but a.onnx has no card"),
         (["--private", "--card"], "private is true: that is for --hub"),
         (["--card", "--episodes", "0"], "episodes is 0: at least 1"),
         (["--hub", "ann"], "hub is 'ann': write USER/NAME"),
@@ -154,7 +200,7 @@ def test_a_folder_with_other_things_in_it_is_left_alone(run, monkeypatch, capsys
 )
 def test_what_cannot_be_exported_is_one_sentence(run, words, sentence, monkeypatch, capsys):
     assert command(monkeypatch, export, run, *words) == 2
-    assert sentence in capsys.readouterr().err
+    assert sentence in " ".join(capsys.readouterr().err.split())
 
 
 def test_bfloat16_halves_the_weights_and_leaves_the_statistics_of_normalisers_alone():

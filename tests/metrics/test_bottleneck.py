@@ -134,6 +134,28 @@ def test_where_no_core_is_idle_the_part_that_uses_most_of_them_is_named(role, wo
     assert "other programs" not in sentence
 
 
+def test_the_player_worker_is_named_where_it_uses_most_cores_or_is_waited_for():
+    sentence = bottleneck(full(LATENCY, player=1.3))
+    assert "(environments 0.3, inference 0.3, players 1.3, learner 0.3 of 2)" in sentence
+    assert sentence.endswith(": try a lower --past_share, fewer --seats or more cores")
+    sentence = bottleneck(replace(INFERENCE, player_busy=0.95))
+    assert sentence == (
+        "player worker busy 95 %, rollout workers wait 85 % of their time for actions: try more --num_envs_per_worker, "
+        "a lower --past_share or fewer --seats"
+    )
+    assert bottleneck(replace(INFERENCE, player_busy=0.8)) == bottleneck(INFERENCE)  # 88 %
+    assert "players" not in bottleneck(full(ENVIRONMENTS, rollout=1.3))
+
+
+def test_the_load_has_the_share_of_the_player_worker():
+    counters = Counters.allocate(4)
+    progress = Progress(counters, {"rollout": [0], "policy": [1], "learner": [2], "player": [3]}, 4, 10)
+    progress.add_training(0, 64, {})
+    counters.row(3).add(busy_s=1e6)
+    progress.record()
+    assert progress.load().player_busy == 1.0
+
+
 def test_other_programs_on_the_same_cores_are_told_apart():
     crowded = bottleneck(full(ENVIRONMENTS))
     assert "--num_workers" in crowded

@@ -278,6 +278,13 @@ def test_a_curve_keeps_its_shape_and_its_best_however_long_a_run_is():
     assert (line[0], line[12]) == ("▁", "█")
 
 
+def test_a_return_that_is_not_finite_is_no_best_one():
+    curve = Curve()
+    for value in (math.nan, 5.0, math.inf, -math.inf):
+        curve.add(value)
+    assert (curve.best, curve.points) == (5.0, [5.0])
+
+
 def test_a_sparkline_is_flat_where_nothing_changes_and_empty_where_nothing_is_known():
     assert sparkline([]) == ""
     assert sparkline([2.0, 2.0]) == "▁▁"

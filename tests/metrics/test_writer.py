@@ -54,15 +54,45 @@ def test_a_full_disk_is_said_once_and_later_records_are_whole(run_dir):
         writer.write(record(8))
         writer.write(record(12))
         writer.write_summary({"env_frames": 12, "text": "longer than what fits" * 10})
-    assert len(said) == 1
-    assert "training goes on" in said[0]
+    assert len(said) == 2
+    assert said[0].startswith("metrics: metrics.jsonl lacks a record (")
+    assert ", and TensorBoard lacks a record (" in said[0]
+    assert said[0].endswith("; training goes on, and later ones are tried again")
+    assert said[1].startswith("metrics: summary.json cannot be written (")
     writer.write(record(16))
     assert lines(run_dir) == [record(4), record(16)]
     assert curve(run_dir, "losses/total") == [(4, 1.0), (16, 4.0)]
     assert not run_dir.summary.exists()
     with full_disk(0):
         writer.write(record(20))
-    assert len(said) == 2
+    assert len(said) == 3
+
+
+class Broken:
+    """A sink on a disk of its own, which is full."""
+
+    name = "Broken"
+
+    def write(self, record):
+        raise OSError("full")
+
+    write_video = finish = write
+
+
+def test_a_sink_that_fails_keeps_no_other_from_its_record_and_is_named_once(run_dir):
+    said = []
+    writer = MetricsWriter(run_dir, said.append, [Broken(), TensorBoard(run_dir, Config().flat())])
+    writer.write(record(4))
+    writer.write(record(8))
+    assert lines(run_dir) == [record(4), record(8)]
+    assert curve(run_dir, "losses/total") == [(4, 1.0), (8, 2.0)]
+    assert said == ["metrics: Broken lacks a record (full); training goes on, and later ones are tried again"]
+    writer.write_evaluation({"a": 1})
+    writer.write(record(12))
+    assert len(said) == 1
+    writer.write_summary({"env_frames": 12})
+    assert said[1:] == ["metrics: Broken lacks the summary (full)"]
+    assert json.loads(run_dir.summary.read_text()) == {"env_frames": 12}
 
 
 def test_what_a_kill_has_left_of_a_line_costs_no_other(run_dir):

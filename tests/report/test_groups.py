@@ -1,5 +1,7 @@
 """Which runs are seeds of one experiment, and what a legend says of them."""
 
+from pathlib import Path
+
 import pytest
 
 from sf.config import Config
@@ -59,6 +61,20 @@ def test_named_settings_alone_make_the_groups():
     assert labels(runs, ["core"]) == {"core gru": ["a", "b"], "core lstm": ["c"]}
     assert labels(runs, ["seed"]) == {"": ["a", "b", "c"]}
     assert labels(runs, ["experiment"]) == {"a": ["a"], "b": ["b"], "c": ["c"]}
+
+
+def test_settings_that_differ_beyond_six_digits_have_two_labels():
+    runs = [run("a", gamma=0.9999999), run("b", gamma=0.99999999)]
+    assert labels(runs) == {"gamma 0.9999999": ["a"], "gamma 0.99999999": ["b"]}
+    assert list(labels([run("a", gamma=0.12345678), run("b", gamma=0.5)])) == ["gamma 0.123457", "gamma 0.5"]
+
+
+def test_runs_of_one_name_are_told_apart_by_their_folders():
+    def placed(path):
+        return Run(RunDir(Path(path)), {"experiment": Path(path).name}, [])
+
+    runs = [placed("/x/a/doom"), placed("/x/b/doom"), placed("/y/b/doom"), placed("/x/other")]
+    assert list(labels(runs, ["experiment"])) == ["a/doom", "x/b/doom", "y/b/doom", "other"]
 
 
 def test_a_name_that_is_no_setting_is_one_sentence():

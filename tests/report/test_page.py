@@ -12,6 +12,7 @@ pytest.importorskip("matplotlib")
 
 from written_runs import record, write_run
 
+from sf.config import Config
 from sf.league import record as league_record
 from sf.machine import extras
 from sf.metrics.system_info import record_start
@@ -201,6 +202,43 @@ def test_the_figures_of_a_resumed_run_are_of_all_its_starts_and_of_means_over_en
         assert (figures["last return"][0], figures["best return"][0]) == ("4", "4")
 
 
+def test_what_a_run_has_undone_counts_for_no_figure(tmp_path):
+    path = write_run(tmp_path / "a")
+    records = [
+        record(1, 3.0, start=1, episodes=40, restarts=1),
+        record(2, 4.0, start=1, episodes=60, restarts=2),
+        record(3, 500.0, start=1, episodes=80, restarts=2),
+        record(2, 5.0, start=2, episodes=20, restarts=1),  # resumed from the checkpoint after the first
+    ]
+    (path / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    figures = {name: (value, more) for name, value, more in facts.key_figures(load(path), None)}
+    assert figures["best return"] == ("5", "at 8,000 frames")
+    assert figures["episodes"] == ("60", "3 processes replaced")
+
+
+@pytest.mark.parametrize(
+    ("summary", "value", "over"),
+    [
+        (None, "2,000", "in the last record"),
+        ({"env_frames_per_second": 123.0, "steady_env_frames_per_second": 0.0}, "123", "since the last start"),
+        ({"env_frames_per_second": 123.0, "steady_env_frames_per_second": 456.0}, "456", "without start-up"),
+    ],
+)
+def test_a_rate_says_what_it_is_over(tmp_path, summary, value, over):
+    run = load(write_run(tmp_path / "a", summary=summary))
+    figures = {name: (value, more) for name, value, more in facts.key_figures(run, facts.read_summary(run))}
+    assert figures["frames/s"][0] == value
+    assert figures["frames/s"][1].startswith(over)
+
+
+def test_a_setting_that_differs_beyond_six_digits_is_not_the_default(tmp_path):
+    default = Config().learner.gamma
+    run = load(write_run(tmp_path / "a", gamma=default + 1e-9))
+    (gamma,) = [each for part in facts.settings(run).values() for each in part if each.name == "gamma"]
+    assert gamma.is_changed
+    assert gamma.value != gamma.default == f"{default}"
+
+
 def test_a_start_counts_from_0_also_where_it_has_more_than_the_one_before(tmp_path):
     path = write_run(tmp_path / "a")
     counts = [(1, 40), (1, 353), (2, 500), (2, 2192)]
@@ -224,16 +262,47 @@ def write_population(directory, records):
 
 def test_a_population_has_its_policies_its_lineage_and_its_events(tmp_path):
     own = {"mean_return": 1.0, "true_objective": 2.0, "stats/true_objective": 3.0, "eval/mean_return": 4.0}
-    path = write_population(tmp_path / "a", [(step, own) for step in (1, 2, 3)])
+    own |= {"train/entropy": 5.0, "league/rating": 6.0, "eval/exploitability": 7.0, "std_return": 1.0}
+    own |= {"train/skipped_updates": 0}
+    path = write_population(tmp_path / "a", [(step, {**own, "eval/env_steps": 400 * step}) for step in (1, 2, 3)])
     text = render(path)
     assert "lineage of the best" in text
     assert "policy 1 starts; learning_rate 0.0001" in text
     found = {chart.title: chart for chart in dict(charts.sections(load(path), "env_frames"))["Policies"]}
-    for title, name, value in (("Return", "mean_return", 1.0), ("Objective", "true_objective", 2.0)):
+    titles = {
+        "Return": "mean_return",
+        "Objective": "true_objective",
+        "stats/true_objective": "stats/true_objective",
+        "Return of evaluations": "eval/mean_return",
+        "Exploitability": "eval/exploitability",
+        "Entropy": "train/entropy",
+        "Rating": "league/rating",
+    }
+    assert set(found) == {f"{title} of each policy" for title in titles}
+    for title, name in titles.items():
+        value = own[name]
         chart = found[f"{title} of each policy"]
         assert chart.metrics == (f"policy_00/{name}", f"policy_01/{name}")
         drawn = [(series["name"], series["color"], series["y"]) for series in chart.hover["series"]]
         assert drawn == [("policy_00", 0, [value] * 3), ("policy_01", 1, [value] * 3)]
+
+
+def test_a_policy_beyond_the_colours_is_dashed_in_the_legend_as_in_the_drawing(tmp_path):
+    path = write_run(tmp_path / "a", num_policies=9)
+    returns = {f"policy_{idx:02d}/mean_return": float(idx) for idx in range(9)}
+    lines = [json.dumps(record(step, 1.0, **returns)) + "\n" for step in (1, 2)]
+    (path / "metrics.jsonl").write_text("".join(lines))
+    (chart,) = dict(charts.sections(load(path), "env_frames"))["Policies"]
+    styles = [(series["color"], series["dash"]) for series in chart.hover["series"]]
+    assert styles == [*((color, 0) for color in range(7)), (0, 1), (1, 1)]
+    assert '<i class="c0 d0"></i>policy_00' in render(path)
+    assert '<i class="c0 d1"></i>policy_07' in render(path)
+
+
+def test_each_policy_has_the_interval_of_its_evaluations(tmp_path):
+    own = {"eval/mean_return": 4.0, "eval/mean_return_low": 3.0, "eval/mean_return_high": 5.0}
+    path = write_population(tmp_path / "a", [(step, {**own, "eval/env_steps": 400 * step}) for step in (1, 2, 3)])
+    assert charts._band(load(path), "env_frames", "policy_01/eval/mean_return").high.tolist() == [5.0] * 3
 
 
 @pytest.mark.parametrize(
@@ -295,6 +364,32 @@ def test_the_newest_video_of_the_run_is_in_the_page(tmp_path):
     assert '<img class="video" src="data:image/gif;base64,bmV3LmdpZg=="' in text
     text = render(path, videos=[page.captioned(old)])
     assert '<video class="video" src="data:video/mp4;base64,b2xkLm1wNA=="' in text
+
+
+def test_a_link_to_a_video_of_somebody_else_and_an_empty_one_are_left_out(tmp_path):
+    path = write_run(tmp_path / "run", num_policies=2)
+    secret = write_video(tmp_path / "secret.mp4", -5)
+    own = write_video(path / "own.mp4", 5)
+    (path / "a.mp4").symlink_to(secret)
+    (path / "empty.mp4").touch()
+    assert page.newest_videos(RunDir(path)) == [own]
+    own.unlink()
+    assert page.newest_videos(RunDir(path)) == []
+    (tmp_path / "others").mkdir()
+    write_video(tmp_path / "others" / "b.mp4", -5)
+    of_policy = write_video(RunDir(path).videos_of(0, 2) / "video_000000000100.mp4", 0)
+    RunDir(path).videos_of(1, 2).symlink_to(tmp_path / "others")
+    assert page.newest_videos(RunDir(path)) == [of_policy]
+
+
+def test_controls_in_names_are_written_out(tmp_path):
+    path = write_run(tmp_path / "a", env="module:a\x1b[2Jb\x01")
+    lines = [json.dumps(record(step, 1.0, **{"stats/a\x01b": 1.0})) + "\n" for step in (1, 2)]
+    (path / "metrics.jsonl").write_text("".join(lines))
+    text = render(path)
+    assert re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text) == []
+    assert "a\\x1b[2Jb\\x01" in text
+    assert "stats/a\\x01b" in text
 
 
 def test_a_video_that_training_made_says_after_how_many_env_steps(tmp_path):

@@ -1,16 +1,21 @@
 """sf-plot: the picture that comes out, what it says, and one sentence where there is nothing to draw."""
 
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
 from written_runs import record, write_run
 
 from sf.machine import extras
-from sf.report import figure, plot
+from sf.report import figure, plot, style
+from sf.report.curves import Curve, band
 from sf.report.runs import find, load
 from sf.report.style import PALETTE
 
@@ -125,9 +130,109 @@ def test_seconds_are_shown_in_the_unit_of_their_size(tmp_path):
 def test_a_label_of_many_settings_stands_below_the_panel_in_lines(tmp_path):
     write_run(tmp_path / "a", gamma=0.9, exploration_loss_coeff=0.25, adam_eps=1e-5)
     write_run(tmp_path / "b")
-    axis = figure.draw(panels(tmp_path), "env_frames", 0.02).axes[0]
-    (first, _) = axis.get_legend().get_texts()
+    panel, below = figure.draw(panels(tmp_path), "env_frames", 0.02).axes
+    assert panel.get_legend() is None
+    (first, _) = below.get_legend().get_texts()
     assert first.get_text() == "adam_eps 1e-05,\nexploration_loss_coeff 0.25, gamma 0.9"
+
+
+def lines(labels):
+    """A panel with a line for each label."""
+    one = Curve(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
+    return figure.Panel("toy", "mean_return", tuple(figure.Line(label, band([one], 0.0), (one,)) for label in labels))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [f"s{idx}" for idx in range(16)],
+        [f"seed {idx}" for idx in range(21)],
+        [f"learning_rate 0.0{idx}, rollout 16, batch_size 4096" for idx in range(21)],
+        [f"x {idx}, " + "learning_rate 0.001, " * 12 + "gamma 1" for idx in range(12)],
+    ],
+)
+def test_a_legend_below_takes_no_room_from_its_panel(labels, recwarn):
+    drawn = figure.draw([lines(labels), lines(["a", "b"])], "env_frames", 0.0)
+    with style.house_style():
+        FigureCanvasAgg(drawn).draw()
+    panel, other, below = drawn.axes
+    assert [" ".join(text.get_text().split()) for text in below.get_legend().get_texts()] == labels
+    height = drawn.get_size_inches()[1]
+    assert panel.get_position().height * height > 2.0  # inches
+    assert panel.get_position().y0 == pytest.approx(other.get_position().y0)
+    legend = below.get_legend().get_window_extent()
+    assert 0 <= legend.y0 < legend.y1 < panel.get_tightbbox().y0
+    assert panel.get_tightbbox().x0 <= legend.x0 < legend.x1 < other.get_tightbbox().x0
+    assert list(recwarn) == []
+
+
+def test_more_lines_than_a_legend_can_tell_apart_have_none_and_a_sentence_says_so(tmp_path, monkeypatch, capsys):
+    for idx in range(22):
+        write_run(tmp_path / f"{idx}", [1.0, 2.0])
+    run_command(monkeypatch, tmp_path, "--group_by", "experiment", "--out", tmp_path / "a.svg")
+    assert capsys.readouterr().err == (
+        "toy_bandit, mean_return: 22 lines have no legend, because colours and dashes tell 21 apart: name fewer runs, "
+        "or the settings that count with --group_by\n"
+    )
+    assert "no legend for more than 21 lines" in (tmp_path / "a.svg").read_text()
+
+
+def test_a_picture_of_many_panels_stays_within_what_matplotlib_can_draw(tmp_path):
+    drawn = Figure(figsize=(1.0, 400.0))
+    style.save(drawn, tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as picture:
+        assert picture.height <= 30_000
+
+
+def test_a_run_whose_name_begins_with_an_underscore_is_in_the_legend(tmp_path):
+    for name in ("_a", "b"):
+        write_run(tmp_path / name)
+    legend = figure.draw(panels(tmp_path, by=("experiment",)), "env_frames", 0.02).axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["_a", "b"]
+
+
+def test_runs_of_one_name_in_two_folders_are_two_lines(tmp_path):
+    for folder, level in (("one", 1.0), ("two", 3.0)):
+        write_run(tmp_path / folder / "doom", [level, level])
+    (panel,) = panels(tmp_path, by=("experiment",))
+    assert [(line.label, line.band.mean[-1]) for line in panel.lines] == [("one/doom", 1.0), ("two/doom", 3.0)]
+
+
+@pytest.mark.parametrize(("step", "unit"), [(1, "seconds"), (100, "minutes"), (4000, "hours")])
+def test_times_are_plain_numbers(tmp_path, step, unit):
+    times = [record(idx, 1.0, seconds=0.25 * step * idx) for idx in range(1, 9)]
+    (write_run(tmp_path / "a") / "metrics.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in times))
+    drawn = figure.draw(panels(tmp_path, x="seconds"), "seconds", 0.0)
+    FigureCanvasAgg(drawn).draw()
+    assert drawn.axes[0].get_xlabel() == unit
+    ticks = [text.get_text() for text in drawn.axes[0].get_xticklabels()]
+    assert all(tick.replace("\N{MINUS SIGN}", "-") == f"{float(tick):g}" for tick in ticks)
+
+
+def test_frames_keep_their_prefixes(tmp_path):
+    drawn = figure.draw(panels(write_run(tmp_path / "a")), "env_frames", 0.02)
+    FigureCanvasAgg(drawn).draw()
+    assert "100k" in [text.get_text() for text in drawn.axes[0].get_xticklabels()]
+
+
+def test_a_run_of_one_record_says_to_wait_for_the_second(tmp_path):
+    with pytest.raises(ValueError, match="two records with it and env_frames: wait for the second one"):
+        panels(write_run(tmp_path / "a", [1.0]))
+
+
+def test_controls_and_letters_without_a_glyph_make_a_picture_that_can_be_read(tmp_path, monkeypatch, capsys, recwarn):
+    write_run(tmp_path / "\u5b9f\u9a13", env="module:a\x1b[2Jb\x01")
+    write_run(tmp_path / "c\x1bd", env="module:a\x1b[2Jb\x01")
+    write_run(tmp_path / "e\x1bf", [])
+    for name in ("a.svg", "a.png"):
+        run_command(monkeypatch, tmp_path, "--group_by", "experiment", "--out", tmp_path / name)
+    ElementTree.parse(tmp_path / "a.svg")
+    said = capsys.readouterr()
+    assert said.out.startswith("module:a\\x1b[2Jb\\x01, mean_return, ")
+    assert ", c\\x1bd: " in said.out
+    assert "e\\x1bf" in said.err
+    assert "\x1b" not in said.out + said.err
+    assert list(recwarn) == []
 
 
 def test_names_are_text_and_no_formula(tmp_path, monkeypatch):

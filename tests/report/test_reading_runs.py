@@ -1,6 +1,7 @@
 """Runs are read as they lie on disk, finished or not."""
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -71,7 +72,27 @@ def test_a_run_without_a_record_is_one_sentence(tmp_path):
         load(write_run(tmp_path / "a", returns=[]))
 
 
-def test_a_run_that_cannot_be_read_is_left_out_of_a_folder_and_refused_where_it_is_named(tmp_path):
+def test_a_run_that_is_named_twice_is_there_once(tmp_path, monkeypatch):
+    write_run(tmp_path / "a")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    monkeypatch.chdir(tmp_path)
+    assert find([Path("a"), Path("./a/../a"), tmp_path / "a", Path("link"), Path()]) == [Path("a")]
+
+
+def test_what_is_no_run_is_left_out_beside_others_unless_it_does_not_exist(tmp_path):
+    write_run(tmp_path / "a")
+    (write_run(tmp_path / "fresh") / "metrics.jsonl").unlink()  # its first record is yet to come
+    (tmp_path / "curves.png").write_bytes(b"")
+    said = []
+    assert find(sorted(tmp_path.iterdir()), said.append) == [tmp_path / "a"]
+    assert [line.split(" is no run")[0] for line in said] == [
+        f"left out: {tmp_path / name}" for name in ("curves.png", "fresh")
+    ]
+    with pytest.raises(ValueError, match="missing is no run and holds none"):
+        find([tmp_path / "a", tmp_path / "missing"])
+
+
+def test_a_run_that_cannot_be_read_is_left_out_and_refused_where_no_other_is_named(tmp_path):
     write_run(tmp_path / "a")
     write_run(tmp_path / "empty", returns=[])
     (write_run(tmp_path / "broken") / "config.yaml").write_text("{")
@@ -81,8 +102,10 @@ def test_a_run_that_cannot_be_read_is_left_out_of_a_folder_and_refused_where_it_
     assert "is not YAML" in said[0]
     assert "has no record yet" in said[1]
     for name in ("empty", "broken"):
+        assert [run.name for run in load_all([tmp_path / "a", tmp_path / name], said.append)] == ["a"]
+        assert name in said[-1]
         with pytest.raises(ValueError, match=name):
-            load_all([tmp_path / "a", tmp_path / name], said.append)
+            load_all([tmp_path / name], said.append)
     (tmp_path / "a" / "metrics.jsonl").write_text("")
     with pytest.raises(ValueError, match="none of these runs"):
         load_all([tmp_path], said.append)
@@ -110,6 +133,21 @@ def test_means_over_few_episodes_are_kept_where_there_are_no_others():
     records = [means(1.0, 1), means(2.0, 4)]
     assert settled(records, flags) == records
     assert settled([{"mean_return": 1.0}, *records], flags)[0] == {"mean_return": 1.0}  # of a version that did not say
+
+
+def test_a_start_with_a_shorter_mean_is_judged_by_its_own():
+    """`--stats_avg` was 10 at first, and is 100 today."""
+    counts = [(1, 3, 3), (1, 5, 5), (1, 10, 10), (1, 30, 10), (2, 10, 10), (2, 50, 50), (2, 300, 100)]
+    records = [{"start": s, "episodes": num, **means(1.0, in_mean)} for s, num, in_mean in counts]
+    found = settled(records, {"stats_avg": 100, "num_policies": 1})
+    assert [record.get("mean_return") for record in found] == [None, 1.0, 1.0, 1.0, None, 1.0, 1.0]
+    of_two = [
+        {"start": s, "episodes": 2 * num, **means(1.0, 2 * in_mean), **means(1.0, in_mean, "policy_00/")}
+        for s, num, in_mean in counts
+    ]
+    found = settled(of_two, {"stats_avg": 100, "num_policies": 2})
+    for name in ("mean_return", "policy_00/mean_return"):
+        assert [record.get(name) for record in found] == [None, 1.0, 1.0, 1.0, None, 1.0, 1.0]
 
 
 def test_each_policy_has_episodes_of_its_own():

@@ -184,10 +184,17 @@ def test_a_run_that_is_complete_gives_its_summary_and_one_sentence(tmp_path, mon
 
     monkeypatch.setattr(trainer, "train", complete)
     flags = {"env": "toy_identity", "train_dir": str(tmp_path)}
-    with pytest.raises(ValueError, match="640 env steps"):  # it has never said how it ended
-        sf.train(**flags)
     run_dir = RunDir.at(str(tmp_path), "toy_identity")
     run_dir.prepare(sf.make_config(**flags))
+    for torn in (None, '{"env_'):  # it has never said how it ended
+        if torn is not None:
+            run_dir.summary.write_text(torn)
+        with pytest.raises(ValueError, match="640 env steps") as error:
+            sf.train(**flags)
+        assert str(error.value) == (
+            "it is finished (640 env steps): raise train_for_env_steps to continue it or restart_behavior='restart' "
+            "(summary.json is missing or damaged)"
+        )
     run_dir.write_summary({"env_steps": 640, "stopped_by": None})
     assert sf.train(**flags) == {"env_steps": 640, "stopped_by": None, "run_dir": str(run_dir.path)}
     said = capsys.readouterr().out

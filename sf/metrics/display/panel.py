@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -77,8 +78,8 @@ class Curve:
         self._waiting: list[float] = []
 
     def add(self, value: float | None) -> None:
-        """value: None where nothing is known yet."""
-        if value is None:
+        """value: None where nothing is known yet. One that is not finite is left out."""
+        if value is None or not math.isfinite(value):
             return
         self.best = value if self.best is None else max(self.best, value)
         self._waiting.append(value)

@@ -68,6 +68,8 @@ _COMPARED = ("return/mean", "return/true_objective", "throughput/frames_per_seco
 class TensorBoard:
     """A new event file in the run directory for each start."""
 
+    name = "TensorBoard"
+
     def __init__(self, run_dir: RunDir, flags: Mapping[str, Any]) -> None:
         """flags: the configuration, by flag name."""
         name = f"events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}"

@@ -40,6 +40,8 @@ class WandbSink:
     say: called from another thread with what a person should know.
     """
 
+    name = "Weights & Biases"
+
     def __init__(self, run_dir: RunDir, config: Config, say: Callable[[str], None]) -> None:
         self._run_dir = run_dir
         self._config = config

@@ -6,9 +6,9 @@ costs the records of that time and not the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,7 +31,12 @@ class VideoRecord:
 
 
 class Sink(Protocol):
-    """Another place that records go to. Never blocks for long: the parent of all processes calls it."""
+    """Another place that records go to. Never blocks for long: the parent of all processes calls it.
+
+    name: for messages.
+    """
+
+    name: str
 
     def write(self, record: dict[str, Any]) -> None:
         """Raises OSError where the record is lost."""
@@ -46,7 +51,8 @@ class Sink(Protocol):
 class MetricsWriter:
     """Appends flat records.
 
-    say: told once when nothing can be written any more. Each further record is a new attempt.
+    say: told once of each place that takes nothing any more. No place keeps another one from its record, and each
+    further record is a new attempt.
     """
 
     def __init__(self, run_dir: RunDir, say: Callable[[str], None], sinks: Sequence[Sink] = ()) -> None:
@@ -54,44 +60,49 @@ class MetricsWriter:
         self._say = say
         self._sinks = sinks
         self._config = run_dir.config.read_bytes()
-        self._is_failing = False
+        self._failing: set[str] = set()  # places
 
     def write(self, record: dict[str, Any]) -> None:
-        with self._failure_said_once():
-            if not self._run_dir.config.exists():  # without it, what is saved from now on could not be resumed
-                write_atomically(self._run_dir.config, self._config)
-            _append(self._run_dir.metrics, record)
-            for sink in self._sinks:
-                sink.write(record)
+        of_sinks = {sink.name: partial(sink.write, record) for sink in self._sinks}
+        self._to_all("a record", {self._run_dir.metrics.name: lambda: self._append_record(record), **of_sinks})
 
     def write_evaluation(self, record: dict[str, Any]) -> None:
         """A line of evaluations.jsonl."""
-        with self._failure_said_once():
-            _append(self._run_dir.evaluations, record)
+        path = self._run_dir.evaluations
+        self._to_all("an evaluation", {path.name: lambda: _append(path, record)})
 
     def write_video(self, video: VideoRecord) -> None:
         """To all sinks. The file itself is in the run directory already."""
-        with self._failure_said_once():
-            for sink in self._sinks:
-                sink.write_video(video)
+        self._to_all("a video", {sink.name: partial(sink.write_video, video) for sink in self._sinks})
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """At the end of the run."""
-        with self._failure_said_once():
-            self._run_dir.write_summary(summary)
-        for sink in self._sinks:
-            sink.finish(summary)
-
-    @contextmanager
-    def _failure_said_once(self) -> Iterator[None]:
         try:
-            yield
+            self._run_dir.write_summary(summary)
         except OSError as error:
-            if not self._is_failing:
-                self._say(f"metrics: a record is lost ({error}); training goes on, and later records are tried again")
-            self._is_failing = True
-        else:
-            self._is_failing = False
+            self._say(f"metrics: {self._run_dir.summary.name} cannot be written ({error})")
+        for sink in self._sinks:
+            try:
+                sink.finish(summary)
+            except OSError as error:  # noqa: PERF203  one keeps no other from its end
+                self._say(f"metrics: {sink.name} lacks the summary ({error})")
+
+    def _append_record(self, record: dict[str, Any]) -> None:
+        if not self._run_dir.config.exists():  # without it, what is saved from now on could not be resumed
+            write_atomically(self._run_dir.config, self._config)
+        _append(self._run_dir.metrics, record)
+
+    def _to_all(self, what: str, places: Mapping[str, Callable[[], None]]) -> None:
+        lost: dict[str, OSError] = {}
+        for place, write in places.items():
+            try:
+                write()
+            except OSError as error:  # noqa: PERF203  as above
+                lost[place] = error
+        new = [f"{place} lacks {what} ({error})" for place, error in lost.items() if place not in self._failing]
+        self._failing = self._failing - places.keys() | lost.keys()
+        if new:
+            self._say(f"metrics: {', and '.join(new)}; training goes on, and later ones are tried again")
 
 
 def _append(path: Path, record: dict[str, Any]) -> None:

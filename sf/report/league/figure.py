@@ -16,6 +16,7 @@ from matplotlib.ticker import EngFormatter
 
 from sf.league.bradley_terry import Rating
 from sf.league.standings import Progress, Standings
+from sf.report.names import plain
 from sf.report.style import INK, PALETTE, house_style, tidy_numbers
 
 _CELL, _ROW = 0.42, 0.16  # inches
@@ -42,7 +43,7 @@ def draw(title: str, result: Standings) -> Figure:
             _draw_progress(axes[0], result.progress)
         if has_curve:
             _draw_ratings(axes[1], result, points)
-        figure.suptitle(title, fontsize=10)
+        figure.suptitle(plain(title), fontsize=10)
     return figure
 
 
@@ -95,7 +96,7 @@ def _draw_ratings(axis: Axes, result: Standings, points: list[tuple[int, Rating]
     for number, (name, curve) in enumerate(result.curves.items()):
         color = PALETTE[number % len(PALETTE)]
         at = [point.env_steps for point in curve]
-        axis.plot(at, [point.rating.mean for point in curve], color=color, label=name)
+        axis.plot(at, [point.rating.mean for point in curve], color=color, label=plain(name))
         low, high = ([getattr(point.rating, end) for point in curve] for end in ("low", "high"))
         axis.fill_between(at, low, high, color=color, alpha=0.2, linewidth=0)
     at = [env_steps for env_steps, _ in points]
@@ -118,4 +119,5 @@ def _scale(held: Mapping[str, float]) -> str:
 
 def _shortened(name: str) -> str:
     """The end of a path says more than its beginning."""
+    name = plain(name)
     return name if len(name) <= _LABEL_WIDTH else f"...{name[-_LABEL_WIDTH:]}"
