@@ -1,10 +1,8 @@
-"""The progress of a run: rates, returns, shares of time, and the load of its parts."""
+"""The progress of a run: what its children have reported, as records, a summary, and figures for the display."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,27 +10,9 @@ import numpy as np
 
 from sf.counters import Counters
 from sf.metrics.bottleneck import Load, bottleneck
-from sf.metrics.core_use import CoreSeconds, core_seconds
 from sf.metrics.first_update import first_update
+from sf.metrics.meter import Machine, Meter, Roles
 from sf.metrics.policy_progress import PolicyEvent, PolicyProgress, episode_means
-
-Roles = Mapping[str, Sequence[int]]
-"""Rows of the counters by role: rollout, policy, learner, and player where there is a player worker."""
-
-_RECENT_S = 60.0  # smoothed figures cover this much time
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The counts of all processes at a moment."""
-
-    at: float  # time.perf_counter()
-    counts: dict[str, np.ndarray]  # [num_processes] by name
-    cpu: CoreSeconds
-
-    def since(self, then: Snapshot) -> tuple[float, dict[str, np.ndarray]]:
-        """The seconds since then, and what was counted in them."""
-        return max(self.at - then.at, 1e-9), {name: self.counts[name] - then.counts[name] for name in self.counts}
 
 
 @dataclass(frozen=True)
@@ -73,8 +53,7 @@ class Progress:
     stats_avg: int
     num_policies: int = 1
     objective: str = "true_objective"  # the statistic of episodes that says how good a policy is
-    cores: tuple[int, ...] = ()  # that the run may use
-    num_cores: int = 0  # that it can keep busy; fewer where it has a quota
+    machine: Machine = field(default_factory=Machine)
     num_epochs: int = 1  # of the learner, on the same data
     num_steps_before_update: int = 0  # that are sampled before the first one; 0: not known
     is_on_gpu: bool = False
@@ -91,15 +70,12 @@ class Progress:
     last_checkpoint: tuple[str, float] | None = None  # its path, and when it was written by time.perf_counter()
 
     def __post_init__(self) -> None:
-        self.num_cores = self.num_cores or len(self.cores)
+        self._meter = Meter(self.counters, self.roles, self.machine)
         self.policies = [PolicyProgress(self.stats_avg) for _ in range(self.num_policies)]
         self._begun: set[int] = set()  # policies whose learners have told where they begin
         self._added: dict[str, Any] = {}  # of the next record
-        self._previous = self._snapshot()  # of the last record
-        self._recent = deque([self._previous])  # those over _RECENT_S
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
         self._last_trained: tuple[float, int] | None = None
-        self._first_sampled: Snapshot | None = None  # the first record with env steps
 
     @property
     def seconds(self) -> float:
@@ -139,7 +115,7 @@ class Progress:
         self._last_trained = (time.perf_counter(), self.env_steps)
         if self._first_trained is None:
             self._first_trained = self._last_trained
-            self._recent = deque([self._snapshot()])  # shares mean nothing while processes start
+            self._meter.forget_recent()
 
     def note_checkpoint(self, path: str) -> None:
         self.last_checkpoint = (path, time.perf_counter())
@@ -150,37 +126,29 @@ class Progress:
 
     def record(self) -> dict[str, Any]:
         """One flat record. Shares and rates cover the time since the last one."""
-        then, now = self._previous, self._snapshot()
-        self._previous = now
-        self._recent.append(now)
-        if self._first_sampled is None and self._num_sampled(now) > 0:
-            self._first_sampled = now
-        while now.at - self._recent[1].at > _RECENT_S:
-            self._recent.popleft()
-        elapsed, delta = now.since(then)
+        window = self._meter.look()
         return {
             "start": self.start,
             "env_steps": self.env_steps,
             "env_frames": self.env_steps * self.frameskip,
             "seconds": self.seconds,
-            "env_frames_per_second": self._rate(delta, "learner", elapsed) * self.frameskip,
-            "sampled_env_frames_per_second": self._rate(delta, "rollout", elapsed) * self.frameskip,
+            "env_frames_per_second": window.rate("learner") * self.frameskip,
+            "sampled_env_frames_per_second": window.rate("rollout") * self.frameskip,
             "episodes": self.num_episodes,
             **self._counts(),
             **self._means(),
-            **self._shares(delta, elapsed),
-            **self._cores(now, then),
+            **window.shares(self.num_policies),
+            **window.cores_in_use(),
             **self._taken_additions(),
         }
 
     def outlook(self) -> Outlook:
         """Smoothed figures up to the last record."""
-        elapsed, delta = self._recent[-1].since(self._recent[0])
-        checkpoint = self.last_checkpoint
+        recent, checkpoint = self._meter.recent(), self.last_checkpoint
         return Outlook(
             load=self.load(),
-            frames_per_second=self._rate(delta, "learner", elapsed) * self.frameskip,
-            sampled_frames_per_second=self._rate(delta, "rollout", elapsed) * self.frameskip,
+            frames_per_second=recent.rate("learner") * self.frameskip,
+            sampled_frames_per_second=recent.rate("rollout") * self.frameskip,
             has_enough_episodes=all(policy.has_enough_episodes for policy in self.policies),
             checkpoint=checkpoint and (checkpoint[0], time.perf_counter() - checkpoint[1]),
             last_events=tuple(policy.last_event for policy in self.policies),
@@ -189,36 +157,13 @@ class Progress:
 
     def load(self) -> Load | None:
         """Over the last minute or so; None before anything was trained on."""
-        if self._first_trained is None or len(self._recent) < 2:
+        if self._first_trained is None or not self._meter.has_recent:
             return None
-        now, then = self._recent[-1], self._recent[0]
-        elapsed, delta = now.since(then)
-        shares, cores = self._shares(delta, elapsed), self._cores(now, then)
-        learner = max(self.roles["learner"], key=lambda row: float(delta["busy_s"][row]))
-        return Load(
-            rollout_busy=shares["rollout/busy_share"],
-            rollout_wait=shares["rollout/wait_share"],
-            slot_wait=shares["rollout/slot_wait_share"],
-            policy_busy=shares["policy/busy_share"],
-            policy_wait=shares["policy/wait_share"],
-            learner_busy=_share(delta, "busy", [learner], elapsed),
-            learner_wait=_share(delta, "wait", [learner], elapsed),
-            player_busy=shares.get("player/busy_share", 0.0),
-            actions_per_batch=shares["policy/actions_per_batch"],
-            cores_in_use=cores["cores/in_use_share"],
-            cores={role: cores[f"cores/{role}"] for role in self.roles},
-            num_cores=self.num_cores,
-            num_epochs=self.num_epochs,
-            is_on_gpu=self.is_on_gpu,
-            is_synchronous=self.is_synchronous,
-            window_s=elapsed,
-        )
+        return self._meter.recent().load(self.num_epochs, self.is_on_gpu, self.is_synchronous)
 
     def summary(self) -> dict[str, Any]:
         """The whole run in one record."""
-        total = self.counters.snapshot()
-        elapsed = max(time.perf_counter() - self.started_at, 1e-9)
-        frames_now = float(total["steps"][self.roles["learner"]].sum()) * self.frameskip
+        whole = self._meter.whole()
         steady = 0.0
         if self._first_trained and self._last_trained and self._last_trained[0] > self._first_trained[0]:
             (t0, steps0), (t1, steps1) = self._first_trained, self._last_trained
@@ -228,58 +173,18 @@ class Progress:
             "env_steps": self.env_steps,
             "env_frames": self.env_steps * self.frameskip,
             "seconds": self.seconds,
-            "env_frames_per_second": frames_now / elapsed,
+            "env_frames_per_second": whole.rate("learner") * self.frameskip,
             "steady_env_frames_per_second": steady,
             "episodes": self.num_episodes,
             **self._counts(),
             **self._means(),
-            **self._shares(total, elapsed),
+            **whole.shares(self.num_policies),
         }
 
     def _first_update(self) -> str:
         if self._first_trained is not None or not self.num_steps_before_update:
             return ""
-        now, then = self._recent[-1], self._first_sampled
-        rate = 0.0
-        if then is not None and now is not then:
-            elapsed, delta = now.since(then)
-            rate = self._rate(delta, "rollout", elapsed, of="rows")
-        return first_update(self.num_steps_before_update, self._num_sampled(now), rate)
-
-    def _num_sampled(self, snapshot: Snapshot) -> int:
-        return int(snapshot.counts["rows"][self.roles["rollout"]].sum())
-
-    def _rate(self, delta: dict[str, np.ndarray], role: str, elapsed: float, of: str = "steps") -> float:
-        return float(delta[of][self.roles[role]].sum()) / elapsed
-
-    def _shares(self, delta: dict[str, np.ndarray], elapsed: float) -> dict[str, float]:
-        shares = {}
-        for role, rows in self.roles.items():
-            for name in ("busy", "wait", "slot_wait"):
-                if name != "slot_wait" or role == "rollout":
-                    shares[f"{role}/{name}_share"] = _share(delta, name, rows, elapsed)
-        if self.num_policies > 1:
-            for policy_id, row in enumerate(self.roles["learner"]):
-                for name in ("busy", "wait"):
-                    shares[f"policy_{policy_id:02d}/learner/{name}_share"] = _share(delta, name, [row], elapsed)
-        policy = self.roles["policy"]
-        shares["policy/actions_per_batch"] = float(delta["steps"][policy].sum() / max(delta["calls"][policy].sum(), 1))
-        return shares
-
-    def _snapshot(self) -> Snapshot:
-        return Snapshot(time.perf_counter(), self.counters.snapshot(), core_seconds(self.cores, tuple(self.roles)))
-
-    def _cores(self, now: Snapshot, then: Snapshot) -> dict[str, float]:
-        """How many cores each role keeps busy, and the share of all that is in use by whatever program."""
-        elapsed, _ = now.since(then)
-        # The sum loses what a process has used when it dies.
-        of_role = {role: max(0.0, now.cpu.of_role[role] - then.cpu.of_role[role]) / elapsed for role in self.roles}
-        of_machine = (now.cpu.of_machine - then.cpu.of_machine) / elapsed
-        in_use = sum(of_role.values()) if self.num_cores < len(self.cores) else of_machine  # a quota is for this run
-        return {
-            "cores/in_use_share": min(1.0, in_use / max(1, self.num_cores)),
-            **{f"cores/{role}": cores for role, cores in of_role.items()},
-        }
+        return first_update(self.num_steps_before_update, *self._meter.sampled())
 
     def _taken_additions(self) -> dict[str, Any]:
         taken, self._added = self._added, {}
@@ -306,8 +211,3 @@ class Progress:
             own = {"env_steps": policy.env_steps, **policy.means(), "true_objective": policy.objective(self.objective)}
             means |= {f"policy_{policy_id:02d}/{name}": value for name, value in own.items()}
         return means
-
-
-def _share(delta: dict[str, np.ndarray], name: str, rows: Sequence[int], elapsed: float) -> float:
-    # A wait is counted when it ends, so it may be longer than the time since the last record.
-    return min(1.0, float(delta[f"{name}_s"][rows].mean() / elapsed))

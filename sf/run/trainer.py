@@ -18,6 +18,7 @@ from typing import Any
 from sf.config import Config
 from sf.metrics.display.live import Display
 from sf.metrics.display.panel import Target
+from sf.metrics.meter import Machine
 from sf.metrics.progress import Progress
 from sf.metrics.readable import outcome
 from sf.metrics.sinks.tensorboard_events import TensorBoard
@@ -151,8 +152,7 @@ class Run:
             plan.config.run.stats_avg,
             plan.num_policies,
             plan.config.population.pbt_target_objective,
-            cores=plan.cores,
-            num_cores=plan.num_cores,
+            machine=Machine(plan.cores, plan.num_cores),
             num_epochs=plan.config.learner.num_epochs,
             num_steps_before_update=plan.num_steps_before_update,
             is_on_gpu=plan.device != "cpu",

@@ -15,6 +15,7 @@ from sf.counters import Counters
 from sf.machine.cores import usable_cores
 from sf.metrics.bottleneck import Load, RanksLoad, bottleneck
 from sf.metrics.core_use import core_seconds
+from sf.metrics.meter import Machine
 from sf.metrics.progress import Progress
 
 IDLE_CORES = {"cores_in_use": 0.4, "cores": {"rollout": 3.0, "policy": 2.0, "learner": 1.0}, "num_cores": 16}
@@ -220,7 +221,12 @@ def test_a_sentence_fits_into_a_line():
 def test_the_load_is_of_what_was_counted_since_the_first_training_and_of_the_busiest_learner():
     counters = Counters.allocate(4)
     progress = Progress(
-        counters, {"rollout": [0], "policy": [1], "learner": [2, 3]}, 4, 10, num_policies=2, cores=usable_cores()
+        counters,
+        {"rollout": [0], "policy": [1], "learner": [2, 3]},
+        4,
+        10,
+        num_policies=2,
+        machine=Machine(usable_cores()),
     )
     counters.row(0).add(busy_s=1e6)  # while processes start
     progress.record()

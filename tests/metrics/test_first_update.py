@@ -4,6 +4,7 @@ import pytest
 from sf.counters import Counters
 from sf.metrics import progress as progress_module
 from sf.metrics.first_update import first_update, steps_before_update
+from sf.metrics.meter import Machine
 from sf.metrics.progress import Progress
 
 
@@ -38,7 +39,12 @@ def test_the_display_says_when_the_first_update_is_due_until_it_has_come(monkeyp
     monkeypatch.setattr(progress_module.time, "perf_counter", lambda: float(next(clock)))
     counters = Counters.allocate(3)
     progress = Progress(
-        counters, {"rollout": [0], "policy": [1], "learner": [2]}, 4, 10, cores=(0,), num_steps_before_update=2048
+        counters,
+        {"rollout": [0], "policy": [1], "learner": [2]},
+        4,
+        10,
+        machine=Machine((0,)),
+        num_steps_before_update=2048,
     )
     progress.record()
     assert progress.outlook().bottleneck == "starting: first update after 2,048 steps"
