@@ -80,6 +80,7 @@ class LearnerState:
         self.updater = self._new_updater()
         if ranks.size > 1:
             self._follow_the_first(None)
+        self._counts_seconds_from = time.monotonic()
         begins_from = origin(args, ranks, reports.say)
         begins_from.load_into(self.updater)
         if begins_from.saved is not None and ranks.size > 1:  # the numbers of whoever saved would be those of all
@@ -93,7 +94,6 @@ class LearnerState:
         self.lost_steps = 0  # that the learner before this one took, without a trace in the weights
         self._unsaid_lost_steps = 0
         self._num_iterations = 0
-        self._counts_seconds_from = time.monotonic()
         self._checkpoints = PeriodicCheckpoints(args.checkpoints, args.config.run, reports)
         if args.predecessor_env_steps is None:
             self._counts_seconds_from = args.started_at  # those of a predecessor are in its state
@@ -228,7 +228,7 @@ class LearnerState:
         self.updater.take_over(diverged, supervision.rollback_lr_factor)
         text = (
             f"{num_skipped} updates in a row were not finite ({', '.join(names)}), so it goes back to "
-            f"{goes_back_to.words}, with learning rate {self.updater.learning_rate:g}"
+            f"{goes_back_to.description}, with learning rate {self.updater.learning_rate:g}"
         )
         lost_steps = self._trained_steps - goes_back_to.trained_steps
         self._reports.send(RolledBack(text, lost_steps, self.weights_event))

@@ -129,6 +129,7 @@ class Progress:
         window = self._meter.look()
         return {
             "start": self.start,
+            "stats_avg": self.stats_avg,
             "env_steps": self.env_steps,
             "env_frames": self.env_steps * self.frameskip,
             "seconds": self.seconds,
@@ -170,6 +171,7 @@ class Progress:
             steady = (steps1 - steps0) * self.frameskip / (t1 - t0)
         return {
             "start": self.start,
+            "stats_avg": self.stats_avg,
             "env_steps": self.env_steps,
             "env_frames": self.env_steps * self.frameskip,
             "seconds": self.seconds,

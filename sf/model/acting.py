@@ -46,11 +46,11 @@ class AnyActing(ABC):
     def __call__(self, *inputs: Any) -> tuple[Tensor, Tensor]:
         """See `Acting.forward`."""
 
-    def look(self) -> None:  # noqa: B027
-        """Called before each batch, to see to what is made beside the caller."""
+    def look(self) -> None:  # noqa: B027  most ways have nothing to look for
+        """Take a program that has been made meanwhile. Called before each batch."""
 
-    def close(self) -> None:  # noqa: B027
-        """The caller ends."""
+    def close(self) -> None:  # noqa: B027  most ways hold nothing
+        """End what makes a program. Called when the caller ends."""
 
 
 class ActingHere(AnyActing):

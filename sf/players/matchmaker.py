@@ -92,7 +92,7 @@ class Matchmaker:
             config.opponent_choice,
             wake,
             rng,
-            self._all_are_recorded,
+            self._record_all,
         )
         for name, saved in players.items():
             if name not in self._pool.idx:
@@ -205,8 +205,8 @@ class Matchmaker:
             self._exploiters.add(match)
             self._record.add(match)
 
-    def _all_are_recorded(self) -> bool:
-        """Whether the record on disk has all players. All matches until now are counted."""
+    def _record_all(self) -> bool:
+        """Count the matches that have ended, and write all players to the record. Returns whether it has them."""
         self._collect_matches()
         return not self._record.lacks_players or self._record.write()
 

@@ -36,8 +36,8 @@ class SeatKeeper:
 
     seats: where the player worker and the rollout workers look. wake: the queue of the player worker. gone: players
     that cannot be loaded, as they are found. weights: of players that are met as a fixed mixture, by name; empty: by
-    `choice`. all_are_recorded: whether the record on disk has all players; called before one takes a seat, while the
-    matches of the one before it can still be told by it.
+    `choice`. record_all: counts the matches that have ended, writes all players to the record on disk, and returns
+    whether that has them now.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class SeatKeeper:
         choice: OpponentChoice,
         wake: IndexQueue,
         rng: np.random.Generator,
-        all_are_recorded: Callable[[], bool],
+        record_all: Callable[[], bool],
     ) -> None:
         self._seats = seats
         self._pool = pool
@@ -59,7 +59,7 @@ class SeatKeeper:
         self._choice: OpponentChoice = choice
         self._wake = wake
         self._rng = rng
-        self._all_are_recorded = all_are_recorded
+        self._record_all = record_all
         self._of_policy = [
             [_Seat(seat, policy_id) for seat in seats.of_policy(policy_id)] for policy_id in range(num_policies)
         ]
@@ -72,7 +72,7 @@ class SeatKeeper:
 
     def note_match(self, policy_id: int, names: Collection[str]) -> float | None:
         """A match of this policy with these players has ended. Returns the probability with which the first of those
-        that are seated was chosen; None where nobody is any more."""
+        that are seated was chosen; None if none of them has a seat now."""
         seated = [seat for seat in self._of_policy[policy_id] if seat.player in names]
         for seat in seated:
             seat.num_matches += 1
@@ -104,8 +104,9 @@ class SeatKeeper:
     def _give(self, seat: _Seat, of_policy: Sequence[_Seat]) -> None:
         """To a player that has no seat of this policy, where there is one."""
         chances = self._chances(seat, of_policy)
-        # A journal says who has played by the place of a player in the record: it is written before the first match.
-        if not chances.any() or not self._all_are_recorded():
+        # Matches are counted while the seat is that of the one who has played them. A journal says who has played by
+        # the place of a player in the record, so the record is written before the first match.
+        if not chances.any() or not self._record_all():
             return
         chances = chances / chances.sum()
         player_idx = int(self._rng.choice(len(chances), p=chances))

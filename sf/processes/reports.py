@@ -1,8 +1,8 @@
 """What a child says to the parent: a class for each kind of report.
 
 A report crosses a pipe as a line of JSON, the name of its class and its fields, so nothing is unpickled. The parent
-gets an object of the same class: who adds a report writes its class here, and what is done with it where the parent
-reads reports (`sf.run.reports` for a run).
+gets an object of the same class. To add a report, write its class here, and handle it where the parent reads reports:
+`sf.run.reports` for a run.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ _OF_POLICY = re.compile(r"(policy_\d+)/(.+)")
 _EVALUATION = re.compile(r"(?:policy_\d+/)?eval/mean_return")
 _SHARES = ("Share of time at work", "Share of time waiting")
 _NOT_DRAWN = {
-    "env_steps", "env_frames", "seconds", "episodes", "episodes_in_mean",
+    "start", "stats_avg", "env_steps", "env_frames", "seconds", "episodes", "episodes_in_mean",
     "std_return", "min_return", "max_return", "mean_episode_frames",
     "train/num_samples", "train/policy_version",
     "eval/env_steps", "eval/mean_return_low", "eval/mean_return_high",

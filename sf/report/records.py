@@ -50,13 +50,12 @@ def numbers(record: Mapping[str, Any]) -> dict[str, float]:
 def settled(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) -> list[Mapping[str, float]]:
     """The records without means over too few episodes, such as those after each resume. If there are no others, all.
 
-    flags: of the run. A start with another `stats_avg` than today's is judged by its own, where it is lower. A record
-    without the number of episodes was written by an older version, and is kept.
+    flags: of the run. A record is judged by its own `stats_avg`, which a resume may change. One of an older version
+    does not say it, so it is judged by today's; one without the number of episodes is kept.
     """
-    averaged = _averaged(records, flags)
 
     def has_enough(record: Mapping[str, float], prefix: str) -> bool:
-        enough = enough_episodes(averaged[record.get("start")])
+        enough = enough_episodes(int(record.get("stats_avg", flags["stats_avg"])))
         needed = enough if prefix else enough * flags["num_policies"]
         return record.get(f"{prefix}episodes_in_mean", math.inf) >= needed
 
@@ -71,13 +70,17 @@ def settled(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) ->
 
 
 def not_undone(records: Sequence[Mapping[str, float]]) -> list[Mapping[str, float]]:
-    """The records without those that were undone: where a run went back to a checkpoint, all after that checkpoint."""
+    """The records without those that were undone: where a run went back to a checkpoint, all after that checkpoint.
+
+    A record at the very env steps of the checkpoint goes with the later ones of its start, and stays if there are none.
+    """
     remaining: list[Mapping[str, float]] = []
     at: list[float] = []  # env steps of each
     for record in records:
         env_steps = record.get("env_steps")
         if env_steps is not None:
-            while at and (at[-1] > env_steps or (at[-1] == env_steps and _is_earlier_start(remaining[-1], record))):
+            num_kept = len(remaining)
+            while at and (at[-1] > env_steps or (num_kept > len(at) and at[-1] == env_steps)):
                 at.pop()
                 remaining.pop()
         remaining.append(record)
@@ -96,28 +99,6 @@ def settled_means(records: Sequence[Mapping[str, float]], flags: Mapping[str, An
 def is_number(value: object) -> TypeGuard[float]:
     """Whether a recorded value can be drawn."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
-
-
-def _is_earlier_start(record: Mapping[str, float], other: Mapping[str, float]) -> bool:
-    return record.get("start", 0.0) < other.get("start", 0.0)
-
-
-def _averaged(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) -> dict[float | None, int]:
-    """By start of the run, over how many episodes of a policy its means go: `stats_avg`, which a resume may change.
-
-    It is the largest number in a mean once earlier episodes have fallen out of one. Else it is not known.
-    """
-    of_one = "episodes_in_mean" if flags["num_policies"] == 1 else "/episodes_in_mean"
-    largest: dict[float | None, float] = {}
-    full: set[float | None] = set()
-    for record in records:
-        start = record.get("start")
-        counts = [value for name, value in record.items() if name.endswith(of_one)]
-        largest[start] = max([largest.get(start, 0.0), *counts])
-        if record.get("episodes", 0.0) > record.get("episodes_in_mean", math.inf):
-            full.add(start)
-    today: int = flags["stats_avg"]
-    return {start: min(today, int(num)) if start in full and num else today for start, num in largest.items()}
 
 
 def _prefix_of_mean(name: str) -> str | None:

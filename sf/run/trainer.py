@@ -30,7 +30,7 @@ from sf.processes.stopping import Signals, caught_signals
 from sf.ranks.board import Board
 from sf.ranks.place import Place
 from sf.run.beginning import initial_weights
-from sf.run.beginning.opening_words import opening_words
+from sf.run.beginning.startup_messages import startup_messages
 from sf.run.children.role import Body
 from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
 from sf.run.children.table import counts, roles_with
@@ -174,7 +174,7 @@ class Run:
         target = Target(target_frames, target_seconds)
         log = RunLog(self._run_dir.log)
         with Display(title, target, log=log.write) as display, caught_signals() as signals:
-            for sentence in opening_words(self._plan, self._is_resumed):
+            for sentence in startup_messages(self._plan, self._is_resumed):
                 display.say(sentence)
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             decisions = Decisions(self._memory, self._supervisor.starter, self._progress, display.say)

@@ -111,9 +111,9 @@ class Controls:
                 page = (page + 1) % num_pages
             elif keys.has(held[-1]):
                 (choice,) = keys.chosen(held)
-                assert choice is not None  # each key is a choice of its own
-                self._console.said = ""
-                return of_page[choice]
+                if choice is not None:
+                    self._console.said = ""
+                    return of_page[choice]
 
     def _wait_for_press(self) -> None:
         if not self._console.wait_for(lambda: self._keyboard.is_pressed):

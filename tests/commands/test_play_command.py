@@ -219,6 +219,7 @@ def test_ctrl_c_while_the_game_waits_ends_it(monkeypatch, capsys):
             ["keyed_env:Keyed", "--policy", "1"],
             "policy is 1, which is for a run, and keyed_env:Keyed is an environment",
         ),
+        (["toy_match_rps", "--policy", "3", "--override", "env_frameskip=1"], "policy is 3, which is for a run"),
         (["keyed_env:Keyed", "--override", "nonsense=1"], "write NAME=VALUE"),
         (["keyed_env:Keyed", "--env_kwargs", "{"], "env_kwargs is not JSON"),
         (["keyed_env:Keyed", "--json", "/proc/none/x.json"], "name another --json"),

@@ -216,6 +216,20 @@ def test_what_a_run_has_undone_counts_for_no_figure(tmp_path):
     assert figures["episodes"] == ("60", "3 processes replaced")
 
 
+def test_a_run_that_was_finished_and_goes_on_has_lost_nothing(tmp_path):
+    path = write_run(tmp_path / "a")
+    records = [
+        record(1, 3.0, start=1, episodes=40),
+        record(2, 9.0, start=1, episodes=60),
+        record(2, 1.0, start=2, episodes=4),  # before its first update
+        record(3, 5.0, start=2, episodes=20),
+    ]
+    (path / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    figures = {name: (value, more) for name, value, more in facts.key_figures(load(path), None)}
+    assert figures["best return"] == ("9", "at 8,000 frames")
+    assert figures["episodes"][0] == "80"
+
+
 @pytest.mark.parametrize(
     ("summary", "value", "over"),
     [

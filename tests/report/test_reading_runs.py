@@ -137,13 +137,12 @@ def test_means_over_few_episodes_are_kept_where_there_are_no_others():
 
 def test_a_start_with_a_shorter_mean_is_judged_by_its_own():
     """`--stats_avg` was 10 at first, and is 100 today."""
-    counts = [(1, 3, 3), (1, 5, 5), (1, 10, 10), (1, 30, 10), (2, 10, 10), (2, 50, 50), (2, 300, 100)]
-    records = [{"start": s, "episodes": num, **means(1.0, in_mean)} for s, num, in_mean in counts]
+    counts = [(10, 3), (10, 5), (10, 10), (10, 10), (100, 10), (100, 50), (100, 100)]
+    records = [{"stats_avg": avg, **means(1.0, in_mean)} for avg, in_mean in counts]
     found = settled(records, {"stats_avg": 100, "num_policies": 1})
     assert [record.get("mean_return") for record in found] == [None, 1.0, 1.0, 1.0, None, 1.0, 1.0]
     of_two = [
-        {"start": s, "episodes": 2 * num, **means(1.0, 2 * in_mean), **means(1.0, in_mean, "policy_00/")}
-        for s, num, in_mean in counts
+        {"stats_avg": avg, **means(1.0, 2 * in_mean), **means(1.0, in_mean, "policy_00/")} for avg, in_mean in counts
     ]
     found = settled(of_two, {"stats_avg": 100, "num_policies": 2})
     for name in ("mean_return", "policy_00/mean_return"):

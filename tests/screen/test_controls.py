@@ -87,6 +87,12 @@ def test_a_page_is_turned_while_the_key_of_a_move_is_down():
     assert many.choose(np.ones(362, np.int8), {}) == [35 + 1]
 
 
+def test_of_keys_that_are_a_move_together_one_alone_is_none():
+    many, *_ = controls(gym.spaces.Discrete(40), "up", "1")
+    moves = {0: "up left", 1: "up right", 2: "down left", 3: "down right"}
+    assert many.choose(np.array([1] * 4 + [0] * 36, np.int8), moves) == [0]
+
+
 def test_without_a_wait_what_is_not_allowed_is_said_while_it_is_held_and_something_else_is_done():
     pad, console, keyboard = controls(gym.spaces.MultiDiscrete([3, 2]), waits=False)
     keyboard.note("1", True)

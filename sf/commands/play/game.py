@@ -79,10 +79,10 @@ def _named(flags: PlayFlags) -> tuple[str, EnvOptions, Mapping[str, Contestant]]
     """The environment that `flags.env` names, its options, and the policies of that name, if it is a run."""
     env, options = flags.env, EnvOptions()
     policies: Mapping[str, Contestant] = {}
+    if flags.policy is not None and not is_policy(env):
+        raise ValueError(f"policy is {flags.policy}, which is for a run, and {env} is an environment: leave it out")
     if is_policy(env) or flags.override:
         from sf.play.contestants import find_contest, overridden  # noqa: PLC0415
-    elif flags.policy is not None:
-        raise ValueError(f"policy is {flags.policy}, which is for a run, and {env} is an environment: leave it out")
     if is_policy(env):
         found = find_contest(Path(env), (), flags.checkpoint, flags.policy, (), flags.trust)
         env, options, policies = found.config.run.env, found.options, found.players

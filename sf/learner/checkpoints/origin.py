@@ -37,7 +37,7 @@ class Origin:
         return cls(saved, state["env_steps"], state["trained_steps"], state["seconds"], weights_event)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         return "a new network" if self.saved is None else f"the checkpoint of {self.env_steps:,} env steps"
 
     def load_into(self, updater: Updater) -> None:

@@ -181,7 +181,7 @@ class CompiledStep(FasterStep):
     def _inputs(self, network: Any, optimizer: Optimizer, whole: Minibatch) -> StepInputs:
         """Without what changes from one step to the next."""
         return StepInputs(
-            *Written.by_step_of(network, optimizer),
+            *Written.of(network, optimizer),
             tensors_of(whole),
             at=torch.arange(MIN_STEPS),
             rates=torch.zeros(2, dtype=torch.float64),

@@ -26,7 +26,7 @@ class Written(NamedTuple):
     moments: dict[str, AdamState]
 
     @classmethod
-    def by_step_of(cls, network: Any, optimizer: Optimizer) -> Written:
+    def of(cls, network: Any, optimizer: Optimizer) -> Written:
         moments = {name: optimizer.adam_state(weight) for name, weight in trained(network).items()}
         return cls(programs.weights_of(network), moments)
 
@@ -36,8 +36,8 @@ class Written(NamedTuple):
     def copied(self) -> Written:
         return pytree.tree_map(torch.clone, self)
 
-    def become(self, numbers: Written) -> None:
-        for tensor, number in zip(self.tensors(), numbers.tensors(), strict=True):
+    def copy_from(self, other: Written) -> None:
+        for tensor, number in zip(self.tensors(), other.tensors(), strict=True):
             tensor.copy_(number)
 
 
@@ -45,7 +45,7 @@ class Trial:
     """Takes one and the same step in several ways."""
 
     def __init__(self, network: Any, optimizer: Optimizer) -> None:
-        self._written = Written.by_step_of(network, optimizer)
+        self._written = Written.of(network, optimizer)
         self._before = self._written.copied()
 
     def take(self, way: Callable[[], dict[str, Tensor]]) -> Outcome:
@@ -55,11 +55,11 @@ class Trial:
         return Outcome(results, *self._written.copied())
 
     def undo(self) -> None:
-        self._written.become(self._before)
+        self._written.copy_from(self._before)
 
     def keep(self, outcome: Outcome) -> dict[str, Tensor]:
         """This is how the step has been taken. Returns its results."""
-        self._written.become(Written(outcome.weights, outcome.moments))
+        self._written.copy_from(Written(outcome.weights, outcome.moments))
         return outcome.results
 
 

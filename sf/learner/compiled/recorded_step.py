@@ -175,7 +175,7 @@ def _is_of_turns(cut: Cut) -> bool:
 
 
 def _places(network: Any, optimizer: Optimizer) -> list[int]:
-    return [tensor.data_ptr() for tensor in Written.by_step_of(network, optimizer).tensors()]
+    return [tensor.data_ptr() for tensor in Written.of(network, optimizer).tensors()]
 
 
 def _tensors(whole: Minibatch) -> list[Tensor]:

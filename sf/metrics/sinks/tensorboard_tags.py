@@ -18,6 +18,7 @@ TAGS = {
     "true_objective": "return/objective",  # of one policy, by which a population is ranked
     "stats/true_objective": "return/true_objective",
     "start": "run/start",
+    "stats_avg": "run/stats_avg",
     "episodes": "episodes/count",
     "episodes_in_mean": "episodes/in_mean",
     "mean_episode_steps": "episodes/steps",

@@ -1,4 +1,4 @@
-"""What a run ends with because a child has died, or that a new child may take its place: decided from facts alone."""
+"""Decides from facts alone whether the death of a child ends the run, and with which error."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.movement import walk
 from sf.envs.rts.engine.orders.finding import nearest_of
-from sf.envs.rts.engine.orders.giving import IDLE, RISE, gather, has_target, order, pay
+from sf.envs.rts.engine.orders.giving import IDLE, RISE, gather, has_room, has_target, order, pay
 from sf.envs.rts.engine.places import distance2, remove, settle_at, spawn
 from sf.envs.rts.engine.units import BASE, WORKER
 
@@ -54,7 +54,7 @@ def build_step(world, i):
         if unit.stuck > PATIENCE:
             gather(world, i)
         return
-    if world.players[unit.owner].minerals >= world.kinds[unit.making].cost:
+    if has_room(world, unit.owner) and world.players[unit.owner].minerals >= world.kinds[unit.making].cost:
         building = spawn(world, unit.owner, unit.making, unit.to_x, unit.to_y)
         if building < 0 and unit.stuck <= PATIENCE:  # somebody stands there, or the worker itself
             unit.stuck += 1

@@ -9,7 +9,7 @@ from sf.processes.torch_runtime import resolve_bfloat16
 from sf.run.plan import Plan
 
 
-def opening_words(plan: Plan, is_resumed: bool) -> Iterator[str]:
+def startup_messages(plan: Plan, is_resumed: bool) -> Iterator[str]:
     """Sentences. is_resumed: the user has read some of them before."""
     if not is_resumed:
         yield from _chosen(plan)
