@@ -81,6 +81,17 @@ def test_a_unit_is_not_paid_for_without_room_for_it():
     assert obs["action_mask"][2:5].tolist() == [1, 0, 1]  # no barracks, either
 
 
+def test_a_building_does_not_take_the_place_of_a_unit_that_was_paid_for():
+    games, idle = begun(5, room=16, extra=10), np.zeros((1, 2, 1), np.int64)  # 15 units
+    units = games.worlds.units[0]
+    games.worlds.players[0, 0]["minerals"] = 500
+    games.advance(np.array([[[2], [0]]]), 1)  # build barracks
+    games.advance(np.array([[[1], [0]]]), 1)  # build a worker, meanwhile
+    games.advance(idle, 400)
+    assert not (units["order"][_units(games, BASE)] == MAKE).any()
+    assert not _units(games, BARRACKS).any()
+
+
 @pytest.mark.parametrize("game", ["mini", "flag", "tower"])
 def test_a_game_at_its_last_tick_is_a_draw(game):
     games = begun(1, 1, game=game, max_ticks=130)
