@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sf.config.config import Config
 
-_HIGHEST = 3.0  # in learning rates
+_HIGHEST = 2.0  # of the learning rate
 _KL_THRESHOLD = 0.008  # nats, of one action
 
 

@@ -127,8 +127,8 @@ class LearnerConfig:
     """kl_adaptive: lowest learning rate."""
 
     lr_adaptive_max: float | Literal["auto"] = 1e-2
-    """kl_adaptive: highest learning rate. auto: three times learning_rate, or just learning_rate with a recurrent core,
-    which forgets what it has learned at a higher one."""
+    """kl_adaptive: highest learning rate. auto: twice learning_rate, or just learning_rate with a recurrent core, which
+    forgets what it has learned at a higher one."""
 
     lr_adaptive_max_final: float | None = None
     """kl_adaptive: highest learning rate at the end of a run that ends by steps or seconds; lr_adaptive_max falls there

@@ -27,7 +27,7 @@ def test_the_rate_falls_where_the_run_has_an_end(flags, schedule):
 
 def test_a_recurrent_network_has_the_lower_limit():
     auto = {"learning_rate": 3e-4, "lr_adaptive_max": "auto"}
-    assert chosen(**auto)[1] == pytest.approx(9e-4)
+    assert chosen(**auto)[1] == pytest.approx(6e-4)
     assert chosen(has_memory=True, **auto)[1] == pytest.approx(3e-4)
     assert chosen(has_memory=True, lr_adaptive_max=0.002)[1] == 0.002
     assert chosen(lr_adaptive_max="auto", learning_rate=1e-8)[1] == 1e-6  # lr_adaptive_min
@@ -40,7 +40,7 @@ def test_the_divergence_may_be_larger_with_more_continuous_actions(num_continuou
     assert learner_with(num_continuous=num_continuous, lr_schedule_kl_threshold=0.01).lr_schedule_kl_threshold == 0.01
 
 
-@pytest.mark.parametrize(("core", "highest"), [("none", 9e-4), ("gru", 3e-4)])
+@pytest.mark.parametrize(("core", "highest"), [("none", 6e-4), ("gru", 3e-4)])
 def test_a_run_has_numbers_for_all(core, highest):
     flags = {"env": "toy_memory", "core": core, "device": "cpu"}
     flags |= dict.fromkeys(("lr_schedule", "lr_adaptive_max", "lr_schedule_kl_threshold"), "auto")
