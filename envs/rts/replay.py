@@ -112,7 +112,7 @@ class Replay:
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 if sum(part.file_size for part in arrays.zip.infolist()) > _LARGEST:
-                    raise ValueError(f"it unpacks to more than {_LARGEST} bytes")
+                    raise UsageError(f"it unpacks to more than {_LARGEST} bytes")
                 head = json.loads(arrays["head"].tobytes())
                 start, choices = arrays["start"].tobytes(), arrays["choices"]
             version, end = head["version"], str(head["end"])
