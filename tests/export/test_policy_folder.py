@@ -144,7 +144,6 @@ def test_a_folder_with_other_things_in_it_is_left_alone(run, monkeypatch, capsys
 
 def test_a_readme_of_the_users_own_in_a_folder_is_kept(run, monkeypatch, capsys):
     assert command(monkeypatch, export, run, "--out", "mine", "--episodes", "2") == 0
-    assert command(monkeypatch, export, run, "--out", "mine", "--episodes", "2") == 0  # a card is written again
     Path("mine", CARD).write_text("# My notes")
     assert command(monkeypatch, export, run, "--out", "mine", "--episodes", "2") == 2
     assert "is no card of sf-export, and would be lost: move it, or name another --out" in capsys.readouterr().err
