@@ -50,16 +50,16 @@ def origin(args: LearnerArgs, ranks: Ranks, say: Callable[[str], None]) -> Origi
     saved = args.recoveries[args.policy_id].read() if args.place.saves else None
     if saved is None and args.place.saves:
         return last_checkpoint(args, ranks, say)
-    return Origin.of(newest_of_all(saved, ranks))
+    return Origin.of(_newest_of_all(saved, ranks))
 
 
 def last_checkpoint(args: LearnerArgs, ranks: Ranks, say: Callable[[str], None]) -> Origin:
     """The latest checkpoint of the run."""
     path = checkpoint.latest(args.checkpoints, say)
-    return Origin.of(newest_of_all(None if path is None else checkpoint.load(path), ranks))
+    return Origin.of(_newest_of_all(None if path is None else checkpoint.load(path), ranks))
 
 
-def newest_of_all(saved: Checkpoint | None, ranks: Ranks) -> Checkpoint | None:
+def _newest_of_all(saved: Checkpoint | None, ranks: Ranks) -> Checkpoint | None:
     """What all ranks go on from. saved: what this one has; several have some where they share no disk."""
     if ranks.size == 1:
         return saved
