@@ -10,8 +10,10 @@ thread. What a copy gives is there for another stream, thread or process only af
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -176,9 +178,13 @@ class Recording:
         _warm_up(function)
         self._graph = torch.cuda.CUDAGraph()
         _forget_workspaces()  # so that this recording has its own, which no other one takes along when it goes
+        random_numbers = _generator().clone_state()
         try:
             with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
                 self.results = function()
+        except RuntimeError:
+            _forget_capture(self._graph, random_numbers)
+            raise
         finally:
             torch.cuda.set_stream(current)  # where that fails, PyTorch leaves another one
             _forget_workspaces()
@@ -189,15 +195,57 @@ class Recording:
 
 
 def _warm_up(function: Callable[[], Any]) -> None:
-    """What is only done at first: libraries that start, memory that is taken."""
+    """What is only done at first: libraries that start, memory that is taken.
+
+    Raises RuntimeError where the function waits for the device once that is done.
+    """
     beside = torch.cuda.Stream()
     beside.wait_stream(torch.cuda.current_stream())
     try:
         with torch.cuda.stream(beside):
-            for _ in range(_WARM_UPS):
+            for _ in range(_WARM_UPS - 1):
+                function()
+            with _without_waiting():
                 function()
     finally:
         torch.cuda.current_stream().wait_stream(beside)
+
+
+@contextmanager
+def _without_waiting() -> Iterator[None]:
+    """Raises RuntimeError at the end where this thread has waited for the device: a recording would fail, and leave
+    PyTorch's allocator in the middle of it."""
+    thread, waited, mode = threading.get_ident(), [], torch.cuda.get_sync_debug_mode()
+
+    def note(message: Warning | str, *_: Any, **__: Any) -> None:
+        if threading.get_ident() == thread:
+            waited.append(message)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = note
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode(mode)
+    if any("synchronizing" in str(message) for message in waited):
+        raise RuntimeError("it waits for the GPU in the middle")
+
+
+def _generator() -> torch.Generator:
+    """PyTorch's own of the current GPU."""
+    return torch.cuda.default_generators[torch.cuda.current_device()]
+
+
+def _forget_capture(graph: torch.cuda.CUDAGraph, random_numbers: torch.Generator) -> None:
+    """PyTorch ends a failed capture neither for its random numbers, which then refuse to be drawn, nor for its
+    allocator, which then frees no memory."""
+    _generator().graphsafe_set_state(random_numbers)
+    device, pool = torch.cuda.current_device(), graph.pool()
+    with suppress(RuntimeError, AttributeError):  # it has ended, and the graph lets go of its memory
+        torch._C._cuda_endAllocateToPool(device, pool)
+        torch._C._cuda_releasePool(device, pool)
 
 
 def _forget_workspaces() -> None:

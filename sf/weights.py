@@ -22,6 +22,7 @@ from sf.arrays import Field, SharedArrays
 from sf.processes.child import FinalError, end_with_error
 from sf.processes.reports import Reports
 
+NUM_COPIES = 3  # the latest, the one before, which may still be read, and the next
 _TRIES = 3  # a torn read may be repeated; memory that is not the learner's stays wrong
 
 
@@ -38,18 +39,19 @@ class SharedWeightsSpec:
 
     @classmethod
     def allocate(cls, device: str, num_weights: int) -> SharedWeightsSpec:
-        fields = [Field("version", (2,), np.int64), Field("latest", (1,), np.int64)]
+        fields = [Field("version", (NUM_COPIES,), np.int64), Field("latest", (1,), np.int64)]
         if device == gpu.HOST:
-            fields.append(Field("weights", (2, num_weights + 1), np.float32))
+            fields.append(Field("weights", (NUM_COPIES, num_weights + 1), np.float32))
         return cls(device, num_weights, SharedArrays(fields))
 
 
 class SharedWeights:
     """The mapped memory.
 
-    weights: two copies [2, W + 1] float32 of all parameters and buffers, in the order of `sf.model`, each followed by
-        its version as the bits of an int32. The learner writes the copy that is not the latest, then flips: a policy
-        worker seldom waits and never sees half an update. The version that it copies along proves whose weights it has.
+    weights: three copies [3, W + 1] float32 of all parameters and buffers, in the order of `sf.model`, each followed by
+        its version as the bits of an int32. The learner writes them in turn, and names the one that is done. A policy
+        worker never sees half an update, and reads again only where the third one after it has begun meanwhile. The
+        version that it copies along proves whose weights it has.
     """
 
     def __init__(self, spec: SharedWeightsSpec, weights: Tensor) -> None:
@@ -57,7 +59,7 @@ class SharedWeights:
         self._version = spec.host["version"]
         self._latest = spec.host["latest"]
         self._weights = weights
-        self._stamps = weights.view(torch.int32)[:, -1]  # [2]
+        self._stamps = weights.view(torch.int32)[:, -1]  # [3]
         self._unnamed: tuple[int, int, gpu.Event] | None = None  # what is queued: its copy, its version, its end
 
     @classmethod
@@ -69,7 +71,7 @@ class SharedWeights:
         if spec.device == gpu.HOST:
             return cls(spec, torch.from_numpy(spec.host["weights"]))
         with _final():
-            return cls(spec, gpu.shared_zeros((2, spec.num_weights + 1), spec.device))
+            return cls(spec, gpu.shared_zeros((NUM_COPIES, spec.num_weights + 1), spec.device))
 
     def share(self, policy_worker: Connection) -> None:
         """In the learner, after the first publication: let a policy worker begin.
@@ -110,7 +112,7 @@ class SharedWeights:
         meanwhile, and never waits for a copy that is still to be made.
         """
         self.flush()
-        target = 1 - int(self._latest[0])
+        target = (int(self._latest[0]) + 1) % NUM_COPIES
         self._version[target] = 0  # a reader that is still at this copy notices
         gpu.copy(self._weights[target, :-1], flat, self._device)
         self._stamps[target].fill_(version)

@@ -51,6 +51,30 @@ def test_a_policy_worker_reads_what_was_published_last():
         assert out[:-1].tolist() == weights(version).tolist()
 
 
+@pytest.mark.parametrize(("num_published", "num_reads"), [(2, 1), (3, 2)])
+def test_what_is_read_stays_until_the_third_publication_after_it(num_published, num_reads, monkeypatch):
+    spec = spec_on("cpu")
+    memory = SharedWeights.create(spec)
+    memory.publish(weights(1), 1)
+    reader, out, copies = attached(memory, spec), torch.empty(NUM_WEIGHTS + 1), []
+    copy = weights_module.gpu.copy
+
+    def copy_meanwhile(*args):
+        copies.append(copy(*args))
+        if len(copies) == 1:
+            with monkeypatch.context() as patch:
+                patch.setattr(weights_module.gpu, "copy", copy)
+                for version in range(2, 2 + num_published):
+                    memory.publish(weights(version), version)
+        return copies[-1]
+
+    monkeypatch.setattr(weights_module.gpu, "copy", copy_meanwhile)
+    version = reader.read(out)
+    assert len(copies) == num_reads
+    assert version == (1 if num_reads == 1 else 1 + num_published)
+    assert out[:-1].tolist() == weights(version).tolist()
+
+
 def test_on_a_gpu_weights_are_named_only_when_they_are_there(late):
     spec = spec_on("cuda:0")
     memory = SharedWeights.create(spec)

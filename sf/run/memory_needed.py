@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from sf.envs.errors import UsageError
 from sf.rows import bytes_per_slot
+from sf.weights import NUM_COPIES
 
 if TYPE_CHECKING:
     from sf.run.plan import Plan
 
 _FLOAT = 4
 _KEPT = 2 * 3  # copies of the weights in RAM, by policy, for a successor of the learner: twice with Adam's two moments
-_TRAINED = 2 + 4  # those that are published; in the learner with gradient and moments
+_TRAINED = NUM_COPIES + 4  # those that are published; in the learner with gradient and moments
 _OF_GRADIENT_WORKER = 3  # network, gradient, and the gradient that it shares; beside a copy for all of a learner
 _ACTED_WITH = 2  # in a policy worker: the network, and the vector that it is loaded from
 

@@ -133,6 +133,40 @@ def test_a_recorded_policy_acts_as_the_network_does_also_with_new_weights(core, 
     assert set(recorded._recorded) == {16, 24, 128}  # 16 draws at least are compared
 
 
+def wait_by_a_copy(number):
+    return number + float(number.sum())
+
+
+def wait_for_all(number):
+    torch.cuda.synchronize()
+    return number + 1
+
+
+def draw_and_wait_for_all(number):
+    torch.rand_like(number)
+    return wait_for_all(number)
+
+
+@pytest.mark.parametrize("function", [wait_by_a_copy, wait_for_all, draw_and_wait_for_all])
+def test_after_a_recording_that_fails_all_goes_on(function):
+    gpu.take(DEVICE)
+    number = torch.ones(1_000, device=DEVICE)
+    before = torch.cuda.get_rng_state()
+    with pytest.raises(RuntimeError):
+        gpu.Recording(lambda: (function(number),))
+    torch.cuda.set_rng_state(before)
+    first = torch.rand(4, device=DEVICE)
+    torch.cuda.set_rng_state(before)
+    torch.testing.assert_close(torch.rand(4, device=DEVICE), first)
+    large = torch.empty(200_000_000, device=DEVICE)
+    del large
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() < 400_000_000  # it is given back
+    recording = gpu.Recording(lambda: (number + 1, torch.rand_like(number)))
+    drawn = [recording.replay()[1].clone() for _ in range(2)]
+    assert not torch.equal(*drawn)
+
+
 class Waiting(Acting):
     def forward(self, *inputs):
         answers, state = super().forward(*inputs)

@@ -26,7 +26,7 @@ class FasterStep(ABC):
 
     @abstractmethod
     def takes(self, cut: Cut, config: LearnerConfig) -> bool:
-        """Whether it takes the step of this minibatch, with these settings."""
+        """Whether it takes the step of this minibatch, with these settings. Asked once before each step."""
 
     @abstractmethod
     def step(self, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:

@@ -25,6 +25,7 @@ from sf.learner.compiled.training_step import RESULTS
 from sf.learner.optimizer.optimizer import Optimizer
 
 _MOST = 4  # recordings at a time: each keeps the activations of its step
+_IDLE = 1_000  # optimiser steps after which one that none of them took may give way
 
 
 def is_for(config: LearnerConfig) -> bool:
@@ -36,7 +37,8 @@ class RecordedStep(FasterStep):
     """Takes optimiser steps by recordings, one for each size of a minibatch.
 
     In games by turns no two minibatches have the same number of decisions: they are filled up to the next of a few
-    sizes, by samples that do not count.
+    sizes, by samples that do not count. Sizes change as the games grow longer, so a recording that is out of use gives
+    way to the next.
     """
 
     def __init__(self, bfloat16: bool, say: Callable[[str], None]) -> None:
@@ -48,6 +50,9 @@ class RecordedStep(FasterStep):
         self._config: LearnerConfig | None = None  # that the recordings are for
         self._settings = ""
         self._recorded: dict[str, _Recorded] = {}
+        self._has_no_memory: set[str] = set()  # of the GPU left for it
+        self._num_steps = 0
+        self._last_used: dict[str, int] = {}  # at which of the steps, by what is recorded
         self._is_given_up = False
 
     def serve(self, network: Any, optimizer: Optimizer) -> None:
@@ -64,7 +69,12 @@ class RecordedStep(FasterStep):
             if settings != self._settings:
                 self._settings = settings
                 self._recorded.clear()
-        return _kind(cut) in self._recorded or len(self._recorded) < _MOST
+                self._has_no_memory.clear()
+        self._num_steps += 1
+        kind = _kind(cut)
+        if kind in self._recorded:
+            return True
+        return kind not in self._has_no_memory and self._has_room()
 
     def step(self, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:
         """Take the optimiser step of a minibatch that it `takes`, and return `RESULTS` by name.
@@ -72,12 +82,21 @@ class RecordedStep(FasterStep):
         take: takes it without a recording, and is what is recorded. The first time of each size, both are compared.
         """
         kind = _kind(cut)
+        self._last_used[kind] = self._num_steps
         recorded = self._recorded.get(kind)
         if recorded is None or not recorded.goes_on(cut.whole, self._network, self._optimizer):
             if recorded is not None:  # what all of them write is elsewhere now
                 self._recorded.clear()
             return self._record(kind, cut, entropy_coeff, take)
         return recorded(cut, entropy_coeff)
+
+    def _has_room(self) -> bool:
+        """For one more recording; the one that was not used for longest may go for it."""
+        if len(self._recorded) == _MOST:
+            oldest = min(self._recorded, key=self._last_used.__getitem__)
+            if self._num_steps - self._last_used[oldest] > _IDLE:
+                del self._recorded[oldest]
+        return len(self._recorded) < _MOST
 
     def _record(self, kind: str, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:
         """And take a step of it, if it agrees with the step without a recording."""
@@ -91,6 +110,10 @@ class RecordedStep(FasterStep):
             if found.agrees_with(own, TOLERANCE[self._bfloat16], self._optimizer.learning_rate):
                 self._recorded[kind] = recorded
                 return trial.keep(found)
+        except torch.OutOfMemoryError:  # the recordings that are there stay
+            self._has_no_memory.add(kind)
+            self._say(f"no memory is left on the GPU to record the learner's step for minibatches of {kind}")
+            return trial.keep(own)
         except RuntimeError as error:
             why = str(error).splitlines()[0]
         self._is_given_up = True
@@ -157,7 +180,9 @@ def _settings(config: LearnerConfig) -> str:
 
 def _kind(cut: Cut) -> str:
     """The same for minibatches of the same shapes."""
-    return f"{_size_for(cut)} {tuple(cut.whole.mask.shape)}"
+    num_steps, num_trajectories = cut.whole.mask.shape
+    of_whole = f"{num_steps} steps of {num_trajectories} trajectories"
+    return of_whole if cut.at is None else f"{_size_for(cut)} of {of_whole}"
 
 
 def _size_for(cut: Cut) -> int:

@@ -191,3 +191,39 @@ def test_a_network_that_replaces_its_tensors_is_not_recorded(device, monkeypatch
     assert len(learner.said) == 1
     assert "other tensors in the place of its weights" in learner.said[0]
     assert_same(learner, own)
+
+
+def test_where_there_is_no_memory_for_a_recording_the_others_stay(device, monkeypatch):
+    recording, said_full = gpu.Recording, []
+
+    def full_at_the_second(function):
+        said_full.append(function)
+        if len(said_full) == 2:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        return recording(function)
+
+    monkeypatch.setattr(gpu, "Recording", full_at_the_second)
+    recorded, own = (Learner(device, TURNS, is_recorded=is_recorded) for is_recorded in (True, False))
+    for learner in (recorded, own):
+        learner.train(12)
+    (sentence,) = recorded.said
+    assert "no memory is left on the GPU to record the learner's step for minibatches of " in sentence
+    assert len(said_full) == 2
+    assert len(recorded.recorded._recorded) == 1
+    assert_same(recorded, own)
+
+
+def test_a_recording_that_is_out_of_use_gives_way(device, monkeypatch):
+    monkeypatch.setattr(recorded_step, "_MOST", 1)
+    recorded, own = (Learner(device, TURNS, is_recorded=is_recorded) for is_recorded in (True, False))
+    (first,) = recorded.train(1) or recorded.recorded._recorded
+    sizes = iter(range(10_000, 20_000))
+    monkeypatch.setattr(recorded_step, "_kind", lambda cut: f"another {next(sizes)}")  # none of them twice
+    own.train(1)
+    for idle, may_go in (recorded_step._IDLE, False), (1, True):
+        monkeypatch.setattr(recorded_step, "_IDLE", idle)
+        recorded.train(1, first_seed=2 + may_go)
+        own.train(1, first_seed=2 + may_go)
+        assert (first not in recorded.recorded._recorded) == may_go
+        assert len(recorded.recorded._recorded) == 1
+    assert_same(recorded, own)
