@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ import torch.multiprocessing  # registers how a tensor in GPU memory is passed t
 from torch import Tensor
 
 HOST = "cpu"
+_T = TypeVar("_T")
 _WARM_UPS = 2
 
 
@@ -109,8 +110,13 @@ def now(device: str) -> Event:
 
 def copy(out: Tensor, source: Tensor, device: str) -> Event:
     """Queue a copy within the device, or to or from page-locked memory, which must stay as it is until the event."""
-    out.copy_(source, non_blocking=True)
+    queue_copy(out, source, device)
     return now(device)
+
+
+def queue_copy(out: Tensor, source: Tensor, device: str) -> None:
+    """The same without an event of its own: it has been made by the next one. Can be recorded."""
+    out.copy_(source, non_blocking=True)
 
 
 class CopyStream:
@@ -165,31 +171,38 @@ def mapped(memory: np.ndarray, device: str) -> Tensor | None:
 # Work that is queued again and again
 
 
-class Recording:
+class Recording(Generic[_T]):
     """The kernels of a function, recorded once, which one call queues all at once (a CUDA graph).
 
     results: of the function; each `replay` overwrites them.
     """
 
-    def __init__(self, function: Callable[[], tuple[Tensor, ...]]) -> None:
+    def __init__(self, function: Callable[[], _T], generator: torch.Generator | None = None) -> None:
         """In a thread that has taken a GPU. The function is called some times. What it reads has to stay where it is,
-        and it waits for nothing on the device. Raises RuntimeError where it cannot be recorded."""
+        and it waits for nothing on the device. generator: that it draws from, if not PyTorch's own; replays draw on
+        from where it is. Raises RuntimeError where it cannot be recorded."""
         current = torch.cuda.current_stream()
         _warm_up(function)
         self._graph = torch.cuda.CUDAGraph()
         _forget_workspaces()  # so that this recording has its own, which no other one takes along when it goes
-        random_numbers = _generator().clone_state()
+        generators = [torch.cuda.default_generators[torch.cuda.current_device()]]
+        if generator is not None:
+            self._graph.register_generator_state(generator)
+            generators.append(generator)
+        states = [each.clone_state() for each in generators]
         try:
             with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
                 self.results = function()
         except RuntimeError:
-            _forget_capture(self._graph, random_numbers)
+            for each, state in zip(generators, states, strict=True):
+                each.graphsafe_set_state(state)
+            _forget_capture(self._graph)
             raise
         finally:
             torch.cuda.set_stream(current)  # where that fails, PyTorch leaves another one
             _forget_workspaces()
 
-    def replay(self) -> tuple[Tensor, ...]:
+    def replay(self) -> _T:
         self._graph.replay()
         return self.results
 
@@ -229,19 +242,12 @@ def _without_waiting() -> Iterator[None]:
             yield
         finally:
             torch.cuda.set_sync_debug_mode(mode)
-    if any("synchronizing" in str(message) for message in waited):
+    if any("called a synchronizing" in str(message) for message in waited):
         raise RuntimeError("it waits for the GPU in the middle")
 
 
-def _generator() -> torch.Generator:
-    """PyTorch's own of the current GPU."""
-    return torch.cuda.default_generators[torch.cuda.current_device()]
-
-
-def _forget_capture(graph: torch.cuda.CUDAGraph, random_numbers: torch.Generator) -> None:
-    """PyTorch ends a failed capture neither for its random numbers, which then refuse to be drawn, nor for its
-    allocator, which then frees no memory."""
-    _generator().graphsafe_set_state(random_numbers)
+def _forget_capture(graph: torch.cuda.CUDAGraph) -> None:
+    """PyTorch does not end a failed capture for its allocator, which then frees no memory."""
     device, pool = torch.cuda.current_device(), graph.pool()
     with suppress(RuntimeError, AttributeError):  # it has ended, and the graph lets go of its memory
         torch._C._cuda_endAllocateToPool(device, pool)

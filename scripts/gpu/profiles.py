@@ -12,17 +12,18 @@ import torch
 from gpu.step import Context, Findings, Lines
 from torch.profiler import ProfilerActivity, profile
 
-from sf import envs, gpu, make_config
+from sf import envs, make_config
 from sf.arrays import SharedArrays
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.update import Updater
-from sf.model.compiled_acting import acting_of
-from sf.model.distributions import ActionDistribution
+from sf.model.acting import Acting, ActingHere, Answers
 from sf.model.inference import inference_model
+from sf.policy.decisions import Decisions
 from sf.processes.torch_runtime import configure
+from sf.recurrent_states import RecurrentStates
 from sf.rows import slot_fields
 
 _ENVS = ("doom_health_gathering", "atari_breakout")
@@ -43,8 +44,7 @@ def run(context: Context) -> Findings:
                 iteration = _iteration(config, spec, precision, context, is_recorded)
                 calls.append((f"learner iteration, {how},", iteration, batch_size))
                 for size in sizes:
-                    compiled = config.replace(compile="auto" if is_recorded else False)
-                    step = _policy_step(compiled, spec, precision, size, context)
+                    step = _policy_step(config, spec, precision, size, context, is_recorded)
                     calls.append((f"policy step, {how},", step, size))
             for what, call, samples in calls:
                 name = f"{env}, {what} of {samples} in {precision}"
@@ -62,36 +62,26 @@ def _iteration(config: Config, spec: EnvSpec, precision: str, context: Context, 
     device, bfloat16 = torch.device(context.device), precision == "bfloat16"
     recorded = RecordedStep(bfloat16, print) if is_recorded else None
     action = ActionSpec.of(spec.action_space)
-    updater = Updater(config, spec.obs_space, action, bfloat16, device, compiled_step=recorded)
+    updater = Updater(config, spec.obs_space, action, bfloat16, device, faster_step=recorded)
     batch = synthetic_batch(config, spec, updater.model.state_size, context.device)
     return partial(updater.train_iteration, batch, 0, lambda: None)
 
 
 def _policy_step(
-    config: Config, spec: EnvSpec, precision: Any, num_actors: int, context: Context
-) -> Callable[[], np.ndarray]:
-    """As a policy worker calls its network: observations [N, ...] from page-locked memory, the answers back."""
+    config: Config, spec: EnvSpec, precision: Any, num_actors: int, context: Context, is_recorded: bool
+) -> Callable[[], Answers]:
+    """As a policy worker takes it: from observations in shared memory to the answers on the host."""
     device = "cpu" if context.device == "cpu" else "cuda:0"
     action = ActionSpec.of(spec.action_space)
     model = inference_model(config.model, spec.obs_space, action, precision, device)
-    acting = acting_of(model, config.model, spec, precision == "bfloat16", device, print)
-    generator = torch.Generator(device)
-    obs = {
-        key: gpu.page_locked((num_actors, *box.shape), _dtype(box), device).zero_()
-        for key, box in spec.obs_space.items()
-    }
-    state = torch.zeros(num_actors, model.state_size, device=device)
-    first = torch.zeros(num_actors, dtype=torch.bool, device=device)
-    host = gpu.page_locked((num_actors, len(action.discrete_sizes) + action.num_continuous + 2), torch.int32, device)
-
-    def step() -> np.ndarray:
-        with torch.inference_mode():
-            noise = ActionDistribution.noise(action, (num_actors,), torch.device(device), generator)
-            answers, _ = acting(obs, state, first, *noise)
-            gpu.copy(host, answers, device).wait()
-            return host.numpy()
-
-    return step
+    rows = SharedArrays(slot_fields(spec, num_actors, config.rollout))
+    states = RecurrentStates(model.state_size, num_actors, num_actors)
+    decisions = Decisions(ActingHere(Acting(model, action)), action, rows, states, num_actors, device)
+    if is_recorded:
+        decisions.record(getattr(torch, precision), print)
+    actors = np.arange(num_actors)
+    first, second = np.zeros(num_actors, np.bool_), np.ones(num_actors, np.int64)
+    return lambda: decisions.decide(actors, second, actors, second, first)
 
 
 def synthetic_batch(config: Config, spec: EnvSpec, state_size: int, device: str) -> Batch:
@@ -135,7 +125,3 @@ def _profiled(call: Callable[[], Any], repeats: int, context: Context) -> tuple[
         wait()
     order = "self_device_time_total" if is_cuda else "self_cpu_time_total"
     return took, profiler.key_averages().table(sort_by=order, row_limit=_ROWS)
-
-
-def _dtype(box: Any) -> torch.dtype:
-    return getattr(torch, str(box.dtype))

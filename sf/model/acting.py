@@ -36,7 +36,7 @@ class Answers(NamedTuple):
 Way = Callable[..., tuple[Tensor, Tensor]]  # of computing an `Acting`
 
 TOLERANCE = {torch.bfloat16: 0.1, torch.float32: 1e-3}  # of log-probabilities, values and states, by the trunk's dtype
-_DRAWS = 16  # of actions, at least, by which two ways are compared
+DRAWS = 16  # of actions, at least, by which two ways are compared
 
 
 class AnyActing(ABC):
@@ -105,9 +105,9 @@ def agree_on(inputs: tuple[Any, ...], one: Way, other: Way, dtype: torch.dtype) 
 
     On draws of actions enough: a single one may lie where rounding decides.
     """
-    *seen, exponential, normal = repeated(inputs, -(-_DRAWS // len(inputs[1])))
+    *seen, exponential, normal = repeated(inputs, -(-DRAWS // len(inputs[1])))
     drawn = (*seen, exponential.exponential_(), normal.normal_())
-    return _are_close(one(*drawn), other(*drawn), normal.shape[1], TOLERANCE[dtype])
+    return are_close(one(*drawn), other(*drawn), normal.shape[1], TOLERANCE[dtype])
 
 
 def repeated(inputs: tuple[Any, ...], times: int) -> tuple[Any, ...]:
@@ -115,7 +115,7 @@ def repeated(inputs: tuple[Any, ...], times: int) -> tuple[Any, ...]:
     return pytree.tree_map(lambda tensor: tensor.repeat(times, *[1] * (tensor.dim() - 1)), inputs)
 
 
-def _are_close(
+def are_close(
     found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor], num_continuous: int, tolerance: float
 ) -> bool:
     """Most actions, since rounding decides between two nearly as probable ones; log-probabilities where they do."""

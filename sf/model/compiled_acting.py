@@ -23,7 +23,6 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.envs.spaces import space_json
 from sf.model.acting import Acting, ActingHere, ActingThere, AnyActing, agree_on, repeated
 from sf.model.distributions import ActionDistribution
-from sf.model.recorded_acting import RecordedActing
 from sf.native import kernels, programs
 from sf.native.library import CompilerError
 from sf.native.programs import Program
@@ -39,17 +38,16 @@ def acting_of(
     say: Callable[[str], None],
     makes_it: bool = True,
 ) -> AnyActing:
-    """Where `--compile` has it so, compiled on a CPU that has a compiler, and recorded on a GPU.
+    """Compiled, where `--compile` has it so, on a CPU that has a compiler.
 
     network: for inference, on `device`, of an actor that sees and does what `spec` says. bfloat16: of its trunk. say,
-    makes_it: see `CompiledActing`; who does not make programs does not record either.
+    makes_it: see `CompiledActing`.
     """
     action_spec = ActionSpec.of(spec.action_space)
     acting = Acting(network, action_spec)
     dtype = torch.bfloat16 if bfloat16 else torch.float32
     if device != gpu.HOST:
-        there, records = gpu.torch_device(device), model.compile is not False and makes_it
-        return RecordedActing(acting, there, dtype, say) if records else ActingThere(acting, there)
+        return ActingThere(acting, gpu.torch_device(device))
     if model.compile is False or kernels.why_not() is not None:
         return ActingHere(acting)
     batch = programs.BATCH

@@ -1,7 +1,8 @@
 """What crosses between shared RAM and the device for a batch of the policy worker: observations, recurrent states,
 answers.
 
-Memory of a batch is allocated once, and overwritten by the next one.
+Memory of a batch is allocated once, and overwritten by the next one: every batch ends with an event that comes after
+all its transfers. What the device does for a batch of a size is the same each time, so it can be recorded.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class ObsGather:
 
     def __init__(self, rows: SharedArrays, max_actors: int, device: str) -> None:
         self._device = device
-        self._index = gpu.page_locked((max_actors,), torch.int64, device)
+        self._index = gpu.page_locked((max_actors,), torch.int64, device).zero_()
         self._staged: dict[str, tuple[Tensor, Tensor]] = {}  # all rows [num_slots * (T+1), ...], and those of a batch
         self._mapped: dict[str, _Rows] = {}
         for key, array in rows.named(OBS).items():
@@ -40,18 +41,25 @@ class ObsGather:
                 batch = gpu.page_locked((max_actors, *all_rows.shape[1:]), all_rows.dtype, device)
                 self._staged[key] = all_rows, batch
 
-    def gather(self, positions: np.ndarray) -> dict[str, Tensor]:
-        """positions: [N] rows of [num_slots * (T+1)]. What is on the host is overwritten by the next call.
-
-        It may be then, and so may the rows: every batch ends with a transfer that waits for all that came before.
-        """
-        index, batch = torch.from_numpy(positions), {}
-        for key, (rows, staged) in self._staged.items():
-            batch[key] = torch.index_select(rows, 0, index, out=staged[: len(index)])
+    def stage(self, positions: np.ndarray) -> None:
+        """The host's part. positions: [N] rows of [num_slots * (T+1)]."""
+        index = torch.from_numpy(positions)
+        for rows, staged in self._staged.values():
+            torch.index_select(rows, 0, index, out=staged[: len(index)])
         if self._mapped:
-            there = self._index[: len(index)].copy_(index).to(gpu.torch_device(self._device), non_blocking=True)
-            batch |= {key: rows.taken(there) for key, rows in self._mapped.items()}
+            self._index[: len(index)] = index
+
+    def there(self, num: int) -> dict[str, Tensor]:
+        """The observations [num, ...] of what was staged, on the device: its own part."""
+        batch = {key: _sent(staged[:num], self._device) for key, (_, staged) in self._staged.items()}
+        if self._mapped:
+            index = _sent(self._index[:num], self._device)
+            batch |= {key: rows.taken(index) for key, rows in self._mapped.items()}
         return batch
+
+
+def _sent(staged: Tensor, device: str) -> Tensor:
+    return staged.to(gpu.torch_device(device), non_blocking=True)
 
 
 class _Rows(NamedTuple):
@@ -88,30 +96,32 @@ class States:
         self._after = gpu.page_locked((max_actors, state_size), torch.float32, device)
         self._first = gpu.page_locked((max_actors,), torch.bool, device)
 
-    def first(self, first: np.ndarray) -> Tensor:
-        """The same [N] in page-locked memory, overwritten by the next call."""
-        out = self._first[: len(first)]
-        out.numpy()[:] = first
-        return out
-
-    def before(self, actors: np.ndarray, numbers: np.ndarray, first: np.ndarray) -> Tensor:
-        """The states [N, S] that requests `numbers` of `actors` begin with; zero where `first` [N]. Overwritten by the
-        next call."""
+    def stage(self, actors: np.ndarray, numbers: np.ndarray, first: np.ndarray) -> None:
+        """The host's part: the states that requests `numbers` [N] of `actors` [N] begin with; zero where `first`
+        [N]."""
+        self._first[: len(first)].numpy()[:] = first
         state = self._before[: len(actors)]
         if state.shape[1]:
             torch.index_select(self._all, 0, self._positions(actors, numbers - 1), out=state)
             state.numpy()[first] = 0.0
-        return state
+
+    def there(self, num: int) -> tuple[Tensor, Tensor]:
+        """What was staged, on the device: states [num, S] and whether they are first [num]."""
+        return _sent(self._before[:num], self._device), _sent(self._first[:num], self._device)
 
     def keep(self, slots: np.ndarray, rows: np.ndarray) -> None:
-        """Beside each of `slots` [N] that begins with this row, the state that `before` has just given."""
+        """Beside each of `slots` [N] that begins with this row, the state that was just staged."""
         begins = np.flatnonzero(rows == 0)
         if self._all.shape[1] and len(begins):
             self._of_slots[slots[begins]] = self._before.numpy()[begins]
 
     def send(self, state: Tensor) -> None:
         """Queue the transfer of the new states [N, S] to the host."""
-        gpu.copy(self._after[: len(state)], state, self._device)
+        gpu.queue_copy(self._after[: len(state)], state, self._device)
+
+    def arrived(self, num: int) -> Tensor:
+        """What was sent, [num, S], on the host."""
+        return self._after[:num]
 
     def write(self, actors: np.ndarray, numbers: np.ndarray) -> None:
         """What was sent has arrived: it is where the next requests of `actors` look for it."""
@@ -124,10 +134,7 @@ class States:
 
 
 class AnswersToHost:
-    """Brings the answers of a batch to the host in one transfer.
-
-    The thread sleeps until they are there, and with them all that was queued before.
-    """
+    """Brings the answers of a batch to the host in one transfer."""
 
     def __init__(self, action_spec: ActionSpec, max_actors: int, device: str) -> None:
         self._device = device
@@ -135,8 +142,14 @@ class AnswersToHost:
         width = self._num_discrete + action_spec.num_continuous + 2
         self._host = gpu.page_locked((max_actors, width), torch.int32, device)
 
-    def receive(self, packed: Tensor) -> Answers:
-        """What `Acting` gives, on the host, overwritten by the next call."""
-        host = self._host[: len(packed)]
-        gpu.copy(host, packed, self._device).wait()
-        return Answers.of(host.numpy(), self._num_discrete)
+    def send(self, packed: Tensor) -> None:
+        """Queue the transfer of what `Acting` gives."""
+        gpu.queue_copy(self._host[: len(packed)], packed, self._device)
+
+    def arrived(self, num: int) -> Tensor:
+        """What was sent, [num, ...] int32, on the host."""
+        return self._host[:num]
+
+    def taken_apart(self, num: int) -> Answers:
+        """The same as arrays."""
+        return Answers.of(self._host[:num].numpy(), self._num_discrete)

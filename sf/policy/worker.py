@@ -23,9 +23,8 @@ from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvSpec
 from sf.model.acting import Acting, ActingHere, AnyActing
 from sf.model.compiled_acting import acting_of
-from sf.model.distributions import ActionDistribution
 from sf.model.inference import Flat, inference_model
-from sf.policy.transfers import AnswersToHost, ObsGather, States
+from sf.policy.decisions import Decisions
 from sf.processes.reports import Ready, Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
@@ -46,7 +45,6 @@ class PolicyWorkerArgs:
     num_threads: int
     seed: int
     idx: int  # of this policy worker
-    rollout: int
     weights: SharedWeightsSpec
     learner: Connection  # where the weights come from
     states: RecurrentStates
@@ -103,20 +101,14 @@ class _Policy:
             "bfloat16" if args.bfloat16 else "float32",
             self._device,
         )
-        self._acting = self._acting_of(args, reports)
+        self._decisions = self._decisions_of(args, reports)
         self._weights = torch.empty(args.weights.num_weights + 1, device=self._device)
         self._flat = Flat(self._model, self._weights[:-1])
         self._version = 0
-        self._generator = torch.Generator(self._device)
         self._seed = (args.seed, args.idx)
         self._rows = args.rows
         self._channel = args.channel
-        self._rows_per_slot = args.rollout + 1
-        max_actors = args.channel.num_groups * args.channel.actors_per_group
-        self._obs = ObsGather(args.rows, max_actors, args.weights.device)
-        self._states = States(args.states, max_actors, args.weights.device)
         self._turns = None if self._model.state_size else Turns.where_there_are(args.rows)
-        self._answers = AnswersToHost(self._action_spec, max_actors, args.weights.device)
 
     def act(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
         """Write the actions of N actors into their `rows` [N] of `slots` [N]. numbers: [N] of the requests."""
@@ -129,36 +121,28 @@ class _Policy:
         if len(slots):
             self._compute(slots, rows, numbers)
 
-    def _acting_of(self, args: PolicyWorkerArgs, reports: Reports) -> AnyActing:
-        """Not compiled in synchronous mode: nobody knows when the program is there, so two runs would not be the
-        same."""
-        if args.synchronous and args.weights.device == gpu.HOST:
-            return ActingHere(Acting(self._model, self._action_spec))
-
-        def say(text: str) -> None:
-            if args.idx == 0:  # the others would say the same
-                reports.say(text)
-
-        return acting_of(self._model, args.model, args.spec, args.bfloat16, args.weights.device, say)
+    def _decisions_of(self, args: PolicyWorkerArgs, reports: Reports) -> Decisions:
+        """Not compiled on a CPU in synchronous mode: nobody knows when the program is there, so two runs would not be
+        the same."""
+        say = reports.say if args.idx == 0 else _hush  # the others would say the same
+        device, is_on_host = args.weights.device, args.weights.device == gpu.HOST
+        acting: AnyActing = ActingHere(Acting(self._model, self._action_spec))
+        if is_on_host and not args.synchronous:
+            acting = acting_of(self._model, args.model, args.spec, args.bfloat16, device, say)
+        max_actors = args.channel.num_groups * args.channel.actors_per_group
+        decisions = Decisions(acting, self._action_spec, args.rows, args.states, max_actors, device)
+        if not is_on_host and args.model.compile is not False:
+            decisions.record(torch.bfloat16 if args.bfloat16 else torch.float32, say)
+        return decisions
 
     def close(self) -> None:
-        self._acting.close()
+        self._decisions.close()
 
     def _compute(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
         """As `act`, of actors for whom the network decides."""
         actors = self._rows["actor"][slots]  # [N]
         first = self._rows["first"][slots, rows]  # [N]
-        self._acting.look()
-        with torch.inference_mode():
-            obs = self._obs.gather(slots.astype(np.int64) * self._rows_per_slot + rows)
-            state = self._states.before(actors, numbers, first)
-            self._states.keep(slots, rows)
-            noise = ActionDistribution.noise(self._action_spec, (len(slots),), self._device, self._generator)
-            packed, state = self._acting(obs, state, self._states.first(first), *noise)
-            self._states.send(state)
-            answers = self._answers.receive(packed)
-        self._states.write(actors, numbers)
-        self._write(slots, rows, numbers, answers)
+        self._write(slots, rows, numbers, self._decisions.decide(slots, rows, actors, numbers, first))
 
     def _write(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray, answers: tuple[Any, ...]) -> None:
         """answers: discrete and continuous actions, log-probability, value: arrays [N, ...], or numbers for all."""
@@ -173,7 +157,11 @@ class _Policy:
             self._version = self._shared.read(self._weights)
             self._flat.load()
             # By version, so that a resumed synchronous run draws what it would have drawn without the stop.
-            self._generator.manual_seed(_one_number((*self._seed, self._version)))
+            self._decisions.generator.manual_seed(_one_number((*self._seed, self._version)))
+
+
+def _hush(text: str) -> None:
+    pass
 
 
 def _one_number(seed: tuple[int, ...]) -> int:

@@ -118,13 +118,18 @@ def now(device):
 
 
 def copy(out, source, device):
+    queue_copy(out, source, device)
+    return now(device)
+
+
+def queue_copy(out, source, device):
     if device == HOST:
         out.copy_(source)
-        return Event(None, 0)
+        return
     _check(device)
     if source.untyped_storage().data_ptr() not in _page_locked:
         source = source.clone()
-    return Event(_queue_of_thread(), _queue_of_thread().add(lambda: out.copy_(source)))
+    _queue_of_thread().add(lambda: out.copy_(source))
 
 
 class CopyStream:
@@ -151,13 +156,16 @@ def mapped(memory, device):
 class Recording:
     """Calls the function again each time; it finds its inputs where they were."""
 
-    def __init__(self, function):
+    def __init__(self, function, generator=None):
         self._function = function
-        self.results = tuple(tensor.clone() for tensor in function())
+        results = function()
+        self.results = None if results is None else tuple(tensor.clone() for tensor in results)
 
     def replay(self):
-        for result, new in zip(self.results, self._function(), strict=True):
-            result.copy_(new)
+        results = self._function()
+        if results is not None:
+            for result, new in zip(self.results, results, strict=True):
+                result.copy_(new)
         return self.results
 
 

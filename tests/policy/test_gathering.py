@@ -39,7 +39,8 @@ def test_a_batch_has_the_rows_that_were_asked_for(device, can_map, rows, monkeyp
     assert set(gather._mapped) == ({"picture", "odd", "numbers"} if device != "cpu" and can_map else set())
     for positions in ([3, 17, 0], [23, 1, 1, 2, 22], [5]):
         rows.named(OBS)["picture"][0, 1] += 1  # what is read is what is there now
-        batch = gather.gather(np.array(positions))
+        gather.stage(np.array(positions))
+        batch = gather.there(len(positions))
         for key, array in rows.named(OBS).items():
             expected = torch.from_numpy(array.reshape(SLOTS * ROWS, *array.shape[2:])[positions])
             assert torch.equal(batch[key], expected), key

@@ -20,7 +20,6 @@ def arguments(start: Start) -> PolicyWorkerArgs:
         num_threads=plan.policy_threads,
         seed=config.run.seed,
         idx=idx,
-        rollout=config.rollout,
         weights=memory.weights[policy_id],
         states=memory.states[policy_id],
         learner=start.links.of_policy_worker(policy_id),

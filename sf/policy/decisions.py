@@ -1,0 +1,83 @@
+"""Batches of decisions: staged on the host, computed on the device, and back on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sf import gpu
+from sf.arrays import SharedArrays
+from sf.envs import ActionSpec
+from sf.model.acting import Answers, AnyActing
+from sf.model.distributions import ActionDistribution
+from sf.policy.recorded_batches import RecordedBatches, size_for
+from sf.policy.transfers import AnswersToHost, ObsGather, States
+from sf.recurrent_states import RecurrentStates
+
+
+class Decisions:
+    """acting: for inputs on the device. generator: what actions are drawn by."""
+
+    def __init__(
+        self,
+        acting: AnyActing,
+        action_spec: ActionSpec,
+        rows: SharedArrays,
+        states: RecurrentStates,
+        max_actors: int,
+        device: str,
+    ) -> None:
+        """rows: of the slots. max_actors: of a batch."""
+        self.generator = torch.Generator(gpu.torch_device(device))
+        self._acting = acting
+        self._action_spec = action_spec
+        self._device = device
+        self._rows_per_slot = rows["first"].shape[1]
+        max_rows = size_for(max_actors)
+        self._obs = ObsGather(rows, max_rows, device)
+        self._states = States(states, max_rows, device)
+        self._answers = AnswersToHost(action_spec, max_rows, device)
+        self._queue: Callable[[int], None] = self._queue_each
+
+    def record(self, dtype: torch.dtype, say: Callable[[str], None]) -> None:
+        """On a GPU: queue batches by recordings from here on. dtype: of the network's trunk. say: to the user."""
+
+        def results(num: int) -> tuple[Tensor, Tensor]:
+            return self._answers.arrived(num), self._states.arrived(num)
+
+        num_continuous = self._action_spec.num_continuous
+        self._queue = RecordedBatches(
+            self._queue_each, results, self.generator, num_continuous, dtype, self._device, say
+        )
+
+    def decide(
+        self, slots: np.ndarray, rows: np.ndarray, actors: np.ndarray, numbers: np.ndarray, first: np.ndarray
+    ) -> Answers:
+        """Of N actors, whose observations stand in `rows` [N] of `slots` [N]; the next batch overwrites the answers.
+
+        actors, numbers: [N] who asks, and with which request, for their recurrent states. first: [N] bool, whose
+        episode begins.
+        """
+        self._acting.look()
+        with torch.inference_mode():
+            self._obs.stage(slots.astype(np.int64) * self._rows_per_slot + rows)
+            self._states.stage(actors, numbers, first)
+            self._states.keep(slots, rows)
+            self._queue(len(slots))
+            gpu.now(self._device).wait()
+            self._states.write(actors, numbers)
+        return self._answers.taken_apart(len(slots))
+
+    def close(self) -> None:
+        self._acting.close()
+
+    def _queue_each(self, num: int) -> None:
+        """The device's part of a batch of `num` rows: from what is staged on the host to what comes back there."""
+        device = gpu.torch_device(self._device)
+        noise = ActionDistribution.noise(self._action_spec, (num,), device, self.generator)
+        packed, state = self._acting(self._obs.there(num), *self._states.there(num), *noise)
+        self._states.send(state)
+        self._answers.send(packed)
