@@ -95,8 +95,8 @@ class Event:
 
 
 def page_locked(shape: Iterable[int], dtype: torch.dtype, device: str) -> Tensor:
-    """Host memory, not initialised, from and to which `device` copies without a detour."""
-    return torch.empty(tuple(shape), dtype=dtype, pin_memory=device != HOST)
+    """Zeros in host memory from and to which `device` copies without a detour."""
+    return torch.zeros(tuple(shape), dtype=dtype, pin_memory=device != HOST)
 
 
 def now(device: str) -> Event:

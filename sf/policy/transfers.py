@@ -28,7 +28,7 @@ class ObsGather:
 
     def __init__(self, rows: SharedArrays, max_actors: int, device: str) -> None:
         self._device = device
-        self._index = gpu.page_locked((max_actors,), torch.int64, device).zero_()
+        self._index = gpu.page_locked((max_actors,), torch.int64, device)
         self._staged: dict[str, tuple[Tensor, Tensor]] = {}  # all rows [num_slots * (T+1), ...], and those of a batch
         self._mapped: dict[str, _Rows] = {}
         for key, array in rows.named(OBS).items():

@@ -103,7 +103,7 @@ def _queue_of_thread():
 
 
 def page_locked(shape, dtype, device):
-    tensor = torch.empty(tuple(shape), dtype=dtype)
+    tensor = torch.zeros(tuple(shape), dtype=dtype)
     if device != HOST:
         _check(device)
         _page_locked.add(tensor.untyped_storage().data_ptr())
