@@ -190,13 +190,14 @@ class Recording(Generic[_T]):
             self._graph.register_generator_state(generator)
             generators.append(generator)
         states = [each.clone_state() for each in generators]
+        pool = torch.cuda.graph_pool_handle()
         try:
-            with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+            with torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local"):
                 self.results = function()
         except RuntimeError:
             for each, state in zip(generators, states, strict=True):
                 each.graphsafe_set_state(state)
-            _forget_capture(self._graph)
+            _forget_capture(pool)
             raise
         finally:
             torch.cuda.set_stream(current)  # where that fails, PyTorch leaves another one
@@ -246,9 +247,9 @@ def _without_waiting() -> Iterator[None]:
         raise RuntimeError("it waits for the GPU in the middle")
 
 
-def _forget_capture(graph: torch.cuda.CUDAGraph) -> None:
+def _forget_capture(pool: Any) -> None:
     """PyTorch does not end a failed capture for its allocator, which then frees no memory."""
-    device, pool = torch.cuda.current_device(), graph.pool()
+    device = torch.cuda.current_device()
     with suppress(RuntimeError, AttributeError):  # it has ended, and the graph lets go of its memory
         torch._C._cuda_endAllocateToPool(device, pool)
         torch._C._cuda_releasePool(device, pool)
