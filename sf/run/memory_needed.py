@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sf.envs.errors import UsageError
-from sf.rows import bytes_per_slot
+from sf.rows import bytes_per_slot, slot_fields
 from sf.weights import NUM_COPIES
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def parts(plan: Plan) -> list[Part]:
         copies += _TRAINED * plan.num_policies + _ACTED_WITH * plan.num_policy_workers
     slots = plan.config.slots_per_iteration
     batches = (2 + bool(plan.symmetries)) * slots * plan.num_policies
+    rounded_up = _page_locked(plan, slots) / (slot * slots) if plan.device != "cpu" else 1.0
     if plan.num_gradient_workers:
         copies += (1 + _OF_GRADIENT_WORKER * plan.num_gradient_workers) * plan.num_policies
         batches += -(-slots // plan.config.learner.num_batches_per_epoch) * plan.num_policies
@@ -46,7 +47,7 @@ def parts(plan: Plan) -> list[Part]:
     states = (of_policies + batches) * plan.state_size * _FLOAT
     return [
         Part("trajectories", slot * plan.num_slots, "--num_workers, --num_envs_per_worker or --rollout"),
-        Part("batches of the learner", slot * batches, "--batch_size or --num_batches_per_epoch"),
+        Part("batches of the learner", int(rounded_up * slot * batches), "--batch_size or --num_batches_per_epoch"),
         Part(
             f"copies of the network, of {plan.num_weights:,} weights",
             copies * plan.num_weights * _FLOAT,
@@ -55,6 +56,12 @@ def parts(plan: Plan) -> list[Part]:
         ),
         Part("recurrent states", states, "--rnn_size, --num_workers or --num_envs_per_worker"),
     ]
+
+
+def _page_locked(plan: Plan, slots: int) -> int:
+    """Bytes of a batch in page-locked memory, of which PyTorch takes a power of two for each tensor."""
+    sizes = (field.num_bytes for field in slot_fields(plan.spec, slots, plan.config.rollout))
+    return sum(1 << (size - 1).bit_length() for size in sizes if size)
 
 
 def require(available: int, plan: Plan) -> None:
