@@ -45,11 +45,11 @@ class EnvSpec:
     num_agents: int = 1  # actors of one environment
     frameskip: int = 1  # frames of the simulator for one step (one decision)
     shaping: Mapping[str, float] = field(default_factory=dict)  # weights of shaped rewards, by name: see set_shaping
-    has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.time_limits`
+    has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.wrappers.time_limits`
     can_cut: bool = field(default=False, compare=False)  # its groups are `CuttableGroup`s
     time_limit: int | None = field(default=None, compare=False)  # decisions of an episode at most; None: not known
     env_obs_space: gym.Space | None = None  # what the environment itself returns; None: as obs_space
-    layers: tuple[str, ...] = field(default=(), compare=False)  # see `sf.envs.layers`, where single ones are known
+    layers: tuple[str, ...] = field(default=(), compare=False)  # see `sf.envs.wrappers.layers`
     action_names: ActionNames = field(default=(), compare=False)  # of each choice of each discrete head, where known
     # Players of the simulator itself that can take the place of an agent, by name: where the first discrete action of
     # an agent is this number, which is negative, that bot acts in this step.

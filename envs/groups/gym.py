@@ -14,12 +14,12 @@ from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
 from sf.envs.groups.old_api import as_gymnasium
-from sf.envs.layers import layers
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.action_names import action_names
 from sf.envs.spaces.actions import decoder, supported_action_space
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
-from sf.envs.time_limits import has_own_time_limit, time_limit
+from sf.envs.wrappers.layers import layers
+from sf.envs.wrappers.time_limits import has_own_time_limit, time_limit
 
 _REWARD_STAYS = (gym.wrappers.OrderEnforcing, gym.wrappers.PassiveEnvChecker, gym.wrappers.TimeLimit)
 

@@ -26,11 +26,11 @@ from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
-from sf.envs.layers import layers
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import ActionSpec, decoder, supported_action_space
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
-from sf.envs.time_limits import has_own_time_limit
+from sf.envs.wrappers.layers import layers
+from sf.envs.wrappers.time_limits import has_own_time_limit
 
 
 def require_num_envs(env_id: str, env: Any, num_envs: int) -> None:

@@ -17,10 +17,10 @@ from sf.envs.groups.parallel import ParallelEnv, ParallelGroup
 from sf.envs.groups.teams import Team, is_team
 from sf.envs.groups.turns import as_parallel
 from sf.envs.groups.vector import VectorGroup, require_num_envs
-from sf.envs.layers import objects
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.cameras import RENDER_MODE, EnvCamera, MatchCamera, VectorCamera
 from sf.envs.rendering.film import FilmedGroup
+from sf.envs.wrappers.layers import objects
 from sf.envs.wrappers.wrapping import wrapped
 
 PICTURES_PER_S = 10.0  # of environments that do not say how fast they are

@@ -8,8 +8,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from sf.envs.layers import objects
 from sf.envs.spaces.actions import ActionSpec
+from sf.envs.wrappers.layers import objects
 
 ActionNames = tuple[tuple[str, ...], ...]
 """Of each choice of each discrete head, in the order of `sf.envs.spaces.actions.ActionSpec`."""

@@ -15,8 +15,8 @@ import yaml
 
 from sf.config import Config
 from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, working_directory
-from sf.envs.layouts import layouts
 from sf.envs.spaces import space_json
+from sf.envs.spaces.layouts import layouts
 from sf.envs.spaces.observations import ObsWriter
 from sf.play import opponents
 from sf.play.named_checkpoint import config_of, find_trusted, num_policies

@@ -12,7 +12,7 @@ from pages import ROOT, commands
 @pytest.mark.timeout(600)  # on a machine with other work
 def test_the_command_of_the_page_compares_two_searches(tmp_path):
     page = ROOT / "benchmarks" / "README.md"
-    (command,) = (words for words in commands(page) if "scripts/compare_searches.py" in words)
+    (command,) = (words for words in commands(page) if "scripts/documentation/compare_searches.py" in words)
     results = tmp_path / "searches.json"
     small = ["--dir", str(tmp_path), "--json", str(results), "--trials", "4", "--env_steps", "2000"]
     subprocess.run([sys.executable, *command[1:], *small, "--tasks", "CartPole-v1"], cwd=ROOT, check=True)

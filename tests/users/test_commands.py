@@ -342,7 +342,7 @@ def test_no_command_is_one_that_no_test_runs():
         "bench_openspiel",
         "bench_peers",
         "bench_queues",
-        "compare_searches",
+        "documentation/compare_searches",
         "fault_campaign",
         "gpu_campaign",
         "rank_campaign",

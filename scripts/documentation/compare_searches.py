@@ -1,6 +1,6 @@
 """`sf-tune` with its defaults (TPE, median pruner) against random search, at equal env steps.
 
-    python scripts/compare_searches.py --dir train_dir/searches --json benchmarks/searches.json
+    python scripts/documentation/compare_searches.py --dir train_dir/searches --json benchmarks/searches.json
 
 For each task, both search the same ranges. The first runs its trials and is killed (SIGKILL) half way, then resumed
 by the same command. Random search runs as many trials, none of them pruned, as fit into the env steps that the first

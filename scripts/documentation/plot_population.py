@@ -1,6 +1,6 @@
 """Draw how a population evolved; sf.report.population says what the picture shows.
 
-    python scripts/plot_population.py train_dir/doom_duel --out population.png
+    python scripts/documentation/plot_population.py train_dir/doom_duel --out population.png
 
 Needs the extra plot: pip install '.[plot]'.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sf.envs.layers import layers
+from sf.envs.wrappers.layers import layers
 
 _AROUND = "TimeLimit"  # Gymnasium's wrapper, and gym's
 

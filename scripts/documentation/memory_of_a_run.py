@@ -1,6 +1,6 @@
 """How much memory a run takes, by role: a table for docs/speed.md.
 
-    python scripts/memory_of_a_run.py --num_workers 2 36 72 --flags="--env doom_battle"
+    python scripts/documentation/memory_of_a_run.py --num_workers 2 36 72 --flags="--env doom_battle"
 
 starts each run, waits until it has trained for --seconds, reads what the kernel says of its processes
 (/proc/PID/smaps_rollup), and ends it. What one process alone maps is private; of what several map (trajectories,
