@@ -201,6 +201,11 @@ def _hint(env_id: str) -> str:
             "PettingZoo's are named with their family, as in pettingzoo:classic/connect_four_v3, and those of other "
             f"packages with their module, as in mpe2.simple_spread_v3:parallel_env; is it pettingzoo:FAMILY/{env_id}?"
         )
+    for family in FAMILIES:
+        prefix = re.fullmatch(r"(\w+):\.\*", family.pattern)
+        meant_name = prefix and re.fullmatch(rf"{prefix[1]}(?:_|\W)(.+)", env_id)
+        if prefix and meant_name:
+            return f"did you mean {prefix[1]}:{meant_name[1]}?"
     nearest = difflib.get_close_matches(env_id, env_ids(), n=3, cutoff=0.75)
     if nearest:
         return f"did you mean {' or '.join(nearest)}?"

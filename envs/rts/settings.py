@@ -72,6 +72,10 @@ class Settings:
             "actions is 'by_type', but there is one kind of unit to command in Tower Defense: leave it out",
         )
         _require(
+            self.opponent_frame_skip == 50 or self.game != "tower",
+            f"opponent_frame_skip is {self.opponent_frame_skip}, but nobody commands in Tower Defense: leave it out",
+        )
+        _require(
             self.curriculum == 0 or self.game != "tower",
             f"curriculum is {self.curriculum}, but no AI could help in Tower Defense: leave it out",
         )

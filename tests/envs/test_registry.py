@@ -162,6 +162,8 @@ def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tm
     [
         ("toy_bandid", "env 'toy_bandid' is not known: did you mean toy_bandit"),
         ("atari_brakeout", "did you mean atari_breakout"),
+        ("openspiel_leduc_poker", r"did you mean openspiel:leduc_poker\?$"),
+        ("pettingzoo/classic/chess_v6", r"did you mean pettingzoo:classic/chess_v6\?$"),
         ("ALE/Pongg-v5", "did you mean ALE/Pong-v5"),
         ("CartPole-v9", "did you mean CartPole-v1"),
         ("connect_four_v3", r"'connect_four_v3' is not known: did you mean pettingzoo:classic/connect_four-v3\?"),

@@ -39,6 +39,7 @@ from sf.envs.rts import RtsEnv, RtsParallelEnv
         ("rts_tower", {"actions": "by_type"}, "leave it out"),
         ("rts_tower", {"opponent": "simple"}, "has none: leave it out"),
         ("rts_tower", {"curriculum": 20}, "no AI could help in Tower Defense: leave it out"),
+        ("rts_tower", {"opponent_frame_skip": 20}, "nobody commands in Tower Defense: leave it out"),
         ("rts_mini_match", {"opponent": "simple"}, "for one player against an AI"),
         ("rts_flag_match", {"curriculum": 9}, "for one player against an AI"),
         ("rts_mini", {"replay": "nowhere.rts"}, "is no replay"),
