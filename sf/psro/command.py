@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sf.commands import cli
 from sf.config import Config, RunConfig
 from sf.config.older import BEFORE_THE_FLAG
+from sf.psro.flags import default_end, require_followed
 from sf.storage import finite_json, output_file, run_lock
 from sf.storage.run_dir import RunDir
 from sf.trust.named_code import TRUST, require_trusted
@@ -66,7 +67,7 @@ def main() -> None:
     """Search, print a line an iteration; end with 0, 1 after a failure, 2 after a user's mistake, 128 + a signal."""
     args = sys.argv[1:]
     try:
-        defaults = {**_of_the_responses(args), "train_for_env_steps": _DEFAULT_STEPS}
+        defaults = {**_of_the_responses(args), **default_end(args, _DEFAULT_STEPS)}
     except ValueError as error:
         cli.fail(str(error))
     config = cli.starting_config(args, defaults)
@@ -76,9 +77,9 @@ def main() -> None:
 
 
 def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
-    """Environment, sampler, network and learner of the responses that a search has trained already: the next ones are
-    like them, whatever the presets say by now. Raises ValueError where they name code that nobody vouches for, or where
-    there is a run of sf-train in the place of a search."""
+    """Environment, sampler, network, learner and seed of the responses that a search has trained already: the next ones
+    are like them, whatever the presets say by now. Raises ValueError where they name code that nobody vouches for, or
+    where there is a run of sf-train in the place of a search."""
     from sf.psro.record import RESPONSES  # noqa: PLC0415  numpy is slow to import: not for --help
 
     early = cli.early_flags(args)
@@ -99,7 +100,7 @@ def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
             require_trusted(saved, str(run_dir.config), early.get(TRUST, False), named_by_user=early)
             config = Config()
             parts = (config.environment, config.sampler, config.model, config.learner)
-            names = {_OBJECTIVE, *(name for part in parts for name in vars(part))}
+            names = {_OBJECTIVE, "seed", *(name for part in parts for name in vars(part))}
             return {name: value for name, value in {**BEFORE_THE_FLAG, **saved}.items() if name in names}
     return {}
 
@@ -129,6 +130,8 @@ def _run(flags: PsroFlags) -> None:
         "warm_start": flags.warm_start,
         "train_for_env_steps": config.run.train_for_env_steps,
     }
+    if config.run.train_for_env_frames is not None:
+        settings["train_for_env_frames"] = config.run.train_for_env_frames
     judge = judge_of(config, spec, flags.matches, _say)
     settings["is_exact"] = isinstance(judge, Exact)
     if not settings["is_exact"]:  # payoffs in one table are by the same measure
@@ -158,29 +161,17 @@ def _require_two_players(config: Config, num_agents: int) -> None:
             f"env is {config.run.env}, of {num_agents} agents: a payoff table and its solution are for two; sf-train "
             "--past_share trains against past selves with any number"
         )
-    if config.population.num_policies != 1:
-        raise ValueError(f"num_policies is {config.population.num_policies}: a best response is one policy")
     if not config.run.ends_by_steps:
         raise ValueError("train_for_env_steps is needed: it says how long a best response is trained")
     if config.environment.share_reward:
         raise ValueError("share_reward is true, so nobody wins what another one loses: leave it out")
-    if config.players.with_players:
-        raise ValueError(
-            f"past_share is {config.players.past_share}: sf-psro itself says whom a best response meets: leave it out"
-        )
 
 
 def _require_a_search(config: Config) -> None:
     """Flags of sf-train that a search would not follow."""
-    if not config.sampler.async_rl:
-        raise ValueError("async_rl is false: a best response meets players that do not learn: leave it out")
+    require_followed(config, "sf-psro itself says whom a best response meets")
     if config.run.init_from is not None:
         raise ValueError(f"init_from is {config.run.init_from}: --warm_start says what a response begins with")
-    if config.run.restart_behavior != "resume":
-        raise ValueError(
-            f"restart_behavior is {config.run.restart_behavior}, but a search goes on where it was: name another "
-            "--experiment"
-        )
 
 
 def _line(iteration: Iteration) -> str:

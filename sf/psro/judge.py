@@ -19,6 +19,7 @@ from sf.model.registry import build_model
 from sf.play.exploitability import exploitability, information_states, mixture, require_no_memory, tabular
 from sf.play.opponents import RANDOM, Opponent
 from sf.play.torch_policy import TorchPolicy
+from sf.processes.torch_runtime import resolve_device
 from sf.storage.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class ByMatches:
                 num_episodes=self._num_matches,
                 objective=self._config.population.pbt_target_objective,
                 seed=number,
+                device=resolve_device(self._config.run.device),
             )
             won, lost = (evaluate(task).score_against(*pair) for pair in ((0, 1), (1, 0)))
             assert won is not None

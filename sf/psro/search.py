@@ -117,7 +117,12 @@ class Search:
             settings=self._settings,
         )
         self._directory.mkdir(parents=True, exist_ok=True)
-        record.append(self._path, iteration)
+        try:
+            record.append(self._path, iteration)
+        except OSError as error:
+            raise UsageError(
+                f"{self._path} cannot be written ({error}): make room, and the same command goes on"
+            ) from None
         self.iterations.append(iteration)
         return iteration
 

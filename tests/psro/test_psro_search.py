@@ -13,8 +13,10 @@ from sf.envs import UsageError
 from sf.psro import best_response, command
 from sf.psro import search as search_module
 from sf.psro.best_response import StoppedError
+from sf.psro.flags import default_end
 from sf.psro.record import Iteration, append, payoff_table, read
 from sf.psro.search import Search
+from sf.storage import json_lines
 from sf.storage.run_dir import RunDir
 
 ROCK_PAPER_SCISSORS = {"random": 0, "policy_001": 1, "policy_002": 2, "policy_003": 0}
@@ -183,11 +185,15 @@ def test_a_small_search_in_kuhn_poker_lowers_exploitability(tmp_path, monkeypatc
     ("words", "sentence"),
     [
         (["--env", "toy_identity"], "env is toy_identity, of 1 agents"),
-        (["--env", "openspiel:kuhn_poker", "--num_policies", "2"], "num_policies is 2: a best response is one policy"),
-        (["--env", "openspiel:kuhn_poker", "--async_rl", "false"], "async_rl is false: a best response meets players"),
+        (["--env", "openspiel:kuhn_poker", "--num_policies", "2"], "num_policies is 2: a response is one policy"),
+        (["--env", "openspiel:kuhn_poker", "--async_rl", "false"], "async_rl is false: a response meets players"),
         (["--env", "openspiel:kuhn_poker", "--init_from", "x"], "init_from is x: --warm_start says what a response"),
-        (["--env", "openspiel:kuhn_poker", "--restart_behavior", "restart"], "a search goes on where it was"),
+        (["--env", "openspiel:kuhn_poker", "--restart_behavior", "restart"], "the same command goes on where it was"),
         (["--env", "openspiel:kuhn_poker", "--past_share", "0.2"], "past_share is 0.2: sf-psro itself says"),
+        (
+            ["--env", "openspiel:kuhn_poker", "--snapshot_every_env_steps", "9"],
+            "snapshot_every_env_steps is 9: sf",
+        ),
         (["--env", "openspiel:kuhn_poker", "--iterations", "0"], "iterations is 0: at least 1"),
         (["--env", "openspiel:kuhn_poker", "--meta_solver", "best"], "meta_solver"),
         (["--env", "openspiel:coop_box_pushing"], "no zero-sum game"),
@@ -198,6 +204,21 @@ def test_what_cannot_be_is_one_sentence(words, sentence, tmp_path, monkeypatch, 
     pytest.importorskip("pyspiel")
     assert run_command(monkeypatch, "--train_dir", str(tmp_path), "--experiment", "x", *words) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_length_in_frames_takes_the_place_of_the_default():
+    assert default_end(["--env", "toy_match_rps"], 100) == {"train_for_env_steps": 100}
+    for words in (["--train_for_env_frames", "5"], ["--train-for-env-steps=5"]):
+        assert default_end(words, 100) == {}
+
+
+def test_a_record_that_cannot_be_written_is_one_sentence(tmp_path, trained, monkeypatch):
+    def full(path, line):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(json_lines, "append", full)
+    with pytest.raises(UsageError, match=r"psro.jsonl cannot be written .*: make room, and the same command goes on"):
+        list(new_search(tmp_path).run(1, print))
 
 
 def test_a_run_of_sf_train_in_the_place_of_a_search_is_one_sentence(tmp_path, monkeypatch, capsys):
