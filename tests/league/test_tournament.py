@@ -189,6 +189,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_a_tournament_that_was_killed_among_its_matches_loses_only_the_pair_that_played(tmp_path):
     script = tmp_path / "killed.py"
     script.write_text(KILLED)

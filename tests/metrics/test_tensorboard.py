@@ -71,6 +71,7 @@ def test_every_metric_of_a_run_has_a_curve_in_a_group(names, events):
     assert not [one for one in tags if "other/" in one]
 
 
+@pytest.mark.long
 def test_no_two_metrics_share_a_curve_and_none_is_there_that_no_run_has(names):
     tags = [tag(name) for name in names]
     assert len(set(tags)) == len(tags)

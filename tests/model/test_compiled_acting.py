@@ -215,7 +215,7 @@ def test_one_observation_is_compared_by_many_draws_of_its_action():
     compiled._program = program
     inputs = actor.inputs(1)
     assert_same(compiled(*inputs), actor.acting(*inputs), actor.spec, 1e-5)
-    assert ran == [acting._DRAWS, 2]
+    assert ran == [acting.DRAWS, 2]
     assert actor.said == []
 
 

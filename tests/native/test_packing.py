@@ -10,10 +10,13 @@ from sf.native import kernels, packing, programs
 from sf.native.packing import PackedProducts, PackedWeights
 from sf.native.programs import Program
 
-pytestmark = pytest.mark.skipif(
-    kernels.why_not() is not None or not packing._can_be_packed(torch.ones(2, 2)),
-    reason="this machine has no C++ compiler, or this PyTorch nothing to pack with",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        kernels.why_not() is not None or not packing._can_be_packed(torch.ones(2, 2)),
+        reason="this machine has no C++ compiler, or this PyTorch nothing to pack with",
+    ),
+    pytest.mark.long,
+]
 
 PACKED = {"same.weight", "strided.weight", "linear.weight", "own", "twice"}
 if packing._can_be_packed(torch.ones(2, 2, dtype=torch.bfloat16)):

@@ -295,7 +295,12 @@ def _names() -> list[str]:
     return subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True).stdout.split()
 
 
-@pytest.mark.parametrize("name", _names())
+_SLOW = {"bridge", "bridge_uncontested_bidding"}  # half a minute and more
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in _SLOW else name for name in _names()]
+)
 def test_every_game_of_openspiel_is_played_or_refused_with_a_sentence(name: str, pyspiel: Any) -> None:
     importlib.import_module("open_spiel.python.games")
     (game_type,) = [each for each in pyspiel.registered_games() if each.short_name == name]

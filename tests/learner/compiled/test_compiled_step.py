@@ -321,13 +321,10 @@ def _refused(why):
 
 
 @with_compiler
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("case", "bfloat16"),
-    [
-        (FIRST, False),
-        *(pytest.param(case, False, marks=pytest.mark.long) for case in CASES if case != FIRST),
-        pytest.param("pictures, and ELU, for which there are loops", True, marks=pytest.mark.long),
-    ],
+    [*((case, False) for case in CASES), ("pictures, and ELU, for which there are loops", True)],
 )
 def test_it_is_compiled_beside_and_the_next_learner_begins_with_it(case, bfloat16, monkeypatch):
     monkeypatch.setattr(compiled_step, "_is_faster", lambda *_: True)
