@@ -195,9 +195,10 @@ class Recording(Generic[_T]):
             with torch.cuda.graph(self._graph, pool=pool, capture_error_mode="thread_local"):
                 self.results = function()
         except RuntimeError:
-            for each, state in zip(generators, states, strict=True):
-                each.graphsafe_set_state(state)
-            _forget_capture(pool)
+            if _end_capture(pool):
+                _failed.append(self._graph)
+                for each, state in zip(generators, states, strict=True):
+                    each.graphsafe_set_state(state)
             raise
         finally:
             torch.cuda.set_stream(current)  # where that fails, PyTorch leaves another one
@@ -230,29 +231,44 @@ def _without_waiting() -> Iterator[None]:
     """Raises RuntimeError at the end where this thread has waited for the device: a recording would fail, and leave
     PyTorch's allocator in the middle of it."""
     thread, waited, mode = threading.get_ident(), [], torch.cuda.get_sync_debug_mode()
+    show = warnings.showwarning
 
-    def note(message: Warning | str, *_: Any, **__: Any) -> None:
-        if threading.get_ident() == thread:
+    def note(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        if threading.get_ident() == thread and "called a synchronizing" in str(message):
             waited.append(message)
+        elif "synchronization debug mode" not in str(message).lower():
+            show(message, *args, **kwargs)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always")
+        warnings.filterwarnings("always", message=".*called a synchronizing")
         warnings.showwarning = note
         torch.cuda.set_sync_debug_mode("warn")
         try:
             yield
         finally:
             torch.cuda.set_sync_debug_mode(mode)
-    if any("called a synchronizing" in str(message) for message in waited):
+    if waited:
         raise RuntimeError("it waits for the GPU in the middle")
 
 
-def _forget_capture(pool: Any) -> None:
-    """PyTorch does not end a failed capture for its allocator, which then frees no memory."""
+_failed: list[torch.cuda.CUDAGraph] = []
+"""Recordings whose capture PyTorch has not ended. Its allocator of page-locked memory goes on asking them."""
+
+
+def _end_capture(pool: Any) -> bool:
+    """End a capture for PyTorch's allocator, which else would free no memory any more; False where it has ended.
+
+    What fails by itself, out of memory for example, PyTorch ends; what CUDA refuses, it does not.
+    """
     device = torch.cuda.current_device()
-    with suppress(RuntimeError, AttributeError):  # it has ended, and the graph lets go of its memory
-        torch._C._cuda_endAllocateToPool(device, pool)
-        torch._C._cuda_releasePool(device, pool)
+    end = getattr(torch._C, "_cuda_endAllocateToPool", None)  # PyTorch 2.7 has it by another name
+    end = torch._C._cuda_endAllocateCurrentStreamToPool if end is None else end  # type: ignore[attr-defined]
+    try:
+        end(device, pool)
+    except RuntimeError:
+        return False
+    torch._C._cuda_releasePool(device, pool)
+    return True
 
 
 def _forget_workspaces() -> None:

@@ -88,18 +88,6 @@ class Acting(nn.Module):
         return torch.cat((discrete, floats.view(torch.int32)), dim=1), out.state
 
 
-class ActingThere(AnyActing):
-    """An `Acting` on a GPU, for inputs that are on the host, or there already."""
-
-    def __init__(self, acting: Acting, device: torch.device) -> None:
-        self._acting = acting
-        self._device = device
-
-    def __call__(self, *inputs: Any) -> tuple[Tensor, Tensor]:
-        """See `Acting.forward`. The host's inputs are page-locked, and stay as they are until the answers are there."""
-        return self._acting(*pytree.tree_map(lambda tensor: tensor.to(self._device, non_blocking=True), inputs))
-
-
 def agree_on(inputs: tuple[Any, ...], one: Way, other: Way, dtype: torch.dtype) -> bool:
     """Whether two ways to compute an `Acting` do, on its `inputs`. dtype: of the network's trunk.
 

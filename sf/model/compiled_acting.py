@@ -21,7 +21,7 @@ from sf import gpu
 from sf.config import ModelConfig
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.spaces import space_json
-from sf.model.acting import Acting, ActingHere, ActingThere, AnyActing, agree_on, repeated
+from sf.model.acting import Acting, ActingHere, AnyActing, agree_on, repeated
 from sf.model.distributions import ActionDistribution
 from sf.native import kernels, programs
 from sf.native.library import CompilerError
@@ -46,9 +46,7 @@ def acting_of(
     action_spec = ActionSpec.of(spec.action_space)
     acting = Acting(network, action_spec)
     dtype = torch.bfloat16 if bfloat16 else torch.float32
-    if device != gpu.HOST:
-        return ActingThere(acting, gpu.torch_device(device))
-    if model.compile is False or kernels.why_not() is not None:
+    if device != gpu.HOST or model.compile is False or kernels.why_not() is not None:
         return ActingHere(acting)
     batch = programs.BATCH
     boxes = cast("dict[str, gym.spaces.Box]", spec.obs_space.spaces)

@@ -52,45 +52,47 @@ class RecordedBatches:
 
     def __call__(self, num: int) -> None:
         """Queue a batch of so many rows."""
-        recorded = None if self._is_given_up else self._recorded_for(size_for(num))
+        recorded = None if self._is_given_up else self._recorded_for(num)
         if recorded is None:
             self._queue(num)
         else:
             recorded.replay()
 
-    def _recorded_for(self, size: int) -> gpu.Recording | None:
+    def _recorded_for(self, num: int) -> gpu.Recording | None:
         """None from the first time on that there can be none."""
+        size = size_for(num)
         if size not in self._recorded:
             is_first = not any(self._recorded.values())
             drawn = self._generator.get_state()
             try:
                 recorded = gpu.Recording(lambda: self._queue(size), self._generator)
                 self._recorded[size] = recorded
-                if is_first and not self._agrees(recorded, size):
+                if is_first and not self._agrees(recorded, num):
                     self._give_up("its results differ from those of the network")
             except torch.OutOfMemoryError:  # the sizes that are there stay
                 self._recorded[size] = None
-                self._say(f"no memory is left on the GPU to record the policy's step for {size} actors")
+                self._say(f"no memory is left on the GPU to record the policy's step for up to {size} actors")
             except RuntimeError as error:
                 self._give_up(str(error).splitlines()[0])
             finally:
                 self._generator.set_state(drawn)  # what is drawn next does not depend on what was recorded
         return None if self._is_given_up else self._recorded[size]
 
-    def _agrees(self, recorded: gpu.Recording, size: int) -> bool:
-        """Whether it gives what the kernels give one by one, with the same random numbers."""
-        ways = (recorded.replay, lambda: self._queue(size))
-        found, expected = (self._all_drawn(way, size) for way in ways)
+    def _agrees(self, recorded: gpu.Recording, num: int) -> bool:
+        """Whether it gives what the kernels give one by one, with the same random numbers, for the rows of a batch:
+        beyond them may be anything."""
+        ways = (recorded.replay, lambda: self._queue(size_for(num)))
+        found, expected = (self._all_drawn(way, num) for way in ways)
         return are_close(found, expected, self._num_continuous, TOLERANCE[self._dtype])
 
-    def _all_drawn(self, way: Callable[[], None], size: int) -> Results:
+    def _all_drawn(self, way: Callable[[], None], num: int) -> Results:
         """The results of so many draws of actions that a single one does not decide."""
         drawn = []
-        for seed in range(-(-DRAWS // size)):
+        for seed in range(-(-DRAWS // num)):
             self._generator.manual_seed(seed)
             way()
             gpu.now(self._device).wait()
-            drawn.append([tensor.clone() for tensor in self._results(size)])
+            drawn.append([tensor.clone() for tensor in self._results(num)])
         answers, states = (torch.cat(parts) for parts in zip(*drawn, strict=True))
         return answers, states
 

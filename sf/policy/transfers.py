@@ -26,9 +26,9 @@ _LARGE = 2048  # bytes of an observation
 class ObsGather:
     """Collects the observations of a batch: a GPU reads large ones where they are, small ones are copied for it."""
 
-    def __init__(self, rows: SharedArrays, max_actors: int, device: str) -> None:
+    def __init__(self, rows: SharedArrays, max_rows: int, device: str) -> None:
         self._device = device
-        self._index = gpu.page_locked((max_actors,), torch.int64, device)
+        self._index = gpu.page_locked((max_rows,), torch.int64, device)
         self._staged: dict[str, tuple[Tensor, Tensor]] = {}  # all rows [num_slots * (T+1), ...], and those of a batch
         self._mapped: dict[str, _Rows] = {}
         for key, array in rows.named(OBS).items():
@@ -38,7 +38,7 @@ class ObsGather:
             if mapped is not None:
                 self._mapped[key] = _Rows.of(mapped.flatten(0, 1))
             else:
-                batch = gpu.page_locked((max_actors, *all_rows.shape[1:]), all_rows.dtype, device)
+                batch = gpu.page_locked((max_rows, *all_rows.shape[1:]), all_rows.dtype, device)
                 self._staged[key] = all_rows, batch
 
     def stage(self, positions: np.ndarray) -> None:
@@ -86,15 +86,15 @@ class _Rows(NamedTuple):
 class States:
     """The recurrent states of a batch, between shared RAM and the device. See `RecurrentStates` for the two copies."""
 
-    def __init__(self, shared: RecurrentStates, max_actors: int, device: str) -> None:
+    def __init__(self, shared: RecurrentStates, max_rows: int, device: str) -> None:
         self._device = device
         self._of_slots = shared.of_slots.numpy()
         num_copies, num_actors, state_size = shared.of_actors.shape
         self._all = shared.of_actors.view(num_copies * num_actors, state_size)
         self._num_actors = num_actors
-        self._before = gpu.page_locked((max_actors, state_size), torch.float32, device)
-        self._after = gpu.page_locked((max_actors, state_size), torch.float32, device)
-        self._first = gpu.page_locked((max_actors,), torch.bool, device)
+        self._before = gpu.page_locked((max_rows, state_size), torch.float32, device)
+        self._after = gpu.page_locked((max_rows, state_size), torch.float32, device)
+        self._first = gpu.page_locked((max_rows,), torch.bool, device)
 
     def stage(self, actors: np.ndarray, numbers: np.ndarray, first: np.ndarray) -> None:
         """The host's part: the states that requests `numbers` [N] of `actors` [N] begin with; zero where `first`
@@ -136,11 +136,11 @@ class States:
 class AnswersToHost:
     """Brings the answers of a batch to the host in one transfer."""
 
-    def __init__(self, action_spec: ActionSpec, max_actors: int, device: str) -> None:
+    def __init__(self, action_spec: ActionSpec, max_rows: int, device: str) -> None:
         self._device = device
         self._num_discrete = len(action_spec.discrete_sizes)
         width = self._num_discrete + action_spec.num_continuous + 2
-        self._host = gpu.page_locked((max_actors, width), torch.int32, device)
+        self._host = gpu.page_locked((max_rows, width), torch.int32, device)
 
     def send(self, packed: Tensor) -> None:
         """Queue the transfer of what `Acting` gives."""

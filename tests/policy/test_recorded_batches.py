@@ -10,6 +10,7 @@ from deciding import Deciding, vectors
 from late import late_gpu
 
 from sf import gpu
+from sf.model.acting import Acting
 from sf.policy.recorded_batches import size_for
 from sf.processes.torch_runtime import configure
 
@@ -62,6 +63,22 @@ def test_what_is_drawn_depends_on_the_seed_alone_and_changes_from_batch_to_batch
     assert not np.array_equal(first, others)
 
 
+class ByItsSize(Acting):
+    """Gives NaN for what no batch has filled, which is zero."""
+
+    def forward(self, obs, *others):
+        return super().forward(
+            {key: x / x.flatten(1).norm(dim=1).view(-1, *[1] * (x.dim() - 1)) for key, x in obs.items()}, *others
+        )
+
+
+def test_rows_that_no_batch_has_filled_do_not_decide_whether_it_is_recorded(device):
+    deciding = Deciding(*vectors(), device, kind=ByItsSize).record()
+    deciding.decide(5)
+    assert deciding.said == []
+    assert sizes_of(deciding) == [8]
+
+
 class Failing:
     def __init__(self, function, generator=None):
         raise RuntimeError("operation not permitted when stream is capturing\nand more")
@@ -100,7 +117,7 @@ def test_a_size_for_which_there_is_no_memory_runs_without_and_the_others_stay(de
     with monkeypatch.context() as patch:
         patch.setattr(gpu, "Recording", full)
         deciding.assert_right(20)
-    assert deciding.said == ["no memory is left on the GPU to record the policy's step for 24 actors"]
+    assert deciding.said == ["no memory is left on the GPU to record the policy's step for up to 24 actors"]
     for num in (20, 8, 24, 12):
         deciding.assert_right(num)
     assert sizes_of(deciding) == [8, 12, 24]

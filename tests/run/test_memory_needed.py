@@ -32,7 +32,7 @@ def test_the_largest_part_is_named_with_what_makes_it_smaller(plan):
 def test_page_locked_batches_take_powers_of_two_and_networks_are_in_the_memory_of_the_gpu(plan):
     there = dataclasses.replace(plan, device="cuda:0")
     here, rounded = (size_of(each, "batches of the learner") for each in (plan, there))
-    assert here <= rounded < 2 * here
+    assert here < rounded < 2 * here
     assert size_of(there, "copies of the network") < size_of(plan, "copies of the network")
 
 

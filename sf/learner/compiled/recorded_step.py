@@ -51,6 +51,7 @@ class RecordedStep(FasterStep):
         self._settings = ""
         self._recorded: dict[str, _Recorded] = {}
         self._has_no_memory: set[str] = set()  # of the GPU left for it
+        self._has_said_so = False
         self._num_steps = 0
         self._last_used: dict[str, int] = {}  # at which of the steps, by what is recorded
         self._is_given_up = False
@@ -58,7 +59,7 @@ class RecordedStep(FasterStep):
     def serve(self, network: Any, optimizer: Optimizer) -> None:
         """Take the steps of these from here on."""
         self._network, self._optimizer = network, optimizer
-        self._recorded.clear()
+        self._forget()
 
     def takes(self, cut: Cut, config: LearnerConfig) -> bool:
         """Whether it takes the step of this minibatch, with these settings."""
@@ -68,13 +69,12 @@ class RecordedStep(FasterStep):
             settings, self._config = _settings(config), config
             if settings != self._settings:
                 self._settings = settings
-                self._recorded.clear()
-                self._has_no_memory.clear()
+                self._forget()
         self._num_steps += 1
         kind = _kind(cut)
         if kind in self._recorded:
             return True
-        return kind not in self._has_no_memory and self._has_room()
+        return self._has_room() and kind not in self._has_no_memory
 
     def step(self, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:
         """Take the optimiser step of a minibatch that it `takes`, and return `RESULTS` by name.
@@ -86,17 +86,22 @@ class RecordedStep(FasterStep):
         recorded = self._recorded.get(kind)
         if recorded is None or not recorded.goes_on(cut.whole, self._network, self._optimizer):
             if recorded is not None:  # what all of them write is elsewhere now
-                self._recorded.clear()
+                self._forget()
             return self._record(kind, cut, entropy_coeff, take)
         return recorded(cut, entropy_coeff)
 
     def _has_room(self) -> bool:
-        """For one more recording; the one that was not used for longest may go for it."""
-        if len(self._recorded) == _MOST:
+        """For one more recording. One that is out of use goes for it, and may leave memory for those that had none."""
+        if self._recorded and (self._has_no_memory or len(self._recorded) == _MOST):
             oldest = min(self._recorded, key=self._last_used.__getitem__)
             if self._num_steps - self._last_used[oldest] > _IDLE:
                 del self._recorded[oldest]
+                self._has_no_memory.clear()
         return len(self._recorded) < _MOST
+
+    def _forget(self) -> None:
+        self._recorded.clear()
+        self._has_no_memory.clear()
 
     def _record(self, kind: str, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:
         """And take a step of it, if it agrees with the step without a recording."""
@@ -112,7 +117,9 @@ class RecordedStep(FasterStep):
                 return trial.keep(found)
         except torch.OutOfMemoryError:  # the recordings that are there stay
             self._has_no_memory.add(kind)
-            self._say(f"no memory is left on the GPU to record the learner's step for minibatches of {kind}")
+            if not self._has_said_so:
+                self._say(f"no memory is left on the GPU to record the learner's step for minibatches of {kind}")
+            self._has_said_so = True
             return trial.keep(own)
         except RuntimeError as error:
             why = str(error).splitlines()[0]

@@ -193,23 +193,30 @@ def test_a_network_that_replaces_its_tensors_is_not_recorded(device, monkeypatch
     assert_same(learner, own)
 
 
-def test_where_there_is_no_memory_for_a_recording_the_others_stay(device, monkeypatch):
-    recording, said_full = gpu.Recording, []
+def test_where_there_is_no_memory_the_others_stay_until_they_are_out_of_use(device, monkeypatch):
+    recording, kind, is_full = gpu.Recording, ["a"], [False]
 
-    def full_at_the_second(function):
-        said_full.append(function)
-        if len(said_full) == 2:
+    def full_or_not(function):
+        if is_full[0]:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         return recording(function)
 
-    monkeypatch.setattr(gpu, "Recording", full_at_the_second)
-    recorded, own = (Learner(device, TURNS, is_recorded=is_recorded) for is_recorded in (True, False))
-    for learner in (recorded, own):
-        learner.train(12)
+    monkeypatch.setattr(gpu, "Recording", full_or_not)
+    monkeypatch.setattr(recorded_step, "_kind", lambda cut: kind[0])
+    recorded, own = (Learner(device, is_recorded=is_recorded) for is_recorded in (True, False))
+    for kind[0], is_full[0], idle, there in (
+        ("a", False, 1_000, {"a"}),
+        ("b", True, 1_000, {"a"}),  # no memory for it
+        ("c", True, 1_000, {"a"}),
+        ("b", False, 1_000, {"a"}),  # not tried again
+        ("b", False, 1, {"b"}),  # the first is out of use, and goes
+    ):
+        monkeypatch.setattr(recorded_step, "_IDLE", idle)
+        recorded.train(1)
+        own.train(1)
+        assert set(recorded.recorded._recorded) == there
     (sentence,) = recorded.said
-    assert "no memory is left on the GPU to record the learner's step for minibatches of " in sentence
-    assert len(said_full) == 2
-    assert len(recorded.recorded._recorded) == 1
+    assert sentence == "no memory is left on the GPU to record the learner's step for minibatches of b"
     assert_same(recorded, own)
 
 
