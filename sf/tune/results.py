@@ -14,8 +14,10 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
+from sf.config import Config
 from sf.metrics.readable import number
-from sf.storage.run_dir import write_atomically
+from sf.storage.run_dir import NOT_SAVED, write_atomically
+from sf.sweep.grid import SweepRun
 from sf.tune import study as studies
 from sf.tune.search import Search
 
@@ -47,24 +49,28 @@ def table(study: optuna.Study, search: Search) -> Table:
     for name in search.space:
         out.add_column(Text(name), justify="right", overflow="fold")
     for trial in ranked(study)[:_BEST_SHOWN]:
-        chosen = [Text(f"{value:.3g}" if isinstance(value, float) else str(value)) for value in trial.params.values()]
+        values = [trial.params[name] for name in search.space]
+        chosen = [Text(f"{value:.3g}" if isinstance(value, float) else str(value)) for value in values]
         out.add_row(str(trial.number), number(trial.value), *chosen)
     return out
 
 
 def write_best(path: Path, study: optuna.Study, search: Search) -> None:
-    """A preset with the flags of the best trial: `sf-train --config PATH`. Nothing where no trial is done."""
+    """A preset of its own with all that the best trial was trained with: `sf-train --config PATH`. Nothing where no
+    trial is done.
+    """
     best = next(iter(ranked(study)), None)
     if best is None:
         return
-    chosen = search.runs(best.number, search.suggest(optuna.trial.FixedTrial(best.params)))[0].point
+    run = search.runs(best.number, search.suggest(optuna.trial.FixedTrial(best.params)))[0]
     seeds = f"seed {search.seeds[0]}" if len(search.seeds) == 1 else f"seeds {', '.join(map(str, search.seeds))}"
     head = (
         f"# Trial {best.number} of {len(study.get_trials(deepcopy=False))}: {search.objective} {best.value:,.4g} "
-        f"with {seeds}\n"
+        f"with {seeds}\n# Flags that are not here had their defaults.\n"
     )
-    flags = {name: _plain(value) for name, value in {**search.flags, **chosen}.items()}
-    write_atomically(path, (head + yaml.safe_dump(flags, sort_keys=False)).encode())
+    if not _begins_with(path, head):
+        flags = {name: _plain(value) for name, value in _trained_with(search, run, path.parent).items()}
+        write_atomically(path, (head + yaml.safe_dump(flags, sort_keys=False)).encode())
 
 
 def write_csv(path: Path, study: optuna.Study, search: Search) -> None:
@@ -110,6 +116,22 @@ def draw(path: Path, study: optuna.Study, search: Search) -> bool:
         figure.savefig(png, format="png", dpi=150)
         write_atomically(path, png.getvalue())
     return True
+
+
+def _begins_with(path: Path, head: str) -> bool:
+    try:
+        return path.read_text().startswith(head)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _trained_with(search: Search, run: SweepRun, directory: Path) -> dict[str, Any]:
+    """The flags of the file, those that the trial chose, and what its preset set to other values than the defaults."""
+    of_a_start = {*NOT_SAVED, "config", "seed"}
+    defaults = Config().flat()
+    flags = run.configured(directory, f"{directory}, {run.name}").flat()
+    named = {name: value for name, value in {**search.flags, **run.point}.items() if name != "config"}
+    return {**named, **{n: v for n, v in flags.items() if n not in of_a_start and n not in named and v != defaults[n]}}
 
 
 def _plain(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """A search whose runs are only claimed to train: what is told to Optuna, and when a run is ended."""
 
+import dataclasses
 import json
 from io import StringIO
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+from sf.run.beginning.starting_flags import make_config
 from sf.storage.run_dir import RunDir
 from sf.tune import results
 from sf.tune.curve import Curve
@@ -107,8 +109,31 @@ def test_the_best_of_as_many_trials_as_there_shall_be_is_a_preset(tmp_path):
     assert values == [trial.params["gamma"] for trial in completed(hunt.study)]
     results.write_best(tmp_path / "best.yaml", hunt.study, hunt.search)
     best = yaml.safe_load((tmp_path / "best.yaml").read_text())
-    assert best == {**hunt.search.flags, **results.ranked(hunt.study)[0].params}
+    assert best.items() >= {**hunt.search.flags, **results.ranked(hunt.study)[0].params}.items()
     assert best["gamma"] == max(values)
+
+
+@pytest.mark.parametrize("config", [None, "mine.yaml"])
+def test_the_best_as_a_preset_is_what_its_trial_was_trained_with_its_preset_included(tmp_path, monkeypatch, config):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("learning_rate: 0.00777\ntrain_for_env_steps: 5\n")
+    flags = {"env": "CartPole-v1", "train_for_env_frames": END}
+    hunt = Hunt(tmp_path, flags=flags if config is None else {**flags, "config": config}, trials=1)
+    hunt.start(hunt.ends_at_once)
+    results.write_best(tmp_path / "best.yaml", hunt.study, hunt.search)
+    best = make_config(config=str(tmp_path / "best.yaml"), train_dir=str(tmp_path), experiment="again").flat()
+    chosen = hunt.search.suggest(optuna.trial.FixedTrial(hunt.study.best_params))
+    trained = hunt.search.runs(0, chosen)[0].configured(tmp_path, "trial").flat()
+    assert trained["learning_rate"] == (0.00777 if config else 0.0003)
+    assert {name for name in best if best[name] != trained[name]} == {"config", "experiment", "restart_behavior"}
+
+
+def test_the_best_is_written_anew_only_where_it_has_changed(tmp_path, monkeypatch):
+    hunt = Hunt(tmp_path, trials=2)
+    hunt.start(hunt.ends_at_once)
+    results.write_best(tmp_path / "best.yaml", hunt.study, hunt.search)
+    monkeypatch.setattr(results, "write_atomically", None)
+    results.write_best(tmp_path / "best.yaml", hunt.study, hunt.search)
 
 
 def test_the_value_of_a_trial_is_the_mean_over_its_seeds(tmp_path):
@@ -275,6 +300,16 @@ def test_the_table_shows_the_digits_of_small_values(tmp_path):
     search = SimpleNamespace(objective="mean_return", space=space)
     Console(file=lines, width=100).print(results.table(study, search))
     assert "0.000321" in lines.getvalue()
+
+
+def test_the_table_has_each_value_below_its_flag_after_the_file_has_another_order(tmp_path):
+    hunt = Hunt(tmp_path, trials=1)
+    hunt.start(hunt.ends_at_once)
+    lines = StringIO()
+    search = dataclasses.replace(hunt.search, space=dict(reversed(hunt.search.space.items())))
+    Console(file=lines, width=100).print(results.table(hunt.study, search))
+    params = hunt.study.best_params
+    assert lines.getvalue().split()[-2:] == [str(params["num_epochs"]), f"{params['gamma']:.3g}"]
 
 
 def test_the_table_shows_the_names_of_the_objective_and_the_flags_as_they_are():
