@@ -26,7 +26,7 @@ from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun, read_sweep
 from sf.sweep.launchers import launcher as launchers
 from sf.sweep.launchers.slurm_flags import SlurmFlags
-from sf.sweep.results import Result, over_seeds, points, require_same_settings, write_csv
+from sf.sweep.results import Result, over_seeds, points, require_same_settings, with_ends, write_csv
 from sf.sweep.runner import SweepRunner
 from sf.sweep.sweep_dir import make_directory, require_no_run
 from sf.trust.named_code import TRUST, require_trusted
@@ -91,6 +91,7 @@ def _sweep(flags: SweepFlags) -> int:
     configs = _configured(runs, directory, flags.sweep)
     for run, config in zip(runs, configs, strict=True):
         require_same_settings(run, config, RunDir(directory / run.name))
+    runs = [with_ends(run, config, RunDir(directory / run.name)) for run, config in zip(runs, configs, strict=True)]
     launcher = launchers.make_launcher(flags.launcher, flags.slurm, configs, flags.parallel)
     places = min(launcher.places, len(runs))
     runs = [run.with_flags(num_workers=num) for run, num in zip(runs, launcher.workers, strict=True)]

@@ -16,7 +16,7 @@ import numpy as np
 from sf.config import Config
 from sf.metrics.policy_progress import enough_episodes
 from sf.report.groups import NOT_THE_EXPERIMENT, shown
-from sf.report.records import numbers, parsed, read_records, settled_means
+from sf.report.records import not_undone, numbers, parsed, read_records, settled_means
 from sf.storage import checkpoint_names, json_lines
 from sf.storage.run_dir import RunDir, write_atomically
 from sf.sweep.grid import SweepRun
@@ -30,7 +30,8 @@ State = Literal["waiting", "running", "done", "stopped", "failed"]
 
 @dataclass(frozen=True)
 class Result:
-    """A run and what it has written: its summary, or while it goes on the latest record."""
+    """A run and what it has written: its summary with the latest of all other numbers, or while it goes on the latest
+    record."""
 
     run: SweepRun
     state: State
@@ -53,13 +54,15 @@ def read_result(run: SweepRun, run_dir: RunDir, state: State) -> Result:
     """
     if state == "running":
         return Result(run, state, _last_line(run_dir.metrics))
-    summary, latest = _object(run_dir.summary), _last_line(run_dir.metrics)
+    summary, records = _object(run_dir.summary), _records(run_dir.metrics)
+    latest = {name: value for record in records for name, value in record.items()}
     if latest.get("env_steps", -1) > summary.get("env_steps", -1):  # it was killed before it wrote its summary
-        summary |= latest
+        summary |= records[-1]
+    record = {**latest, **summary}
     flags = {**Config().flat(), **(run_dir.saved_flags() or {})}
-    if summary.get("episodes_in_mean", math.inf) < enough_episodes(flags["stats_avg"]) and run_dir.metrics.is_file():
-        summary |= settled_means([*read_records(run_dir.metrics)[0], summary], flags)
-    return Result(run, state, summary)
+    if record.get("episodes_in_mean", math.inf) < enough_episodes(flags["stats_avg"]):
+        record |= settled_means([*records, summary], flags)
+    return Result(run, state, record)
 
 
 def files_seen(run_dir: RunDir) -> tuple[tuple[int, int] | None, ...]:
@@ -92,6 +95,15 @@ def changed_setting(run: SweepRun, config: Config, run_dir: RunDir) -> ChangedSe
         if before != today[name]:
             return ChangedSetting(name, shown(before), shown(today[name]))
     return None
+
+
+def with_ends(run: SweepRun, config: Config, run_dir: RunDir) -> SweepRun:
+    """The same with the ends that the run which is there has otherwise: a resumed run keeps those that nobody names.
+
+    config: what the flags of the run come to.
+    """
+    saved, today = run_dir.saved_flags() or {}, config.flat()
+    return run.with_flags(**{name: today[name] for name in _ENDS if name in saved and saved[name] != today[name]})
 
 
 def is_done(run: SweepRun, run_dir: RunDir) -> bool:
@@ -165,6 +177,13 @@ def _object(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         return {}
     return {**numbers(found), **({"stopped_by": found["stopped_by"]} if "stopped_by" in found else {})}
+
+
+def _records(path: Path) -> Sequence[Mapping[str, float]]:
+    try:
+        return not_undone(read_records(path)[0])
+    except OSError:
+        return []
 
 
 def _last_line(path: Path) -> dict[str, Any]:

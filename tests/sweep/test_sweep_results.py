@@ -8,7 +8,16 @@ from sf.config import Config
 from sf.storage import checkpoint
 from sf.storage.run_dir import FAILURE, RunDir
 from sf.sweep.grid import SweepRun
-from sf.sweep.results import Result, is_done, over_seeds, points, read_result, require_same_settings, write_csv
+from sf.sweep.results import (
+    Result,
+    is_done,
+    over_seeds,
+    points,
+    read_result,
+    require_same_settings,
+    with_ends,
+    write_csv,
+)
 
 
 def make_run(seed=0, lr=0.1):
@@ -70,6 +79,39 @@ def test_a_run_that_was_stopped_or_killed_after_its_last_step_is_done(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("today", "done", "ends"),
+    [
+        ({"train_for_env_steps": 100}, True, {"stop_at_return": None}),
+        ({"train_for_env_steps": 50, "stop_at_return": 9.0}, True, {"train_for_env_steps": 50}),
+        (
+            {"train_for_env_frames": 1000},
+            False,
+            {"train_for_env_steps": 10**10, "train_for_env_frames": 1000, "stop_at_return": None},
+        ),
+        (
+            {"train_for_seconds": 60.0, "stop_at_return": 9.0},
+            False,
+            {"train_for_env_steps": 10**10, "train_for_seconds": 60.0},
+        ),
+        ({"train_for_env_steps": 200}, False, {"train_for_env_steps": 200, "stop_at_return": None}),
+    ],
+)
+def test_a_run_is_done_by_the_ends_of_today_alone_which_it_is_told(tmp_path, today, done, ends):
+    run_dir = RunDir(tmp_path / "run")
+    run_dir.prepare(Config().replace(env="toy_bandit", train_for_env_steps=100, stop_at_return=9.0))
+    saved = checkpoint.Checkpoint({"x": torch.zeros(1)}, {})
+    checkpoint.save(run_dir.checkpoints, saved, at_env_steps=100, keep=2)
+    run_dir.write_summary({"stopped_by": None, "env_steps": 100, "env_frames": 100, "seconds": 1.0})
+    run = with_ends(SweepRun("run", {}, 0, {"env": "toy_bandit", **today}), Config().replace(**today), run_dir)
+    assert run.flags == {"env": "toy_bandit", **today, **ends}
+    assert is_done(run, run_dir) == done
+
+
+def test_a_run_that_is_not_there_is_told_no_more_than_the_sweep_names(tmp_path):
+    assert with_ends(make_run(), Config(), RunDir(tmp_path)) == make_run()
+
+
+@pytest.mark.parametrize(
     ("flags", "differs"),
     [
         ({"gamma": 0.9}, "gamma 0.99, and the sweep now says 0.9"),
@@ -122,6 +164,24 @@ def test_a_run_that_was_resumed_for_a_moment_has_the_mean_from_before(tmp_path):
     assert read_result(make_run(), run_dir, "done").record == {**late, "mean_return": 7.0, "episodes_in_mean": 10}
     run_dir.metrics.unlink()
     assert read_result(make_run(), run_dir, "done").record == late
+
+
+def test_what_the_summary_lacks_is_the_latest_that_was_recorded_and_not_undone(tmp_path):
+    run_dir = RunDir(tmp_path)
+    run_dir.prepare(Config().replace(env="toy_bandit"))
+    records = [
+        {"env_steps": 100, "mean_return": 1.0, "eval/mean_return": 5.0},
+        {"env_steps": 200, "mean_return": 2.0, "eval/mean_return": 99.0},
+        {"env_steps": 150, "mean_return": 3.0, "sampled_env_frames_per_second": 7.0},  # after the checkpoint at 150
+    ]
+    run_dir.metrics.write_text("".join(json.dumps(record) + "\n" for record in records))
+    run_dir.write_summary({"env_steps": 160, "mean_return": 4.0})
+    assert read_result(make_run(), run_dir, "done").record == {
+        "env_steps": 160,
+        "mean_return": 4.0,
+        "eval/mean_return": 5.0,
+        "sampled_env_frames_per_second": 7.0,
+    }
 
 
 def test_the_table_of_results_has_a_row_a_run(tmp_path):
