@@ -35,6 +35,7 @@ _OF_THE_SWEEP = ("experiment", "train_dir", "restart_behavior", TRUST)  # flags 
 _FORBIDDEN = "<>:\"/\\|?* '"  # in the name of a directory
 _LONGEST_NAME = 200  # bytes: file systems take 255, and beside the directory of a run are files with longer names
 MAX_RUNS = 10_000
+_MAX_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,16 @@ def read_sweep(path: Path) -> list[SweepRun]:
             all_flags = checked(Config, {**flags, **point, "seed": seed}, str(path))
             require_values(path, all_flags)
             runs.append(SweepRun(_name(point, seed), point, seed, all_flags))
-    if len({run.name for run in runs}) < len(runs):
-        raise ValueError(f"{path}: two runs have the same values: each value of a list, and each seed, once")
+    by_name: dict[str, SweepRun] = {}
+    for run in runs:
+        other = by_name.setdefault(run.name, run)
+        if other is not run:
+            raise ValueError(
+                f"{path}: two runs have the same values: name each value of a list once"
+                if other.point_name == run.point_name
+                else f"{path}: two combinations would share the directory {run.name}, in whose name characters such as "
+                "/ are dashes: give each a file of its own"
+            )
     return runs
 
 
@@ -136,7 +145,7 @@ def mapping(path: Path, sweep: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def seeds_of(path: Path, seeds: Any) -> Sequence[int]:
-    """A number of seeds stands for those from 0 on."""
+    """A number of seeds stands for those from 0 on. Raises ValueError for one that is there twice, or is no seed."""
     if type(seeds) is int and 1 <= seeds <= MAX_RUNS:
         return range(seeds)
     if not isinstance(seeds, list) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
@@ -144,6 +153,10 @@ def seeds_of(path: Path, seeds: Any) -> Sequence[int]:
             f"{path}: seeds is {reprlib.repr(seeds)}: it must be how many, from 1 to {MAX_RUNS}, or a list of whole "
             "numbers from 0 on"
         )
+    if max(seeds) > _MAX_SEED:
+        raise ValueError(f"{path}: seeds is {reprlib.repr(seeds)}: each must be from 0 to {_MAX_SEED}")
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"{path}: seeds is {reprlib.repr(seeds)}: name each seed once")
     return seeds
 
 

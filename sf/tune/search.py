@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
+from sf.report.records import is_number
 from sf.sweep.grid import SweepRun, mapping, read_yaml, require_free_flag, require_values, seeds_of
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def _range(path: Path, name: str, found: Mapping[str, Any]) -> Range:
         raise wrong("log must be true or false")
     if is_log and low <= 0:
         raise wrong("with log, low must be greater than 0")
-    if step is not None and (isinstance(step, bool) or not isinstance(step, int | float) or step <= 0 or is_log):
+    if step is not None and (not is_number(step) or step <= 0 or is_log):
         raise wrong("step must be a number greater than 0, and cannot go with log")
     default = Config().flat()[name]
     is_whole = all(isinstance(bound, int) for bound in bounds) and not isinstance(default, float)
