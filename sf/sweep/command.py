@@ -70,7 +70,7 @@ class SweepFlags:
 
 
 def main() -> None:
-    """Run what is not done yet; end with 0, 1 where a run failed, 2 after a user's mistake, 128 + the signal."""
+    """Run what is not done yet; end with 0, 1 where a run is not done, 2 after a user's mistake, 128 + the signal."""
     flags = cli.parse_flags(
         SweepFlags,
         "sf-sweep",
@@ -94,6 +94,7 @@ def _sweep(flags: SweepFlags) -> int:
     runs = [with_ends(run, config, RunDir(directory / run.name)) for run, config in zip(runs, configs, strict=True)]
     launcher = launchers.make_launcher(flags.launcher, flags.slurm, configs, flags.parallel)
     places = min(launcher.places, len(runs))
+    _require_ends(flags.sweep, runs, configs, places)
     runs = [run.with_flags(num_workers=num) for run, num in zip(runs, launcher.workers, strict=True)]
     if flags.dry_run:
         for run in runs:
@@ -132,7 +133,7 @@ def _sweep(flags: SweepFlags) -> int:
         if signals.first is not None:
             say(f"the same command goes on: {shlex.join(['sf-sweep', *sys.argv[1:]])}")
             return 128 + signals.first
-        return int(any(result.state == "failed" for result in results))
+        return int(any(result.state != "done" for result in results))
 
 
 def _configured(runs: Sequence[SweepRun], directory: Path, sweep: Path) -> list[Config]:
@@ -144,9 +145,21 @@ def _configured(runs: Sequence[SweepRun], directory: Path, sweep: Path) -> list[
     return [of_points[run.point_name].replace(seed=run.seed, experiment=run.name) for run in runs]
 
 
+def _require_ends(sweep: Path, runs: Sequence[SweepRun], configs: Sequence[Config], places: int) -> None:
+    """Raises ValueError where a run has no end, and others wait for its place."""
+    for run, config in zip(runs, configs, strict=True):
+        of_run = config.run
+        has_end = of_run.ends_by_steps or of_run.ends_by_seconds or of_run.stop_at_return is not None
+        if not has_end and places < len(runs):
+            raise ValueError(
+                f"{sweep}: {run.name} has no end, and the sweep more runs than the {places} at once: set "
+                "train_for_env_steps under flags"
+            )
+
+
 def _progress(results: Sequence[Result]) -> Table:
     """A row a run that goes on."""
-    counts = {state: sum(r.state == state for r in results) for state in ("done", "failed", "waiting")}
+    counts = {state: sum(r.state == state for r in results) for state in ("done", "failed", "stopped", "waiting")}
     table = Table(box=SIMPLE, title=", ".join(f"{num} {state}" for state, num in counts.items()), title_justify="left")
     for heading in ("running", *_COLUMNS):
         table.add_column(heading, justify="left" if heading == "running" else "right", overflow="fold")

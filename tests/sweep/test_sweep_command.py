@@ -138,6 +138,43 @@ def test_values_that_do_not_go_together_are_one_sentence_with_the_run(tmp_path, 
     assert said.startswith(f"error: {tmp_path / 'small.yaml'}, {sentence}")
 
 
+def test_a_sweep_whose_later_runs_would_never_begin_is_refused(tmp_path, monkeypatch, capsys):
+    write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit}}\nseeds: 3\n")
+    monkeypatch.setattr("sys.argv", ["sf-sweep", *command(tmp_path, "--parallel", "2", "--dry_run", "true")[3:]])
+    with pytest.raises(SystemExit) as end:
+        sweep_command.main()
+    assert end.value.code == 2
+    assert "seed=0 has no end, and the sweep more runs than the 2 at once: set train_for_" in capsys.readouterr().err
+    write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit, stop_at_return: 1}}\nseeds: 3\n")
+    with pytest.raises(SystemExit) as end:
+        sweep_command.main()
+    assert end.value.code == 0
+
+
+@pytest.mark.parametrize(("state", "status"), [("done", 0), ("failed", 1), ("stopped", 1), ("waiting", 1)])
+def test_a_sweep_of_which_a_run_is_not_done_ends_with_1(tmp_path, monkeypatch, state, status):
+    write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit, train_for_env_steps: 256}}\nseeds: 2\n")
+
+    class Runner:
+        def __init__(self, runs, *_):
+            self.results = [Result(runs[0], "done", {}), Result(runs[1], state, {})]
+
+        def run(self, signals):
+            pass
+
+    monkeypatch.setattr(sweep_command, "SweepRunner", Runner)
+    monkeypatch.setattr("sys.argv", ["sf-sweep", *command(tmp_path)[3:]])
+    with pytest.raises(SystemExit) as end:
+        sweep_command.main()
+    assert end.value.code == status
+
+
+def test_the_progress_counts_every_run_that_has_no_row():
+    states = ["done", "failed", "stopped", "stopped", "waiting"]
+    results = [Result(SweepRun(f"seed={idx}", {}, idx, {}), state, {}) for idx, state in enumerate(states)]
+    assert sweep_command._progress(results).title == "1 done, 1 failed, 2 stopped, 1 waiting"
+
+
 def test_a_sweep_that_has_the_name_of_a_run_is_refused_and_leaves_the_run_alone(tmp_path, monkeypatch, capsys):
     write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit}}\n")
     RunDir(tmp_path / "small").prepare(Config().replace(env="toy_bandit"))
