@@ -30,6 +30,7 @@ class SweepRunner:
         self._say = say
         self._show = show
         self._read: dict[str, tuple[object, Result]] = {}  # by the name of a run: its files as they were, what they say
+        self._complaint: str | None = None  # the last one of a run that cannot be started now
         self._states: dict[str, State] = {
             run.name: "done" if is_done(run, self._run_dir(run)) else "waiting" for run in runs
         }
@@ -47,7 +48,9 @@ class SweepRunner:
         try:
             while (waiting or not self._launcher.is_empty) and signals.first is None:
                 while waiting and self._launcher.has_place and signals.first is None:
-                    self._start(waiting.pop(0))
+                    if not self._start(waiting[0]):
+                        break
+                    waiting.pop(0)
                 for run, status in self._launcher.wait(signals):
                     self._end(run, status)
                 self._show(self.results)
@@ -72,15 +75,22 @@ class SweepRunner:
         state = self._states[run.name]
         return "waiting" if state == "running" and self._launcher.is_queued(run) else state
 
-    def _start(self, run: SweepRun) -> None:
+    def _start(self, run: SweepRun) -> bool:
+        """False: not now, while others are under way; it waits for the next look."""
         try:
             done = self._launcher.start(run)
         except OSError as error:
+            if isinstance(error, BlockingIOError) and not self._launcher.is_empty:
+                if self._complaint != str(error):
+                    self._complaint = str(error)
+                    self._say(f"{run.name} waits ({error})")
+                return False
             self._states[run.name] = "failed"
             self._say(f"failed {run.name}: it cannot be started ({error})")
         else:
             self._states[run.name] = "running"
             self._say(f"{done} {run.name}")
+        return True
 
     def _end(self, run: SweepRun, status: int, *, is_stopping: bool = False) -> None:
         if status == 0:

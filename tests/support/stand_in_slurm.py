@@ -66,6 +66,11 @@ class Cluster:
         broken = self.folder / "broken"
         broken.unlink(missing_ok=True) if sentence is None else broken.write_text(sentence)
 
+    def break_sbatch(self, sentence):
+        """None: it works again."""
+        full = self.folder / "full"
+        full.unlink(missing_ok=True) if sentence is None else full.write_text(sentence)
+
     def end(self):
         """Nothing is left."""
         if (self.folder / "held").exists():
@@ -101,6 +106,8 @@ def sbatch(root, words):
                 f"sbatch: error: invalid partition specified: {line.partition('=')[2]}\n"
                 "sbatch: error: Batch job submission failed: Invalid partition name specified"
             )
+    if (root / "full").exists():
+        fail((root / "full").read_text())
     job_id = FIRST_ID
     while (root / str(job_id)).exists():
         job_id += 1

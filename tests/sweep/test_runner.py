@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from sf.config import Config
+from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.sweep import runner
 from sf.sweep.grid import SweepRun
+from sf.sweep.launchers.local import LocalLauncher
 from sf.sweep.runner import SweepRunner
 
 
@@ -75,3 +77,34 @@ def test_a_run_that_cannot_be_started_does_not_keep_the_others_from_running(tmp_
         "started seed=1",
         "done seed=1",
     ]
+
+
+def test_a_run_that_cannot_be_started_now_waits_while_others_go_on(tmp_path):
+    runs, said, started, refusals = [run_of(seed) for seed in (0, 1)], [], [], [0, 1]
+
+    def start(run):
+        if run.seed == 1 and refusals:
+            raise BlockingIOError(f"full {refusals.pop() >= 0}")
+        started.append(run)
+        return "started"
+
+    def wait(_signals):
+        if not refusals:
+            yield started.pop(), 0
+
+    class Launcher(SimpleNamespace):
+        has_place = True
+        is_empty = property(lambda self: not started)
+
+    launcher = Launcher(is_queued=lambda run: False, start=start, wait=wait, stop=lambda signals: [])
+    SweepRunner(runs, tmp_path, launcher, said.append, lambda results: None).run(SimpleNamespace(first=None))
+    assert said == ["started seed=0", "seed=1 waits (full True)", "done seed=0", "started seed=1", "done seed=1"]
+
+
+def test_a_run_is_not_started_while_a_process_of_before_still_saves_in_its_directory(tmp_path):
+    launcher = LocalLauncher([Config().replace(num_workers=1, device="cpu")], 1)
+    launcher.open(tmp_path, 1, print)
+    with run_lock.held(tmp_path / "seed=0"), pytest.raises(BlockingIOError, match=r"is running in .*seed=0: wait for"):
+        launcher.start(run_of(0))
+    assert launcher.is_empty
+    assert launcher.has_place

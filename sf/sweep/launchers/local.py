@@ -18,6 +18,7 @@ from pathlib import Path
 from sf.config import Config
 from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.processes.stopping import Signals
+from sf.storage import run_lock
 from sf.storage.no_links import open_to_append
 from sf.sweep.grid import SweepRun
 from sf.sweep.launchers.places import gpus_of, share_out
@@ -71,6 +72,8 @@ class LocalLauncher:
         return False
 
     def start(self, run: SweepRun) -> str:
+        """Raises BlockingIOError, too, while a process of an earlier start still saves in the run's directory."""
+        _require_unlocked(self._directory / run.name)
         place = self._free_places[0]
         environment = dict(os.environ)
         if self._gpus:
@@ -113,3 +116,13 @@ class LocalLauncher:
             if signals.is_urgent:
                 for process in self._processes:
                     process.popen.kill()
+
+
+def _require_unlocked(directory: Path) -> None:
+    try:
+        with run_lock.held(directory, say=lambda sentence: None):
+            pass
+    except run_lock.HeldError as error:
+        raise BlockingIOError(str(error)) from None
+    except ValueError:  # it cannot be locked, which the run itself says
+        pass

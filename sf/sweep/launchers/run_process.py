@@ -7,7 +7,8 @@ import os
 import signal
 from collections.abc import Sequence
 
-ASKED_TO_END = (128 + signal.SIGINT, 128 + signal.SIGTERM)  # statuses of a run that was
+# Statuses of a run that was: one that still starts up dies of the signal.
+ASKED_TO_END = (128 + signal.SIGINT, 128 + signal.SIGTERM, -signal.SIGINT, -signal.SIGTERM)
 _PR_SET_PDEATHSIG = 1
 
 

@@ -53,6 +53,8 @@ class SlurmLauncher:
         self._reasons: dict[str, str] = {}  # of failures that are not the run's own, by its name
         self._asked_at = -float("inf")
         self._complaint: str | None = None
+        self._refused_at = -float("inf")  # when sbatch last took no job
+        self._refusal: str | None = None
 
     def require(self) -> None:
         extras.require("slurm", "submitit", purpose="--launcher slurm")
@@ -74,7 +76,7 @@ class SlurmLauncher:
 
     @property
     def has_place(self) -> bool:
-        return len(self._jobs) < self.places
+        return len(self._jobs) < self.places and (not self._jobs or self._may_submit())
 
     @property
     def is_empty(self) -> bool:
@@ -93,11 +95,18 @@ class SlurmLauncher:
         return found is not None and found[1].state in job_states.QUEUED
 
     def start(self, run: SweepRun) -> str:
+        """Raises BlockingIOError where sbatch takes no job while others are under way, and UsageError where none is."""
         before = self._before.pop(run.name, None)
         if before is not None:
             self._jobs[run.name] = run, before
             return f"job {before.job_id} goes on:"
-        job = self._submit(run, num_lost=0)
+        try:
+            job = self._submit(run, num_lost=0)
+        except UsageError as error:
+            if not self._jobs:
+                raise
+            self._refused_at = time.monotonic()
+            raise BlockingIOError(str(error)) from None
         return f"submitted job {job.job_id}:"
 
     def wait(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
@@ -149,7 +158,7 @@ class SlurmLauncher:
         if job.state not in job_states.OVER:
             return None
         if job.state == job_states.CANCELLED:
-            return ASKED_TO_END[-1]
+            return ASKED_TO_END[1]
         if end is not None or job.state in job_states.LOST:
             return self._replace(run, job)
         ended_at = self._ended_at.setdefault(job.job_id, time.monotonic())
@@ -166,12 +175,26 @@ class SlurmLauncher:
                 f"job {job.job_id} has ended as {job.state}, the last of {job.num_lost + 1} that did"
             )
             return _NO_WORD
-        successor = self._submit(run, job.num_lost + 1)
+        if not self._may_submit():
+            return None
+        try:
+            successor = self._submit(run, job.num_lost + 1)
+        except (OSError, UsageError) as error:
+            self._refused_at = time.monotonic()
+            if str(error) != self._refusal:
+                self._refusal = str(error)
+                self._say(f"job {job.job_id} of {run.name} has ended as {job.state}, and no other yet ({error})")
+            return None
+        self._refusal = None
         self._say(
             f"job {job.job_id} of {run.name} has ended as {job.state}: job {successor.job_id} goes on with it "
             f"({successor.num_lost} of {self._flags.retries})"
         )
         return None
+
+    def _may_submit(self) -> bool:
+        """Not so soon after sbatch took no job."""
+        return time.monotonic() - self._refused_at > _ASK_EVERY_S
 
     def _submit(self, run: SweepRun, num_lost: int) -> Job:
         """Raises UsageError, with sbatch's words, where it does not take the job."""

@@ -11,6 +11,7 @@ import pytest
 from stand_in_slurm import Cluster
 
 from sf.config import Config
+from sf.envs.errors import UsageError
 from sf.processes.stopping import Signals
 from sf.sweep.launchers import slurm
 from sf.sweep.launchers.jobs import read_jobs
@@ -226,6 +227,42 @@ def test_where_slurm_does_not_answer_jobs_count_as_going_on_and_it_is_said_once(
     assert len(watched.said) == 1
     assert "Unable to contact slurm controller" in watched.said[0]
     assert watched.sit_down().start(TRAINING) == "job 101 goes on:"
+
+
+def test_a_lost_job_is_replaced_later_where_sbatch_does_not_take_another_now(cluster, watched):
+    launcher = watched.sit_down()
+    launcher.start(TRAINING)
+    watched.wait_until_it_trains()
+    cluster.break_sbatch("Unable to contact slurm controller")
+    cluster.lose("101", "NODE_FAIL")
+    watched.look(lambda: watched.said)
+    assert list(launcher.wait(Signals())) == []
+    [said] = watched.said
+    assert said.startswith("job 101 of seed=0 has ended as NODE_FAIL, and no other yet (sbatch does not take the job")
+    cluster.break_sbatch(None)
+    watched.look(lambda: len(cluster.ids) == 2)
+    watched.wait_until_it_trains()
+
+
+def test_what_sbatch_refuses_while_jobs_go_on_may_be_submitted_later(cluster, watched, monkeypatch):
+    launcher, other = watched.sit_down(), Run("seed=1", ENDS)
+    cluster.break_sbatch("Job violates accounting policy")
+    with pytest.raises(UsageError, match="sbatch does not take the job of seed=1: Job violates accounting policy"):
+        launcher.start(other)
+    cluster.break_sbatch(None)
+    launcher.start(TRAINING)
+    watched.wait_until_it_trains()
+    cluster.break_sbatch("Job violates accounting policy")
+    with pytest.raises(BlockingIOError, match="sbatch does not take the job of seed=1: Job violates accounting policy"):
+        launcher.start(other)
+    cluster.break_sbatch(None)
+    assert launcher.has_place
+    monkeypatch.setattr(slurm, "_ASK_EVERY_S", 60.0)
+    assert not launcher.has_place
+    cluster.signal("101", signal.SIGUSR2)
+    watched.wait_until_it_trains()
+    assert watched.ends() == [("seed=0", 0)]
+    assert launcher.has_place
 
 
 def test_a_job_that_ends_before_its_run_begins_says_what_slurm_wrote(cluster, desk, monkeypatch):
