@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shlex
 import sys
 from contextlib import redirect_stdout
@@ -88,9 +89,9 @@ def _tune(flags: TuneFlags) -> int:
     directory = flags.train_dir / flags.search.stem
     require_no_run(directory, flags.search)
     search = read_search(flags.search)
-    config = _checked(search, directory, flags)
-    end = _end(flags.search, config)
-    launcher = launchers.make_launcher(flags.launcher, flags.slurm, [config], flags.parallel)
+    configs = _checked(search, directory, flags)
+    end = _end(flags.search, configs[0])
+    launcher = launchers.make_launcher(flags.launcher, flags.slurm, [max(configs, key=_num_workers)], flags.parallel)
     added = {"num_workers": launcher.workers[0], **({TRUST: True} if flags.trust else {})}
     search = dataclasses.replace(search, added=added, num_trials=flags.trials or search.num_trials)
     if flags.dry_run:
@@ -116,7 +117,8 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
 
     with run_lock.held(directory, say), caught_signals() as signals:
         make_directory(directory)
-        study = open_study(search, directory, end, flags.seed, launcher.places)
+        places = min(launcher.places, search.num_trials * len(search.seeds))
+        study = open_study(search, directory, end, flags.seed, places)
         complaints: set[str] = set()
 
         def write() -> None:
@@ -128,8 +130,8 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
                     say(f"the results cannot be written ({error})")
                 complaints.add(str(error))
 
-        launcher.open(directory, launcher.places, say)
-        num = f"{search.num_trials} trials in {directory}, {launcher.places} runs at once"
+        launcher.open(directory, places, say)
+        num = f"{search.num_trials} trials in {directory}, {places} runs at once"
         say(f"{num}; the study is {directory / FILE}")
         Tuner(search, study, directory, rungs(end), launcher, say, write).run(signals)
         say(results.table(study, search))
@@ -149,15 +151,21 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
         return int(not results.ranked(study))
 
 
-def _checked(search: Search, directory: Path, flags: TuneFlags) -> Config:
-    """The configuration of a first run. Raises ValueError where a bound or a choice is no value of its flag."""
+def _checked(search: Search, directory: Path, flags: TuneFlags) -> list[Config]:
+    """Of runs with every bound and choice. Raises ValueError where a bound or a choice is no value of its flag."""
     configs: list[Config] = []
     for run in search.examples():
         require_trusted(checked(Config, run.flags, str(flags.search)), flags.search, flags.trust)
         configs.append(
             (run.with_flags(**{TRUST: True}) if flags.trust else run).configured(directory, str(flags.search))
         )
-    return configs[0]
+    return configs
+
+
+def _num_workers(config: Config) -> float:
+    """Infinite where the run takes all cores."""
+    num = config.sampler.num_workers
+    return math.inf if num == "auto" else num
 
 
 def _end(path: Path, config: Config) -> int:

@@ -11,7 +11,9 @@ from faults import processes
 from sf.commands import cli
 from sf.config import Config
 from sf.storage.run_dir import RunDir
+from sf.sweep.launchers.local import LocalLauncher
 from sf.tune import command
+from sf.tune.tuner import Tuner
 
 PROGRAM = "from sf.commands.entry_points import sf_tune; sf_tune()"
 FILE = {
@@ -111,3 +113,23 @@ def test_a_dry_run_prints_a_command_and_leaves_nothing(tmp_path, monkeypatch, ca
     assert printed.startswith("sf-train ")
     assert "--env toy_bandit" in printed
     assert not (tmp_path / "tune").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "places"),
+    [({"trials": 2, "seeds": 2}, 4), ({"search": {"num_workers": [1, 16]}, "trials": 9}, 4), ({"trials": 99}, 64)],
+)
+def test_runs_at_once_are_as_many_as_there_are_and_as_have_cores_for_all_their_workers(
+    tmp_path, monkeypatch, change, places
+):
+    file = {**FILE, **change}
+    file["flags"] = {name: value for name, value in file["flags"].items() if name not in file["search"]}
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(file))
+    opened = []
+    monkeypatch.setattr("sf.sweep.launchers.places.num_usable_cores", lambda: 64)
+    monkeypatch.setattr(LocalLauncher, "open", lambda self, directory, places, say: opened.append(places))
+    monkeypatch.setattr(Tuner, "run", lambda self, signals: None)
+    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        command.main()
+    assert opened == [places]
