@@ -9,17 +9,19 @@ from sf.report.records import parsed
 
 
 class Curve:
-    """values: the objective at the first record at or after each of `rungs` (env steps, ascending), as far as it is.
+    """values: the objective at each of `rungs` (env steps, ascending), as far as the run is: on the line between the
+    records before and after it. None: no record is before it.
 
     metrics: the metrics.jsonl of the run. A record in which the objective is not known yet is passed over.
     """
 
     def __init__(self, metrics: Path, objective: str, rungs: Sequence[int]) -> None:
-        self.values: list[float] = []
+        self.values: list[float | None] = []
         self._metrics = metrics
         self._objective = objective
         self._rungs = rungs
         self._offset = 0  # bytes that have been read
+        self._before: tuple[float, float] | None = None  # env steps and objective of the last record
 
     def read(self) -> None:
         """What has been written since the last time. A line that is half written is read the next time."""
@@ -33,8 +35,19 @@ class Curve:
         self._offset += len(whole)
         for line in whole.splitlines():
             record = parsed(line) or {}
-            value, env_steps = record.get(self._objective), record.get("env_steps", -1)
-            while value is not None and len(self.values) < len(self._rungs):
-                if env_steps < self._rungs[len(self.values)]:
-                    break
+            if self._objective in record and "env_steps" in record:
+                self._add(record["env_steps"], record[self._objective])
+
+    def _add(self, env_steps: float, value: float) -> None:
+        for rung in self._rungs[len(self.values) :]:
+            if env_steps < rung:
+                break
+            if env_steps == rung:
                 self.values.append(float(value))
+            elif self._before is None:
+                self.values.append(None)
+            else:
+                steps_before, value_before = self._before
+                share = (rung - steps_before) / (env_steps - steps_before)
+                self.values.append(value_before + share * (value - value_before))
+        self._before = env_steps, value

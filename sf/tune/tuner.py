@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,8 @@ from sf.tune import study as studies
 from sf.tune.curve import Curve
 from sf.tune.search import Search
 
+_MOST_REFUSALS = 60  # of a start: that many looks, two minutes on one machine
+
 
 @dataclass
 class _Trial:
@@ -31,14 +35,15 @@ class _Trial:
     curves: Sequence[Curve]  # one a run
     running: list[SweepRun] = field(default_factory=list)
     values: list[float] = field(default_factory=list)  # of the runs that have ended
-    num_reported: int = 0  # rungs
+    num_reported: int = 0  # rungs, those included that have no value
     failure: str | None = None
     is_pruned: bool = False
 
 
 class Tuner:
     """directory: of the search; each run has one inside. rungs: env steps at which trials are compared. `run` raises
-    UsageError where a run is there that was trained with other flags than its trial has.
+    UsageError where a run is there that was trained with other flags than its trial has, and where runs cannot be
+    started for long.
 
     say: prints a sentence. show: is called after each look at the runs.
     """
@@ -62,6 +67,8 @@ class Tuner:
         self._show = show
         self._open = [self._opened(trial) for trial in studies.unfinished(study)]
         self._num_asked = len(study.get_trials(deepcopy=False))
+        self._num_refusals = 0  # looks in a row at which no run was under way, and none could be started
+        self._complaint: str | None = None
         if self._num_asked:
             self._say(f"goes on: {self._num_asked - len(self._open)} trials are over, {len(self._open)} under way")
 
@@ -69,8 +76,8 @@ class Tuner:
         """Until there are as many trials as there shall be, or a signal."""
         try:
             while signals.first is None:
-                self._start_runs()
-                if self._launcher.is_empty:
+                has_started_all = self._start_runs()
+                if has_started_all and self._launcher.is_empty:
                     break
                 for run, status in self._launcher.wait(signals):
                     self._ended(run, status)
@@ -81,12 +88,13 @@ class Tuner:
                 self._ended(run, status, is_stopping=True)
             self._show()
 
-    def _start_runs(self) -> None:
+    def _start_runs(self) -> bool:
+        """Those that there are places for. False: one could not be started now, and waits for the next look."""
         while self._launcher.has_place:
             trial = next((trial for trial in self._open if trial.waiting), None)
             if trial is None:
                 if self._num_asked >= self._search.num_trials:
-                    return
+                    return True
                 trial = self._opened(studies.ask(self._study))
                 self._num_asked += 1
                 self._open.append(trial)
@@ -99,11 +107,25 @@ class Tuner:
             try:
                 done = self._launcher.start(run)
             except OSError as error:
-                trial.failure = f"{run.name} cannot be started ({error})"
-                self._is_over(trial, run)
+                trial.running.remove(run)
+                trial.waiting.insert(0, run)
+                self._refused(f"{run.name} cannot be started ({error})")
+                return False
             else:
+                self._num_refusals, self._complaint = 0, None
                 chosen = ", ".join(f"{name} {_short(value)}" for name, value in run.point.items())
                 self._say(f"{done} {run.name}: {chosen}")
+        return True
+
+    def _refused(self, complaint: str) -> None:
+        """Raises UsageError after the last of many looks."""
+        if self._launcher.is_empty:
+            self._num_refusals += 1
+        if self._num_refusals == _MOST_REFUSALS:
+            raise UsageError(f"{complaint}: mend that, and the same command goes on")
+        if complaint != self._complaint:
+            self._complaint = complaint
+            self._say(f"{complaint}: trying again")
 
     def _require_same_settings(self, run: SweepRun) -> None:
         """Raises UsageError where the run that is there is one of another study."""
@@ -121,7 +143,12 @@ class Tuner:
     def _opened(self, trial: optuna.Trial) -> _Trial:
         runs = self._search.runs(trial.number, self._search.suggest(trial))
         curves = [Curve(self._run_dir(run).metrics, self._search.objective, self._rungs) for run in runs]
-        return _Trial(trial, runs, curves, num_reported=len(_reported(trial)))
+        return _Trial(trial, runs, curves, num_reported=self._num_reported(trial))
+
+    def _num_reported(self, trial: optuna.Trial) -> int:
+        """Rungs up to the last that was told."""
+        last = trial.study.get_trials(deepcopy=False)[trial.number].last_step
+        return 0 if last is None else bisect_right(self._rungs, last)
 
     def _run_dir(self, run: SweepRun) -> RunDir:
         return RunDir(self._directory / run.name)
@@ -129,17 +156,23 @@ class Tuner:
     def _ended(self, run: SweepRun, status: int, *, is_stopping: bool = False) -> None:
         """is_stopping: the search is: a run that ends with any status but 0 has been asked to, or killed."""
         trial = next(trial for trial in self._open if run in trial.running)
-        if status == 0:
+        if trial.is_pruned:
+            pass  # however it has ended: it may still have been starting up
+        elif status == 0:
             value = read_result(run, self._run_dir(run), "done").record.get(self._search.objective)
             if value is None:
                 trial.failure = f"{run.name} has no {self._search.objective}: name a number of its metrics.jsonl"
             else:
                 trial.values.append(float(value))
-        elif status not in ASKED_TO_END and not is_stopping:
-            trial.failure = f"{run.name} failed (status {status}): {self._launcher.last_words(run)}"
-        elif not trial.is_pruned and trial.failure is None:
+        elif trial.failure is not None:
+            pass  # it was asked to end, as the trial can tell nothing any more
+        elif status == -signal.SIGKILL or status in ASKED_TO_END or is_stopping:
             trial.running.remove(run)
+            if status == -signal.SIGKILL and not is_stopping:
+                self._say(f"{run.name} was killed, perhaps for want of memory: the same command goes on with it")
             return  # it goes on when the search does
+        else:
+            trial.failure = f"{run.name} failed (status {status}): {self._launcher.last_words(run)}"
         self._is_over(trial, run)
 
     def _is_over(self, trial: _Trial, run: SweepRun) -> None:
@@ -176,18 +209,16 @@ class Tuner:
             num_known = min(len(curve.values) for curve in trial.curves)
             while trial.num_reported < num_known and not trial.is_pruned:
                 idx = trial.num_reported
-                trial.trial.report(float(np.mean([curve.values[idx] for curve in trial.curves])), self._rungs[idx])
                 trial.num_reported += 1
+                values = [value for curve in trial.curves if (value := curve.values[idx]) is not None]
+                if len(values) < len(trial.curves):
+                    continue
+                trial.trial.report(float(np.mean(values)), self._rungs[idx])
                 if trial.trial.should_prune():
                     trial.is_pruned = True
                     trial.waiting.clear()
                     for run in trial.running:
                         self._launcher.interrupt(run)
-
-
-def _reported(trial: optuna.Trial) -> dict[int, float]:
-    frozen = trial.study.get_trials(deepcopy=False)[trial.number]
-    return frozen.intermediate_values
 
 
 def _short(value: object) -> str:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+from sf.envs.errors import UsageError
 from sf.run.beginning.starting_flags import make_config
 from sf.storage.run_dir import RunDir
 from sf.tune import results
@@ -24,6 +25,8 @@ NO_SIGNAL = SimpleNamespace(first=None)
 
 class Pool:
     """Runs that do what `play` says when they are looked at: (run, how often it was looked at) -> status or None."""
+
+    status_at_interrupt = 130
 
     def __init__(self, directory, play, places=1):
         self.directory, self.play, self.places = directory, play, places
@@ -46,7 +49,7 @@ class Pool:
 
     def wait(self, signals):
         for name, (run, num_looks) in list(self._looks.items()):
-            status = 130 if run in self.interrupted else self.play(run, num_looks)
+            status = self.status_at_interrupt if run in self.interrupted else self.play(run, num_looks)
             self._looks[name] = (run, num_looks + 1)
             if status is not None:
                 del self._looks[name]
@@ -178,19 +181,58 @@ def test_a_search_that_goes_on_tries_other_values(tmp_path, sampler):
     assert len(chosen) == 9
 
 
-def test_a_run_that_cannot_be_started_fails_and_ends_no_search(tmp_path, monkeypatch):
+@pytest.mark.parametrize("places", [1, 2])
+def test_a_run_that_cannot_be_started_now_is_started_later(tmp_path, monkeypatch, places):
     hunt = Hunt(tmp_path)
-    start = Pool.start
+    start, refusals = Pool.start, iter([True] * 5 + [False] * 4)
 
-    def fails_once(pool, run):
-        if run.name == "trial_00001":
-            raise OSError("Too many levels of symbolic links")
+    def refuses_at_first(pool, run):
+        if run.name != "trial_00000" and next(refusals):
+            raise OSError("Resource temporarily unavailable")
         return start(pool, run)
 
-    monkeypatch.setattr(Pool, "start", fails_once)
+    monkeypatch.setattr(Pool, "start", refuses_at_first)
+    pool = hunt.start(hunt.ends_at_once, places=places)
+    assert hunt.states() == ["COMPLETE"] * 4
+    assert pool.started == [f"trial_0000{number}" for number in range(4)]
+    sentence = "trial_00001 cannot be started (Resource temporarily unavailable): trying again"
+    assert hunt.said.count(sentence) == 1
+
+
+def test_where_no_run_can_be_started_for_long_the_search_ends_and_loses_no_trial(tmp_path, monkeypatch):
+    hunt = Hunt(tmp_path)
+
+    def refuses(pool, run):
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Pool, "start", refuses)
+        with pytest.raises(UsageError, match=r"trial_00000 cannot be started \(No space left on device\): mend that"):
+            hunt.start(hunt.ends_at_once)
+    assert hunt.states() == ["RUNNING"]
     hunt.start(hunt.ends_at_once)
-    assert hunt.states() == ["COMPLETE", "FAIL", "COMPLETE", "COMPLETE"]
-    assert "trial 1: trial_00001 cannot be started (Too many levels of symbolic links)" in hunt.said
+    assert hunt.states() == ["COMPLETE"] * 4
+
+
+def test_a_run_that_was_killed_goes_on_when_the_search_does(tmp_path):
+    hunt = Hunt(tmp_path, trials=2)
+    hunt.start(lambda run, n: -9 if run.name == "trial_00000" else hunt.ends_at_once(run, n))
+    assert hunt.states() == ["RUNNING", "COMPLETE"]
+    assert any(sentence.startswith("trial_00000 was killed") for sentence in hunt.said)
+    assert hunt.start(hunt.ends_at_once).started == ["trial_00000"]
+    assert hunt.states() == ["COMPLETE"] * 2
+
+
+def test_a_number_that_only_some_records_have_can_be_the_objective(tmp_path):
+    hunt = Hunt(tmp_path, objective="eval/mean_return", trials=1)
+
+    def play(run, num_looks):
+        with RunDir(hunt.directory / run.name).metrics.open("a") as file:
+            file.write(json.dumps({"env_steps": END - 1, "mean_return": 1.0, "eval/mean_return": 7.0}) + "\n")
+        return hunt.ends_at_once(run, num_looks)
+
+    hunt.start(play)
+    assert completed(hunt.study)[0].value == 7.0
 
 
 def test_a_run_that_had_ended_before_the_search_heard_of_it_is_not_run_again(tmp_path):
@@ -235,6 +277,34 @@ def test_an_objective_that_is_in_no_record_is_said(tmp_path):
     assert any("has no mean_retrun: name a number of its metrics.jsonl" in sentence for sentence in hunt.said)
 
 
+@pytest.mark.parametrize("status", [130, -2, 1])  # it saves; it was still starting, and at its very beginning
+def test_a_run_that_is_pruned_ends_its_trial_as_pruned_however_it_ends(tmp_path, monkeypatch, status):
+    hunt = Hunt(tmp_path, trials=7)
+    monkeypatch.setattr(Pool, "status_at_interrupt", status)
+
+    def play(run, num_looks):
+        env_steps = (num_looks + 1) * END // 10
+        hunt.write(run, -100.0 if run.name == "trial_00006" else 1.0, env_steps, ends=env_steps == END)
+        return 0 if env_steps == END else None
+
+    hunt.start(play)
+    assert hunt.states() == ["COMPLETE"] * 6 + ["PRUNED"]
+
+
+def test_trials_with_few_records_are_compared_only_where_they_have_been(tmp_path):
+    """Of each of them there is a record late in the run alone."""
+    hunt = Hunt(tmp_path, trials=7)
+
+    def play(run, num_looks):
+        hunt.write(run, float(run.name[-1] != "6"), END * (9 + num_looks) // 10, ends=num_looks == 1)
+        return 0 if num_looks == 1 else None
+
+    hunt.start(play)
+    told = [trial.intermediate_values for trial in hunt.study.get_trials()]
+    assert told == [{900: 1.0}] * 6 + [{900: 0.0}]
+    assert hunt.states()[-1] == "PRUNED"
+
+
 @pytest.mark.parametrize("pruner", ["median", "none"])
 def test_a_trial_that_is_worse_than_most_is_ended_early_where_it_may_be(tmp_path, pruner):
     hunt = Hunt(tmp_path, trials=7, pruner=pruner)
@@ -268,20 +338,28 @@ def test_what_decides_is_the_most_important(tmp_path):
     assert len((tmp_path / "trials.csv").read_text().splitlines()) == 31
 
 
-def test_a_curve_takes_the_first_record_past_each_rung_and_half_a_line_later(tmp_path):
+def test_a_curve_is_read_between_the_records_around_each_rung_and_half_a_line_later(tmp_path):
     metrics = tmp_path / "metrics.jsonl"
     curve = Curve(metrics, "mean_return", [10, 20, 30])
     curve.read()
     assert curve.values == []
     metrics.write_text(
-        '{"env_steps": 5, "mean_return": 1}\n{"env_steps": 12}\n{"env_steps": 13, "mean_return": 2}\n{"env'
+        '{"env_steps": 5, "mean_return": 1}\n{"env_steps": 12}\n{"env_steps": 15, "mean_return": 2}\n{"env'
     )
     curve.read()
-    assert curve.values == [2.0]
+    assert curve.values == [1.5]
     with metrics.open("a") as file:
-        file.write('_steps": 31, "mean_return": 4}\n')
+        file.write('_steps": 35, "mean_return": 4}\n')
     curve.read()
-    assert curve.values == [2.0, 4.0, 4.0]
+    assert curve.values == [1.5, 2.5, 3.5]
+
+
+def test_a_curve_has_no_value_before_its_first_record(tmp_path):
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text('{"env_steps": 29, "mean_return": 1}\n{"env_steps": 30, "mean_return": 3}\n')
+    curve = Curve(metrics, "mean_return", [10, 20, 30, 40])
+    curve.read()
+    assert curve.values == [None, None, 3.0]
 
 
 def test_the_sampler_learns_from_what_it_was_told(tmp_path):
