@@ -127,6 +127,12 @@ def code_of(env_id: str) -> str | None:
     return None if family is None else family.code_of(env_id)
 
 
+def preset_of_family(env_id: str) -> str | None:
+    """See `Family.preset`."""
+    family = _first_asked(env_id)
+    return None if family is None else family.preset
+
+
 def kwargs_against(env_id: str, name: str) -> Mapping[str, Any] | None:
     """The `env_kwargs` that make this opponent part of the environment; None where its family has no opponents.
 

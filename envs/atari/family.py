@@ -37,5 +37,6 @@ ATARI = Family(
     env_ids=_env_ids,
     listed=lambda env_ids: [env_id for env_id in env_ids if env_id.startswith("atari_")],
     options=AtariOptions,
+    preset="atari",
     package="ale_py",
 )

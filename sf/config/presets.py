@@ -17,6 +17,7 @@ from sf.config import Config, unique_keys
 from sf.config.input_file import is_file
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.field_types import checked
+from sf.envs.registry import preset_of_family
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.observations import is_image
 from sf.envs.spaces.planes import Planes
@@ -32,14 +33,15 @@ def preset_names() -> list[str]:
 
 
 def name_for_env(env: str) -> str | None:
-    """The preset named like `env`, else like its family, else None.
+    """The preset named like `env`, else like its family, else the one that its family names, else None.
 
     The family is the name up to the first "_" or "/", and of a name with a colon what is before that.
     """
     names = set(preset_names()) - _NAMELESS
     before_colon, colon, _ = env.partition(":")
     family = before_colon if colon else env.replace("/", "_").split("_")[0]
-    return next((name for name in (env.replace("/", "_"), family) if name in names), None)
+    named_alike = next((name for name in (env.replace("/", "_"), family) if name in names), None)
+    return named_alike or preset_of_family(env)
 
 
 def name_for_spec(spec: EnvSpec) -> str:

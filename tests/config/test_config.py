@@ -73,7 +73,9 @@ def test_config_names_another_preset():
 
 def test_a_family_has_a_preset_for_every_member():
     assert presets.name_for_env("atari_pong") == "atari"
-    assert presets.load(presets.name_for_env("ALE/Pong-v5")) == presets.load("atari")
+    assert presets.name_for_env("PongNoFrameskip-v4") == "atari"
+    of_machado = presets.load(presets.name_for_env("ALE/Pong-v5"))
+    assert of_machado == {**presets.load("atari"), "atari_episodic_life": False}
     assert presets.name_for_env("unheard_of") is None
     assert presets.name_for_env("fast_food") is presets.name_for_env("fast:MyEnv") is None
     assert presets.name_for_env("vector_of_choices") is None  # its actions say its kind, not its name
