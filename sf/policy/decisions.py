@@ -19,7 +19,7 @@ from sf.recurrent_states import RecurrentStates
 
 
 class Decisions:
-    """acting: for inputs on the device. generator: what actions are drawn by."""
+    """generator: what actions are drawn by."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Decisions:
         max_actors: int,
         device: str,
     ) -> None:
-        """rows: of the slots. max_actors: of a batch."""
+        """acting: for inputs on the device. rows: of the slots. max_actors: of a batch."""
         self.generator = torch.Generator(gpu.torch_device(device))
         self._acting = acting
         self._action_spec = action_spec

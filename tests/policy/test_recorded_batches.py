@@ -7,24 +7,16 @@ import numpy as np
 import pytest
 import torch
 from deciding import Deciding, vectors
-from late import late_gpu
+from late import devices_that_record, record_on
 
 from sf import gpu
 from sf.model.acting import Acting
 from sf.policy.recorded_batches import size_for
-from sf.processes.torch_runtime import configure
 
 
-def devices():
-    return [pytest.param("cuda:0", marks=pytest.mark.gpu)] if torch.cuda.is_available() else ["cpu"]
-
-
-@pytest.fixture(params=devices())
+@pytest.fixture(params=devices_that_record())
 def device(request, monkeypatch):
-    if request.param == "cpu":
-        monkeypatch.setattr(gpu, "Recording", late_gpu().Recording)
-    else:
-        configure(request.param, num_threads=1, deterministic=False)
+    record_on(request.param, monkeypatch)
     return request.param
 
 

@@ -4,6 +4,12 @@ import importlib.util
 import os
 from pathlib import Path
 
+import pytest
+import torch
+
+from sf import gpu
+from sf.processes.torch_runtime import configure
+
 FOLDER = Path(__file__).parent.parent / "late_gpu"
 
 
@@ -13,6 +19,19 @@ def late_gpu():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def devices_that_record():
+    """For a parametrised fixture: the GPU, or where there is none the CPU with a stand-in."""
+    return [pytest.param("cuda:0", marks=pytest.mark.gpu)] if torch.cuda.is_available() else ["cpu"]
+
+
+def record_on(device, monkeypatch):
+    """On the CPU a recording calls its function again."""
+    if device == gpu.HOST:
+        monkeypatch.setattr(gpu, "Recording", late_gpu().Recording)
+    else:
+        configure(device, num_threads=1, deterministic=False)  # float32 that is float32
 
 
 def environment():

@@ -5,7 +5,7 @@ Without a GPU a stand-in calls the function again, which shows all but what CUDA
 
 import pytest
 import torch
-from late import late_gpu
+from late import devices_that_record, record_on
 from small_batches import CASES, FLAGS, T, make_batch
 
 from sf import gpu
@@ -13,22 +13,14 @@ from sf.config import Config
 from sf.learner.compiled import recorded_step
 from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.update import Updater
-from sf.processes.torch_runtime import configure
 
 FIRST = "continuous and discrete actions, a critic of its own"
 TURNS = "games by turns, without clipping of gradients"
 
 
-def devices():
-    return [pytest.param("cuda:0", marks=pytest.mark.gpu)] if torch.cuda.is_available() else ["cpu"]
-
-
-@pytest.fixture(params=devices())
+@pytest.fixture(params=devices_that_record())
 def device(request, monkeypatch):
-    if request.param == "cpu":
-        monkeypatch.setattr(gpu, "Recording", late_gpu().Recording)
-    else:
-        configure(request.param, num_threads=1, deterministic=False)  # float32 that is float32
+    record_on(request.param, monkeypatch)
     return torch.device(request.param)
 
 
