@@ -144,15 +144,19 @@ def find_policies(
         raise ValueError(f"policy is {policy_id}, but {run} is a checkpoint, which has one policy: leave it out")
     if which not in ("latest", "best"):
         raise ValueError(f"checkpoint is {which!r}: latest, best, or the path of a file in place of the run")
+    paths = [run, *against]
+    if which != "latest" and all(located(path).is_file() for path in paths):
+        raise ValueError(f"checkpoint is {which!r}, but {run} is a checkpoint itself: leave it out, or name its run")
     found: dict[str, Checkpoint] = {}
-    for number, named in enumerate((run, *against)):
+    for number, named in enumerate(paths):
         path = located(named)
         if path.suffix in (".onnx", ".pt2"):
             raise ValueError(
                 f"{path} is an export, for load_policy: name the run or the checkpoint that it was made from"
             )
         for wanted in range(num_policies(path)) if policy_id is None or number > 0 else [policy_id]:
-            file, saved = find_trusted(path, which, wanted, _warn, is_trusted)
+            of_run = "latest" if path.is_file() else which
+            file, saved = find_trusted(path, of_run, wanted, _warn, is_trusted)
             name = str(file.with_suffix("").relative_to(path.parent) if path == named else named)
             if name in found and path.is_file():  # the same name in another folder
                 name = str(named)

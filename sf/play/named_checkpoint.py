@@ -77,6 +77,10 @@ def config_of(saved: Checkpoint, name: object) -> Config:
 
 def _find(path: Path, which: str, policy_id: int, say: Callable[[str], None]) -> tuple[Path, Checkpoint]:
     if path.is_file():
+        if which != "latest":
+            raise UsageError(
+                f"checkpoint is {which!r}, but {path} is a checkpoint itself: leave it out, or name its run"
+            )
         return path, checkpoint.load(path)
     if RunDir(path).saved_flags() is None:
         raise UsageError(f"{path} is neither a checkpoint nor the directory of a run, such as train_dir/doom_basic")

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from sf.evaluation.results import Evaluation
 from sf.evaluation.task import EvaluationTask, _take, evaluate
 from sf.play.contestants import find_policies, require_spaces
 from sf.play.episodes import Play, make_lineups
+from sf.play.named_checkpoint import find_checkpoint
 from sf.play.torch_policy import TorchPolicy
 from sf.processes.reports import BegunAnew, EpisodesPlayed
 from sf.storage import checkpoint
@@ -350,6 +352,17 @@ def test_a_checkpoint_has_one_policy(run):
     (file,) = (run / "checkpoints").iterdir()
     with pytest.raises(ValueError, match="which has one policy: leave it out"):
         find_policies(file, (), "latest", 1)
+
+
+def test_the_best_is_not_asked_of_what_is_a_checkpoint_itself(run, tmp_path):
+    run = shutil.copytree(run, tmp_path / "cartpole")
+    (file,) = (run / "checkpoints").iterdir()
+    for find in (lambda: find_policies(file, (file,), "best", None), lambda: find_checkpoint(file, "best")):
+        with pytest.raises(ValueError, match="is a checkpoint itself: leave it out, or name its run"):
+            find()
+    checkpoint.save_best(file.parent, untrained("CartPole-v1", env_steps=1111), 1.0)
+    of_run, of_file = find_policies(run, (file,), "best", None).values()  # it holds for the run among them
+    assert (of_run.state["env_steps"], of_file.state["env_steps"]) == (1111, 1234)
 
 
 def test_one_policy_of_a_run_meets_all_of_the_same_run_however_it_is_spelt(tmp_path):
