@@ -13,7 +13,17 @@ from allocated import allocate
 from sf.config import Config
 from sf.processes import fork_servers
 from sf.processes.child import Child
-from sf.processes.reports import Episodes, Failed, Killed, Replaced, Reports, SavedFor, Saving, Unreported
+from sf.processes.reports import (
+    Episodes,
+    Failed,
+    Killed,
+    LearnerFinished,
+    Replaced,
+    Reports,
+    SavedFor,
+    Saving,
+    Unreported,
+)
 from sf.queues import LockedQueueError, PipeQueue
 from sf.run.children import starter, supervisor, watchdog
 from sf.run.children.supervisor import Supervisor
@@ -273,7 +283,7 @@ def test_the_last_reports_of_a_worker_that_is_killed_with_others_are_heard(run):
     run.row("rollout-0").add(episodes=3)
     run.report("rollout-0", Episodes([[1.0, 8, 8, {}, 0]] * 2, lost_episodes=0))
     run.writers["rollout-0"].close()
-    events = run.supervisor._kill(run.children["rollout-0"])
+    events = run.supervisor._living.kill(run.children["rollout-0"])
     assert [type(report) for _, report in events] == [Episodes, Unreported]
     assert lost(events) == {Unreported: 1}
 
@@ -303,6 +313,20 @@ def test_for_a_learner_whose_last_save_failed_the_parent_tries_it_but_not_after_
     assert str(run.supervisor.failure) == "learner-0: make room"
 
 
+def test_a_learner_that_has_saved_and_ended_is_not_missed_while_another_policy_still_trains(monkeypatch, tmp_path):
+    run = Run(monkeypatch, tmp_path, num_policies=2)
+    saved = run.children["learner-0"]
+    run.report("learner-0", LearnerFinished(640))
+    run.end("learner-0")
+    run.receive()
+    assert run.supervisor.failure is None
+    assert run.children["learner-0"] is saved  # no other one was started
+    assert not run.supervisor.is_finished
+    run.report("learner-1", LearnerFinished(640))
+    run.receive()
+    assert run.supervisor.is_finished
+
+
 def test_at_the_end_each_child_is_killed_when_its_own_time_is_over(run):
     for writer in run.writers.values():
         writer.close()
@@ -311,7 +335,7 @@ def test_at_the_end_each_child_is_killed_when_its_own_time_is_over(run):
 
     def receive(_wakeup, timeout_s):
         run.now += timeout_s
-        if {child.role for child in run.supervisor._children} == {"learner"}:
+        if {child.role for child in run.supervisor._living} == {"learner"}:
             raise KeyboardInterrupt  # it waits for the learner alone
         return []
 
@@ -340,10 +364,10 @@ def test_at_the_end_the_evaluator_has_a_minute_for_its_video_unless_a_signal_end
 
     def kill(child):
         ended[child.role] = run.now - began
-        run.supervisor._children.remove(child)
+        run.supervisor._living._children.remove(child)
         return []
 
-    run.supervisor.receive, run.supervisor._kill = receive, kill
+    run.supervisor.receive, run.supervisor._living.kill = receive, kill
     said = [child.role for child, record in run.supervisor.stop(signals, lambda: is_awaited)]
     assert ended["evaluator"] == pytest.approx(waited_s, abs=1.0)
     assert "evaluator" not in said  # nobody asked it to stop
