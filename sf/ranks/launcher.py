@@ -27,8 +27,9 @@ def launch(num_ranks: int, may_start_again: Callable[[], bool]) -> int:
     """
     logging.disable(logging.CRITICAL)  # torch tells in several lines what each rank has told in one
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    launch_id = uuid.uuid4().hex
     while True:
-        status = _launch_once(num_ranks)
+        status = _launch_once(num_ranks, launch_id)
         if status == FINAL_FAILURE:
             return FAILURE
         if status in (0, USER_ERROR) or status in _ASKED_TO_END or not may_start_again():
@@ -37,13 +38,13 @@ def launch(num_ranks: int, may_start_again: Callable[[], bool]) -> int:
         os.environ[STARTED_AGAIN] = "1"
 
 
-def _launch_once(num_ranks: int) -> int:
+def _launch_once(num_ranks: int, launch_id: str) -> int:
     here = "localhost"
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
         nproc_per_node=num_ranks,
-        run_id=uuid.uuid4().hex,
+        run_id=launch_id,
         rdzv_backend="c10d",
         rdzv_endpoint=f"{here}:0",
         local_addr=here,

@@ -15,6 +15,7 @@ from sf.config import Config
 from sf.envs import UsageError
 from sf.processes.stopping import ended_by_ctrl_c
 from sf.ranks.board import Board, StoreBoard
+from sf.ranks.launch_mark import LaunchMark
 from sf.ranks.rendezvous import meet, most_saved
 from sf.run.plan import Plan
 from sf.storage.run_dir import RunDir
@@ -27,12 +28,14 @@ class Joined:
     """A trainer that has met the other ranks, or is alone.
 
     config, plan, run_dir: as they are for this rank. board: of all ranks. store: of the ranks; None: there are none.
+    mark: to be set once no earlier run can come back in the place of this one.
     """
 
     config: Config
     plan: Plan
     run_dir: RunDir
     board: Board
+    mark: LaunchMark
     store: Store | None = None
 
     def most_saved(self, env_steps: Sequence[int | None]) -> Sequence[int | None]:
@@ -50,25 +53,28 @@ class Joined:
 def joined(config: Config, plan: Plan) -> Iterator[Joined]:
     """Waits until all ranks have come. What is raised while this is open, the others hear of. Raises UsageError."""
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+    mark = LaunchMark(run_dir.ranks, plan.place)
     if not plan.place.is_by_torchrun:
         if config.ranks.num_learners > 1:
             raise UsageError(
                 f"num_learners is {config.ranks.num_learners}: a call from Python trains with one, so use sf-train, or "
                 "start the script with torchrun"
             )
-        yield Joined(config, plan, run_dir, Board())
+        yield Joined(config, plan, run_dir, Board(), mark)
         return
+    if not plan.place.is_started_again:
+        mark.remove()
     with ended_by_ctrl_c():
         rendezvous = meet(plan.place, config, plan.resolved, run_dir.ranks)
     place = plan.place.after(rendezvous.name, rendezvous.sees_disk_of_first)
-    if place.is_started_again or not place.saves:
+    if not place.saves or (place.is_started_again and mark.is_there()):
         config = config.replace(restart_behavior="resume")
     run_dir = run_dir if place.saves else run_dir.of_rank(place.rank)
     with closing(
         Board() if place.is_alone else StoreBoard(rendezvous.store, place, config.ranks.rank_timeout_s)
     ) as board:
         try:
-            yield Joined(config, dataclasses.replace(plan, place=place), run_dir, board, rendezvous.store)
+            yield Joined(config, dataclasses.replace(plan, place=place), run_dir, board, mark, rendezvous.store)
         except Exception as error:
             board.post(failure=str(error).partition("\n")[0])
             raise

@@ -95,6 +95,8 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
         for path in left_behind(run_dir.path):
             say(f"{path} is an earlier run: the start that was to overwrite it was killed, so move or delete it")
         earlier = run_dir.prepare(config)
+        if not earlier.is_aside:
+            rank.mark.set()
         log = RunLog(run_dir.log)
         with earlier.put_back_unless_settled(print), log.of_process():
             for line in said:
@@ -105,7 +107,12 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
             initial_weights.write_beginnings(plan, run_dir)
             record_start(run_dir)
             resumed_steps = [env_steps or 0 for env_steps in saved_steps]
-            summary = Run(plan, run_dir, resumed_steps, on_record, on_under_way=earlier.settle, board=rank.board).run()
+
+            def settle(say: Callable[[str], None]) -> None:
+                rank.mark.set()  # first: between the two a kill would have the ranks begin anew, without either run
+                earlier.settle(say)
+
+            summary = Run(plan, run_dir, resumed_steps, on_record, on_under_way=settle, board=rank.board).run()
             log.write(outcome(summary))
             return summary
 

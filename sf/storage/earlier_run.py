@@ -29,6 +29,11 @@ class EarlierRun:
             self._aside = _free_name(path, "overwritten" if self._is_deleted else "old")
             path.rename(self._aside)
 
+    @property
+    def is_aside(self) -> bool:
+        """Whether there is one, which would come back if the new run did not get under way."""
+        return self._aside is not None
+
     def settle(self, say: Say = print) -> None:
         """The new run is under way. Further calls do nothing."""
         aside, self._aside = self._aside, None

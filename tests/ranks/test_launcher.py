@@ -20,7 +20,7 @@ def launched(monkeypatch, statuses, num_restarts):
     """The status of all, and how many starts there were, where each start ends with the next of `statuses`."""
     started = []
 
-    def launch_once(num_ranks):
+    def launch_once(num_ranks, launch_id):
         started.append(Place(0, num_ranks, 0, num_ranks).is_started_again)
         return statuses[len(started) - 1]
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,12 @@ def wait_for(condition, tmp_path):
 def ranks_of(process):
     """The parents of the ranks: children of the agent."""
     return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def parent_of_rank(rank, process):
+    word = f"RANK={rank}".encode()
+    (parent,) = [pid for pid in ranks_of(process) if word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")]
+    return parent
 
 
 def wait_for_learner(process, tmp_path):
@@ -154,12 +161,27 @@ def test_where_the_first_rank_is_gone_another_one_saves_what_it_remembers(tmp_pa
     process = start(tmp_path, "--train_for_seconds", "25", "--save_every_sec", "1000", "--keep_checkpoints", "9")
     wait_for(lambda: (latest_record(tmp_path) or {"seconds": 0})["seconds"] > 12, tmp_path)
     reached = latest_record(tmp_path)["env_steps"]
-    (first,) = [pid for pid in ranks_of(process) if b"RANK=0" in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")]
-    os.kill(first, signal.SIGKILL)
+    os.kill(parent_of_rank(0, process), signal.SIGKILL)
     assert ended(process, tmp_path) == 0, (tmp_path / "output").read_text()
     saved = [int(path.stem.rpartition("_")[2]) for path in checkpoints(tmp_path)]
     at_death, at_end = saved
     assert reached / 4 < at_death < at_end
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3 * PATIENCE_S)
+@pytest.mark.parametrize("starter", [start, partial(start_by_torchrun, max_restarts=2)])
+def test_a_new_run_whose_first_start_fails_is_no_resumed_earlier_one(starter, tmp_path):
+    assert ended(starter(tmp_path, "--train_for_env_steps", "2000"), tmp_path) == 0
+    earlier = checkpoints(tmp_path)[-1]
+    content = earlier.read_bytes()
+    process = starter(tmp_path, "--train_for_env_steps", "4000", "--restart_behavior", "restart")
+    aside = tmp_path / "ranks.old1"
+    wait_for(aside.exists, tmp_path)
+    os.kill(parent_of_rank(1, process), signal.SIGKILL)
+    assert ended(process, tmp_path) == 0
+    assert "the new run did not start: the earlier one is still in" in (tmp_path / "output").read_text()
+    assert (aside / "checkpoints" / earlier.name).read_bytes() == content
 
 
 @pytest.mark.long
