@@ -47,6 +47,23 @@ class Rendezvous:
     sees_disk_of_first: bool
 
 
+@dataclass(frozen=True)
+class SavedRun:
+    """What there is of a run at its start.
+
+    env_steps: of each policy, those of the newest checkpoint; None: there is none. run_id: it had from its beginning;
+    None: there is no run, or an older one. where: its machine and directory, in words.
+    """
+
+    env_steps: Sequence[int | None]
+    run_id: str | None = None
+    where: str = ""
+
+
+def new_run_id() -> str:
+    return uuid.uuid4().hex
+
+
 def connect(place: Place, is_parent: bool = False) -> Store:
     """The store of `torchrun`, or of the part of it where these ranks have met.
 
@@ -105,13 +122,28 @@ def name_of_rendezvous(store: Store, rank: int, size: int) -> str:
     return name
 
 
-def most_saved(store: Store, place: Place, env_steps: Sequence[int | None]) -> list[int | None]:
-    """Of each policy, the env steps of the newest checkpoint that any rank has. env_steps: that this one has."""
+def most_saved(store: Store, place: Place, own: SavedRun) -> SavedRun:
+    """The newest of what the ranks have: the run is the same for all, and a new one has a new id.
+
+    Raises UsageError where two ranks have different runs.
+    """
     keys = [f"saved/{rank}" for rank in range(place.size)]
-    store.set(keys[place.rank], json.dumps(list(env_steps)))
+    word = {"run_id": own.run_id, "env_steps": list(own.env_steps), "new_id": new_run_id(), "where": own.where}
+    store.set(keys[place.rank], json.dumps(word))
     of_ranks = [json.loads(store.get(key)) for key in keys]
-    found = [[each for each in of_policy if each is not None] for of_policy in zip(*of_ranks, strict=True)]
-    return [max(each, default=None) for each in found]
+    known = [(rank, each) for rank, each in enumerate(of_ranks) if each["run_id"] is not None]
+    for rank, each in known:
+        first_rank, first = known[0]
+        if each["run_id"] != first["run_id"]:
+            raise UsageError(
+                f"{each['where']} of rank {rank} holds another run than {first['where']} of rank {first_rank}: move "
+                "the one away that is not to be continued, or name another --experiment"
+            )
+    of_policies = zip(*(each["env_steps"] for each in of_ranks), strict=True)
+    found = [[steps for steps in of_policy if steps is not None] for of_policy in of_policies]
+    return SavedRun(
+        [max(each, default=None) for each in found], known[0][1]["run_id"] if known else of_ranks[0]["new_id"]
+    )
 
 
 def _receive(store: Store, size: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from sf.envs import UsageError
 from sf.processes.stopping import ended_by_ctrl_c
 from sf.ranks.board import Board, StoreBoard
 from sf.ranks.launch_mark import LaunchMark
-from sf.ranks.rendezvous import meet, most_saved
+from sf.ranks.rendezvous import SavedRun, meet, most_saved, new_run_id
 from sf.run.plan import Plan
 from sf.storage.run_dir import RunDir
 
@@ -38,9 +39,17 @@ class Joined:
     mark: LaunchMark
     store: Store | None = None
 
-    def most_saved(self, env_steps: Sequence[int | None]) -> Sequence[int | None]:
-        """Of each policy, the env steps of the newest checkpoint that any rank has. env_steps: that this one has."""
-        return env_steps if self.store is None else most_saved(self.store, self.plan.place, env_steps)
+    def most_saved(self, env_steps: Sequence[int | None], run_id: str | None) -> tuple[Sequence[int | None], str]:
+        """Of each policy, the env steps of the newest checkpoint that any rank has, and the id of the run.
+
+        env_steps, run_id: what this rank has. Raises UsageError where another one has another run.
+        """
+        if self.store is None:
+            return env_steps, run_id or new_run_id()
+        where = f"{self.run_dir.path.absolute()} on {socket.gethostname()}"
+        newest = most_saved(self.store, self.plan.place, SavedRun(env_steps, run_id, where))
+        assert newest.run_id is not None  # a new one has one as well
+        return newest.env_steps, newest.run_id
 
     def end_agent(self, stopped_by: str | None) -> None:
         """Where another machine was asked to end, so shall the agent of torchrun: it would wait for five minutes."""

@@ -84,9 +84,11 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
 
     with run_dir.locked(say):
         saved_steps: Sequence[int | None] = [None] * plan.num_policies
-        if config.run.restart_behavior == "resume":
+        run_id: str | None = None
+        if config.run.restart_behavior == "resume" and plan.place.saves:
             saved_steps = initial_weights.saved_env_steps(plan, run_dir, say)
-        saved_steps = rank.most_saved(saved_steps)
+            run_id = run_dir.saved_id()
+        saved_steps, run_id = rank.most_saved(saved_steps, run_id)
         new = [policy_id for policy_id, env_steps in enumerate(saved_steps) if env_steps is None]
         if len(new) < plan.num_policies:
             config = initial_weights.of_resumed(config, run_dir, say)
@@ -94,7 +96,7 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
         initial = initial_weights.initial_checkpoints(plan, new, say)
         for path in left_behind(run_dir.path):
             say(f"{path} is an earlier run: the start that was to overwrite it was killed, so move or delete it")
-        earlier = run_dir.prepare(config)
+        earlier = run_dir.prepare(config, run_id)
         if not earlier.is_aside:
             rank.mark.set()
         log = RunLog(run_dir.log)

@@ -10,6 +10,7 @@ evaluations.jsonl     one JSON record for each evaluation, see sf.run.evaluation
 videos/          with --video_every_env_steps, see sf.storage.video_files
 run.log          all messages of the run, see sf.storage.run_log
 summary.json     written at the end and at a stop; a start that resumes the run removes it
+run_id           a random word by which the directories of one run on several machines know each other
 system.json      the machine and the versions at each start, see sf.metrics.system_info
 population.jsonl, population.log     of a run with population-based training, see sf.population.record
 """
@@ -74,6 +75,10 @@ class RunDir:
         return self.path / "config.yaml"
 
     @property
+    def id(self) -> Path:
+        return self.path / "run_id"
+
+    @property
     def metrics(self) -> Path:
         return self.path / "metrics.jsonl"
 
@@ -127,6 +132,13 @@ class RunDir:
             raise ValueError(f"{self.config} names no env, so it is not the configuration of a run")
         return _readable(flags, self.config)
 
+    def saved_id(self) -> str | None:
+        """What `prepare` was given at the beginning of the run; None where there is none, as in older runs."""
+        try:
+            return self.id.read_text(errors="replace").strip() or None if is_file(self.id) else None
+        except OSError:
+            return None
+
     def saved_summary(self) -> dict[str, Any] | None:
         """The summary that the run wrote at its end; None where it is missing or damaged."""
         try:
@@ -144,10 +156,11 @@ class RunDir:
         """Keeps every other run out; see sf.storage.run_lock. Raises ValueError where one is running."""
         return run_lock.held(self.path, say)
 
-    def prepare(self, config: Config) -> EarlierRun:
+    def prepare(self, config: Config, run_id: str | None = None) -> EarlierRun:
         """Make the directory, move an earlier run aside unless it is resumed, and write config.yaml.
 
-        The summary of a resumed run is removed: it tells how an earlier start ended, and the run may be killed now.
+        run_id: of the run, the same on all machines. The summary of a resumed run is removed: it tells how an earlier
+        start ended, and the run may be killed now.
         Returns the earlier run, which the caller settles when the new one is under way, or puts back. Raises ValueError
         where the path holds something else than a run, has links among its files, or cannot be written.
         """
@@ -166,6 +179,8 @@ class RunDir:
             try:
                 no_links.require_none(self.path)
                 write_atomically(self.config, text.encode())  # first: without it, what a full disk leaves is no run
+                if run_id is not None and run_id != self.saved_id():
+                    write_atomically(self.id, run_id.encode())
                 self.checkpoints.mkdir(exist_ok=True)
                 self.summary.unlink(missing_ok=True)
             except BaseException:  # Ctrl-C, too

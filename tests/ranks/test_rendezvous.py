@@ -14,7 +14,7 @@ from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.ranks import rendezvous
 from sf.ranks.place import Place
-from sf.ranks.rendezvous import meet, name_of_rendezvous
+from sf.ranks.rendezvous import SavedRun, meet, name_of_rendezvous
 
 SIZE = 3
 
@@ -101,12 +101,39 @@ def test_the_parent_of_the_first_rank_is_the_host_of_a_store_where_torchrun_has_
     assert host.get("word") == b"of the second"
 
 
+def most_saved(path, own):
+    """What each rank finds, or raises. own: what it has, by rank."""
+    return by_rank(lambda rank: rendezvous.most_saved(store_at(path), Place(rank, SIZE), own[rank]))
+
+
 def test_all_ranks_know_how_far_the_newest_checkpoint_of_any_is(tmp_path):
-    own = [[None, 300], [200, None], [100, None]]
-    store = store_at(tmp_path / "store")
-    found = by_rank(lambda rank: rendezvous.most_saved(store_at(tmp_path / "store"), Place(rank, SIZE), own[rank]))
-    assert found == {rank: [200, 300] for rank in range(SIZE)}
-    assert rendezvous.most_saved(store, Place(), [None]) == [None]
+    own = [SavedRun([None, 300]), SavedRun([200, None]), SavedRun([100, None])]
+    found = most_saved(tmp_path / "store", own)
+    assert [found[rank].env_steps for rank in range(SIZE)] == [[200, 300]] * SIZE
+    assert rendezvous.most_saved(store_at(tmp_path / "store"), Place(), SavedRun([None])).env_steps == [None]
+
+
+def test_all_ranks_take_over_the_id_of_the_run_that_any_has(tmp_path):
+    found = most_saved(tmp_path / "store", [SavedRun([None]), SavedRun([200]), SavedRun([100], "one")])
+    assert [found[rank].run_id for rank in range(SIZE)] == ["one"] * SIZE
+
+
+def test_a_new_run_has_an_id_that_no_other_has(tmp_path):
+    ids = set()
+    for name in ("once", "again"):
+        found = most_saved(tmp_path / name, [SavedRun([None])] * SIZE)
+        assert len({found[rank].run_id for rank in range(SIZE)}) == 1
+        ids.add(found[0].run_id)
+    assert len(ids) == 2
+
+
+def test_different_runs_of_one_name_are_not_taken_for_one(tmp_path):
+    own = [SavedRun([200], "one", "/d/x on a"), SavedRun([None]), SavedRun([900], "other", "/d/x on b")]
+    found = most_saved(tmp_path / "store", own)
+    assert {str(found[rank]) for rank in range(SIZE)} == {
+        "/d/x on b of rank 2 holds another run than /d/x on a of rank 0: move the one away that is not to be "
+        "continued, or name another --experiment"
+    }
 
 
 def test_a_rank_that_does_not_come_is_named(tmp_path, monkeypatch):

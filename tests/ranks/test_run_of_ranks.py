@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 import sf
+from sf.config import Config
 from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
 
 PATIENCE_S = 300
 FLAGS = [
@@ -182,6 +184,13 @@ def test_a_new_run_whose_first_start_fails_is_no_resumed_earlier_one(starter, tm
     assert ended(process, tmp_path) == 0
     assert "the new run did not start: the earlier one is still in" in (tmp_path / "output").read_text()
     assert (aside / "checkpoints" / earlier.name).read_bytes() == content
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_what_other_ranks_said_of_an_earlier_run_is_not_in_the_way_of_a_new_one(tmp_path):
+    RunDir(other(tmp_path)).prepare(Config().replace(env="CartPole-v1", num_policies=2), "an earlier one")
+    assert ended(start(tmp_path, "--train_for_env_steps", "1000"), tmp_path) == 0, (tmp_path / "output").read_text()
 
 
 @pytest.mark.long

@@ -44,6 +44,17 @@ def test_a_broken_configuration_is_one_sentence(run_dir, text, sentence):
         run_dir.saved_flags()
 
 
+def test_a_run_keeps_its_id_and_a_new_one_has_its_own(run_dir):
+    assert run_dir.saved_id() is None
+    run_dir.prepare(config(), "first")
+    run_dir.prepare(config())
+    assert run_dir.saved_id() == "first"
+    earlier = run_dir.prepare(config("restart"), "second")
+    assert run_dir.saved_id() == "second"
+    earlier.put_back()
+    assert run_dir.saved_id() == "first"
+
+
 def test_a_configuration_cannot_run_code(run_dir, tmp_path):
     run_dir.prepare(config())
     run_dir.config.write_text(f"env: !!python/object/apply:os.mkdir [{tmp_path / 'made'}]\n")
