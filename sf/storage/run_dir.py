@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
@@ -159,8 +160,8 @@ class RunDir:
     def prepare(self, config: Config, run_id: str | None = None) -> EarlierRun:
         """Make the directory, move an earlier run aside unless it is resumed, and write config.yaml.
 
-        run_id: of the run, the same on all machines. The summary of a resumed run is removed: it tells how an earlier
-        start ended, and the run may be killed now.
+        run_id: of the run, the same on all machines.
+        The summary of a resumed run is removed: it tells how an earlier start ended, and the run may be killed now.
         Returns the earlier run, which the caller settles when the new one is under way, or puts back. Raises ValueError
         where the path holds something else than a run, has links among its files, or cannot be written.
         """
@@ -171,13 +172,16 @@ class RunDir:
         )
         is_run = is_file(self.config)
         try:
-            if not is_run and self.path.exists() and any(self.path.iterdir()):
+            left_over = _left_over_beside(self.config)
+            if not is_run and self.path.exists() and set(self.path.iterdir()) - left_over:
                 raise ValueError(
                     f"{self.path} exists and holds no config.yaml, so it is not a run: name another --experiment"
                 )
             earlier = EarlierRun(self.path, config.run.restart_behavior if is_run else "resume")
             try:
                 no_links.require_none(self.path)
+                for path in left_over:
+                    path.unlink(missing_ok=True)  # it may have been moved aside
                 write_atomically(self.config, text.encode())  # first: without it, what a full disk leaves is no run
                 if run_id is not None and run_id != self.saved_id():
                     write_atomically(self.id, run_id.encode())
@@ -212,6 +216,12 @@ def _readable(flags: Mapping[str, Any], source: Path) -> dict[str, Any]:
 def temporary_beside(path: Path) -> Path:
     """Where a file is written before it gets its name. Short, since that name may be as long as names can be."""
     return path.with_name(f".{path.name[:40]}.{os.getpid()}.tmp")
+
+
+def _left_over_beside(path: Path) -> set[Path]:
+    """What processes that were killed as they wrote `path` have left."""
+    name = re.compile(re.escape(f".{path.name}.") + r"\d+\.tmp")
+    return {each for each in path.parent.glob(".*.tmp") if name.fullmatch(each.name)}
 
 
 def write_atomically(path: Path, data: bytes) -> None:

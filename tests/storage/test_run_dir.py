@@ -44,6 +44,15 @@ def test_a_broken_configuration_is_one_sentence(run_dir, text, sentence):
         run_dir.saved_flags()
 
 
+def test_what_a_kill_in_the_very_first_write_leaves_is_not_in_the_way(run_dir):
+    run_dir.path.mkdir(parents=True)
+    left_over = run_dir.path / ".config.yaml.123.tmp"
+    left_over.write_text("env: toy_")
+    run_dir.prepare(config())
+    assert run_dir.saved_flags() is not None
+    assert not left_over.exists()
+
+
 def test_a_run_keeps_its_id_and_a_new_one_has_its_own(run_dir):
     assert run_dir.saved_id() is None
     run_dir.prepare(config(), "first")
