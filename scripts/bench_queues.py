@@ -37,7 +37,7 @@ import tyro
 from process_session import run_bounded
 
 from sf.arrays import Field, SharedArrays
-from sf.processes.child import die_with_creator
+from sf.processes.creator import die_with_creator
 from sf.queues import IndexQueue, Queues, make_queues
 from sf.rollout.config import SamplerConfig
 

@@ -24,6 +24,9 @@ def main(**defaults: Any) -> None:
         from sf.processes.main_module import end_if_imported_again  # noqa: PLC0415
 
         end_if_imported_again()
+        from sf.ranks.agent import end_with_agent  # noqa: PLC0415
+
+        end_with_agent()
         if "--check" in sys.argv:
             from sf.check.command import main as check  # noqa: PLC0415
 

@@ -21,7 +21,7 @@ from sf import envs
 from sf.envs import ActionSpec, StepResult
 from sf.envs.spaces.actions import ACTION_MASK, random_actions
 from sf.envs.spaces.observations import obs_arrays
-from sf.processes.child import die_with_creator
+from sf.processes.creator import die_with_creator
 from sf.run.plan import Plan
 
 _WARMUP_S = 1.0

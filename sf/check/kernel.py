@@ -16,7 +16,7 @@ import numpy as np
 from sf.arrays import Field, SharedArrays, available_memory
 from sf.check.probe import Needs, ProbeError
 from sf.machine import cores as machine_cores
-from sf.processes.child import die_with_creator
+from sf.processes.creator import die_with_creator
 from sf.processes.fork_servers import descriptors_needed
 from sf.queues import PipeQueue
 

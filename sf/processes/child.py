@@ -21,11 +21,11 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
 
 from sf.envs.errors import EnvError, UsageError
+from sf.processes.creator import die_with_creator
 from sf.processes.fork_servers import GONE_WITHIN_S, ForkServer
 from sf.processes.reports import Failed, Report, Reports
 from sf.processes.stopping import STOP_SIGNALS
 
-_PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 
 
@@ -163,11 +163,6 @@ def _traceback(error: Exception) -> str | None:
     if isinstance(error, SaidError | FinalError):
         return None
     return error.traceback if isinstance(error, EnvError) else "".join(traceback.format_exception(error))
-
-
-def die_with_creator() -> None:
-    """SIGKILL this process when the process that forked it (the parent, or its fork server) dies."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def set_name(name: str) -> None:

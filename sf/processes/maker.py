@@ -15,7 +15,8 @@ import torch
 
 from sf.native import programs
 from sf.native.library import CompilerError
-from sf.processes.child import die_with_creator, set_name
+from sf.processes.child import set_name
+from sf.processes.creator import die_with_creator
 
 BEGINS_AFTER_S = 60.0  # a run that is shorter has nothing of it
 _LOOKS_EVERY_S = 1.0  # for a program that another process makes

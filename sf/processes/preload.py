@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cache
 from multiprocessing import forkserver, reduction
 
-from sf.processes.child import die_with_creator
+from sf.processes.creator import die_with_creator
 
 if os.environ.get("PYTHONSAFEPATH") == "sf":  # by `sf.processes.fork_servers`, and not for what children start
     del os.environ["PYTHONSAFEPATH"]

@@ -13,6 +13,7 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from sf.processes.stopping import STOP_SIGNALS
+from sf.ranks.agent import LAUNCHER
 from sf.ranks.place import FINAL_FAILURE, STARTED_AGAIN
 
 FAILURE, USER_ERROR = 1, 2  # exit statuses, see sf.commands.ends
@@ -27,6 +28,7 @@ def launch(num_ranks: int, may_start_again: Callable[[], bool]) -> int:
     """
     logging.disable(logging.CRITICAL)  # torch tells in several lines what each rank has told in one
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    os.environ[LAUNCHER] = str(os.getpid())
     launch_id = uuid.uuid4().hex
     while True:
         status = _launch_once(num_ranks, launch_id)

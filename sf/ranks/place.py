@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.machine.cores import num_usable_cores, shares, usable_cores
-from sf.processes.child import die_with_creator
+from sf.ranks.agent import end_with_agent
 
 FINAL_FAILURE = 3  # exit status of a rank that would fail again
 STARTED_AGAIN = "SF_RANKS_STARTED_AGAIN"  # a variable that the launcher sets
@@ -79,10 +79,7 @@ class Place:
         """Make this process one of several: it ends with the agent of torchrun, and it, and those that it starts, keep
         to their share of the cores. One of them tells the user."""
         if self.is_by_torchrun:
-            agent = os.getppid()
-            die_with_creator()
-            if os.getppid() != agent:
-                os._exit(1)  # the agent had died before that took effect
+            end_with_agent()
         self.take_cores()
         if not self.is_first:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from sf.machine.extras import how_to_install
-from sf.processes.child import die_with_creator
+from sf.processes.creator import die_with_creator
 from sf.storage import output_file
 from sf.storage.run_dir import temporary_beside
 

@@ -218,6 +218,17 @@ def test_a_killed_launcher_takes_all_ranks_with_it(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.timeout(3 * PATIENCE_S)
+def test_a_launcher_that_is_killed_as_its_ranks_begin_takes_them_with_it(tmp_path):
+    process = start(tmp_path)
+    wait_for(lambda: len(ranks_of(process)) == 2, tmp_path)
+    ranks = ranks_of(process)
+    process.kill()
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in ranks), tmp_path)
+    assert not (tmp_path / "output").read_text()  # none has waited for the others until it gave up
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3 * PATIENCE_S)
 def test_synchronous_ranks_come_to_the_same_weights_to_the_bit_each_time(tmp_path):
     flags = ("--async_rl", "false", "--train_for_env_steps", "4000")
     weights = []

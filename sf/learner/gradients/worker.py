@@ -23,7 +23,8 @@ from torch import Tensor, nn
 
 from sf.learner.gradients.memory import SharedPart
 from sf.model.inference import load_flat
-from sf.processes.child import die_with_creator, set_name
+from sf.processes.child import set_name
+from sf.processes.creator import die_with_creator
 
 
 class Forward(NamedTuple):
