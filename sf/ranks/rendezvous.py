@@ -17,6 +17,8 @@ from torch.distributed import PrefixStore, Store, TCPStore
 from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.ranks.place import Place
+from sf.storage import no_links
+from sf.storage.run_dir import write_atomically
 
 _LOOKS_EVERY_S = 0.05
 _COME_WITHIN_S = 300.0  # as long as the store waits for an answer
@@ -97,11 +99,10 @@ def _meet(place: Place, config: Config, resolved: Mapping[str, Any], folder: Pat
     path = folder / "rendezvous"
     own = json.dumps({**config.flat(), **resolved}, default=str)
     if place.is_first:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
+        _write(path, name)
         store.set("flags", own)
     _require_same_flags(place.rank, json.loads(own), json.loads(store.get("flags")))
-    sees_disk = path.is_file() and path.read_text() == name
+    sees_disk = path.is_file() and not path.is_symlink() and path.read_text(errors="replace") == name
     _wait_for_all(store, place)
     return Rendezvous(store, name, sees_disk)
 
@@ -163,6 +164,17 @@ def _receive(store: Store, size: int) -> str:
         if missing:
             time.sleep(_LOOKS_EVERY_S)
     return name
+
+
+def _write(path: Path, name: str) -> None:
+    """Raises UsageError."""
+    try:
+        no_links.require_file(path)
+        write_atomically(path, name.encode())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written ({error}): name another --train_dir") from None
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _require_same_flags(rank: int, own: Mapping[str, Any], first: Mapping[str, Any]) -> None:

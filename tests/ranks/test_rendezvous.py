@@ -77,6 +77,29 @@ def test_a_rank_knows_whether_it_sees_the_disk_of_the_first(all_meet, tmp_path):
     assert len({place.rendezvous for place in places}) == 1
 
 
+@pytest.fixture
+def first_meets(tmp_path, monkeypatch):
+    """Has the only rank meet itself, with this folder."""
+    monkeypatch.setattr(rendezvous, "connect", lambda place, is_parent: store_at(tmp_path / "store"))
+    return lambda folder: meet(Place(), Config(), {}, folder)
+
+
+def test_nothing_is_written_through_a_link_that_somebody_has_put_there(first_meets, tmp_path):
+    folder, theirs = tmp_path / "folder", tmp_path / "theirs"
+    folder.mkdir()
+    theirs.write_text("kept")
+    (folder / "rendezvous").symlink_to(theirs)
+    with pytest.raises(UsageError, match="rendezvous is a link, and"):
+        first_meets(folder)
+    assert theirs.read_text() == "kept"
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(first_meets, tmp_path):
+    (tmp_path / "folder").write_text("")
+    with pytest.raises(UsageError, match="name another --train_dir"):
+        first_meets(tmp_path / "folder")
+
+
 def test_other_flags_than_those_of_the_first_rank_are_said(all_meet, tmp_path):
     configs = [Config(), Config().replace(num_workers=7, train_dir="elsewhere"), Config().replace(gamma=0.9)]
     met = all_meet(configs, [tmp_path] * SIZE)
