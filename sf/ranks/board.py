@@ -15,9 +15,10 @@ from typing import Any
 
 from torch.distributed import Store
 
-from sf.ranks.place import Place
+from sf.ranks.place import FINAL_FAILURE, USER_ERROR, Place
 
 _WRITES_EVERY_S = 1.0
+_FINAL = (USER_ERROR, FINAL_FAILURE)  # statuses: another start would end the same way
 
 
 class Board:
@@ -40,6 +41,13 @@ class Board:
 
     def wait_for_all(self, word: str, patience_s: float) -> None:
         """Until each other rank has this word in its line, or has ended."""
+
+    def final_status(self, patience_s: float) -> int | None:
+        """Of another rank that would fail again, its exit status; None where no rank has said so.
+
+        Waits until one has, or each has said why it fails, or has ended.
+        """
+        return None
 
     def close(self) -> None:
         """Say that this rank has ended."""
@@ -97,6 +105,18 @@ class StoreBoard(Board):
 
         with self._lines_change:
             self._lines_change.wait_for(is_there, patience_s)
+
+    def final_status(self, patience_s: float) -> int | None:
+        def final() -> int | None:
+            return next((line["status"] for line in self._lines.values() if line.get("status") in _FINAL), None)
+
+        def is_known() -> bool:
+            lines = [self._lines.get(rank, {}) for rank in self._changed_at]
+            return final() is not None or all("failure" in line or line.get("has_ended", False) for line in lines)
+
+        with self._lines_change:
+            self._lines_change.wait_for(is_known, patience_s)
+            return final()
 
     def close(self) -> None:
         self.post(has_ended=True)

@@ -14,9 +14,8 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from sf.processes.stopping import STOP_SIGNALS
 from sf.ranks.agent import LAUNCHER
-from sf.ranks.place import FINAL_FAILURE, STARTED_AGAIN
+from sf.ranks.place import FAILURE, FINAL_FAILURE, STARTED_AGAIN, USER_ERROR
 
-FAILURE, USER_ERROR = 1, 2  # exit statuses, see sf.commands.ends
 _ASKED_TO_END = tuple(128 + signum for signum in STOP_SIGNALS)
 
 

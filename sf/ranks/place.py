@@ -13,7 +13,8 @@ from sf.envs.errors import UsageError
 from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.ranks.agent import end_with_agent
 
-FINAL_FAILURE = 3  # exit status of a rank that would fail again
+FAILURE, USER_ERROR = 1, 2  # exit statuses, see sf.commands.ends
+FINAL_FAILURE = 3  # of a rank that would fail again
 STARTED_AGAIN = "SF_RANKS_STARTED_AGAIN"  # a variable that the launcher sets
 _SEED_STRIDE = 1_000_003  # between ranks; environments count up from the seed of their rank
 

@@ -17,11 +17,15 @@ from sf.envs import UsageError
 from sf.processes.stopping import ended_by_ctrl_c
 from sf.ranks.board import Board, StoreBoard
 from sf.ranks.launch_mark import LaunchMark
+from sf.ranks.place import FAILURE, FINAL_FAILURE, USER_ERROR
 from sf.ranks.rendezvous import SavedRun, meet, most_saved, new_run_id
+from sf.run.children.verdict import ChildError
 from sf.run.plan import Plan
+from sf.run.ranks_report import status_after
 from sf.storage.run_dir import RunDir
 
 ANOTHER_RANK = "another rank"  # was asked to end, and so this one ends
+_FINAL_STATUS_WITHIN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -85,5 +89,17 @@ def joined(config: Config, plan: Plan) -> Iterator[Joined]:
         try:
             yield Joined(config, dataclasses.replace(plan, place=place), run_dir, board, mark, rendezvous.store)
         except Exception as error:
-            board.post(failure=str(error).partition("\n")[0])
+            status = status_after(error)
+            board.post(failure=str(error).partition("\n")[0], status=status)
+            if isinstance(error, ChildError) and status == FAILURE:
+                _raise_for(board, str(error))
             raise
+
+
+def _raise_for(board: Board, text: str) -> None:
+    """Raises where another rank would fail again: this one fails over its end, and is not to be started again first."""
+    status = board.final_status(_FINAL_STATUS_WITHIN_S)
+    if status == USER_ERROR:
+        raise UsageError(text)
+    if status == FINAL_FAILURE:
+        raise ChildError(text, is_final=True)

@@ -14,8 +14,9 @@ from sf.metrics.bottleneck import RanksLoad
 from sf.metrics.progress import Outlook
 from sf.processes.stopping import Signals
 from sf.ranks.board import Board
-from sf.ranks.place import Place
+from sf.ranks.place import FAILURE, FINAL_FAILURE, USER_ERROR, Place
 from sf.ranks.records import merged
+from sf.run.children.verdict import ChildError
 
 _OWN_SIGNAL_WITHIN_S = 5.0
 _SUMMARIES_WITHIN_S = 5.0
@@ -64,6 +65,11 @@ class RanksReport:
                     "(--worker_timeout_s), so one of them hangs"
                 )
         return self._board.silence()
+
+    def note_failure(self, failure: Exception | None) -> None:
+        """The others hear of it before this rank has ended: they fail, too, where its learner has gone."""
+        if failure is not None:
+            self._board.post(status=status_after(failure))
 
     def note_waits(self, policy_id: int, wait_shares: Sequence[float]) -> None:
         """wait_shares: of each rank, for how much of its time the learner of this policy waits for others."""
@@ -142,3 +148,10 @@ class RanksReport:
             slowest_wait_share=waits[slowest],
             bottleneck=self._board.lines().get(slowest, {}).get("bottleneck", ""),
         )
+
+
+def status_after(error: Exception) -> int:
+    """With which a rank ends that this error has ended."""
+    if isinstance(error, ValueError):
+        return USER_ERROR
+    return FINAL_FAILURE if isinstance(error, ChildError) and error.is_final else FAILURE

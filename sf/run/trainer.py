@@ -207,6 +207,7 @@ class Run:
                 self._supervisor.start(lambda: signals.first is not None)
                 asked_by = self._watch(signals, events, decisions, writer, display)
             finally:
+                self._ranks.note_failure(self._supervisor.failure)
                 if orders.is_filming and signals.first is None and self._supervisor.failure is None:
                     display.say(
                         f"the last video is finished, within {OPTIONAL_WITHIN_S:.0f} s; Ctrl-C ends the run now"

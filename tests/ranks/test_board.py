@@ -9,7 +9,7 @@ import torch.distributed
 
 from sf.ranks import board as board_module
 from sf.ranks.board import Board, StoreBoard
-from sf.ranks.place import Place
+from sf.ranks.place import FAILURE, FINAL_FAILURE, USER_ERROR, Place
 
 SIZE = 2
 
@@ -76,6 +76,19 @@ def test_a_word_of_all_is_waited_for_and_not_of_those_that_have_ended(boards):
     assert "summary" not in boards[0].lines()[1]
 
 
+@pytest.mark.parametrize("status", [USER_ERROR, FINAL_FAILURE])
+def test_a_rank_that_would_fail_again_is_heard_of_before_it_has_ended(boards, status):
+    boards[0].post(status=status)
+    assert boards[1].final_status(patience_s=60.0) == status
+
+
+def test_a_rank_that_may_be_started_again_and_one_that_has_ended_are_waited_for_no_longer(boards):
+    boards[0].post(failure="its learner has died", status=FAILURE)
+    assert boards[1].final_status(patience_s=60.0) is None
+    boards[1].post(has_ended=True)
+    assert boards[0].final_status(patience_s=60.0) is None
+
+
 def test_a_store_that_does_not_answer_is_missed(boards, clock, monkeypatch):
     has_failed = threading.Event()
 
@@ -95,4 +108,5 @@ def test_one_trainer_alone_misses_nobody():
     alone.post(word="nobody reads it")
     assert alone.lines() == {}
     assert alone.silence() is None
+    assert alone.final_status(patience_s=60.0) is None
     alone.close()

@@ -195,6 +195,16 @@ def test_what_other_ranks_said_of_an_earlier_run_is_not_in_the_way_of_a_new_one(
 
 @pytest.mark.long
 @pytest.mark.timeout(3 * PATIENCE_S)
+def test_a_failure_that_would_come_again_starts_no_rank_again_whichever_ends_first(tmp_path):
+    diverges = ("--learning_rate", "1e30", "--lr_schedule", "constant", "--max_skipped_updates", "2")
+    evaluates = ("--eval_every_env_steps", "100000")  # at the first rank, which ends later for it
+    process = start(tmp_path, *diverges, "--on_divergence", "stop", "--max_restarts", "3", *evaluates)
+    assert ended(process, tmp_path) == 1
+    assert "all ranks are started again" not in (tmp_path / "output").read_text()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3 * PATIENCE_S)
 def test_a_stop_within_a_long_iteration_loses_nothing_that_was_trained_on(tmp_path):
     process = start(tmp_path, "--num_epochs", "5000", "--max_policy_lag", "100000")
     log = tmp_path / "ranks" / "run.log"
