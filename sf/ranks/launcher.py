@@ -7,8 +7,9 @@ import os
 import sys
 import uuid
 from collections.abc import Callable
+from tempfile import TemporaryDirectory
 
-from torch.distributed.elastic.multiprocessing import SignalException
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
@@ -29,8 +30,13 @@ def launch(num_ranks: int, may_start_again: Callable[[], bool]) -> int:
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     os.environ[LAUNCHER] = str(os.getpid())
     launch_id = uuid.uuid4().hex
+    with TemporaryDirectory(prefix="sf-ranks-") as logs:  # which stay empty: ranks write to the terminal
+        return _launch_again_and_again(lambda: _launch_once(num_ranks, launch_id, logs), may_start_again)
+
+
+def _launch_again_and_again(launch_once: Callable[[], int], may_start_again: Callable[[], bool]) -> int:
     while True:
-        status = _launch_once(num_ranks, launch_id)
+        status = launch_once()
         if status == FINAL_FAILURE:
             return FAILURE
         if status in (0, USER_ERROR) or status in _ASKED_TO_END or not may_start_again():
@@ -39,12 +45,13 @@ def launch(num_ranks: int, may_start_again: Callable[[], bool]) -> int:
         os.environ[STARTED_AGAIN] = "1"
 
 
-def _launch_once(num_ranks: int, launch_id: str) -> int:
+def _launch_once(num_ranks: int, launch_id: str, logs: str) -> int:
     here = "localhost"
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
         nproc_per_node=num_ranks,
+        logs_specs=DefaultLogsSpecs(log_dir=logs),
         run_id=launch_id,
         rdzv_backend="c10d",
         rdzv_endpoint=f"{here}:0",

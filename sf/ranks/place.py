@@ -42,14 +42,16 @@ class Place:
         variables = os.environ if variables is None else variables
         if "RANK" not in variables or "WORLD_SIZE" not in variables:
             return ALONE_HERE
-        try:
-            names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-            rank, size, local_rank, local_size = (int(variables[name]) for name in names)
-        except (KeyError, ValueError) as error:
-            raise UsageError(
-                f"RANK and WORLD_SIZE are set, as torchrun does it, but another variable is not ({error}): start the "
-                "ranks with torchrun, or unset them"
-            ) from None
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+        for name in (*names, "MASTER_ADDR", "MASTER_PORT"):
+            value = variables.get(name)
+            if not value or (name != "MASTER_ADDR" and not value.isdecimal()):
+                raise UsageError(
+                    "RANK and WORLD_SIZE are set, as torchrun does it, but another variable is not "
+                    f"({name} is {'not there' if value is None else repr(value)}): start the ranks with torchrun, or "
+                    "unset them"
+                )
+        rank, size, local_rank, local_size = (int(variables[name]) for name in names)
         return cls(rank, size, local_rank, local_size, is_by_torchrun=True)
 
     @property

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 
 import pytest
 
@@ -20,7 +22,7 @@ def launched(monkeypatch, statuses, num_restarts):
     """The status of all, and how many starts there were, where each start ends with the next of `statuses`."""
     started = []
 
-    def launch_once(num_ranks, launch_id):
+    def launch_once(num_ranks, launch_id, logs):
         started.append(Place(0, num_ranks, 0, num_ranks).is_started_again)
         return statuses[len(started) - 1]
 
@@ -47,3 +49,10 @@ def test_an_end_that_was_asked_for_and_a_mistake_of_the_user_start_nothing(monke
 
 def test_a_failure_that_would_come_again_starts_nothing(monkeypatch):
     assert launched(monkeypatch, [FINAL_FAILURE], num_restarts=5) == (1, [False])
+
+
+def test_a_launch_leaves_no_folder_of_empty_logs(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "orig_argv", [sys.executable, "-c", "import sys; sys.exit(2)"])
+    assert launcher.launch(1, lambda: False) == 2
+    assert not list(tmp_path.iterdir())

@@ -7,9 +7,11 @@ import os
 import pytest
 
 from sf.config import Config
+from sf.envs.errors import UsageError
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
 
 TORCHRUN = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
+TORCHRUN |= {"MASTER_ADDR": "here", "MASTER_PORT": "29500"}
 
 
 def test_torchrun_says_which_rank_this_is():
@@ -18,10 +20,14 @@ def test_torchrun_says_which_rank_this_is():
     assert Place.from_environment({"RANK": "3"}) == ALONE_HERE  # some shells have such a variable
 
 
-@pytest.mark.parametrize("broken", [{"LOCAL_RANK": "one"}, {"LOCAL_WORLD_SIZE": None}])
+@pytest.mark.parametrize(
+    "broken", [{"LOCAL_RANK": "one"}, {"LOCAL_WORLD_SIZE": None}, {"MASTER_ADDR": None}, {"MASTER_PORT": "abc"}]
+)
 def test_a_variable_that_is_not_as_torchrun_sets_it_is_said(broken):
     variables = {name: value for name, value in {**TORCHRUN, **broken}.items() if value is not None}
-    with pytest.raises(ValueError, match="as torchrun does it, but another variable is not"):
+    ((name, value),) = broken.items()
+    what = "not there" if value is None else f"'{value}'"
+    with pytest.raises(UsageError, match=rf"another variable is not \({name} is {what}\): start the ranks with"):
         Place.from_environment(variables)
 
 
