@@ -92,12 +92,12 @@ def joined(config: Config, plan: Plan) -> Iterator[Joined]:
             status = status_after(error)
             board.post(failure=str(error).partition("\n")[0], status=status)
             if isinstance(error, ChildError) and status == FAILURE:
-                _raise_for(board, str(error))
+                _raise_if_another_would_fail_again(board, str(error))
             raise
 
 
-def _raise_for(board: Board, text: str) -> None:
-    """Raises where another rank would fail again: this one fails over its end, and is not to be started again first."""
+def _raise_if_another_would_fail_again(board: Board, text: str) -> None:
+    """This rank fails over the end of that one, and may end first: its status is what the launcher goes by."""
     status = board.final_status(_FINAL_STATUS_WITHIN_S)
     if status == USER_ERROR:
         raise UsageError(text)
