@@ -335,7 +335,8 @@ def test_it_is_compiled_beside_and_the_next_learner_begins_with_it(case, bfloat1
         learner.train(2)
     assert one.compiled.is_at_work
     assert "compiled from here on" in one.said[0]
-    assert_same(one.weights(), other.weights(), tolerance=0.05 if bfloat16 else 1e-4)
+    # Adam's steps are as long as the rate, 0.01, also where a gradient is hardly more than rounding.
+    assert_same(one.weights(), other.weights(), tolerance=0.05 if bfloat16 else 1e-3)
     following = Learner(case, bfloat16=bfloat16)
     assert following.compiled._runner is not None
     following.train(1)
