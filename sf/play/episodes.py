@@ -101,7 +101,10 @@ class Play:
 
     @property
     def is_playing(self) -> np.ndarray:
-        """[N] bool, whether the next action of an actor counts: not where its episode is over, and its reset comes."""
+        """[N] bool, whether the next action of an actor counts: not where its episode is over, and its reset comes.
+
+        True for one step also of an agent that is absent when the environment starts, or is made anew after a fault.
+        """
         return self._in_episode | self._first
 
     def step(self) -> list[Played]:
@@ -146,10 +149,11 @@ class Play:
     def _count_matches(self) -> None:
         """A match is over when every agent that was in an episode has ended it. The environment resets then."""
         result, num_agents = self._result, self._group.spec.num_agents
-        was_playing = self.is_playing.reshape(-1, num_agents)
+        # After a start or a fault all rows are first. Those of an agent that is absent are not valid.
+        was_playing = (self._in_episode | self._first & result.valid).reshape(-1, num_agents)
         goes_on = was_playing & ~(result.terminated | result.truncated).reshape(-1, num_agents)
         self.match_idx = self.match_idx + self._num_envs * (was_playing.any(axis=1) & ~goes_on.any(axis=1))
-        self._in_episode = goes_on.ravel()
+        self._in_episode = goes_on.ravel() & ~result.first
 
     def _assign(self, who: np.ndarray) -> None:
         """Give actors that begin an episode to the policy that plays it. who: [N] bool."""

@@ -42,9 +42,10 @@ class Matches:
         for episode in episodes:
             env, agent = divmod(episode.actor_idx, self._num_agents)
             self._played[env].setdefault(agent, (int(who[episode.actor_idx]), []))[1].append(episode)
-        played = (self._in_episode | self._first).reshape(-1, self._num_agents)
+        # After a start or a fault all rows are first. Those of an agent that is absent are not valid.
+        played = (self._in_episode | self._first & result.valid).reshape(-1, self._num_agents)
         goes_on = played & ~ended_now.reshape(-1, self._num_agents)
-        self._in_episode = goes_on.reshape(-1)
+        self._in_episode = goes_on.reshape(-1) & ~result.first
         self._first = result.first.copy()
         ended = played.any(axis=1) & ~goes_on.any(axis=1)
         self._is_over |= ended

@@ -136,7 +136,46 @@ class Levels(gym.Env):
         return np.zeros(1, np.float32), self.level, True, False, {}
 
 
+class Latecomer:
+    """A match of two is 3 steps. `late` is absent from the first one of the environment. `breaks` is how many of the
+    environments that are made fail at their second step.
+    """
+
+    possible_agents = ("late", "early")
+    num_made = 0
+
+    def __init__(self, breaks=0):
+        self.fails = Latecomer.num_made < breaks
+        Latecomer.num_made += 1
+        self.match = -1
+
+    def observation_space(self, agent):
+        return gym.spaces.Box(0.0, 1.0, (1,))
+
+    def action_space(self, agent):
+        return gym.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.match += 1
+        self.t = 0
+        self.agents = ["late", "early"] if self.match else ["early"]
+        return dict.fromkeys(self.agents, np.zeros(1, np.float32)), {}
+
+    def step(self, actions):
+        self.t += 1
+        if self.t == 2 and self.fails:
+            raise RuntimeError("broken")
+        acted = list(self.agents)
+        self.agents = [] if self.t == 3 else acted
+        obs = dict.fromkeys(acted, np.zeros(1, np.float32))
+        return obs, dict.fromkeys(acted, 1.0), dict.fromkeys(acted, self.t == 3), dict.fromkeys(acted, False), {}
+
+    def close(self):
+        pass
+
+
 envs.register_env("lengths", Lengths)
+envs.register_parallel_env("latecomer", Latecomer)
 envs.register_parallel_env("breaks", Breaks)
 envs.register_parallel_env("guests", Guests)
 
@@ -206,6 +245,22 @@ def test_an_episode_belongs_to_the_match_it_was_played_in_whoever_comes_goes_or_
     assert [episode.num_steps for episode in played if episode.agent_idx == 0] == [30] * len(lineups)
     visits = [episode.match_idx for episode in played if episode.agent_idx == 1]
     assert visits == [match for match in range(0, len(lineups), 2) for _ in range(6)]
+
+
+@pytest.mark.parametrize("breaks", [0, 1])
+def test_an_agent_that_is_absent_at_the_start_or_after_a_fault_does_not_keep_a_match_from_ending(breaks):
+    policy, options = TorchPolicy(untrained("latecomer"), "test"), EnvOptions(env_kwargs=json.dumps({"breaks": breaks}))
+    Latecomer.num_made = 0
+    group = GuardedGroup(lambda attempt: envs.make_group("latecomer", 1, options, seed=attempt, first_env_idx=0))
+    play = Play(group, [policy], np.zeros((3, 2), int), range(1), 1, seed=0, deterministic=False)
+    played, is_playing = [], []
+    for _ in range(9 + 2 * breaks):
+        played += play.step()
+        is_playing.append(play.is_playing.tolist())
+    assert len(group.pop_faults()) == breaks
+    assert play.is_done
+    assert [(each.match_idx, each.agent_idx) for each in played] == [(0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
+    assert is_playing[2 * breaks] == [False, True]
 
 
 def task(env="lengths", **changes):

@@ -11,8 +11,9 @@ from sf.storage.match_journal import PlayedMatch
 WON = "won"
 
 
-def row(num_actors=4, terminated=(), truncated=(), first=()):
+def row(num_actors=4, terminated=(), truncated=(), first=(), ignored=()):
     result = StepResult.empty(num_actors)
+    result.valid[list(ignored)] = False
     result.terminated[list(terminated)] = True
     result.truncated[list(truncated)] = True
     result.first[list(first)] = True
@@ -76,6 +77,18 @@ def test_a_match_that_a_fault_cuts_is_none_and_its_episodes_are_not_those_of_the
     ended = [episode(0, 10.0), episode(1, 1.0), episode(2, 1.0)]
     finished = matches.after_step(row(3, terminated=[0, 1, 2], first=[0, 1, 2]), ended, who)
     assert finished == [PlayedMatch((0, 1, 1), (10.0, 1.0, 1.0))]
+
+
+def test_a_match_whose_agents_were_not_all_there_at_the_start_or_after_a_fault_ends_when_those_have_left():
+    matches = Matches(num_actors=3, num_agents=3, objective=WON)
+    who = np.array([0, 1, 1])
+    ended = [episode(0, 1.0), episode(1, 2.0)]
+    over = [PlayedMatch((0, 1), (1.0, 2.0))]
+    for _ in range(2):
+        assert matches.after_step(row(3, ignored=[2]), [], who) == []
+        assert matches.after_step(row(3, terminated=[0, 1], first=[0, 1], ignored=[2]), ended, who) == over
+        assert matches.begins(np.array([True, True, False])).all()
+        assert matches.after_step(row(3, first=[0, 1, 2], ignored=[0, 1, 2]), [], who) == []  # a fault
 
 
 def test_in_a_real_group_every_match_is_found_once():
