@@ -139,6 +139,7 @@ class Matchmaker:
             self._progress.policies[policy_id].episodes.clear()  # its earlier self has played them
             row = Begun(policy_id, self._progress.policies[policy_id].env_steps)
             self._exploiters.add(row)
+            self._pool.begin_anew(row)
             self._record.add(row)
 
     def write(self) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from sf.league.bradley_terry import Rating
 from sf.league.openskill_ratings import OpenskillRatings
 from sf.league.payoffs import meetings, result
-from sf.league.record import Match, Player, Row, policy_name
+from sf.league.record import Begun, Match, Player, Row, policy_name
 from sf.players.config import OpponentChoice
 from sf.players.opponent_choice import probabilities, quality_after_win
 
@@ -43,6 +43,8 @@ class Pool:
                 self.join(row)
             elif isinstance(row, Match):
                 self.add(row)
+            elif isinstance(row, Begun):
+                self.begin_anew(row)
 
     def join(self, player: Player) -> None:
         """Its quality is the highest of the pool."""
@@ -69,6 +71,11 @@ class Pool:
                 if won == 1.0 and match.probability is not None:
                     quality = self._quality[policy_id]
                     quality[idx] = quality_after_win(quality[idx], match.probability, len(self.players))
+
+    def begin_anew(self, row: Begun) -> None:
+        """An exploiter is rated as a new player from now on."""
+        if self._ratings is not None:
+            self._ratings.add(row)
 
     def probabilities(self, policy_id: int, choice: OpponentChoice) -> np.ndarray:
         """[K] with which the policy is to meet each player."""

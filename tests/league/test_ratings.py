@@ -10,7 +10,7 @@ from sf.league import bradley_terry
 from sf.league.bradley_terry import Comparisons, fit
 from sf.league.openskill_ratings import OpenskillRatings, openskill_ratings
 from sf.league.ratings import ratings
-from sf.league.record import Anew, Match, Player, Reference
+from sf.league.record import Anew, Begun, Match, Player, Reference
 
 
 def chance(difference):
@@ -235,6 +235,28 @@ def test_a_snapshot_begins_with_the_rating_of_its_policy():
         rated.add(row)
     rated.add(Player("policy_00_000000000005", 0, 5, "x"))
     assert rated.of("policy_00_000000000005") == rated.of("policy_00")
+
+
+def test_an_exploiter_that_begins_anew_does_not_raise_the_openskill_of_those_it_meets():
+    """From 0 to 500, six times. Its target is 300 better than random moves."""
+    rng = np.random.default_rng(0)
+    rows = [Player("random")]
+    for begins in range(0, 6_000, 1_000):
+        for t in range(begins, begins + 1_000):
+            won = float(rng.random() < chance((t - begins) / 2 - 300))
+            rows.append(Match(("policy_01", "policy_00"), (won, 1 - won), t))
+            if t % 3 == 0:
+                won = float(rng.random() < chance(300))
+                rows.append(Match(("policy_00", "random"), (won, 1 - won), t))
+        rows.append(Anew(1, begins + 1_000))
+        for _ in range(100):  # its earlier self
+            won = float(rng.random() < chance(200))
+            rows.append(Match(("policy_01", "policy_00"), (won, 1 - won), begins + 1_000))
+        rows.append(Begun(1, begins + 1_000))
+    found = openskill_ratings(rows)
+    assert 150 < found["policy_00"].mean < 450
+    new = OpenskillRatings({"random": 0.0}).of("policy_01")
+    assert found["policy_01"] == new
 
 
 def test_results_that_are_fitted_together_are_nearer_to_the_truth_than_one_by_one():

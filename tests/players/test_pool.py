@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sf.league.record import Match, Player
+from sf.league.record import Begun, Match, Player
 from sf.players.pool import Pool
 
 FIRST, SECOND = Player("policy_00_000000000100", 0, 100), Player("random")
@@ -53,6 +53,15 @@ def test_a_new_player_is_as_likely_as_the_likeliest():
     after = pool.probabilities(0, "quality")
     assert after[1] == pytest.approx(after[2])
     assert after.shape == (3,)
+
+
+def test_an_exploiter_is_rated_as_a_new_player_when_it_has_begun_anew():
+    pool = Pool(2, [FIRST, SECOND])
+    for _ in range(20):
+        pool.add(met(SECOND.name, 1.0, 0.0, policy="policy_01"))
+    assert pool.rating(1).mean > 200
+    pool.begin_anew(Begun(1, 1000))
+    assert pool.rating(1).mean == 0.0
 
 
 def test_the_same_rows_give_the_same_pool():
