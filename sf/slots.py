@@ -162,13 +162,18 @@ class WorkerSlots:
     slots_per_group: int
     has_seats: bool = False
 
-    def take(self, group_idx: int, count: int) -> list[int]:
-        """So many free slots of a group of this worker, in ascending order; none where there are fewer."""
+    def take(self, group_idx: int, count: int, policy: np.ndarray | None = None) -> list[int]:
+        """So many free slots of a group of this worker, in ascending order; none where there are fewer.
+
+        policy: [count] whose they are; None: as before. It is written first: learners count what is begun for them.
+        """
         first = group_idx * self.slots_per_group
         state = self.arrays["state"]
         free = (first + np.flatnonzero(state[first : first + self.slots_per_group] == FREE)).tolist()
         if len(free) < count:
             return []
+        if policy is not None:
+            self.arrays["policy"][free[:count]] = policy
         state[free[:count]] = FILLING
         return free[:count]
 
@@ -226,14 +231,14 @@ class LearnerSlots:
 
         Another learner may hold what they need for it as long as it likes, so beside others that is none. Beside
         players it is what is begun: nobody knows whose the next slots will be. Where a worker dies that has begun some,
-        it is less from then on, and `take` ends its wait. A group that begins has slots of the policy in any case,
-        since a player has at most half of the agents: so one that is counted too much is noticed when these come.
+        it is less from then on, and `take` ends its wait.
         """
         if self.beside == _OTHERS:
             return 0
         if self.beside == _PLAYERS:
-            state, policy = self.arrays["state"], self.arrays["policy"]
-            return int(np.count_nonzero((policy == self.policy_id) & ((state == FILLING) | (state == FULL))))
+            state = self.arrays["state"]
+            is_begun = (state == FILLING) | (state == FULL)  # before the policy is read, which was written before
+            return int(np.count_nonzero(is_begun & (self.arrays["policy"] == self.policy_id)))
         num_groups = len(self.arrays["state"]) // self.slots_per_group
         held_per_group = np.bincount([slot // self.slots_per_group for slot in held], minlength=num_groups)
         rollouts = (self.slots_per_group - held_per_group) // self.actors_per_group

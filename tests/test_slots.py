@@ -449,6 +449,11 @@ def test_beside_players_the_supply_is_what_is_begun_for_the_policy_that_learns()
     worker.take(1, 3)
     assert learner.supply_beside(held) == 3
     pool.recover_worker(1)
+    worker.take(1, 3, np.array([player, 0, player]))
+    assert learner.supply_beside(held) == 2
+    pool.recover_worker(1)
+    worker.take(1, 3, np.array([0, 0, player]))
+    pool.recover_worker(1)
     assert learner.take(at_most=1) == [2]
     assert learner.take(at_most=1) == []  # the word that there is less than it was
     assert learner.supply_beside([0, 2]) == 0

@@ -132,6 +132,11 @@ class PlayersConfig:
         return self.past_share > 0
 
     @property
+    def waits_for_players(self) -> bool:
+        """Whether nothing is trained on before a player has a seat. Snapshots alone come of what was trained on."""
+        return self.past_share >= 1 and bool(self.players)
+
+    @property
     def num_seats(self) -> int:
         """Of each policy."""
         return len(self.opponent_weights) or self.seats

@@ -120,6 +120,16 @@ class Matchmaker:
         if time.monotonic() - self._written_at >= _WRITES_EVERY_S:
             self.write()
 
+    @property
+    def why_over(self) -> str | None:
+        """Why the run cannot go on, if so."""
+        if not (self._config.waits_for_players and self._gone.issuperset(self._pool.idx)):
+            return None
+        return (
+            "past_share is 1, and no player can be loaded, so there is nobody to train against: mend what the "
+            "sentences above name, and resume the run"
+        )
+
     def player_failed(self, name: str, text: str) -> None:
         """It cannot be loaded."""
         if name not in self._gone:

@@ -18,6 +18,7 @@ class AssignmentRules:
     rollouts_per_draw: a policy stays for this many rollouts, over several episodes where they are shorter. When another
     one comes in the middle of a rollout, the rest of that rollout is of no use to either.
     seats: of players that do not learn, where the run has any. past_share: of the matches are against one of them.
+    waits_for_players: where no seat is open for such a match, policies play among themselves, and nobody is trained.
     targets: the one that each exploiter meets, by policy ids, see `sf.players.exploiters`. They are the last policies.
     """
 
@@ -27,6 +28,7 @@ class AssignmentRules:
     rollouts_per_draw: int
     seats: Seats | None = None
     past_share: float = 0.0
+    waits_for_players: bool = False
     targets: Mapping[int, int] = field(default_factory=dict)
 
     @property
@@ -43,7 +45,8 @@ class Assignment:
     """The policies of the N actors of a group.
 
     policy: [N] int32, who plays each actor now, P + s for the player in seat s. players: those who have to be asked, P
-    for all seats. identity: [N] int64, as `policy`, but P + i for player i of the pool.
+    for all seats. identity: [N] int64, as `policy`, but P + i for player i of the pool. learner: [N] int32, who learns
+    from the rows: as `policy`, but P, which is no policy, for all agents of a match that waits for players.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Assignment:
         self._seat = np.full(num_envs, -1)  # [E] where a player sits that plays in the environment
         self.policy = np.zeros(num_actors, np.int32)
         self.identity = np.zeros(num_actors, np.int64)
+        self.learner = np.zeros(num_actors, np.int32)
         self.players: list[int] = []
         if rules.seats is None:
             self._draw(np.ones(num_actors, bool))
@@ -76,8 +80,9 @@ class Assignment:
         is_old = self._age >= self._steps_at_least
         if self._rules.seats is not None:
             assert matches is not None
-            begins = matches.begins(first)
-            self._draw_matches(np.flatnonzero(begins & is_old[:: self._rules.num_agents]))
+            begins, num_agents = matches.begins(first), self._rules.num_agents
+            waits = (self.learner != self.policy).reshape(-1, num_agents).any(axis=1)  # [E] so it draws at once
+            self._draw_matches(np.flatnonzero(begins & (is_old[::num_agents] | waits)))
             return
         begins = first & is_old
         if self._rules.draws_by_match:
@@ -106,10 +111,13 @@ class Assignment:
             actors = np.zeros(len(self.policy), bool)
             first = env * self._rules.num_agents
             actors[first : first + self._rules.num_agents] = True
-            if self._rng.random() < self._rules.past_share and self._meet_a_player(env, actors):
+            is_against_a_player = self._rng.random() < self._rules.past_share
+            if is_against_a_player and self._meet_a_player(env, actors):
                 continue
             if not self._rules.targets or not self._meet_an_exploiter(actors):
                 self._draw(actors)
+            if is_against_a_player and self._rules.waits_for_players:
+                self.learner[actors] = self._rules.num_policies
 
     def _meet_a_player(self, env: int, actors: np.ndarray) -> bool:
         """A policy meets a player of one of its seats. False where none is open."""
@@ -151,5 +159,6 @@ class Assignment:
         """actors: [N] bool. policy: those that play them now."""
         self.policy[actors] = policy
         self.identity[actors] = policy
+        self.learner[actors] = policy
         self.players = np.unique(np.minimum(self.policy, self._rules.num_policies)).tolist()
         self._age[actors] = 0

@@ -82,8 +82,8 @@ class RolloutGroup:
         rng = np.random.default_rng((*key, _OF_CUTS))
         self._decorrelation = Decorrelation(self._envs.cut, num_envs, num_agents, limit, rng) if cuts else None
         self._shaping = args.shaping
-        self.ended_with = self._assignment.policy.copy()  # [N] who played the step that was taken last
-        self._slot_policy = self._assignment.policy.copy()  # [N] whose the slots are that are being filled
+        self.ended_with = self._assignment.learner.copy()  # [N] who learns from the step that was taken last
+        self._slot_policy = self._assignment.learner.copy()  # [N] whose the slots are that are being filled
         self._actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)
         self._result = StepResult.empty(num_actors)
         self._turns = Turns.where_there_are(args.slots.arrays)
@@ -106,13 +106,12 @@ class RolloutGroup:
         """Begin a rollout in new slots and ask for its first actions, if there are slots enough."""
         if not self.is_parked:
             return
-        self._slots = self._pool.take(self._group_idx, len(self._actors))
+        self._slot_policy[:] = self._assignment.learner
+        self._slots = self._pool.take(self._group_idx, len(self._actors), self._slot_policy)
         if not self._slots:
             return
         self._slot_idx = np.array(self._slots)
         self._rows["actor"][self._slot_idx] = self._actors
-        self._slot_policy[:] = self._assignment.policy
-        self._rows["policy"][self._slot_idx] = self._slot_policy
         self._channel.tables["slots"][self._group_idx] = self._slot_idx
         self._row = 0
         for key, rows in self._obs.items():
@@ -164,10 +163,10 @@ class RolloutGroup:
         rows["reward"][slots, t] = result.reward
         rows["terminated"][slots, t] = self._truncations.ended(result)
         # From where another policy plays to the end of the slot, nothing is of use to the one that the slot is for.
-        rows["valid"][slots, t] = result.valid & (self._assignment.policy == self._slot_policy)
+        rows["valid"][slots, t] = result.valid & (self._assignment.learner == self._slot_policy)
         rows["first"][slots, t + 1] = result.first
         self._row = t + 1
-        self.ended_with[:] = self._assignment.policy
+        self.ended_with[:] = self._assignment.learner
         if self._matches is not None:
             played = self._matches.after_step(result, finished, self._assignment.identity)
             if self._has_seats:

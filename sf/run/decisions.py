@@ -39,6 +39,11 @@ class Decisions:
         if self.matchmaker is not None:
             self.matchmaker.act_if_due()
 
+    @property
+    def why_over(self) -> str | None:
+        """Why the run cannot go on, if so."""
+        return None if self.matchmaker is None else self.matchmaker.why_over
+
     def before_record(self) -> None:
         """Write down what has happened, and give the next record its metrics."""
         if self.matchmaker is not None:

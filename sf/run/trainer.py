@@ -264,6 +264,7 @@ class Run:
             if self._supervisor.is_under_way:
                 self._on_under_way(display.say)
             decisions.act_if_due()
+            self._supervisor.end_if(decisions.why_over)
             lost = self._ranks.why_lost(self._learners())
             if lost is not None:
                 self._supervisor.cut_off(lost)

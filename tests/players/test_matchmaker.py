@@ -234,6 +234,15 @@ def test_a_player_that_cannot_be_loaded_is_said_once_and_replaced(leagues):
     assert [row["kind"] for row in leagues.rows()] == ["player", "player"]
 
 
+@pytest.mark.parametrize("past_share", [0.9, 1.0])
+def test_a_run_against_players_alone_is_over_when_none_can_be_loaded(leagues, past_share):
+    league = leagues.start(players={"a": None, "b": None}, past_share=past_share)
+    league.player_failed("a", "no such file")
+    assert league.why_over is None
+    league.player_failed("b", "no such file")
+    assert (league.why_over or "").startswith("past_share is 1, and no player can be loaded") == (past_share == 1.0)
+
+
 def test_where_all_snapshots_are_gone_another_one_is_taken(leagues):
     league = leagues.start(snapshot_every_env_steps=10**9)
     leagues.learners[0].train_to(64)

@@ -130,13 +130,13 @@ def test_every_policy_plays_equally_often():
 NUM_AGENTS, NUM_ENVS = 4, 50
 
 
-def with_seats(past_share, num_policies=2, num_open=4, per_draw=0, seed=0, targets=None):
+def with_seats(past_share, num_policies=2, num_open=4, per_draw=0, seed=0, targets=None, waits=False):
     targets = targets or {}
     seats = Seats.allocate(num_seats=4, num_groups=3, num_policies=num_policies - len(targets))
     for seat in range(num_open):
         seats.give(seat, 10 + seat, f"player {seat}")
         seats.set_open(seat, True)
-    rules = AssignmentRules(num_policies, True, NUM_AGENTS, per_draw, seats, past_share, targets)
+    rules = AssignmentRules(num_policies, True, NUM_AGENTS, per_draw, seats, past_share, waits, targets)
     rng = np.random.default_rng(seed)
     return Assignment(rules, NUM_ENVS * NUM_AGENTS, ROLLOUT, rng, group_idx=1), seats
 
@@ -184,6 +184,26 @@ def test_without_an_open_seat_policies_play_among_themselves():
     assignment, _ = with_seats(past_share=1.0, num_open=0)
     assert set(assignment.policy.tolist()) == {0, 1}
     assert assignment.players == [0, 1]
+
+
+def test_a_run_that_waits_for_players_learns_nothing_until_a_seat_is_open_and_draws_then_with_the_next_match():
+    assignment, seats = with_seats(past_share=1.0, num_open=0, per_draw=10**6, waits=True)
+    assert set(assignment.policy.tolist()) == {0, 1}
+    assert assignment.players == [0, 1]
+    for _ in range(2):
+        assert (assignment.learner == 2).all()  # no policy
+        assignment.after_step(FIRST, Begins(range(NUM_ENVS)))
+    for seat in range(4):
+        seats.give(seat, 10 + seat, f"player {seat}")
+        seats.set_open(seat, True)
+    assignment.after_step(FIRST, Begins([3, 5]))
+    meets = (assignment.policy >= 2).reshape(NUM_ENVS, NUM_AGENTS).any(axis=1)
+    assert np.flatnonzero(meets).tolist() == [3, 5]
+    learns = (assignment.learner == assignment.policy).reshape(NUM_ENVS, NUM_AGENTS)
+    assert (learns.all(axis=1) == meets).all()
+    before = assignment.policy.copy()
+    assignment.after_step(FIRST, Begins([3, 5]))  # which are not old
+    assert (assignment.policy == before).all()
 
 
 def test_seats_know_who_plays_and_all_are_left_in_the_end():

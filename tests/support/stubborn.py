@@ -1,5 +1,7 @@
 """A player of `toy_match_counting` that always does the same, and looks whether that is what happens."""
 
+import os
+
 ACTION = 7
 
 
@@ -23,3 +25,12 @@ class NeedsMore(Stubborn):
     def __init__(self, what):
         super().__init__()
         self.what = what
+
+
+class OnlyHere(Stubborn):
+    """In the process that SF_TEST_PID names. Elsewhere it cannot be made."""
+
+    def __init__(self):
+        super().__init__()
+        if os.environ["SF_TEST_PID"] != str(os.getpid()):
+            raise ValueError("made elsewhere")

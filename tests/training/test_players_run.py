@@ -22,6 +22,7 @@ from runs import DEVICE, start, train_here
 from untrained import untrained
 
 from sf.league import record
+from sf.run.children.verdict import ChildError
 from sf.storage import checkpoint
 
 
@@ -65,6 +66,18 @@ def test_no_row_is_given_twice_and_every_agent_is_played(run):
     assert {row[:2] for row in seen} == set(itertools.product(range(8), range(3)))
 
 
+def test_with_a_past_share_of_1_no_match_without_a_player_is_trained_on(run):
+    """The first one of each environment begins before anybody has a seat. Its agents have their first episodes then."""
+    trajectories, _ = run
+    if len(trajectories) > 1:  # whose share is less
+        return
+    obs, valid = trajectories[0]["obs"][:-1], trajectories[0]["valid"]
+    first = obs[valid & (obs[..., EPISODE] == 0)]
+    pairs = {(int(row[ENV_IDX]), int(row[AGENT])) for row in first}
+    envs = [env for env, _ in pairs]
+    assert max(map(envs.count, envs), default=0) <= 2  # of three
+
+
 def test_players_play_whole_matches_with_their_own_actions(run):
     """The player looks at its actions itself. What it does is not among what the policies have done."""
     trajectories, (players, matches) = run
@@ -81,6 +94,15 @@ def test_players_play_whole_matches_with_their_own_actions(run):
         assert match["players"].count("stubborn:Stubborn") == 1  # of three agents
         assert len(set(match["players"])) == 2
     assert len(past) == len(matches) or len(trajectories) == 2
+
+
+def test_a_run_against_players_alone_ends_with_a_sentence_where_none_can_be_loaded(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SF_TEST_PID", str(os.getpid()))
+    flags = ["--past_share", "1", "--players", "stubborn:OnlyHere", "--trust", "true", "--train_for_env_steps", "10000"]
+    with pytest.raises(ChildError, match="no player can be loaded, so there is nobody to train against"):
+        train_here(tmp_path, *flags, "--experiment", "run", env="toy_match_counting")
+    assert "league: stubborn:OnlyHere cannot be loaded (" in capsys.readouterr().out
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["env_steps"] == 0
 
 
 NUM_KILLS = int(os.environ.get("SF_TEST_KILLS", "3"))

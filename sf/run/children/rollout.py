@@ -38,6 +38,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
             rollouts_per_draw=config.population.pbt_rollouts_per_draw,
             seats=memory.seats,
             past_share=config.players.past_share,
+            waits_for_players=config.players.waits_for_players,
             targets=plan.targets,
         ),
         objective=config.population.pbt_target_objective,

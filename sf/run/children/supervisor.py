@@ -91,6 +91,11 @@ class Supervisor:
         self._is_cut_off = True
         self.failure = self.failure or ChildError(f"{why}: all ranks end, and torchrun may start them again")
 
+    def end_if(self, why: str | None) -> None:
+        """why: the run cannot go on, though no child has failed. None: it can."""
+        if why is not None:
+            self.failure = self.failure or ChildError(why, is_final=True)
+
     def stop(self, signals: Signals, is_optional_awaited: Callable[[], bool] = lambda: False) -> Iterable[Event]:
         """Ask every process to end, wait for it, and kill what does not. Yields the last reports.
 
