@@ -3,13 +3,15 @@
 The pool of players may be large. A few of them are in memory at a time, one in each seat. Who plays an actor is a
 learning policy, 0 to P - 1, or P + s for the player in seat s: see `sf.requests`.
 
-A match that has begun is played to its end by the same player. So a seat changes hands in steps, and tables say which
-one is done; each entry has one writer:
+A match that has begun is played to its end by the same player, and an environment draws again only at the first match
+that begins `pbt_rollouts_per_draw` rollouts later. So a seat changes hands in steps, and tables say which one is done;
+each entry has one writer:
 
-1. The parent closes the seat: no new match begins against it.
-2. Rollout workers count the matches that still go on, by group. A worker counts first and looks then whether the seat
-   is open, so that the parent, which closes first and looks then at the counts, never misses one.
-3. When none goes on, the parent writes the name of the next player, and then a new `turn`.
+1. The parent closes the seat: no environment draws it any more.
+2. Rollout workers count the environments that have drawn it and still play against it, by group. A worker counts first
+   and looks then whether the seat is open, so that the parent, which closes first and looks then at the counts, never
+   misses one.
+3. When there is none, the parent writes the name of the next player, and then a new `turn`.
 4. The player worker loads that player and writes its turn into `loaded`, or into `failed`.
 5. The parent opens the seat.
 """
@@ -82,7 +84,7 @@ class Seats:
         self.tables["is_open"][seat] = is_open
 
     def is_idle(self, seat: int) -> bool:
-        """Whether no match goes on in it."""
+        """Whether nobody plays against it."""
         return not self.tables["in_play"][:, seat].any()
 
     def is_loaded(self, seat: int) -> bool:
@@ -123,7 +125,7 @@ class Seats:
         return int(rng.choice(is_open, p=weights / weights.sum())) if is_open else None
 
     def sit_down(self, group_idx: int, seat: int) -> int | None:
-        """Begin a match. Returns the number of the player; None where the seat has just been closed."""
+        """Begin to play against it. Returns the number of the player; None where the seat has just been closed."""
         self.tables["in_play"][group_idx, seat] += 1
         if not self.tables["is_open"][seat]:
             self.tables["in_play"][group_idx, seat] -= 1
