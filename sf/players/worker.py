@@ -24,6 +24,7 @@ from sf.envs.clock import CLOCK
 from sf.envs.field_types import checked
 from sf.model.acting import AnyActing
 from sf.model.compiled_acting import acting_of
+from sf.play.named_checkpoint import require_whole_state
 from sf.play.opponents import Opponent
 from sf.play.player import Actors
 from sf.play.torch_policy import NetworkActors, TorchPolicy
@@ -153,6 +154,7 @@ class _Players:
             return _Seated(args.opponents[name].player().actors(args.num_actors, args.seed + turn), remembers=True)
         path = args.directory / f"{name}.safetensors"
         saved = checkpoint.load(path)
+        require_whole_state(saved, path)
         self._require_trusted(saved, path)
         device = str(gpu.torch_device(args.device))
         policy = TorchPolicy(saved, name, device, precision="bfloat16" if args.bfloat16 else "float32")

@@ -1,5 +1,7 @@
 """The player worker's part of a request: whose actions it computes, and what it leaves in the rows."""
 
+from types import SimpleNamespace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from sf.players.worker import PlayerWorkerArgs, _Players, _Seated
 from sf.requests import Channels
 from sf.seats import Seats
 from sf.slots import SlotPool
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
 
 SPEC = EnvSpec(
     gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (2,)), action_mask=gym.spaces.Box(0, 1, (3,), np.int8)),
@@ -95,6 +99,19 @@ def test_who_waits_is_asked_where_the_player_remembers(table, remembers, asked):
     for name in ("log_prob", "value", "policy_version"):
         assert rows[name][:, ROW].tolist() == [7, 0, 7, 0]
         assert (np.delete(rows[name], ROW, axis=1) == 7).all()
+
+
+def test_a_file_whose_content_no_learner_writes_is_said_and_nobody_takes_the_seat(table):
+    players, _, _ = table
+    seats, reported = players._seats, []
+    players._reports = SimpleNamespace(send=reported.append)
+    checkpoint.write(players._args.directory / "stranger.safetensors", Checkpoint({}, {"env_steps": 0}))
+    seats.give(0, 0, "stranger")
+    players.take_seats()
+    assert seats.has_failed(0)
+    (failed,) = reported
+    assert failed.name == "stranger"
+    assert "lacks env_steps or config" in failed.text
 
 
 def test_nobody_is_asked_where_all_wait(table):
