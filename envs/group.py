@@ -18,7 +18,9 @@ such a row there as well. In short: every row whose action was ignored has `vali
 
 An agent of a match may leave it while others play on, and may come back. To leave is to end its episode: its last row
 is terminated or truncated like any other. Until it is back its rows are not valid, with reward 0 and observations of
-zeros (after truncation, the final one first); the row of its return is `first`.
+zeros (after truncation, the final one first); the row of its return is `first`. The step before that row has
+`joined` for it: it joins a match that goes on, even if all others leave in that step. Other `first` rows belong to a
+match that begins.
 """
 
 from __future__ import annotations
@@ -74,13 +76,14 @@ class Episode:
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step caused, for N actors. A group overwrites every entry at every step."""
+    """What a step caused, for N actors. A group overwrites every entry at every step, but for `joined`."""
 
     reward: np.ndarray  # [N] float32
     terminated: np.ndarray  # [N] bool
     truncated: np.ndarray  # [N] bool
     valid: np.ndarray  # [N] bool
     first: np.ndarray  # [N] bool
+    joined: np.ndarray  # [N] bool; False throughout, and not written, in a group whose agents never join a match late
 
     @classmethod
     def empty(cls, num_actors: int) -> StepResult:
@@ -90,6 +93,7 @@ class StepResult:
             truncated=np.zeros(num_actors, bool),
             valid=np.ones(num_actors, bool),
             first=np.zeros(num_actors, bool),
+            joined=np.zeros(num_actors, bool),
         )
 
     def cut(self, in_episode: np.ndarray) -> np.ndarray:

@@ -126,6 +126,7 @@ class GuardedGroup:
         result.truncated[:] = False
         result.valid[:] = False
         result.first[:] = True
+        result.joined[:] = False
         return []
 
     def cut(self, env_idx: int) -> None:

@@ -120,6 +120,7 @@ class ParallelGroup:
         result.truncated[:] = False
         result.valid[:] = False
         result.first[:] = False
+        result.joined[:] = False
         for m in range(len(self._envs)):
             if self._playing[m]:
                 episodes += self._step_match(m, discrete, continuous, obs, result)
@@ -155,6 +156,7 @@ class ParallelGroup:
             came = [n for agent, n in playing.items() if agent not in played]
             self._begin_episodes(came)
             result.first[came] = True
+            result.joined[came] = True
         else:
             result.first[self._start_match(m, obs)] = True
         return episodes

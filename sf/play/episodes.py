@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sf.envs import EnvGroup, Episode, StepResult
+from sf.envs.match_ends import MatchEnds
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import obs_arrays
 from sf.play.player import Player
@@ -76,8 +77,7 @@ class Play:
         self.match_idx = np.asarray(env_idxs)
         self._position = np.repeat(np.arange(len(env_idxs)), num_agents)  # [N] of the actor's environment in the group
         self._policy = np.zeros(n, np.int32)  # [N]
-        self._first = np.ones(n, bool)
-        self._in_episode = np.zeros(n, bool)
+        self._ends = MatchEnds(n, num_agents)
         self._result = StepResult.empty(n)
         self.value = np.zeros(n, np.float32)
         self.obs = obs_arrays(group.spec.obs_space, n)
@@ -97,7 +97,7 @@ class Play:
     @property
     def first(self) -> np.ndarray:
         """[N] bool, whether what an actor sees begins an episode."""
-        return self._first
+        return self._ends.first
 
     @property
     def is_playing(self) -> np.ndarray:
@@ -105,24 +105,23 @@ class Play:
 
         True for one step also of an agent that is absent when the environment starts, or is made anew after a fault.
         """
-        return self._in_episode | self._first
+        return self._ends.in_episode | self._ends.first
 
     def step(self) -> list[Played]:
         """One step of every environment. Returns the episodes that ended with it, of matches that count."""
         for policy_idx in np.unique(self._policy):
             who = np.flatnonzero(self._policy == policy_idx)
             actions = self._actors[policy_idx].act(
-                {key: rows[who] for key, rows in self.obs.items()}, self._first[who], who, self._deterministic
+                {key: rows[who] for key, rows in self.obs.items()}, self.first[who], who, self._deterministic
             )
             self._discrete[who], self._continuous[who] = actions.discrete, actions.continuous
             self.value[who] = actions.value
         ended = self._group.step(self._discrete, self._continuous, self._rows, self._result)
-        is_cut = self._result.cut(self._in_episode).reshape(-1, self._group.spec.num_agents).any(axis=1)
+        is_cut, is_over = self._ends.after_step(self._result)
         self._begun_anew += self.match_idx[is_cut].tolist()
         played = [self._played(episode) for episode in ended if self._counts(episode)]
-        self._count_matches()
-        self._first[:] = self._result.first
-        self._assign(self._first)
+        self.match_idx = self.match_idx + self._num_envs * is_over  # the environment resets then
+        self._assign(self.first)
         return played
 
     def pop_begun_anew(self) -> list[int]:
@@ -145,15 +144,6 @@ class Play:
             num_frames=episode.num_frames,
             stats=dict(episode.stats),
         )
-
-    def _count_matches(self) -> None:
-        """A match is over when every agent that was in an episode has ended it. The environment resets then."""
-        result, num_agents = self._result, self._group.spec.num_agents
-        # After a start or a fault all rows are first. Those of an agent that is absent are not valid.
-        was_playing = (self._in_episode | self._first & result.valid).reshape(-1, num_agents)
-        goes_on = was_playing & ~(result.terminated | result.truncated).reshape(-1, num_agents)
-        self.match_idx = self.match_idx + self._num_envs * (was_playing.any(axis=1) & ~goes_on.any(axis=1))
-        self._in_episode = goes_on.ravel() & ~result.first
 
     def _assign(self, who: np.ndarray) -> None:
         """Give actors that begin an episode to the policy that plays it. who: [N] bool."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from sf.envs import Episode, StepResult
+from sf.envs.match_ends import MatchEnds
 from sf.storage.match_journal import PlayedMatch
 
 
@@ -24,8 +25,7 @@ class Matches:
         num_envs = num_actors // num_agents
         self._num_agents = num_agents
         self._objective = objective
-        self._first = np.ones(num_actors, bool)  # [N] of the rows that are acted on
-        self._in_episode = np.zeros(num_actors, bool)
+        self._ends = MatchEnds(num_actors, num_agents)
         self._is_over = np.zeros(num_envs, bool)  # [E] and the next has not begun
         # Of each environment, the episodes of each agent, with who played it.
         self._played: list[dict[int, tuple[int, list[Episode]]]] = [{} for _ in range(num_envs)]
@@ -35,22 +35,15 @@ class Matches:
 
         Where an episode begins anew before its end, as after a fault, so does its match.
         """
-        ended_now = result.terminated | result.truncated
-        is_cut = result.cut(self._in_episode).reshape(-1, self._num_agents).any(axis=1)
+        is_cut, is_over = self._ends.after_step(result)
         for env in np.flatnonzero(is_cut).tolist():
             self._played[env] = {}
         for episode in episodes:
             env, agent = divmod(episode.actor_idx, self._num_agents)
             self._played[env].setdefault(agent, (int(who[episode.actor_idx]), []))[1].append(episode)
-        # After a start or a fault all rows are first. Those of an agent that is absent are not valid.
-        played = (self._in_episode | self._first & result.valid).reshape(-1, self._num_agents)
-        goes_on = played & ~ended_now.reshape(-1, self._num_agents)
-        self._in_episode = goes_on.reshape(-1) & ~result.first
-        self._first = result.first.copy()
-        ended = played.any(axis=1) & ~goes_on.any(axis=1)
-        self._is_over |= ended
+        self._is_over |= is_over
         finished = []
-        for env in np.flatnonzero(ended).tolist():
+        for env in np.flatnonzero(is_over).tolist():
             played_by_agent = [self._played[env][agent] for agent in sorted(self._played[env])]
             self._played[env] = {}
             if len({played_by for played_by, _ in played_by_agent}) > 1:

@@ -174,7 +174,41 @@ class Latecomer:
         pass
 
 
+class Relay:
+    """A match is 4 steps. One agent plays at a time, and each comes in the very step in which the other one leaves."""
+
+    possible_agents = ("one", "other")
+
+    def __init__(self):
+        self.match = -1
+
+    def observation_space(self, agent):
+        return gym.spaces.Box(0.0, 1.0, (1,))
+
+    def action_space(self, agent):
+        return gym.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.match += 1
+        self.t = 0
+        self.agents = ["one"]
+        return {"one": np.zeros(1, np.float32)}, {}
+
+    def step(self, actions):
+        (gone,) = self.agents
+        self.t += 1
+        self.agents = [] if self.t == 4 else [self.possible_agents[self.t % 2]]
+        obs = dict.fromkeys({gone, *self.agents}, np.zeros(1, np.float32))
+        is_truncated = self.t % 4 in (1, 2)
+        infos = {gone: {"episode_stats": {"match": self.match}}}
+        return obs, {gone: 1.0}, {gone: not is_truncated}, {gone: is_truncated}, infos
+
+    def close(self):
+        pass
+
+
 envs.register_env("lengths", Lengths)
+envs.register_parallel_env("relay", Relay)
 envs.register_parallel_env("latecomer", Latecomer)
 envs.register_parallel_env("breaks", Breaks)
 envs.register_parallel_env("guests", Guests)
@@ -245,6 +279,12 @@ def test_an_episode_belongs_to_the_match_it_was_played_in_whoever_comes_goes_or_
     assert [episode.num_steps for episode in played if episode.agent_idx == 0] == [30] * len(lineups)
     visits = [episode.match_idx for episode in played if episode.agent_idx == 1]
     assert visits == [match for match in range(0, len(lineups), 2) for _ in range(6)]
+
+
+def test_a_match_in_which_one_agent_comes_as_the_other_one_leaves_goes_on():
+    played = play_all(make_play("relay", 1, [TorchPolicy(untrained("relay"), "test")], np.zeros((3, 2), int)))
+    assert [(each.match_idx, each.agent_idx) for each in played] == [(m, t % 2) for m in range(3) for t in range(4)]
+    assert all(each.match_idx == each.stats["match"] for each in played)
 
 
 @pytest.mark.parametrize("breaks", [0, 1])

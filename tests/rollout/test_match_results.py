@@ -11,8 +11,9 @@ from sf.storage.match_journal import PlayedMatch
 WON = "won"
 
 
-def row(num_actors=4, terminated=(), truncated=(), first=(), ignored=()):
+def row(num_actors=4, terminated=(), truncated=(), first=(), ignored=(), joined=()):
     result = StepResult.empty(num_actors)
+    result.joined[list(joined)] = True
     result.valid[list(ignored)] = False
     result.terminated[list(terminated)] = True
     result.truncated[list(truncated)] = True
@@ -65,6 +66,29 @@ def test_an_agent_that_comes_back_has_the_sum_of_its_episodes():
     assert not matches.begins(np.array([True, False])).any()  # the other one plays on
     found = matches.after_step(row(2, terminated=[0, 1], first=[0, 1]), [episode(0, 5.0), episode(1, 1.0)], who)
     assert found == [PlayedMatch((0, 1), (8.0, 1.0))]
+
+
+def test_an_agent_that_comes_back_as_the_last_other_one_leaves_plays_the_same_match():
+    matches = Matches(num_actors=2, num_agents=2, objective=WON)
+    who = np.array([0, 1])
+    matches.after_step(row(2, terminated=[0]), [episode(0, 3.0)], who)
+    came = row(2, terminated=[1], first=[0], ignored=[0], joined=[0])
+    assert matches.after_step(came, [episode(1, 1.0)], who) == []
+    assert not matches.begins(came.first).any()
+    found = matches.after_step(row(2, terminated=[0], first=[0, 1], ignored=[1]), [episode(0, 5.0)], who)
+    assert found == [PlayedMatch((0, 1), (8.0, 1.0))]
+    assert matches.begins(np.ones(2, bool)).all()
+
+
+def test_a_fault_as_an_agent_comes_back_alone_cuts_the_match():
+    matches = Matches(num_actors=2, num_agents=2, objective=WON)
+    who = np.array([0, 1])
+    matches.after_step(row(2, terminated=[0]), [episode(0, 3.0)], who)
+    matches.after_step(row(2, terminated=[1], first=[0], ignored=[0], joined=[0]), [episode(1, 1.0)], who)
+    assert matches.after_step(row(2, first=[0, 1], ignored=[0, 1]), [], who) == []
+    ended = [episode(0, 5.0), episode(1, 2.0)]
+    found = matches.after_step(row(2, terminated=[0, 1], first=[0, 1]), ended, who)
+    assert found == [PlayedMatch((0, 1), (5.0, 2.0))]
 
 
 def test_a_match_that_a_fault_cuts_is_none_and_its_episodes_are_not_those_of_the_next():

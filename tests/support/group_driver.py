@@ -66,7 +66,8 @@ def play(group: EnvGroup, num_steps: int, seed: int = 0) -> tuple[Obs, list[Step
         for _ in range(num_steps):
             discrete, continuous = random_actions(group, rng, obs.get("action_mask"))
             # Garbage, as the arrays of a rollout worker hold what an earlier step left there.
-            result = StepResult(*(np.full(group.num_actors, 1, kind) for kind in ("f4", "?", "?", "?", "?")))
+            written = (np.full(group.num_actors, 1, kind) for kind in ("f4", "?", "?", "?", "?"))
+            result = StepResult(*written, joined=np.zeros(group.num_actors, bool))
             memory = Memory(group)
             episodes = group.step(discrete, continuous, memory.rows, result)
             obs = memory.taken()
