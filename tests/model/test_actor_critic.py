@@ -69,7 +69,8 @@ def test_steps_one_by_one_give_what_an_unroll_gives(core, share_critic, flags):
             assert step.value.shape == (B,)
             assert step.state.shape == (B, model.state_size)
             assert {x.dtype for x in step} == {torch.float32}
-            torch.testing.assert_close(step.value, model.value_norm.denormalize(out.value[t]))
+            # With symlog, values of 500,000 come of ones of 13: what is rounded in these grows.
+            torch.testing.assert_close(step.value, model.value_norm.denormalize(out.value[t]), rtol=1e-5, atol=1e-5)
             if t < T:
                 torch.testing.assert_close(step.params, out.params[t])
             state = step.state
