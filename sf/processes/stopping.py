@@ -17,14 +17,15 @@ _ONE_PRESS_S = 1.0  # launchers such as make and timeout pass on a signal that t
 
 
 class StopFlag:
-    """Set once by the parent; the learner looks at it before each minibatch, ahead of the data that still waits."""
+    """Set by the parent, or by a learner that has heard of it from another rank. The learner looks at it before each
+    minibatch, ahead of the data that still waits."""
 
     def __init__(self) -> None:
         self._arrays = SharedArrays([Field("stop", (1,), np.bool_), Field("by_signal", (1,), np.bool_)])
 
     def set(self, by_signal: bool = False) -> None:
-        """by_signal: a signal asks for the stop."""
-        self._arrays["by_signal"][0] = by_signal
+        """by_signal: a signal asks for the stop, which stays so."""
+        self._arrays["by_signal"][0] |= by_signal
         self._arrays["stop"][0] = True
 
     def is_by_signal(self) -> bool:

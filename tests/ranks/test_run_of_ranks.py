@@ -125,6 +125,16 @@ def other(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.timeout(3 * PATIENCE_S)
+def test_where_one_rank_is_asked_to_end_the_learners_of_all_policies_end_on_all(tmp_path):
+    flags = ["--num_policies", "2", "--max_policy_lag", "100000", "--stop_at_return", "12", "--stats_avg", "4"]
+    assert ended(start(tmp_path, *flags), tmp_path) == 0, (tmp_path / "output").read_text()
+    output = (tmp_path / "output").read_text()
+    assert output.count(": saved ") == 2
+    assert "again" not in output  # nor has the watchdog ended a learner that waited
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3 * PATIENCE_S)
 def test_the_death_of_a_learner_ends_all_ranks_and_torchrun_starts_them_again(tmp_path):
     # Training takes several times the two seconds after which both deaths have come.
     process = start_by_torchrun(tmp_path, "--train_for_env_steps", "120000", "--save_every_sec", "1", max_restarts=2)
