@@ -23,7 +23,7 @@ from sf.arrays import Field, SharedArrays
 from sf.commands import cli
 from sf.counters import Counters
 from sf.rows import slot_fields
-from sf.run.children.table import counts
+from sf.run.children.roles.table import counts
 from sf.run.memory import rows_by_role
 from sf.run.plan import Plan, make_plan
 from sf.slots import FREE, TRAINING

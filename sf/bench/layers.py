@@ -22,7 +22,7 @@ from sf.learner.args import LearnerArgs
 from sf.learner.worker import learner
 from sf.processes.reports import Report, Reports, Trained
 from sf.processes.stopping import StopFlag
-from sf.run.children.role import Body
+from sf.run.children.roles.role import Body
 from sf.run.plan import Plan
 from sf.run.trainer import Run
 from sf.storage.run_dir import RunDir

@@ -31,9 +31,9 @@ from sf.ranks.board import Board
 from sf.ranks.place import Place
 from sf.run.beginning import initial_weights
 from sf.run.beginning.startup_messages import startup_messages
-from sf.run.children.role import Body
+from sf.run.children.roles.role import Body
+from sf.run.children.roles.table import counts, roles_with
 from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
-from sf.run.children.table import counts, roles_with
 from sf.run.decisions import Decisions
 from sf.run.evaluations.best_checkpoints import BestCheckpoints
 from sf.run.evaluations.results import Evaluations

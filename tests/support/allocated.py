@@ -2,10 +2,10 @@
 
 import dataclasses
 
-from sf.run.children import learner
-from sf.run.children.links import Links
-from sf.run.children.role import Start
-from sf.run.children.table import counts
+from sf.run.children.roles import learner
+from sf.run.children.roles.links import Links
+from sf.run.children.roles.role import Start
+from sf.run.children.roles.table import counts
 from sf.run.memory import RunMemory
 from sf.run.plan import make_plan
 from sf.storage.run_dir import RunDir

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from sf import gpu
 from sf.processes.child import Child
 from sf.processes.reports import Episodes, Failed, LearnerFinished, Ready, Report, Saving, Unreported
-from sf.run.children.role import Role
+from sf.run.children.roles.role import Role
 from sf.run.memory import RunMemory
 
 Event = tuple[Child, Report]

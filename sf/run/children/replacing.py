@@ -12,7 +12,7 @@ from sf.processes.child import Child
 from sf.processes.reports import Replaced
 from sf.queues import LockedQueueError
 from sf.run.children.living import Event, LivingChildren
-from sf.run.children.role import Role
+from sf.run.children.roles.role import Role
 from sf.run.children.starter import Starter
 from sf.run.children.verdict import Death, QueueLostError, failure_after
 from sf.run.memory import RunMemory

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sf.processes.child import Child, start_child
-from sf.run.children.links import Links
-from sf.run.children.role import Role, Start
+from sf.run.children.roles.links import Links
+from sf.run.children.roles.role import Role, Start
 from sf.run.memory import RunMemory
 
 

@@ -4,7 +4,7 @@ Consumes   reports of the children, their deaths, their heartbeats.
 Produces   reports for the run; new children in the place of dead ones; a stop in every queue at the end.
 Waits for  a report or a death.
 
-What differs from one kind of child to the next stands in its role: see `sf.run.children.role`.
+What differs from one kind of child to the next stands in its role: see `sf.run.children.roles.role`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from sf.run.children.last_save import save_for_learner
 from sf.run.children.living import Event, LivingChildren, Phase
 from sf.run.children.replacing import Replacer
 from sf.run.children.restarts import RestartBudget
-from sf.run.children.role import Role
+from sf.run.children.roles.role import Role
+from sf.run.children.roles.table import ROLES
 from sf.run.children.starter import Starter
-from sf.run.children.table import ROLES
 from sf.run.children.verdict import ChildError, Death, QueueLostError, failure_after
 from sf.run.children.watchdog import Watchdog
 from sf.run.memory import RunMemory

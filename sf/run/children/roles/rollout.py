@@ -7,7 +7,7 @@ from sf.processes.fork_servers import SIMULATORS
 from sf.rollout.assignment import AssignmentRules
 from sf.rollout.group import RolloutWorkerArgs
 from sf.rollout.worker import rollout_worker
-from sf.run.children.role import Role, Start
+from sf.run.children.roles.role import Role, Start
 from sf.run.memory import RunMemory
 from sf.run.plan import Plan
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from sf.run.children.evaluator import EVALUATOR
-from sf.run.children.learner import LEARNER
-from sf.run.children.player import PLAYER
-from sf.run.children.policy import POLICY
-from sf.run.children.role import Body, Role
-from sf.run.children.rollout import ROLLOUT
+from sf.run.children.roles.evaluator import EVALUATOR
+from sf.run.children.roles.learner import LEARNER
+from sf.run.children.roles.player import PLAYER
+from sf.run.children.roles.policy import POLICY
+from sf.run.children.roles.role import Body, Role
+from sf.run.children.roles.rollout import ROLLOUT
 from sf.run.plan import Plan
 
 # In the order in which they start: simulators take longest, policy workers attach to the memory of their learner.

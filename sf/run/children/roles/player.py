@@ -6,7 +6,7 @@ from sf.play.opponents import Opponent
 from sf.players.snapshots import DIRECTORY
 from sf.players.worker import PlayerWorkerArgs, player_worker
 from sf.processes.fork_servers import NETWORKS
-from sf.run.children.role import Role, Start
+from sf.run.children.roles.role import Role, Start
 from sf.run.memory import RunMemory
 
 

@@ -6,7 +6,7 @@ from sf.learner.args import LearnerArgs
 from sf.learner.end_of_run import EndOfRun
 from sf.learner.worker import learner
 from sf.processes.fork_servers import NETWORKS
-from sf.run.children.role import Role, Start
+from sf.run.children.roles.role import Role, Start
 
 
 def arguments(start: Start) -> LearnerArgs:

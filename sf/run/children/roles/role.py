@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sf.processes.fork_servers import ForkServer
 from sf.processes.reports import Reports
 from sf.queues import IndexQueue
-from sf.run.children.links import Links
+from sf.run.children.roles.links import Links
 from sf.run.memory import RunMemory
 from sf.run.plan import Plan
 
