@@ -51,19 +51,26 @@ class Lengths(gym.Env):
         return np.zeros(1, np.float32), 1.0, self.t == self.length, False, {"episode_stats": {"length": self.length}}
 
 
-class Guests:
-    """A match is 30 steps of the host. In every second one a guest drops in again and again, for 3 steps."""
-
-    possible_agents = ("host", "guest")
-
-    def __init__(self):
-        self.match = -1
+class Match:
+    """What the matches here have in common."""
 
     def observation_space(self, agent):
         return gym.spaces.Box(0.0, 1.0, (1,))
 
     def action_space(self, agent):
         return gym.spaces.Discrete(2)
+
+    def close(self):
+        pass
+
+
+class Guests(Match):
+    """A match is 30 steps of the host. In every second one a guest drops in again and again, for 3 steps."""
+
+    possible_agents = ("host", "guest")
+
+    def __init__(self):
+        self.match = -1
 
     def reset(self, seed=None, options=None):
         self.match += 1
@@ -82,11 +89,8 @@ class Guests:
         infos = {agent: {"episode_stats": {"match": self.match}} for agent in obs}
         return obs, dict.fromkeys(acted, 1.0), gone, dict.fromkeys(acted, False), infos
 
-    def close(self):
-        pass
 
-
-class Breaks:
+class Breaks(Match):
     """One agent leaves with 1 at its first step. The first environment that is made fails then, at its second."""
 
     possible_agents = ("early", "late")
@@ -95,12 +99,6 @@ class Breaks:
     def __init__(self):
         Breaks.num_made += 1
         self.fails = Breaks.num_made == 1
-
-    def observation_space(self, agent):
-        return gym.spaces.Box(0.0, 1.0, (1,))
-
-    def action_space(self, agent):
-        return gym.spaces.Discrete(2)
 
     def reset(self, seed=None, options=None):
         self.agents = [*self.possible_agents]
@@ -116,9 +114,6 @@ class Breaks:
         rewards = {agent: float(agent == gone) for agent in acted}
         ends = {agent: agent == gone for agent in acted}
         return obs, rewards, ends, dict.fromkeys(acted, False), {}
-
-    def close(self):
-        pass
 
 
 class Levels(gym.Env):
@@ -136,7 +131,7 @@ class Levels(gym.Env):
         return np.zeros(1, np.float32), self.level, True, False, {}
 
 
-class Latecomer:
+class Latecomer(Match):
     """A match of two is 3 steps. `late` is absent from the first one of the environment. `breaks` is how many of the
     environments that are made fail at their second step.
     """
@@ -148,12 +143,6 @@ class Latecomer:
         self.fails = Latecomer.num_made < breaks
         Latecomer.num_made += 1
         self.match = -1
-
-    def observation_space(self, agent):
-        return gym.spaces.Box(0.0, 1.0, (1,))
-
-    def action_space(self, agent):
-        return gym.spaces.Discrete(2)
 
     def reset(self, seed=None, options=None):
         self.match += 1
@@ -170,23 +159,14 @@ class Latecomer:
         obs = dict.fromkeys(acted, np.zeros(1, np.float32))
         return obs, dict.fromkeys(acted, 1.0), dict.fromkeys(acted, self.t == 3), dict.fromkeys(acted, False), {}
 
-    def close(self):
-        pass
 
-
-class Relay:
+class Relay(Match):
     """A match is 4 steps. One agent plays at a time, and each comes in the very step in which the other one leaves."""
 
     possible_agents = ("one", "other")
 
     def __init__(self):
         self.match = -1
-
-    def observation_space(self, agent):
-        return gym.spaces.Box(0.0, 1.0, (1,))
-
-    def action_space(self, agent):
-        return gym.spaces.Discrete(2)
 
     def reset(self, seed=None, options=None):
         self.match += 1
@@ -202,9 +182,6 @@ class Relay:
         is_truncated = self.t % 4 in (1, 2)
         infos = {gone: {"episode_stats": {"match": self.match}}}
         return obs, {gone: 1.0}, {gone: not is_truncated}, {gone: is_truncated}, infos
-
-    def close(self):
-        pass
 
 
 envs.register_env("lengths", Lengths)
