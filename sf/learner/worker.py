@@ -85,7 +85,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         if ranks.size == 1:
             raise
         end_with_error(reports, error)  # threads of torch.distributed may wait for other ranks for ever
-    if not last.goes_on:  # perhaps another rank was asked; here, learners of other policies would wait for these slots
+    if ranks.size > 1 and not last.goes_on:  # learners of other policies here would wait for the slots of this one
         args.stop.set(by_signal=last.is_signalled)
     for helper in (gradient_workers, faster_step):
         if helper is not None:
