@@ -18,6 +18,7 @@ import subprocess
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 
 import gymnasium as gym
@@ -198,17 +199,25 @@ def runs_of_pages():
     return found
 
 
-def train_small(env, here, has_league=False):
-    """A run with an episode and a best checkpoint. env: as its directory is called."""
-    name = env.replace("openspiel_", "openspiel:")
+def train_small(name, here, has_league=False):
+    """A run with an episode and a best checkpoint. name: its directory's."""
+    env = env_of_run(name)
     two = ["--num_policies", "2"] if env == "doom_duel" else []
     league = ["--past_share", "0.5", "--players", "random"] if has_league else []
-    asked = ["--stats_avg", "2", "--summaries_every_sec", "0.3", "--train_for_env_steps", "1200"]
-    run_here("sf-train", *small(["--env", name, *two, *league], here / "train_dir"), *asked)
-    checkpoints = here / "train_dir" / env / "checkpoints"
+    asked = ["--stats_avg", "2", "--summaries_every_sec", "0.3", "--train_for_env_steps", "1200", "--experiment", name]
+    run_here("sf-train", *small(["--env", env, *two, *league], here / "train_dir"), *asked)
+    checkpoints = here / "train_dir" / name / "checkpoints"
     latest, saved = checkpoint.load_latest(checkpoints / "policy_00" if two else checkpoints, print)
     checkpoint.save_best(latest.parent, saved, math.inf)
     return latest
+
+
+def env_of_run(name):
+    """That of the page's own command for this run, else the one that a run of this name has without `--experiment`."""
+    for words in COMMANDS.values():
+        if words[0] == "sf-train" and ("--experiment", name) in pairwise(words):
+            return dict(pairwise(words))["--env"]
+    return name.replace("openspiel_", "openspiel:")
 
 
 @pytest.mark.long
