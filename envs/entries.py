@@ -142,7 +142,7 @@ def _film_of_either_kind(
 
 
 def _is_match(env: Any) -> bool:
-    return hasattr(env, "possible_agents")
+    return hasattr(env, "possible_agents") or hasattr(type(env), "possible_agents")  # also one that raises
 
 
 def _require_arguments(env_id: str, factory: Callable[..., Any], kwargs: dict[str, Any]) -> None:

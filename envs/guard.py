@@ -192,6 +192,11 @@ class GuardedGroup:
         return place
 
     def _require_same_spaces(self) -> None:
+        if self._group.num_actors != self.num_actors:
+            raise UsageError(
+                f"{self._env_id}: a group of its environments has {self._group.num_actors} agents now, and had "
+                f"{self.num_actors} before: list the same `possible_agents` each time that it is made"
+            )
         if self._group.spec.obs_space != self.spec.obs_space or self._group.spec.action_space != self.spec.action_space:
             raise UsageError(
                 f"{self._env_id}: its spaces are {self._group.spec.obs_space} and {self._group.spec.action_space} now, "

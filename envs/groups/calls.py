@@ -152,6 +152,37 @@ def space(env_id: str, env: Any, name: str, *of_whom: Any) -> gym.Space:
     return found
 
 
+def possible_agents(env_id: str, env: Any) -> list[Any]:
+    """All agents that may ever play in a match. Raises UsageError where it does not list them."""
+    is_there = hasattr(env, "possible_agents") or hasattr(type(env), "possible_agents")
+    try:
+        found = env.possible_agents if is_there else ()
+    except ENV_EXCEPTIONS as error:
+        raise UsageError(
+            f"{env_id}: its `possible_agents` cannot be read before reset() ({summary(error)}): set it in __init__"
+        ) from error
+    _require_list(env_id, "possible_agents", found, UsageError)
+    if not len(found):
+        raise UsageError(
+            f"{env_id}: it has no `possible_agents`: list every agent there that may ever play, since memory is "
+            "allocated for all of them before the first match"
+        )
+    return list(found)
+
+
+def agents(env_id: str, env: Any) -> Collection[Any]:
+    """Those of a match that act next. Raises ApiError where it does not list them."""
+    found = env.agents
+    if type(found) is not list:
+        _require_list(env_id, "agents", found, ApiError)
+    return found
+
+
+def _require_list(env_id: str, name: str, found: Any, kind: type[UsageError]) -> None:
+    if isinstance(found, str) or not isinstance(found, Collection):
+        raise kind(f"{env_id}: its `{name}` is {short(found)}: make it a list of agents, [] where there is none")
+
+
 def close(env_id: str, env: Any) -> None:
     """Close an environment, or a group. If that fails it is only remarked, so that everything else is closed, too."""
     try:

@@ -85,7 +85,14 @@ class ParallelGroup:
         """
         self._env_id = env_id
         self._envs = list(envs)
-        self._agents = _possible_agents(env_id, envs[0])
+        self._agents = calls.possible_agents(env_id, envs[0])
+        for env in envs[1:]:
+            others = calls.possible_agents(env_id, env)
+            if set(others) != set(self._agents):
+                raise UsageError(
+                    f"{env_id}: `possible_agents` is {others} of one environment, and {self._agents} of another: list "
+                    "the same agents each time that it is made"
+                )
         obs_space, action_space = _common_spaces(env_id, envs[0], self._agents)
         self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
         action_space = supported_action_space(env_id, action_space)
@@ -198,7 +205,7 @@ class ParallelGroup:
         return actors
 
     def _who_plays(self, m: int) -> dict[Any, int]:
-        present = self._envs[m].agents
+        present = calls.agents(self._env_id, self._envs[m])
         playing = {agent: n for n, agent in enumerate(self._agents, m * len(self._agents)) if agent in present}
         if len(playing) != len(present):
             raise UsageError(
@@ -243,16 +250,6 @@ class ParallelGroup:
     def _finished_episode(self, n: int, info: Mapping[str, Any]) -> Episode:
         stats = calls.episode_stats(self._env_id, info)
         return finished_episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
-
-
-def _possible_agents(env_id: str, env: ParallelEnv) -> list[Any]:
-    agents = list(getattr(env, "possible_agents", ()))
-    if not agents:
-        raise UsageError(
-            f"{env_id}: it has no `possible_agents`: list every agent there that may ever play, since memory is "
-            "allocated for all of them before the first match"
-        )
-    return agents
 
 
 def _common_spaces(env_id: str, env: ParallelEnv, agents: Sequence[Any]) -> tuple[gym.Space, gym.Space]:

@@ -82,7 +82,7 @@ class TurnsTogether:
         """env_id: what sentences call the environment."""
         self._env = env
         self._env_id = env_id
-        self.possible_agents = list(getattr(env, "possible_agents", ()))  # `ParallelGroup` says that it is missing
+        self.possible_agents = calls.possible_agents(env_id, env)
         self.agents: list[Any] = []
         self.render_mode = getattr(env, "render_mode", None)
         self.metadata = getattr(env, "metadata", {})
@@ -104,7 +104,7 @@ class TurnsTogether:
 
     def reset(self, seed: int | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
         self._env.reset(seed=seed)
-        self.agents = list(self._env.agents)
+        self.agents = list(calls.agents(self._env_id, self._env))
         return self._observations(), dict(self._env.infos)
 
     def step(
@@ -113,24 +113,30 @@ class TurnsTogether:
         """Play one turn, then step agents that have ended with None until a live one is selected.
 
         To leave is a step of its own, with None, which may pay the others and end their game. Raises ApiError where an
-        agent does not leave with it.
+        agent does not leave with it, or it is nobody's turn.
         """
         env, acted = self._env, self.agents
         rewards = dict.fromkeys(acted, 0.0)
         terminations, truncations = dict.fromkeys(acted, False), dict.fromkeys(acted, False)
         infos: dict[Any, Any] = {}
         final: dict[Any, Any] = {}
+        if env.agent_selection not in acted:
+            raise ApiError(
+                f"{self._env_id}: agent_selection is {calls.short(env.agent_selection)}, and those of `agents` that "
+                f"have not ended are {acted}: it must be one of them"
+            )
         action = actions[env.agent_selection]
         while True:
             stepped = env.agent_selection
             env.step(action)
-            ended = [agent for agent in env.agents if env.terminations[agent] or env.truncations[agent]]
+            present = calls.agents(self._env_id, env)
+            ended = [agent for agent in present if env.terminations[agent] or env.truncations[agent]]
             if action is None and stepped in ended:
                 raise ApiError(
                     f"{self._env_id}: agent {stepped!r} had ended, and is still in `agents` after step(None): remove "
                     "it there in that step, as `_was_dead_step` of PettingZoo's AECEnv does"
                 )
-            self.agents = [agent for agent in env.agents if agent not in ended]
+            self.agents = [agent for agent in present if agent not in ended]
             for agent in acted:
                 rewards[agent] += calls.reward(self._env_id, env.rewards.get(agent, 0.0))
                 terminations[agent] |= bool(env.terminations.get(agent, False))

@@ -204,7 +204,13 @@ def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGrou
 
 
 def _require_planned_spaces(args: RolloutWorkerArgs, group: EnvGroup) -> None:
-    """Raises UsageError where an observation or an action has not the layout that memory was allocated for."""
+    """Raises UsageError where agents, observations or actions are not those that memory was allocated for."""
+    if group.num_actors != args.channel.actors_per_group:
+        raise UsageError(
+            f"{args.env}: a group of its environments has {group.num_actors} agents in a rollout worker, and had "
+            f"{args.channel.actors_per_group} when the run was planned: list the same `possible_agents` each time that "
+            "it is made"
+        )
     arrays = args.slots.arrays
     planned = {key: (rows.shape[2:], rows.dtype) for key, rows in arrays.named(OBS).items()}
     found = {key: (box.shape, box.dtype) for key, box in group.spec.obs_space.items()}

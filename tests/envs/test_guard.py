@@ -273,6 +273,19 @@ def test_the_place_of_a_fault_is_in_the_code_of_the_environment_also_where_a_lib
     assert [fault.place for fault in stage.group.pop_faults()] == [f"JSONDecodeError in {place}"]
 
 
+def test_environments_that_are_rebuilt_with_other_agents_are_given_up() -> None:
+    def make(attempt: int) -> Scripted:
+        group = Scripted(attempt, iter([raises]))
+        group.num_actors += attempt
+        return group
+
+    stage = Stage(make=make, max_faults_in_a_row=1)
+    stage.reset()
+    with pytest.raises(EnvFaultError, match=r"has 3 agents now, and had 2 before: list the same `possible_agents`"):
+        stage.step()
+    stage.group.close()
+
+
 def test_an_env_that_can_no_longer_be_rebuilt_is_given_up() -> None:
     def make(attempt: int) -> Scripted:
         if attempt > 0:

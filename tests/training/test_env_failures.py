@@ -17,6 +17,8 @@ import multiprocessing
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.toys.matches import Pennies
+
 
 class Walk(gym.Env):
     observation_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
@@ -61,6 +63,13 @@ class Changes(Walk):
     def __init__(self):
         if multiprocessing.current_process().name.startswith("rollout"):
             self.observation_space = gym.spaces.Box(-1.0, 1.0, (3,), np.float32)
+
+
+class OneMoreAgent(Pennies):
+    def __init__(self):
+        super().__init__()
+        if multiprocessing.current_process().name.startswith("rollout"):
+            self.possible_agents.append("late")
 """
 
 FLAGS = ["--num_workers", "2", "--num_envs_per_worker", "2", "--batch_size", "64", "--rollout", "8", "--device", "cpu"]
@@ -145,6 +154,13 @@ def test_spaces_that_differ_in_the_worker_are_one_sentence_with_status_2(run_of)
     status, output, _ = run_of("Changes")
     assert status == 2
     assert "walk:Changes: its spaces are Dict('obs': Box(-1.0, 1.0, (3,), float32))" in output
+    assert "Traceback" not in output
+
+
+def test_agents_that_differ_from_those_of_the_plan_are_one_sentence(run_of):
+    status, output, _ = run_of("OneMoreAgent")
+    assert status == 2
+    assert "a group of its environments has 3 agents in a rollout worker, and had 2 when the run was planned" in output
     assert "Traceback" not in output
 
 

@@ -20,6 +20,7 @@ from rich.progress import track
 from sf import envs
 from sf.config import presets
 from sf.envs import EnvOptions
+from sf.envs.errors import summary
 from sf.metrics.display.console import OutputConsole
 
 
@@ -105,4 +106,4 @@ def sentence_of(error: Exception) -> str:
     cause = error.__cause__ or error
     if isinstance(cause, ModuleNotFoundError) and cause.name:
         return f"{cause}: pip install {cause.name.partition('.')[0]}"
-    return " ".join(str(cause).split()) or type(cause).__name__
+    return " ".join((summary(cause) if isinstance(cause, LookupError) else str(cause)).split()) or type(cause).__name__

@@ -50,6 +50,15 @@ cached = lru_cache(memory)
 
 def number():
     return 3
+
+class KnowsItsAgentsLate:
+    possible_agents = property(lambda self: self._agents)
+
+    def reset(self, seed=None):
+        self._agents = self.agents = ["first", "second"]
+
+    def step(self, actions):
+        pass
 """
 
 
@@ -129,6 +138,11 @@ def test_module_and_name_find_classes_functions_and_what_the_module_registers(na
         ),
         ("NUMBER", "{}", "did not register 'NUMBER'"),
         ("number", "{}", "own_envs:number: it is of type int, and must be a gymnasium.Env"),
+        (
+            "KnowsItsAgentsLate",
+            "{}",
+            r"its `possible_agents` cannot be read before reset\(\) \(AttributeError: .*_agents'\): set it in __init__",
+        ),
         ("rmtree", "{}", "env 'own_envs:rmtree': rmtree is not defined in own_envs: name the module that defines it"),
         ("partial", "{}", "partial is a class, but not an environment"),
         ("Counter", "{}", "Counter is a class, but not an environment .it has no reset and step.: name one that is"),

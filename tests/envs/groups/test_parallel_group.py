@@ -236,11 +236,19 @@ def _with(**members: Any) -> Script:
         ),
         ({"action_space": lambda agent: gym.spaces.Text(3)}, r"action space Text\(.*\) is not supported"),
         ({"possible_agents": []}, "bad: it has no `possible_agents`"),
+        ({"possible_agents": 2}, "bad: its `possible_agents` is 2: make it a list of agents"),
+        ({"possible_agents": "abc"}, "bad: its `possible_agents` is 'abc': make it a list of agents"),
     ],
 )
 def test_what_cannot_be_trained_on_is_refused_before_anything_runs(members: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         ParallelGroup("bad", [_with(**members)], 0, 0)
+
+
+def test_environments_of_one_group_have_the_same_agents_in_any_order() -> None:
+    with pytest.raises(ValueError, match=r"is \['a', 'b'\] of one environment, and \['a', 'b', 'c'\] of another"):
+        ParallelGroup("bad", [_with(), _with(possible_agents=["a", "b"])], 0, 0)
+    assert ParallelGroup("fine", [_with(), _with(possible_agents=["c", "b", "a"])], 0, 0).num_actors == 6
 
 
 def _start(env: Script) -> tuple[ParallelGroup, dict]:
@@ -256,6 +264,8 @@ def _start(env: Script) -> tuple[ParallelGroup, dict]:
         ([], "bad: `agents` is empty after reset"),
         (["a", "z"], r"bad: `agents` is \['a', 'z'\] and `possible_agents` \['a', 'b', 'c'\]"),
         (["a", "a"], "there once"),
+        (None, "bad: its `agents` is None: make it a list of agents"),
+        ("ab", "bad: its `agents` is 'ab': make it a list of agents"),
     ],
 )
 def test_a_match_that_begins_with_nobody_or_a_stranger_is_an_error(agents: list[str], sentence: str) -> None:

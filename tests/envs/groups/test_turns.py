@@ -219,6 +219,23 @@ def test_what_is_missing_of_the_names_of_agents_is_said(names, said):
         play(ParallelGroup("nim", [as_parallel("nim", Renamed(names), 1)], 0, 0), 1)
 
 
+@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("nobody", [None, "third"])
+def test_a_turn_of_nobody_is_an_error_of_the_environment(nobody, after):
+    game = Nim()
+    match, name = as_parallel("nim", game, 1), ("reset", "step")[after]
+    real = getattr(game, name)
+
+    def call(*args, **kwargs):
+        real(*args, **kwargs)
+        game.agent_selection = nobody
+
+    setattr(game, name, call)
+    said = rf"nim: agent_selection is {nobody!r}, and those of `agents` that have not ended are \['first', 'second'\]"
+    with pytest.raises(ApiError, match=said):
+        play(ParallelGroup("nim", [match], 0, 0), 1 + after)
+
+
 def test_a_seed_reaches_the_game_and_frames_are_not_skipped():
     game = Nim()
     group = ParallelGroup("nim", [as_parallel("nim", game, 1)], 3, 5)
