@@ -71,6 +71,8 @@ def test_flags_that_do_not_go_together(flags, sentence):
         ({"players": ("no_such_module:play",)}, "no_such_module"),
         ({"players": ("n" * 300,)}, "cannot be read .File name too long.: name another"),
         ({"players": ("stubborn:NeedsMore",)}, "cannot be made without arguments: TypeError: .*: mend its __init__"),
+        ({"players": ("stubborn:two",)}, r"cannot be asked for a move \(missing .* 'step'\): write two\(observation\)"),
+        ({"players": ("stubborn:ActsOnTwo",)}, r"cannot be asked for a move \(.*\): write act\(observation\)"),
         ({"players": ("stubborn:nobody",)}, "stubborn has no function nobody"),
         ({"players": ("random", "random")}, "players names 'random' twice"),
         ({"players": ("zoo/CartPole-v1",)}, "players names 'zoo/CartPole-v1', whose observations are"),

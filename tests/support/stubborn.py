@@ -27,6 +27,15 @@ class NeedsMore(Stubborn):
         self.what = what
 
 
+class ActsOnTwo:
+    def act(self, observation, step):
+        return ACTION
+
+
+def two(observation, step):
+    return ACTION
+
+
 class OnlyHere(Stubborn):
     """In the process that SF_TEST_PID names. Elsewhere it cannot be made."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -51,13 +52,27 @@ class ScriptedPlayer:
     def _new(self) -> Any:
         """The object of an actor; None of a function."""
         if not isinstance(self._named, type):
+            self._require_one_argument(self._named, self._named.__name__)
             return None
         try:
-            return self._named()
+            player = self._named()
         except Exception as error:
             raise UsageError(
                 f"player {self._reference!r} cannot be made without arguments: {summary(error)}: mend its __init__"
             ) from error
+        self._require_one_argument(player.act, "act")
+        return player
+
+    def _require_one_argument(self, called: Callable[..., Any], name: str) -> None:
+        try:
+            inspect.signature(called).bind(None)
+        except TypeError as error:
+            raise UsageError(
+                f"player {self._reference!r} cannot be asked for a move ({error}): write {name}(observation), which "
+                "returns an action"
+            ) from None
+        except ValueError:  # of what is not written in Python
+            pass
 
     def act(self, player: Any, rows: Mapping[str, np.ndarray], first: bool) -> tuple[np.ndarray, np.ndarray]:
         """What one actor does, discrete [D] and continuous [C]. player: its object; None: there is only a function.
