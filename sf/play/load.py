@@ -25,6 +25,8 @@ def load_policy(
     (module:Name) that you have not trained with before. Raises ValueError where there is no such policy or it cannot be
     used.
     """
+    if not hasattr(policy_id, "__index__"):
+        raise ValueError(f"policy_id is {policy_id!r}: name a policy by its number, from 0 on")
     suffix = Path(path).suffix
     if suffix == ".onnx":
         _require_only_policy(path, policy_id)
@@ -41,11 +43,24 @@ def load_policy(
     from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
     from sf.zoo.places import located  # noqa: PLC0415
 
+    _require_device(device)
     found = located(path)
     if found.is_file():
         _require_only_policy(path, policy_id)
     file, saved = find_trusted(found, which, policy_id, say, trust)
     return TorchPolicy(saved, str(file), device, seed)
+
+
+def _require_device(device: str) -> None:
+    import torch  # noqa: PLC0415  slow to import
+
+    try:
+        torch.empty(0, device=device)
+    except (TypeError, RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"device is {device!r}, which torch cannot use here ({reason}): cpu, or cuda where there is a GPU"
+        ) from None
 
 
 def _require_only_policy(path: str | Path, policy_id: int) -> None:

@@ -122,6 +122,11 @@ def test_a_best_checkpoint_that_may_not_be_read_ends_no_run_and_is_said_to_who_a
         (lambda path: load_policy(path / "nothing"), "neither a checkpoint nor the directory of a run"),
         (lambda path: load_policy(path, policy_id=1), "policy is 1, but .* has 1"),
         (lambda path: load_policy(path, "newest"), "latest, best"),
+        (lambda path: load_policy(path, policy_id="a"), "policy_id is 'a': name a policy by its number"),
+        (
+            lambda path: load_policy(path, device="tpu"),
+            r"device is 'tpu', which torch cannot use here \(.*\): cpu",
+        ),
         (load_policy, "no whole checkpoint"),
     ],
 )
