@@ -143,9 +143,11 @@ def _run(flags: PsroFlags) -> None:
         try:
             for iteration in search.run(flags.iterations, _say):
                 _say(_line(iteration))
-        except StoppedError as stopped:
-            _say(f"stopped after {len(search.iterations) - 1} iterations: the same command goes on")
-            raise SystemExit(stopped.exit_status) from None
+        except (StoppedError, KeyboardInterrupt) as stopped:  # in training, in matches
+            _say(f"stopped after {max(len(search.iterations) - 1, 0)} iterations: the same command goes on")
+            if isinstance(stopped, StoppedError):
+                raise SystemExit(stopped.exit_status) from None
+            raise
     if flags.json is not None:
         rows = [asdict(iteration) for iteration in search.iterations]
         output_file.write("json", flags.json, (finite_json.dumps(rows, indent=2) + "\n").encode())

@@ -10,7 +10,7 @@ from sf.commands import cli
 from sf.config import Config
 from sf.config.older import BEFORE_THE_FLAG
 from sf.envs import UsageError
-from sf.psro import best_response, command
+from sf.psro import best_response, command, judge
 from sf.psro import search as search_module
 from sf.psro.best_response import StoppedError
 from sf.psro.flags import default_end
@@ -204,6 +204,16 @@ def test_what_cannot_be_is_one_sentence(words, sentence, tmp_path, monkeypatch, 
     pytest.importorskip("pyspiel")
     assert run_command(monkeypatch, "--train_dir", str(tmp_path), "--experiment", "x", *words) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_ctrl_c_in_the_matches_says_that_the_command_goes_on(tmp_path, monkeypatch, capsys):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(judge.ByMatches, "payoffs", interrupted)
+    words = ["--env", "toy_match_rps", "--train_for_env_steps", "500", "--train_dir", str(tmp_path)]
+    assert run_command(monkeypatch, *words, *SMALL) == 130
+    assert "stopped after 0 iterations: the same command goes on" in capsys.readouterr().out
 
 
 def test_a_length_in_frames_takes_the_place_of_the_default():
