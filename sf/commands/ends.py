@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import hashlib
 import io
 import os
 import signal
@@ -13,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from sf.processes.interrupt import Interrupt
+from sf.ranks.agent import SAID_ONCE
 
 FAILURE = 1
 USER_ERROR = 2  # exit status of everything that the user can mend
@@ -77,12 +79,26 @@ def fail(message: str) -> NoReturn:
 
 
 def end(message: str, status: int) -> NoReturn:
-    """Print one sentence on standard error and end with `status`."""
+    """Print one sentence on standard error, unless another rank has said it, and end with `status`."""
+    if not _is_first_to_say(message):
+        raise SystemExit(status)
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     head = "\033[1;31merror:\033[0m" if is_terminal and "NO_COLOR" not in os.environ else "error:"
     with suppress(OSError):  # nobody can read it: the status still says it
         print(head, message, file=sys.stderr, flush=True)
     raise SystemExit(status)
+
+
+def _is_first_to_say(message: str) -> bool:
+    folder = os.environ.get(SAID_ONCE)
+    try:
+        if folder is not None:
+            open(os.path.join(folder, hashlib.sha256(message.encode(errors="replace")).hexdigest()), "x").close()
+    except FileExistsError:
+        return False
+    except OSError:  # the launcher is gone: rather twice than never
+        pass
+    return True
 
 
 def _with_own_lines(error: RuntimeError) -> str:

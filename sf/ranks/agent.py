@@ -7,6 +7,7 @@ import os
 from sf.processes.creator import die_with_creator
 
 LAUNCHER = "SF_RANKS_LAUNCHER"  # a variable: the process id of the launcher
+SAID_ONCE = "SF_RANKS_SAID_ONCE"  # a variable: a folder of the launcher; who makes a file there says its sentence
 
 
 def end_with_agent() -> None:

@@ -14,7 +14,7 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from sf.processes.stopping import STOP_SIGNALS
-from sf.ranks.agent import LAUNCHER
+from sf.ranks.agent import LAUNCHER, SAID_ONCE
 from sf.ranks.place import FAILURE, FINAL_FAILURE, STARTED_AGAIN, USER_ERROR
 
 _ASKED_TO_END = tuple(128 + signum for signum in STOP_SIGNALS)
@@ -30,8 +30,13 @@ def launch(num_ranks: int, may_start_again: Callable[[], bool]) -> int:
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     os.environ[LAUNCHER] = str(os.getpid())
     launch_id = uuid.uuid4().hex
-    with TemporaryDirectory(prefix="sf-ranks-") as logs:  # which stay empty: ranks write to the terminal
-        return _launch_again_and_again(lambda: _launch_once(num_ranks, launch_id, logs), may_start_again)
+
+    def launch_once() -> int:
+        with TemporaryDirectory(prefix="sf-ranks-") as folder:
+            os.environ[SAID_ONCE] = folder
+            return _launch_once(num_ranks, launch_id, folder)
+
+    return _launch_again_and_again(launch_once, may_start_again)
 
 
 def _launch_again_and_again(launch_once: Callable[[], int], may_start_again: Callable[[], bool]) -> int:
@@ -46,6 +51,7 @@ def _launch_again_and_again(launch_once: Callable[[], int], may_start_again: Cal
 
 
 def _launch_once(num_ranks: int, launch_id: str, logs: str) -> int:
+    """logs: a folder for what ranks say. They write to the terminal in its place."""
     here = "localhost"
     config = LaunchConfig(
         min_nodes=1,

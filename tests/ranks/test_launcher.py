@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 
 import pytest
 
+from sf.commands import ends
 from sf.ranks import launcher
+from sf.ranks.agent import SAID_ONCE
 from sf.ranks.place import FINAL_FAILURE, STARTED_AGAIN, Place
+
+TAKEN_BY_TORCH = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # in the process that launches
 
 
 @pytest.fixture(autouse=True)
 def kept(monkeypatch):
     monkeypatch.setattr(os, "environ", dict(os.environ))
     monkeypatch.setattr(launcher.logging, "disable", lambda level: None)
+    handlers = {signum: signal.getsignal(signum) for signum in TAKEN_BY_TORCH}
+    yield
+    for signum, handler in handlers.items():
+        signal.signal(signum, handler)
 
 
 def launched(monkeypatch, statuses, num_restarts):
@@ -49,6 +58,23 @@ def test_an_end_that_was_asked_for_and_a_mistake_of_the_user_start_nothing(monke
 
 def test_a_failure_that_would_come_again_starts_nothing(monkeypatch):
     assert launched(monkeypatch, [FINAL_FAILURE], num_restarts=5) == (1, [False])
+
+
+def test_what_all_ranks_would_say_is_said_once(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv(SAID_ONCE, str(tmp_path))
+    for message in ("num_workers is 0: at least 1", "num_workers is 0: at least 1", "another"):
+        with pytest.raises(SystemExit) as ended:
+            ends.fail(message)
+        assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: num_workers is 0: at least 1\nerror: another\n"
+
+
+def test_each_start_says_it_anew(monkeypatch, tmp_path):
+    folders = []
+    monkeypatch.setattr(launcher, "_launch_once", lambda *args: folders.append(os.environ[SAID_ONCE]) or 1)
+    budget = iter([True, False])
+    launcher.launch(2, lambda: next(budget))
+    assert len({*folders}) == 2
 
 
 def test_a_launch_leaves_no_folder_of_empty_logs(tmp_path, monkeypatch):
