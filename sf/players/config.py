@@ -116,7 +116,8 @@ class PlayersConfig:
         require(1 <= self.seats <= _MOST_SEATS, f"seats is {self.seats}: 1 to {_MOST_SEATS:,}")
         require(
             self.past_share > 0 or not self.players,
-            f"players is {' '.join(self.players)}, but past_share is 0, so nobody meets them: set it, for example 0.2",
+            f"players is {' '.join(self.players)}, but past_share is 0, so nobody meets them: set it, for example 0.2, "
+            "or leave players empty (--players without a value)",
         )
         require(
             self.reference_ratings is None or bool(self.players),
