@@ -6,9 +6,12 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from sf import gpu
 from sf.envs.errors import UsageError, place_of, summary
@@ -44,19 +47,43 @@ def _generators_kept() -> Iterator[None]:
 
 
 @contextmanager
-def _failures_of_the_network() -> Iterator[None]:
-    """What a network of the user's own raises becomes one sentence with its line; what is ours stays as it is."""
+def _failures_of_the_network(network: nn.Module) -> Iterator[None]:
+    """What a network of the user's own raises becomes one sentence with its line; what is ours stays as it is.
+
+    Where an encoder of the user's own gives another number of features than it says, the sentence is about that.
+    """
+    wrong: list[str] = []
+
+    def look(encoder: nn.Module, inputs: Any, features: Any) -> None:
+        if isinstance(features, Tensor) and features.ndim and features.shape[-1] != encoder.out_size:
+            num = features.shape[-1]
+            name = type(encoder).__name__
+            wrong.append(
+                f"the encoder {name} gives {num} features, but its out_size is {encoder.out_size}: set it to {num}"
+            )
+
+    hooks = [module.register_forward_hook(look) for module in network.modules() if _is_own_encoder(module)]
     try:
         yield
     except UsageError:
         raise
     except Exception as error:
+        if wrong:
+            raise UsageError(wrong[0]) from error
         place = place_of(error)
         if place is None:
             raise
         raise UsageError(
             f"the network fails on observations of zeros: {summary(error)} ({place}): mend it there"
         ) from error
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _is_own_encoder(module: nn.Module) -> bool:
+    of_package = type(module).__module__.partition(".")[0]
+    return of_package != __name__.partition(".")[0] and isinstance(getattr(module, "out_size", None), Integral)
 
 
 def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
@@ -80,7 +107,7 @@ def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
 
     def seconds_of_one() -> float:
         began = time.perf_counter()
-        with _failures_of_the_network():
+        with _failures_of_the_network(updater.model):
             updater.train_iteration(batch, share_done=0.0, after_step=lambda: None)
         gpu.now(device).wait()
         return time.perf_counter() - began

@@ -48,6 +48,12 @@ class Fails(Draws):
         raise KeyError("width")
 
 
+class SaysFour(Draws):
+    def __init__(self, space, config):
+        super().__init__(space, config)
+        self.layer = nn.Linear(space.shape[0], 7)
+
+
 def args_with(encoder, folder, monkeypatch):
     monkeypatch.setitem(registry._encoders, "own", encoder)
     config = Config().replace(env="toy_identity", encoder="own", num_workers=1, device="cpu")
@@ -59,6 +65,11 @@ def test_a_network_whose_forward_raises_is_one_sentence_with_its_line(tmp_path, 
     sentence = f"the network fails on observations of zeros: KeyError: 'width' ({__file__}, line {line}): mend it there"
     with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
         iteration_seconds(args_with(Fails, tmp_path, monkeypatch), state_size=0)
+
+
+def test_an_encoder_that_gives_more_features_than_it_says_is_one_sentence(tmp_path, monkeypatch):
+    with pytest.raises(UsageError, match="the encoder SaysFour gives 7 features, but its out_size is 4: set it to 7"):
+        iteration_seconds(args_with(SaysFour, tmp_path, monkeypatch), state_size=0)
 
 
 def test_a_trial_is_of_a_network_of_its_own_and_leaves_every_generator_as_it_was(tmp_path, monkeypatch):
