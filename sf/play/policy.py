@@ -13,6 +13,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ActionSpec, decoder
 from sf.envs.spaces.observations import ObsWriter, obs_arrays
 
@@ -60,6 +61,9 @@ class Policy(ABC):
         does not fit `obs_space`.
         """
         self._writer.write(obs, {key: list(rows) for key, rows in self._rows.items()}, 0)
+        for key, rows in self._rows.items():
+            if not np.isfinite(rows).all():  # a recurrent state would keep it
+                raise UsageError(f"{self.name}: observation {key!r} has NaN or infinite numbers: give finite ones")
         discrete, continuous = self._choose(self._rows, np.array([self._is_first]), deterministic)
         self._is_first = False
         return self._decode(discrete, continuous)

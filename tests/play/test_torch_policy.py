@@ -42,6 +42,17 @@ def test_an_observation_of_another_shape_is_refused():
         policy.act(np.zeros(3, np.float32))
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_number_that_a_recurrent_state_would_keep_is_refused(number):
+    policy = TorchPolicy(untrained("CartPole-v1", core="gru"), "test")
+    obs = np.full(4, 0.1, np.float32)
+    policy.act(obs)
+    with pytest.raises(ValueError, match="test: observation 'obs' has NaN or infinite numbers: give finite ones"):
+        policy.act(np.array([0, 0, number, 0], np.float32))
+    assert policy.act(obs) in (0, 1)
+    assert policy._actors._state.isfinite().all()
+
+
 @pytest.mark.parametrize("core", ["gru", "lstm"])
 def test_actors_carry_their_states_as_the_learner_unrolls_them(core):
     policy = TorchPolicy(untrained("toy_memory", core=core), "test")
