@@ -212,7 +212,7 @@ class GuardedGroup:
                 actors = [n for n, row in enumerate(rows) if not np.isfinite(row).all()]
                 raise UsageError(
                     f"{self._env_id}: observation {key!r} of actors {actors} of a group has NaN or infinite numbers: "
-                    "the environment must return finite ones"
+                    "the environment must return finite ones, which float32 can hold"
                 )
 
     def _look_for_choice(self, obs: ObsRows) -> None:
@@ -232,7 +232,7 @@ class GuardedGroup:
             actors = np.flatnonzero(~np.isfinite(reward)).tolist()
             raise UsageError(
                 f"{self._env_id}: the reward of actors {actors} of a group is {reward[actors[0]]}: the environment "
-                "must return finite ones"
+                "must return finite ones, which float32 can hold"
             )
         for episode in episodes:  # whose rewards need not all have been for the learner
             if not math.isfinite(episode.episode_return):

@@ -88,7 +88,8 @@ def reward(env_id: str, value: Any) -> float:
     """Raises ApiError for what is not one real number."""
     if type(value) is float:
         return value
-    if getattr(getattr(value, "dtype", None), "kind", None) != "c":  # float() drops its imaginary part
+    # float() drops the imaginary part of a complex number, and reads text.
+    if getattr(getattr(value, "dtype", None), "kind", None) != "c" and not isinstance(value, str | bytes):
         with suppress(TypeError, ValueError):
             return float(value.item() if getattr(value, "size", None) == 1 else value)
     what = f"{env_id}: step() returned the reward {short(value)}"

@@ -22,7 +22,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from sf.envs.errors import UsageError
+from sf.envs.errors import ApiError, UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
 from sf.envs.groups import calls
 from sf.envs.groups.finished_episode import finished_episode
@@ -152,11 +152,11 @@ class VectorGroup:
         calls.close(self._env_id, self._env)
 
     def _one_per_env(self, name: str, values: Any, kinds: str) -> np.ndarray:
-        """Raises UsageError for what numpy would broadcast over the environments, or take for indices of them."""
+        """Raises ApiError for what numpy would broadcast over the environments, or take for indices of them."""
         array = np.asarray(values)
         if array.shape != (self.num_actors,) or array.dtype.kind not in kinds:
             wanted = "bool" if kinds == "b" else "numbers"
-            raise UsageError(
+            raise ApiError(
                 f"{self._env_id}: {name} came as {array.dtype} of shape {array.shape}: return {wanted} of shape "
                 f"({self.num_actors},)"
             )

@@ -32,7 +32,8 @@ class ActionSpec:
 
     @classmethod
     def of(cls, space: gym.Space) -> ActionSpec:
-        """Raises UsageError for a space that is not Discrete, MultiDiscrete, Box, or a Tuple of them."""
+        """Raises UsageError for a space that is not Discrete, MultiDiscrete, Box, or a Tuple of them, or has nothing to
+        choose."""
         sizes: list[int] = []
         num_continuous = 0
         for leaf in _leaves(space):
@@ -42,6 +43,8 @@ class ActionSpec:
                 sizes.extend(int(n) for n in leaf.nvec.flatten())
             else:
                 num_continuous += int(np.prod(leaf.shape or ()))
+        if not sizes and not num_continuous:
+            raise UsageError(f"action space {space} has nothing to choose: give it a number, or a Discrete(1)")
         return cls(tuple(sizes), num_continuous)
 
 

@@ -166,6 +166,10 @@ def test_a_space_that_raises_is_a_failure_of_the_environment_and_not_a_missing_o
             r"walk: step\(\) returned the reward None: return a real number",
         ),
         (
+            lambda: Walk(step=lambda action: (np.zeros(2, np.float32), "1.0", False, False, {})),
+            r"walk: step\(\) returned the reward '1.0': return a real number",
+        ),
+        (
             lambda: Walk(step=lambda action: (np.zeros(2, np.float32), np.array([1 + 1j]), False, False, {})),
             r"walk: step\(\) returned the reward array\(\[1.\+1.j\]\): return a real number",
         ),

@@ -121,3 +121,9 @@ def test_the_parts_of_a_tuple_take_their_heads_and_numbers_in_order() -> None:
 def test_other_spaces_are_refused(space: gym.Space) -> None:
     with pytest.raises(ValueError, match=r"action space .* is not supported: use Discrete"):
         ActionSpec.of(space)
+
+
+@pytest.mark.parametrize("space", [gym.spaces.Box(-1, 1, (0,)), gym.spaces.Tuple(())])
+def test_a_space_with_nothing_to_choose_is_refused(space: gym.Space) -> None:
+    with pytest.raises(ValueError, match=r"action space .* has nothing to choose"):
+        ActionSpec.of(space)
