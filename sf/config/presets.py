@@ -68,6 +68,8 @@ def load(name_or_path: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]
         text = read(Path(name_or_path))
     else:
         near = difflib.get_close_matches(name_or_path, preset_names(), n=1)
+        if is_file(Path(name_or_path) / "config.yaml"):  # the directory of a run
+            near = [str(Path(name_or_path) / "config.yaml")]
         raise ValueError(
             (f"{extended_by[-1]}: {_EXTENDS}" if extended_by else "config")
             + f" is {name_or_path!r}: there is no such preset and no such file"

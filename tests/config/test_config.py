@@ -313,6 +313,8 @@ def test_the_configuration_of_a_run_is_a_preset_for_another(tmp_path):
     again = ["--train_dir", str(tmp_path), "--config", str(run.config), "--experiment", "again"]
     config = parse(again)
     assert (config.run.env, config.learner.gamma, config.run.experiment_name) == ("toy_identity", 0.5, "again")
+    with pytest.raises(ValueError, match=re.escape(f"did you mean {str(run.config)!r}?")):
+        presets.load(str(run.path))
 
 
 def test_restart_moves_the_earlier_run_aside_and_overwrite_removes_it(tmp_path):

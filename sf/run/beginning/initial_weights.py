@@ -29,6 +29,7 @@ from sf.zoo.places import located
 
 Say = Callable[[str], None]
 
+_GO_ON = "leave flags and spaces as they were, name another --experiment, or start over with --restart_behavior restart"
 _OF_THE_UPDATER = ("version", "learning_rate", "max_learning_rate", "skipped_updates")
 
 
@@ -54,7 +55,7 @@ def saved_env_steps(plan: Plan, run_dir: RunDir, say: Say) -> list[int | None]:
             continue
         saved = checkpoint.load(file)
         _require_all_parts(saved, file)
-        require_fits(saved, file, plan, "leave the flags as they were, or name another --experiment")
+        require_fits(saved, file, plan, _GO_ON)
         _require_same_optimizer(saved, file, plan)
         env_steps.append(checkpoint_names.env_steps(file))
         seconds = max(seconds, saved.state["seconds"])

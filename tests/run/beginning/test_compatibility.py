@@ -119,9 +119,8 @@ def test_a_run_goes_on_with_its_own_network(tmp_path):
 
 
 def test_a_run_does_not_go_on_with_another_activation(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"differ in nonlinearity\): leave the flags as they were, or name another --exp"
-    ):
+    sentence = r"differ in nonlinearity\): leave flags and spaces as they were, .*, or start over with --restart"
+    with pytest.raises(ValueError, match=sentence):
         saved_env_steps(plan_of(nonlinearity="tanh"), saved_run(tmp_path), print)
 
 
