@@ -15,7 +15,7 @@ from sf.envs.rts.engine.units import UNITS, Unit, table
 from sf.envs.rts.settings import GAMES, Settings
 from sf.envs.rts.soundness import fault_of
 
-VERSION = 3
+VERSION = 4
 """Of snapshots and replays. It changes with the rules of the engine, so that an old file is refused instead of played
 differently."""
 
@@ -75,7 +75,6 @@ class Games:
         compiled.advance(
             self.worlds, begins, self.settings.extra, ais.AIS.index(helper), self._nothing, False, 0, self._rewards
         )
-        self.worlds.players["phase"][which, :2] = 0
 
     def advance(self, choices: np.ndarray, num_ticks: int) -> tuple[np.ndarray, int]:
         """Carry out commands [E, P, H] int64, and let all games go on. Returns rewards [E, 2] and the ticks played.
@@ -95,7 +94,7 @@ class Games:
 
     def observe(self, plane_of: np.ndarray, planes: np.ndarray, masks: np.ndarray) -> None:
         """Write what the players see: see `sf.envs.rts.engine.compiled.observe`."""
-        compiled.observe(self.worlds, self.num_players, self.by_kind, plane_of, planes, masks)
+        compiled.observe(self.worlds, self.num_players, plane_of, planes, masks)
 
     def snapshot(self, g: int) -> bytes:
         """All of one game, compressed; `restore` goes on from it to the bit."""

@@ -49,7 +49,7 @@ def _of_game(rules: int, settings: Settings) -> _Bounds:
 
 def _of_player(settings: Settings) -> _Bounds:
     half = settings.size / 2
-    counts = ("phase", "minerals", "spent", "lost", "score", "kills", "leaks", "commands")
+    counts = ("minerals", "spent", "lost", "score", "kills", "leaks")
     return {
         "home_x": (-half, half), "home_y": (-half, half), "reward": (-_MANY, _MANY), "ai": (0, len(ais.AIS) - 1),
         "frame_skip": (1, _MANY), "num": (0, settings.room), **dict.fromkeys(counts, (0, _MANY)),

@@ -8,15 +8,18 @@ from sf.envs.rts.engine.commands.sites import place_at
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.orders.giving import has_room
 from sf.envs.rts.engine.state import NOBODY
-from sf.envs.rts.engine.units import BARRACKS, MELEE, RANGE, TOWER, WORKER
+from sf.envs.rts.engine.units import BARRACKS, TOWER, WORKER
 
 TACTICS = ("keep", "attack", "attack_in_range", "defend", "hit_and_run")
 """What each kind of troop may be told."""
 
 
 @inner
-def write_allowed(world, owner, by_kind, out):
-    """out: [L] int8, of all choices of all heads, one after the other; see `sf.envs.rts.controls`."""
+def write_allowed(world, owner, out):
+    """For Tower Defense, and for commands by type in the other games: no other actions have a mask.
+
+    out: [L] int8, of all choices of all heads, one after the other; see `sf.envs.rts.controls`.
+    """
     out[:] = 0
     if world.game.rules == TOWERS:
         out[0] = 1
@@ -25,20 +28,12 @@ def write_allowed(world, owner, by_kind, out):
                 out[1 + site] = place_at(world, site)[0]
         out[1 + NUM_SITES :] = 1  # commands of the user's own
     elif world.game.rules == FLAG:
-        if by_kind:
-            carrier = world.game.carrier
-            out[0] = 1
-            out[1] = carrier >= 0 and world.units[carrier].owner == owner
-            out[2:] = 1
-            out[4] = 0
-        else:
-            out[:] = 1
-    elif by_kind:
-        _of_kinds(world, owner, out)
-    else:
+        carrier = world.game.carrier
         out[:] = 1
-        out[1], out[2] = _can_make(world, owner, WORKER), _can_build(world, owner)
-        out[3], out[4] = _can_make(world, owner, MELEE), _can_make(world, owner, RANGE)
+        out[1] = carrier >= 0 and world.units[carrier].owner == owner
+        out[4] = 0  # escort_flag tells only the athlete with the flag, which has a head of its own
+    else:
+        _of_kinds(world, owner, out)
 
 
 @inner

@@ -69,7 +69,7 @@ def _compile(digest: int) -> tuple[Callable[..., Any], ...]:
         return played
 
     @njit(cache=True, nogil=True)
-    def observe(worlds, num_players, by_kind, plane_of, planes, masks):
+    def observe(worlds, num_players, plane_of, planes, masks):
         """Write what the first players of each game see [G, P, C, S, S] int8, and what they may command [G, P, L]
         int8, where L is not 0: see `sf.envs.rts.engine.planes` and `sf.envs.rts.engine.allowed`.
         """
@@ -80,7 +80,7 @@ def _compile(digest: int) -> tuple[Callable[..., Any], ...]:
             for p in range(num_players):
                 draw_planes(world, p, plane_of, planes[g, p])
                 if masks.shape[2] > 0:
-                    write_allowed(world, p, by_kind, masks[g, p])
+                    write_allowed(world, p, masks[g, p])
 
     return advance, observe
 

@@ -54,7 +54,6 @@ PLAYER = np.dtype(
         ("reward", "f8"),  # since it was taken last
         ("ai", "i8"),  # who commands: `sf.envs.rts.engine.ais`
         ("frame_skip", "i8"),  # ticks from one command of the AI to the next
-        ("phase", "i8"),
         ("num", "i8"),  # numbers of units in use, dead ones among them
         ("minerals", "i8"),
         ("spent", "i8"),
@@ -62,7 +61,6 @@ PLAYER = np.dtype(
         ("score", "i8"),
         ("kills", "i8"),
         ("leaks", "i8"),
-        ("commands", "i8"),  # how many have been given
     ],
     align=True,
 )
@@ -148,5 +146,5 @@ def clear(world):
     for p in range(3):
         player = world.players[p]
         player.num, player.minerals, player.spent, player.lost = 0, 0, 0, 0
-        player.score, player.kills, player.leaks, player.commands, player.reward = 0, 0, 0, 0, 0.0
+        player.score, player.kills, player.leaks, player.reward = 0, 0, 0, 0.0
         player.rng = draw(game)

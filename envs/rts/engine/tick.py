@@ -33,7 +33,7 @@ def tick(world):  # noqa: PLR0912  the phases of a tick, in their order
     for turn in range(2):
         side = game.first ^ turn
         player = world.players[side]
-        if player.ai != ais.NO_AI and (game.tick + player.phase) % player.frame_skip == 0:
+        if player.ai != ais.NO_AI and game.tick % player.frame_skip == 0:
             ais.ai_command(world, side)
     for turn in range(2):
         for i in numbers_of(world, game.first ^ turn):

@@ -26,7 +26,7 @@ def warm_up() -> None:
     with _alone():
         compiled.advance(worlds, np.zeros(1, np.int64), 0, 0, nothing, False, 0, np.zeros((1, 2)))
         planes = np.zeros((1, 1, WALLS, 20, 20), np.int8)
-        compiled.observe(worlds, 1, False, plane_of, planes, np.zeros((1, 1, 0), np.int8))
+        compiled.observe(worlds, 1, plane_of, planes, np.zeros((1, 1, 0), np.int8))
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from sf.envs.rts.engine.units import BARRACKS, MELEE, RANGE, WORKER
 @inner
 def command(world, owner, what):
     """Carry out a command of the game that is played. What cannot be done is not done."""
-    world.players[owner].commands += 1
     if world.game.rules == FLAG:
         command_athletes(world, owner, what, ALL)
     elif world.game.rules == TOWERS:
@@ -43,7 +42,6 @@ def command(world, owner, what):
 @inner
 def command_kinds(world, owner, choices):
     """A command for each kind of unit, `choices` [H]; 0 leaves it to what it does. See `sf.envs.rts.controls`."""
-    world.players[owner].commands += 1
     if world.game.rules == FLAG:
         if choices[0] == 1 and world.game.carrier >= 0 and world.units[world.game.carrier].owner == owner:
             order(world, world.game.carrier, GO_HOME)
