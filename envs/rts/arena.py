@@ -95,8 +95,7 @@ class Arena:
         helped = np.zeros(len(which), np.int64)
         for g in np.flatnonzero(which).tolist():
             if self.num_players == 1:
-                self._opponents[g] = self._rngs[g].choices(list(self._mixture), list(self._mixture.values()))[0]
-                self.games.set_ai(g, 1, self._opponents[g])
+                self._draw_opponent(g)
             helped[g] = self._rngs[g].randint(0, self._longest_help(g))
             self._num_begun[g] += 1
         for helper in set(self._helpers(which)):
@@ -136,6 +135,7 @@ class Arena:
     def restore(self, snapshot: bytes) -> None:
         """The only game goes on from there, and so does its recording. Its history of observations is empty.
 
+        One player goes on against the AI that the game has. A game of a match has none, and gets one of the settings.
         Raises UsageError for what is no snapshot of such a game.
         """
         if self._replay is not None:
@@ -143,8 +143,10 @@ class Arena:
         self.games.restore(0, snapshot)
         if self.num_players == 1:
             self._opponents[0] = ais.AIS[self.games.worlds.players[0, 1]["ai"]]
+            if self._opponents[0] == "nobody":
+                self._draw_opponent(0)
         for recorder in self._recorders:
-            recorder.begin(snapshot)
+            recorder.begin(self.games.snapshot(0))
         self.look(np.ones(1, bool))
 
     def look(self, anew: np.ndarray | None = None) -> None:
@@ -198,6 +200,10 @@ class Arena:
             self._commands[choices[g, player, 0] - self._num_own](world, player)
             choices[g, player, 0] = 0
         return choices
+
+    def _draw_opponent(self, g: int) -> None:
+        self._opponents[g] = self._rngs[g].choices(list(self._mixture), list(self._mixture.values()))[0]
+        self.games.set_ai(g, 1, self._opponents[g])
 
     def _longest_help(self, g: int) -> int:
         if not self.settings.curriculum or self.num_players > 1:

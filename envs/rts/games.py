@@ -43,10 +43,9 @@ class Games:
         self._head = [VERSION, settings.game, settings.size, settings.room, kinds]
         self.seed(seeds)
         self.worlds.games["rules"] = GAMES.index(settings.game)
-        self.worlds.games["max_ticks"] = settings.most_ticks
         self.worlds.games["winner"] = state.DRAW  # not begun
         self.worlds.games["carrier"] = -1
-        self.worlds.players["frame_skip"] = settings.opponent_frame_skip
+        self._set_times(np.ones(self.num, bool))
         self._goes_on = np.full(self.num, -1, np.int64)
         self._nothing = np.zeros((self.num, 0, 1), np.int64)
         self._rewards = np.zeros((self.num, 2))
@@ -71,6 +70,7 @@ class Games:
 
     def begin(self, which: np.ndarray, helped_ticks: np.ndarray | None = None, helper: str = "simple") -> None:
         """Begin these games [E] anew. helped_ticks: [E], how long an AI plays for player 0 before this returns."""
+        self._set_times(which)  # a snapshot may have brought others
         begins = np.where(which, 0 if helped_ticks is None else helped_ticks, -1).astype(np.int64)
         compiled.advance(
             self.worlds, begins, self.settings.extra, ais.AIS.index(helper), self._nothing, False, 0, self._rewards
@@ -130,6 +130,11 @@ class Games:
             raise UsageError(f"this is no snapshot of a game: {fault}; take one of the game anew")
         for part, values in zip(parts, read, strict=True):
             part[...] = values
+
+    def _set_times(self, which: np.ndarray) -> None:
+        """Write the ticks of the settings into these games [E]."""
+        self.worlds.games["max_ticks"][which] = self.settings.most_ticks
+        self.worlds.players["frame_skip"][which] = self.settings.opponent_frame_skip
 
     def _raw(self, g: int) -> bytes:
         return b"".join(part.tobytes() for part in self._arrays(g))

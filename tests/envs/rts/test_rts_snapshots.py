@@ -127,6 +127,34 @@ def test_the_opponent_of_a_restored_game_is_the_one_that_its_figure_names():
     assert found == {"simple", "hit_and_run"}
 
 
+def test_a_restored_game_keeps_its_ticks_and_the_next_one_has_those_of_the_settings():
+    short, env, fresh = RtsEnv(max_ticks=100, opponent_frame_skip=25), RtsEnv(), RtsEnv()
+    short.reset(seed=1)
+    env.reset(seed=2)
+    env.restore(short.snapshot())
+    assert not env.step(0)[2]
+    assert env.step(0)[2]
+    env.reset(seed=5)
+    fresh.reset(seed=5)
+    assert env.snapshot() == fresh.snapshot()
+
+
+def test_one_player_goes_on_from_a_match_against_an_opponent_of_the_settings(tmp_path):
+    match = RtsParallelEnv()
+    match.reset(seed=1)
+    for opponent in ("simple", "hit_and_run"):
+        env = RtsEnv(opponent={opponent: 1, "random": 0}, replays=str(tmp_path / opponent))
+        env.reset(seed=2)
+        env.restore(match.snapshot())
+        is_over = False
+        while not is_over:
+            *_, is_over, _, info = env.step(0)
+        assert info["episode_stats"][f"won_against_{opponent}"] == 0.0
+        [path] = (tmp_path / opponent).iterdir()
+        *_, games = Replay.load(path).games()
+        assert games.winner[0] == 1
+
+
 def test_both_players_go_on_from_a_snapshot():
     match, other = RtsParallelEnv(), RtsParallelEnv()
     match.reset(seed=1)
