@@ -65,6 +65,17 @@ def test_a_tower_is_allowed_only_where_there_is_room_for_one_more():
     assert _units(arena.games, TOWER).sum() == 15  # and the base
 
 
+def test_every_wall_is_of_a_site_and_takes_one_tower():
+    games = begun(1, 1, game="tower", room=200)
+    games.worlds.players[0, 0]["minerals"] = 100_000
+    for site in range(16):
+        for _ in range(26):
+            games.advance(np.array([[[1 + site]]]), 0)
+    towers = games.worlds.units[0][_units(games, TOWER)]
+    cells = np.stack([towers["y"], towers["x"]], 1) + games.settings.size / 2 - 0.5
+    assert sorted(map(tuple, cells)) == sorted(map(tuple, np.argwhere(games.worlds.ground[0] < 0)))
+
+
 def test_a_unit_is_not_paid_for_without_room_for_it():
     env = RtsEnv(room=16, extra=10, actions="by_type", opponent="random", opponent_frame_skip=100_000)
     obs, _ = env.reset(seed=3)

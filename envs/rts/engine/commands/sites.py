@@ -24,13 +24,13 @@ def tower_at(world, owner, site):
 
 @inner
 def place_at(world, site):
-    """(whether there is one, x, y): the free wall nearest to the middle of a site that has the way within two cells."""
+    """(whether there is one, x, y): the free wall in a site's 5 x 5 cells that is nearest to their middle."""
     centre_x, centre_y = site_centre(world, site)
     half, reach = world.game.half, int(world.game.half / 4.0)
     row, column = column_of(world, centre_y), column_of(world, centre_x)
     best, best_x, best_y = 1e9, 0.0, 0.0
-    for r in range(max(row - reach, 0), min(row + reach, len(world.ground))):
-        for c in range(max(column - reach, 0), min(column + reach, len(world.ground))):
+    for r in range(max(row - reach, 0), min(row + reach + 1, len(world.ground))):
+        for c in range(max(column - reach, 0), min(column + reach + 1, len(world.ground))):
             x, y = c + 0.5 - half, r + 0.5 - half
             d = (x - centre_x) * (x - centre_x) + (y - centre_y) * (y - centre_y)
             if d < best and world.ground[r, c] < 0 and world.cells[r, c] < 0:
