@@ -56,7 +56,7 @@ class Settings:
     """How many units a side may have."""
 
     extra: int = 0
-    """Mini-RTS: more troops of each side at the beginning."""
+    """Mini-RTS: more troops of each side at the beginning; fewer, as many of each side, where the map is full."""
 
     replays: str | None = None
     """A folder, into which each finished game is written as a replay."""

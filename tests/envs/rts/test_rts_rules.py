@@ -10,7 +10,7 @@ from rts_games import begun
 from sf.envs.rts import RtsEnv
 from sf.envs.rts.arena import Arena
 from sf.envs.rts.engine.orders.giving import BUILD, IDLE, MAKE, MOVE
-from sf.envs.rts.engine.units import ATHLETE, BARRACKS, BASE, RESOURCE, TOWER, WORKER
+from sf.envs.rts.engine.units import ATHLETE, BARRACKS, BASE, MELEE, RANGE, RESOURCE, TOWER, WORKER
 from sf.envs.rts.games import Games
 from sf.envs.rts.settings import Settings
 
@@ -101,6 +101,16 @@ def test_a_building_does_not_take_the_place_of_a_unit_that_was_paid_for():
     games.advance(idle, 400)
     assert not (units["order"][_units(games, BASE)] == MAKE).any()
     assert not _units(games, BARRACKS).any()
+
+
+@pytest.mark.parametrize(("size", "room"), [(16, 256), (20, 4096)])
+def test_both_sides_begin_with_the_same_units_where_the_map_is_too_small_for_all(size, room):
+    extra = room - 6  # no more are allowed
+    for seed in range(1, 6):
+        games = begun(seed, size=size, room=room, extra=extra)
+        ours, theirs = ([_units(games, kind, owner).sum() for kind in range(5)] for owner in (0, 1))
+        assert ours == theirs
+        assert 50 < ours[MELEE] + ours[RANGE] < extra
 
 
 @pytest.mark.parametrize("game", ["mini", "flag", "tower"])

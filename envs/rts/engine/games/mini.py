@@ -9,11 +9,12 @@ import numpy as np
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.orders.economy import spawn_beside
 from sf.envs.rts.engine.orders.giving import gather
-from sf.envs.rts.engine.places import spawn
+from sf.envs.rts.engine.places import remove, spawn
 from sf.envs.rts.engine.randomness import below, uniform
 from sf.envs.rts.engine.state import DRAW, NEUTRAL, NOBODY, TWO
 from sf.envs.rts.engine.units import BARRACKS, BASE, MELEE, RANGE, RESOURCE, WORKER
 
+_OURS, _THEIRS = np.int64(0), np.int64(1)
 _NEAR = 2.5  # cells
 _THREE = np.int64(3)
 MINES = 2  # of each side
@@ -21,7 +22,10 @@ MINES = 2  # of each side
 
 @inner
 def begin(world, extra):
-    """Both sides have the same in mirrored places, but for where their units stand. extra: more troops of each side."""
+    """Both sides have the same in mirrored places, but for where their units stand.
+
+    extra: more troops of each side, as far as the map has room for one of both.
+    """
     game = world.game
     edge = game.half
     x, y = uniform(game, 2.0, 4.5) - edge, uniform(game, 2.0, 4.5) - edge
@@ -52,8 +56,15 @@ def begin(world, extra):
             worker = _scatter(world, side, WORKER, _NEAR)
             if worker >= 0:
                 gather(world, worker)
-        for n in range(num_troops):
-            _scatter(world, side, troop if n == 0 else MELEE + n % 2, max(_NEAR, 0.5 * math.sqrt(num_troops)))
+    reach = max(_NEAR, 0.5 * math.sqrt(num_troops))
+    for n in range(num_troops):
+        kind = troop if n == 0 else MELEE + n % 2
+        first = _scatter(world, _OURS, kind, reach)
+        if first < 0:
+            break
+        if _scatter(world, _THEIRS, kind, reach) < 0:
+            remove(world, first)
+            break
 
 
 @inner
