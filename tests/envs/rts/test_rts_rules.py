@@ -9,7 +9,10 @@ from rts_games import begun
 
 from sf.envs.rts import RtsEnv
 from sf.envs.rts.arena import Arena
+from sf.envs.rts.engine.commands.names import COMMANDS
 from sf.envs.rts.engine.orders.giving import BUILD, IDLE, MAKE, MOVE
+from sf.envs.rts.engine.places import is_free, put, take
+from sf.envs.rts.engine.state import World
 from sf.envs.rts.engine.units import ATHLETE, BARRACKS, BASE, MELEE, RANGE, RESOURCE, TOWER, WORKER
 from sf.envs.rts.games import Games
 from sf.envs.rts.settings import Settings
@@ -119,6 +122,66 @@ def test_a_game_at_its_last_tick_is_a_draw(game):
     games.watch(1000)
     assert (games.winner[0], games.ticks[0]) == (2, 130)
     assert games.worlds.players[0, 0]["reward"] == 0.0
+
+
+def _troops(games: Games, owner: int = 0) -> np.ndarray:
+    return _units(games, MELEE, owner) | _units(games, RANGE, owner)
+
+
+def _far_off(seed: int, **settings: object) -> Games:
+    """A game in which the troops of player 0 have left their base."""
+    games = begun(seed, **settings)
+    games.advance(np.array([[[COMMANDS.index("attack")], [0]]]), 100)
+    return games
+
+
+@njit
+def _place_in(world, i, j, far):
+    for n in range(64):
+        x, y = world.units[j].x + far * np.cos(n / 10), world.units[j].y + far * np.sin(n / 10)
+        if is_free(world, x, y, i):
+            take(world, i)
+            put(world, i, x, y)
+            return True
+    return False
+
+
+def _place(games: Games, i: int, j: int, far: float) -> None:
+    """Unit i, at a free place as far from unit j."""
+    assert _place_in(World(*(array[0] for array in games.worlds[:-1]), games.worlds.kinds), i, j, far)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_troops_that_are_told_once_to_defend_come_home_and_hit_who_comes_near(seed):
+    games, idle = _far_off(seed, extra=2), np.zeros((1, 2, 1), np.int64)
+    units = games.worlds.units[0]
+    games.advance(np.array([[[COMMANDS.index("all_defend")], [0]]]), 1)
+    assert (units["order"][_troops(games)] == MOVE).all()
+    games.advance(idle, 500)
+    assert (units["order"][_troops(games)] == IDLE).all()
+    away = np.hypot(units["x"] - units["x"][0], units["y"] - units["y"][0])[_troops(games)]
+    assert (away > 2.5).all()  # workers have their way
+    assert (away < 6.0).all()
+    ours, foe = (np.flatnonzero(_troops(games, owner))[0] for owner in (0, 1))
+    _place(games, foe, ours, 0.9)
+    before = int(units["hp"][foe])
+    games.advance(idle, 1)
+    assert units["hp"][foe] < before
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("extra", [1, 12])
+@pytest.mark.parametrize("place", ["home", "off the map"])
+def test_troops_that_are_sent_where_there_is_no_place_stop_before_it(seed, extra, place):
+    games, idle = _far_off(seed, extra=extra), np.zeros((1, 2, 1), np.int64)
+    units, home = games.worlds.units[0], games.worlds.players[0, 0]
+    to = (home["home_x"], home["home_y"]) if place == "home" else (-20.0, 3.0)
+    for i in np.flatnonzero(_troops(games)):
+        units["order"][i], units["stuck"][i], units["to_x"][i], units["to_y"][i] = MOVE, 0, *to
+    games.advance(idle, 500)
+    assert (units["order"][_troops(games)] == IDLE).all()
+    away = np.hypot(units["x"] - to[0], units["y"] - to[1])[_troops(games)]
+    assert away.min() < (0.75 if place == "home" else 10.5)
 
 
 def test_no_athlete_hits_a_base():

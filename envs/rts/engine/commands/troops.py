@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sf.envs.rts.engine.inner import inner
@@ -47,7 +49,10 @@ def attack_in_range(world, owner, kind):
 
 @inner
 def defend(world, owner, kind):
-    """Each goes for the nearest enemy of those near the base or a mine of ours, or back to the base."""
+    """Each goes for the nearest enemy of those near the base or a mine of ours.
+
+    Without one, those that are far from the base come back, but not into the way of its workers.
+    """
     player = world.players[owner]
     for i in numbers_of(world, owner):
         if is_meant(world, i, kind):
@@ -66,7 +71,8 @@ def defend(world, owner, kind):
             if foe >= 0:
                 order_at(world, i, orders.ATTACK, foe)
             elif dx * dx + dy * dy > NEAR_HOME * NEAR_HOME:
-                order_to(world, i, orders.MOVE, player.home_x, player.home_y)
+                part = NEAR_HOME / 2.0 / math.sqrt(dx * dx + dy * dy)
+                order_to(world, i, orders.MOVE, player.home_x + part * dx, player.home_y + part * dy)
             elif unit.order != orders.IDLE:
                 order(world, i, orders.IDLE)
 

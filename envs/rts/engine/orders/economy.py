@@ -12,7 +12,7 @@ from sf.envs.rts.engine.units import BASE, WORKER
 TOUCH = 0.75  # cells between centres, at which a worker reaches a mine, a base or a building site
 LOAD = 20  # minerals that a worker carries
 MINING = 50  # ticks that it takes to mine them
-PATIENCE = 60  # ticks that a unit is in the way of another before that gives up
+PATIENCE = 60  # ticks in which a unit cannot move, or comes no nearer to where it was sent, before it gives up
 _RING = ((0.6, 0.0), (0.45, 0.45), (0.0, 0.6), (-0.45, 0.45), (-0.6, 0.0), (-0.45, -0.45), (0.0, -0.6), (0.45, -0.45))
 
 

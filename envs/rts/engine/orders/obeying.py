@@ -21,7 +21,7 @@ from sf.envs.rts.engine.orders.giving import (
     RUN_THROUGH,
     order,
 )
-from sf.envs.rts.engine.places import distance2
+from sf.envs.rts.engine.places import distance2, is_free
 from sf.envs.rts.engine.state import NEUTRAL
 
 
@@ -61,12 +61,21 @@ def obey(world, i):  # noqa: PLR0912  one line for each order
 
 @inner
 def move_step(world, i):
+    """Go to a place, or up to what stands there. Whoever gets no nearer for too long stops where it is."""
     unit = world.units[i]
-    arrived = unit.x == unit.to_x and unit.y == unit.to_y
+    left = _left(unit)
+    arrived = left == 0.0 or (left <= TOUCH * TOUCH and not is_free(world, unit.to_x, unit.to_y, i))
     if arrived or unit.stuck > PATIENCE:
         order(world, i, IDLE)
-    else:
-        walk(world, i, unit.to_x, unit.to_y)
+    elif walk(world, i, unit.to_x, unit.to_y) and _left(unit) >= left:
+        unit.stuck += 1
+
+
+@inner
+def _left(unit):
+    """The square of the distance to the place where a unit is to go."""
+    dx, dy = unit.to_x - unit.x, unit.to_y - unit.y
+    return dx * dx + dy * dy
 
 
 @inner
