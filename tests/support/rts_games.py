@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from sf.envs.rts.controls import controls
-from sf.envs.rts.engine.state import NEUTRAL
+from sf.envs.rts.engine.places import is_free, put, take
+from sf.envs.rts.engine.state import NEUTRAL, World
+from sf.envs.rts.engine.units import MELEE, RANGE
 from sf.envs.rts.games import Games
 from sf.envs.rts.settings import Settings
 
@@ -33,6 +36,33 @@ def wander(games: Games, num_decisions: int, seed: int, ticks: int = 50) -> None
 def alive(games: Games) -> np.ndarray:
     """The units of the first game."""
     return games.worlds.units[0][games.worlds.units[0]["alive"] == 1]
+
+
+def of_kind(games: Games, kind: int, owner: int = 0) -> np.ndarray:
+    """[U] bool, of the units of the first game: which are there and of this kind."""
+    units = games.worlds.units[0]
+    return (units["alive"] == 1) & (units["kind"] == kind) & (units["owner"] == owner)
+
+
+def troops(games: Games, owner: int = 0) -> np.ndarray:
+    """[U] bool"""
+    return of_kind(games, MELEE, owner) | of_kind(games, RANGE, owner)
+
+
+@njit
+def _place(world, i, j, far):
+    for n in range(64):
+        x, y = world.units[j].x + far * np.cos(n / 10), world.units[j].y + far * np.sin(n / 10)
+        if is_free(world, x, y, i):
+            take(world, i)
+            put(world, i, x, y)
+            return True
+    return False
+
+
+def place(games: Games, i: int, j: int, far: float) -> None:
+    """Bring unit i to a free place that is so far from unit j."""
+    assert _place(World(*(array[0] for array in games.worlds[:-1]), games.worlds.kinds), i, j, far)
 
 
 def mirrored(games: Games) -> Games:

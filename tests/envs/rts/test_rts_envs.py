@@ -201,9 +201,12 @@ def test_more_units_and_another_map_take_no_other_code():
     env = RtsEnv(size=40, room=150, extra=60)
     obs, _ = env.reset(seed=1)
     assert obs.shape == (15, 40, 40)
+    troops = [env._arena.controls.plane_names.index(f"own_{kind}_attacker") for kind in ("melee", "range")]
+    assert obs[troops].sum() in (600, 610)  # tenths
+    assert not obs[troops, 20:, 20:].any()
     for _ in range(5):
-        env.step(6)
-    assert env.snapshot() != b""
+        obs, *_ = env.step(6)  # attack
+    assert obs[troops, 20:, 20:].any()
 
 
 def test_a_command_and_a_unit_of_ones_own_take_a_few_lines(own_rts):
