@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from sf.envs.wrappers.layers import layers
+from sf.envs.wrappers.layers import layers, objects
 
 _AROUND = "TimeLimit"  # Gymnasium's wrapper, and gym's
 
 
 def time_limit(env: Any, frameskip: int = 1) -> int | None:
-    """Decisions of an episode at most, where the limit lies around `env` and says so."""
-    limit = getattr(getattr(env, "spec", None), "max_episode_steps", None)
-    return -(-limit // frameskip) if isinstance(limit, int) and limit > 0 else None
+    """Decisions of an episode at most: the least of the limits around `env` that say so."""
+    specs = (getattr(each, "spec", None) for each in objects(env))
+    found = (getattr(spec, "max_episode_steps", None) for spec in specs)
+    limits = [limit for limit in found if isinstance(limit, int) and limit > 0]
+    return -(-min(limits) // frameskip) if limits else None
 
 
 def has_own_time_limit(env: Any) -> bool:

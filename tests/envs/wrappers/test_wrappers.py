@@ -195,6 +195,7 @@ FLATTEN_MANY = "gymnasium.wrappers.vector:FlattenObservation"
         ("three", {"gymnasium.wrappers:ReshapeObservation": {"shape": [1, 1]}}, GymGroup, (1, 1)),
         ("toy_match_pennies", "own_wrappers:Halved", ParallelGroup, (2,)),
         ("old", "own_wrappers:Plus", GymGroup, (1,)),
+        ("old", "own_wrappers:doubled", GymGroup, (1,)),
         ("old", "own_wrappers:OldStyle", GymGroup, (1,)),
         ("many", FLATTEN_MANY, VectorGroup, (1,)),
         ("match", "own_wrappers:Halved", ParallelGroup, (2,)),
@@ -222,6 +223,12 @@ def test_a_match_is_wrapped_as_its_package_wraps_it() -> None:
     assert any(step.result.reward.any() for step in whole)
     for half, one in zip(halved, whole, strict=True):
         assert (2 * half.result.reward == one.result.reward).all()
+
+
+@pytest.mark.parametrize(("limit", "least"), [(1000, 200), (100, 100)])
+def test_of_two_time_limits_the_shorter_one_counts(limit: int, least: int) -> None:
+    options = EnvOptions(env_wrappers=({"gymnasium.wrappers:TimeLimit": {"max_episode_steps": limit}},))
+    assert envs.describe("Pendulum-v1", options).time_limit == least  # 200 by itself
 
 
 def test_what_is_drawn_is_wrapped_as_well() -> None:
