@@ -1,8 +1,8 @@
 """Puts the wrappers of `env_wrappers` around an environment; the groups around it see what comes out.
 
 A class derived from `gymnasium.Wrapper` takes an environment of one agent, one derived from `VectorWrapper` a vector
-environment. A function, or any other class with `reset` and `step`, takes an environment as its package gives it and
-returns one, as the wrappers of PettingZoo and SuperSuit do.
+environment. A function takes any environment and returns one, as those of SuperSuit do. An environment with the API of
+gym gets Gymnasium's before either. Any other class with `reset` and `step` takes it as its package gives it.
 """
 
 from __future__ import annotations
