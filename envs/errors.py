@@ -6,6 +6,7 @@ Each is shown once. Anything else is a fault of the trainer, and shows its whole
 from __future__ import annotations
 
 import os
+import signal
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -18,8 +19,13 @@ _NO_DISPLAY = ("NoSuchDisplay", "open display", "connect to display", "$DISPLAY"
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
-ENV_EXCEPTIONS = (Exception, SystemExit)
-"""What the code of an environment may raise: its sys.exit must not end the process without a word."""
+def env_exceptions() -> tuple[type[BaseException], ...]:
+    """What the code of an environment may raise: its sys.exit must not end the process without a word.
+
+    In a process that ignores Ctrl-C, a KeyboardInterrupt is the environment's own, as of a window that somebody closed.
+    """
+    is_ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    return (Exception, SystemExit, KeyboardInterrupt) if is_ignored else (Exception, SystemExit)
 
 
 class UsageError(ValueError):
@@ -61,7 +67,7 @@ def call_of(env_id: str, call: str) -> Iterator[None]:
         yield
     except (UsageError, EnvError):
         raise
-    except ENV_EXCEPTIONS as error:
+    except env_exceptions() as error:
         raise failure(env_id, call, error) from error
 
 

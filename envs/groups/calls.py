@@ -13,11 +13,11 @@ from typing import Any
 import gymnasium as gym
 
 from sf.envs.errors import (
-    ENV_EXCEPTIONS,
     ApiError,
     EnvError,
     UsageError,
     call_of,
+    env_exceptions,
     failure,
     is_refusal_of_arguments,
     summary,
@@ -53,7 +53,7 @@ def reset(env_id: str, env: Any, **kwargs: Any) -> Any:
         answer = env.reset(**kwargs)
     except (UsageError, EnvError):
         raise
-    except ENV_EXCEPTIONS as error:
+    except env_exceptions() as error:
         if is_refusal_of_arguments(error) and any(f"argument {name!r}" in str(error) for name in kwargs):
             raise ApiError(
                 f"{env_id}: reset() refuses an argument ({error}): write `def reset(self, *, seed=None, options=None)` "
@@ -74,7 +74,7 @@ def step(env_id: str, env: Any, action: Any) -> tuple[Any, Any, Any, Any, Any]:
         answer = env.step(action)
     except (UsageError, EnvError):
         raise
-    except ENV_EXCEPTIONS as error:
+    except env_exceptions() as error:
         raise EnvError(env_id, "step()", error) from error
     if not isinstance(answer, tuple) or len(answer) != 5:
         raise ApiError(
@@ -158,7 +158,7 @@ def possible_agents(env_id: str, env: Any) -> list[Any]:
     is_there = hasattr(env, "possible_agents") or hasattr(type(env), "possible_agents")
     try:
         found = env.possible_agents if is_there else ()
-    except ENV_EXCEPTIONS as error:
+    except env_exceptions() as error:
         raise UsageError(
             f"{env_id}: its `possible_agents` cannot be read before reset() ({summary(error)}): set it in __init__"
         ) from error
@@ -188,7 +188,7 @@ def close(env_id: str, env: Any) -> None:
     """Close an environment, or a group. If that fails it is only remarked, so that everything else is closed, too."""
     try:
         env.close()
-    except ENV_EXCEPTIONS as error:
+    except env_exceptions() as error:
         remark(f"{env_id} close", f"{env_id} failed in close(): {summary(error)}: it is left as it is")
 
 

@@ -12,7 +12,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from sf.envs.entries import describer, group_of_envs
-from sf.envs.errors import ENV_EXCEPTIONS, EnvError, UsageError, failure, is_refusal_of_arguments, summary
+from sf.envs.errors import EnvError, UsageError, env_exceptions, failure, is_refusal_of_arguments, summary
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, RenderedGroup
 from sf.envs.groups import calls
@@ -41,7 +41,7 @@ def _make_gymnasium_group(
             return VectorGroup(env_id, vector_env, seed, first_env_idx, strict_spaces=options.strict_spaces)
     except (UsageError, EnvError):
         raise
-    except ENV_EXCEPTIONS as error:
+    except env_exceptions() as error:
         raise _refusal(env_id, options, error) from error
 
     def make() -> gym.Env:
@@ -50,7 +50,7 @@ def _make_gymnasium_group(
             return gym.make(env_id, disable_env_checker=True, **kwargs)
         except (UsageError, EnvError):
             raise
-        except ENV_EXCEPTIONS as error:
+        except env_exceptions() as error:
             raise _refusal(env_id, options, error) from error
 
     with calls.made(env_id, [make] * num_envs, lambda env: wrapped(env_id, env, options)) as envs:
@@ -72,7 +72,7 @@ def _make_rendered_gymnasium_group(
         return film_envs(env_id, makes, options, seed, first_env_idx)
     except (UsageError, EnvError):
         raise
-    except ENV_EXCEPTIONS as error:
+    except env_exceptions() as error:
         raise _refusal(env_id, options, error) from error
 
 

@@ -20,7 +20,7 @@ import gymnasium.wrappers.vector
 from gymnasium.vector import VectorEnv, VectorWrapper
 
 from sf.envs.custom.named_objects import factory, import_module, split
-from sf.envs.errors import ENV_EXCEPTIONS, EnvError, UsageError, failure, place_of, summary
+from sf.envs.errors import EnvError, UsageError, env_exceptions, failure, place_of, summary
 from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.options import EnvOptions
 from sf.envs.wrappers.named import NamedWrapper
@@ -58,7 +58,7 @@ def _wrap(env_id: str, env: Any, wrapper: NamedWrapper) -> Any:
         made = make(env, **kwargs)
     except (UsageError, EnvError):
         raise
-    except ENV_EXCEPTIONS as error:
+    except env_exceptions() as error:
         if isinstance(failure(env_id, what, error), UsageError):
             raise
         place = place_of(error)

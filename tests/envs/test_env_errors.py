@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Any
 
@@ -106,6 +107,20 @@ def test_an_environment_that_calls_sys_exit_fails_by_its_name(factory, call) -> 
         play(factory)
     assert str(failure.value) == f"walk failed in {call}: SystemExit: no licence"
     assert f'test_env_errors.py", line {leaves.__code__.co_firstlineno + 1}, in leaves' in failure.value.traceback
+
+
+def test_an_interrupt_is_the_environments_own_where_ctrl_c_is_ignored() -> None:
+    def interrupts(action: Any) -> Any:
+        raise KeyboardInterrupt("the window was closed")
+
+    with pytest.raises(KeyboardInterrupt):
+        play(lambda: Walk(step=interrupts))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(EnvError, match=r"walk failed in step\(\): KeyboardInterrupt: the window was closed"):
+            play(lambda: Walk(step=interrupts))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_an_environment_of_gymnasiums_registry_that_calls_sys_exit_fails_by_its_name() -> None:
