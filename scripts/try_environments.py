@@ -100,7 +100,7 @@ def main() -> None:
             print(f"{name} ...", flush=True)
             results[name] = tried(name, candidates[name], flags)
             print(json.dumps(results[name], indent=1), flush=True)
-            ordered = {each: results[each] for each in candidates if each in results}
+            ordered = {each: results[each] for each in (*candidates, *results) if each in results}
             write_atomically(flags.results, (json.dumps(ordered, indent=1) + "\n").encode())
 
 

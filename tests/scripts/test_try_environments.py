@@ -44,3 +44,14 @@ def test_an_unknown_name_is_one_sentence(monkeypatch, capsys):
         try_environments.main()
     assert end.value.code == 2
     assert "names has no_such: environments_to_try.yaml has minigrid" in capsys.readouterr().err
+
+
+def test_results_of_names_that_have_left_the_list_stay(tmp_path, monkeypatch):
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps({"stroll": FAILED}))
+    name = next(iter(yaml.safe_load(try_environments.LIST.read_text())))
+    monkeypatch.setattr(try_environments, "tried", lambda *args: TRAINED)
+    monkeypatch.setattr(try_environments.shutil, "which", lambda name: "uv")
+    monkeypatch.setattr(sys, "argv", ["try_environments.py", name, "--results", str(file)])
+    try_environments.main()
+    assert json.loads(file.read_text()) == {name: TRAINED, "stroll": FAILED}
