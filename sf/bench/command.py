@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shlex
 import statistics
 import sys
@@ -20,6 +19,7 @@ from rich.text import Text
 
 from sf.commands import cli
 from sf.config import Config
+from sf.machine.cores import num_usable_cores
 from sf.metrics.display.console import OutputConsole
 from sf.storage import finite_json, output_file
 
@@ -100,7 +100,7 @@ def main() -> None:
         else:
             result = _measure_layers(config, flags.layers, flags.seconds or 20.0, flags.rounds)
         if flags.json is not None:
-            result = {"flags": cli.arguments(given), "cores": os.cpu_count(), **result}
+            result = {"flags": cli.arguments(given), "cores": num_usable_cores(), **result}
             output_file.write("json", flags.json, f"{finite_json.dumps(result, indent=2)}\n".encode())
 
 

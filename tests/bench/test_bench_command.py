@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from sf.bench import command, layers
+from sf.machine import cores
 from sf.run.children.verdict import ChildError
 
 
@@ -46,6 +47,12 @@ def test_the_name_of_the_environment_is_printed_as_it_is(capsys):
     config = SimpleNamespace(run=SimpleNamespace(env="own[/s]"), sampler=sampler)
     command._print_layers(SimpleNamespace(config=config, num_workers=1, num_cores=2, device="cpu"), {})
     assert "own[/s]: 1 workers" in capsys.readouterr().out
+
+
+def test_cores_are_those_that_a_container_grants(measured, monkeypatch, tmp_path):
+    monkeypatch.setattr(cores, "cpu_quota", lambda: 1.0)
+    run_command(monkeypatch, "--env", "toy_bandit", "--layers", "simulation", "--json", tmp_path / "result.json")
+    assert json.loads((tmp_path / "result.json").read_text())["cores"] == 1
 
 
 @pytest.mark.parametrize("switch", [["--autotune"], ["--autotune", "true"]])
