@@ -36,7 +36,7 @@ def refusal(env: str) -> str | None:
 def run(options: Options, python: Path, train_dir: Path, experiment: str) -> Result:
     command = [str(python), "-m", "sf", f"--env={options.env}", f"--device={options.device}"]
     command += [f"--train_dir={train_dir}", f"--experiment={experiment}", *options.shared_flags]
-    command += [f"--train_for_seconds={options.seconds}"]
+    command += [f"--train_for_seconds={options.seconds}", f"--train_for_env_steps={10**10}"]  # presets end sooner
     if options.to_return is not None:
         command += [f"--stop_at_return={options.to_return}", f"--stats_avg={EPISODES}"]
     command += shlex.split(options.own_flags)

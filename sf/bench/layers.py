@@ -31,6 +31,7 @@ Measure = Callable[[Plan, float], dict[str, Any]]
 """(plan, seconds) -> `fps`, frames per second over that time, and of a run the shares of time of its parts."""
 
 _START_UP_AT_MOST_S = 600.0
+_NO_OTHER_END = {"train_for_env_steps": 10**10, "train_for_env_frames": None, "stop_at_return": None}
 
 
 class _TimedReports(Reports):
@@ -61,7 +62,7 @@ def _run_layer(**bodies: Body) -> Measure:
     def measure(plan: Plan, seconds: float) -> dict[str, Any]:
         run_dir = RunDir.at(plan.config.run.train_dir, "bench")
         run_dir.prepare(plan.config)
-        config = plan.config.replace(train_for_seconds=_START_UP_AT_MOST_S + seconds, stop_at_return=None)
+        config = plan.config.replace(train_for_seconds=_START_UP_AT_MOST_S + seconds, **_NO_OTHER_END)
         timed_learner = functools.partial(_timed, bodies.get("learner", learner), seconds)
         run = Run(dataclasses.replace(plan, config=config), run_dir, bodies={**bodies, "learner": timed_learner})
         with redirect_stdout(io.StringIO()):  # only the summary of the run is of interest

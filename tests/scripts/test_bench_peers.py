@@ -20,6 +20,8 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+from sf.commands import cli
+
 COMMAND = "scripts/bench_peers.py --env doom_battle"
 SMALL = ["--env", "doom_basic", "--rounds", "1", "--num_workers", "1", "--num_envs_per_worker", "2"]
 SMALL += ["--rollout", "8", "--batch_size", "16", "--warm_up_seconds", "30"]
@@ -287,6 +289,17 @@ def test_the_table_says_which_trainer_did_not_reach_the_return():
     assert lines[-2] == "| 2 | not reached: fewer than 100 episodes in 60 s, 8,000 (900) | 12.0 s, 5,000 (-) | - |"
     assert lines[-3] == "| 1 | not reached: 3.2 in 60 s, 50,000 (900) | 12.0 s, 5,000 (-) | - |"
     assert lines[-1] == "| median |  |  | 2.00 |"
+
+
+def test_this_project_trains_for_its_time_though_the_preset_ends_sooner(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(own, "run_bounded", lambda command, *_: asked.append(command) or Ran(0.0, 1.0, 0, 1))
+    (tmp_path / "run.log").touch()
+    for own_flags in ("", "--train_for_env_steps 2400"):
+        with pytest.raises(SystemExit, match="failed"):
+            own.run(Options(env="doom_basic", own_flags=own_flags), Path(sys.executable), tmp_path, "run")
+    runs = [cli.parse(command[3:]).run for command in asked]
+    assert [run.ends_by_steps for run in runs] == [False, True]
 
 
 def test_a_program_is_interrupted_as_soon_as_it_is_done(tmp_path):

@@ -6,9 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from faults import tasks
 from faults.outcomes import Outcome, Results
 from faults.processes import alive_below, wait_until_gone
 from pages import ROOT, commands
+
+from sf.commands import cli
 
 CAMPAIGN = ROOT / "scripts" / "fault_campaign.py"
 
@@ -47,6 +50,15 @@ def test_a_campaign_that_is_interrupted_prints_what_it_has_and_leaves_nothing():
     assert "| learner killed" in said
     assert len(below) > 2
     assert wait_until_gone(below, timeout_s=30.0) == set()
+
+
+@pytest.mark.parametrize("task", [task for task in tasks.TASKS if task != "sweep"])
+def test_no_run_ends_by_itself(task, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))  # to which the folder of a task is added
+    tasks.folder(task)
+    run = cli.parse(tasks.flags(task, tmp_path)).run
+    assert not run.ends_by_steps
+    assert not run.ends_by_seconds
 
 
 @pytest.fixture
