@@ -35,6 +35,7 @@ from learning.trainers.trainer import Trainer
 from learning.trainers.trees import tree_of
 
 from sf.commands import cli
+from sf.storage import run_lock
 
 say = partial(print, flush=True)
 
@@ -51,7 +52,7 @@ def main() -> None:
             _report(_results(options), tasks, chosen, options)
             return
         trainers = _trainers(options)
-        with machine_lock.held(options.lock):
+        with machine_lock.held(options.lock), run_lock.held(options.results, say, flag="results"):
             num_failed = _bench(options, tasks, chosen, trainers)
     sys.exit(1 if num_failed else 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import time
@@ -49,7 +50,8 @@ def make(turns: Sequence[Turn], results: Results, runs: Path, say: Callable[[str
 def _make(turn: Turn, runs: Path) -> Record:
     order = turn.order
     name = re.sub(r"[^\w@.=-]+", "_", turn.trainer.name)  # which may have flags with paths
-    folder = (runs / name / f"{order.task.name}_{order.frames}_seed_{order.seed}").absolute()
+    key = hashlib.sha256(repr(turn.key).encode()).hexdigest()[:8]  # of what the name does not say, such as --episodes
+    folder = (runs / name / f"{order.task.name}_{order.frames}_seed_{order.seed}_{key}").absolute()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     where = {"machine": machine.describe(order.device), "versions": turn.trainer.versions()}

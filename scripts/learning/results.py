@@ -1,7 +1,7 @@
 """The file of results: a line of JSON for each run that ended, also for one that failed.
 
-A line is appended in one write, which the disk has before the next run begins. A crash in the middle leaves a last line
-that is no JSON. It does not count, and is removed when the next one is written.
+The disk has a line before the next run begins. A crash in the middle leaves a last line that is no JSON. It does not
+count, and is removed when the next one is written.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sf.storage import finite_json
+from sf.storage import finite_json, json_lines
+from sf.storage.no_links import open_to_append
 
 NAME = "results.jsonl"
 Record = dict[str, Any]
@@ -53,24 +54,25 @@ class Results:
                 self._whole = len(content.rstrip()) - len(line)
             elif line.strip():
                 raise ValueError(f"{path}, line {number} is no result: mend the line, or remove it")
-        self._ends_line = self._whole == 0 or content[: self._whole].endswith(b"\n")
+        self._lacks_end = self._whole > 0 and not content[: self._whole].endswith(b"\n")
 
     def append(self, record: Record) -> None:
         """Raises OSError."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o666)
-        try:
-            os.ftruncate(fd, self._whole)
-            line = finite_json.dumps(record)
-            data = (b"" if self._ends_line else b"\n") + line.encode() + b"\n"
-            written = os.pwrite(fd, data, self._whole)
-            if written < len(data):
-                raise OSError(f"{self.path}: only {written} of {len(data)} bytes could be written")
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        self._whole, self._ends_line = self._whole + len(data), True
+        self._mend_end()
+        line = finite_json.dumps(record)
+        json_lines.append(self.path, f"{line}\n".encode())
         self.records.append(json.loads(line))
+
+    def _mend_end(self) -> None:
+        """Of the file as it was read, once: a broken last line goes, and a whole one gets the end that it lacks."""
+        if self.has_unfinished_line:
+            os.truncate(self.path, self._whole)
+            self.has_unfinished_line = False
+        if self._lacks_end:
+            with open_to_append(self.path) as file:
+                file.write(b"\n")
+            self._lacks_end = False
 
     def latest(self) -> dict[Key, Record]:
         """The last word on each run."""

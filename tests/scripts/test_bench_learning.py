@@ -34,6 +34,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from sf import envs
 from sf.commands import cli
+from sf.storage import run_lock
 
 TABLE = tasks.read(tasks.TABLE)
 STRATEGY_GAMES = tasks.read(tasks.TABLE.with_name("strategy_games.yaml"))
@@ -167,6 +168,29 @@ def test_a_second_bench_is_told_who_has_the_machine(monkeypatch, capsys, tmp_pat
     assert "has the machine" in capsys.readouterr().err
 
 
+def test_a_second_bench_on_the_same_results_is_refused(monkeypatch, capsys, tmp_path):
+    with run_lock.held(tmp_path / "results"):
+        status, _ = bench(monkeypatch, capsys, tmp_path, [StandIn("first")], "--tasks", "CartPole-v1", "--seeds", "1")
+    assert status == 2
+    assert not (tmp_path / "results" / "results.jsonl").exists()
+
+
+def test_lines_that_another_bench_has_written_meanwhile_stay(tmp_path):
+    ours, others = Results(tmp_path / "results.jsonl"), Results(tmp_path / "results.jsonl")
+    turn = plan.all_turns(Options(seeds=(1,)), [TABLE["CartPole-v1"]], [StandIn("first")], print)[0]
+    record = {**turn.described(), "state": "failed", "why": "a test"}
+    for results, seed in ((ours, 1), (ours, 2), (others, 3)):
+        results.append({**record, "seed": seed})
+    assert [each["seed"] for each in Results(tmp_path / "results.jsonl").records] == [1, 2, 3]
+
+
+def test_each_run_has_a_folder_of_its_own(monkeypatch, capsys, tmp_path):
+    words = ["--tasks", "CartPole-v1", "--seeds", "1", "--episodes"]
+    for episodes in ("7", "8", "8"):
+        bench(monkeypatch, capsys, tmp_path, [StandIn("first")], *words, episodes)
+    assert len(list(tmp_path.glob("results/runs/first/CartPole-v1_150000_seed_1_*"))) == 2
+
+
 def test_the_last_line_may_be_unfinished(tmp_path):
     path = tmp_path / "results.jsonl"
     results = Results(path)
@@ -200,8 +224,7 @@ def test_a_bench_that_is_interrupted_leaves_no_process_and_goes_on(tmp_path):
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
     ) as program:
-        started = tmp_path / "runs" / "wait" / "CartPole-v1_150000_seed_1" / "started"
-        while not started.exists():
+        while not list(tmp_path.glob("runs/wait/CartPole-v1_150000_seed_1_*/started")):
             assert program.poll() is None, program.stderr.read()
             time.sleep(0.1)  # it is another program, which cannot say it
         family = descendants(program.pid)
