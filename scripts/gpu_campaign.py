@@ -31,7 +31,7 @@ from typing import Any
 
 from gpu.step import Context, Findings, Step
 from gpu.steps import STEPS
-from process_session import run_bounded
+from process_session import run_bounded, sigterm_raises
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -70,15 +70,17 @@ def main() -> None:
             words += ["--share_of_time", str(args.share_of_time)]
             words += ["--beside_others"] * (args.side_by_side or args.beside_others)
             begin_until = time.monotonic() + 60 * args.minutes
+            steps = [step for step in steps if args.again or not is_finished(out, step)]
             if args.side_by_side:
                 do_side_by_side(steps, out, words + ["--again"] * args.again)
                 steps = []
             for step in steps:
-                if time.monotonic() < begin_until and (args.again or not is_finished(out, step)):
+                if time.monotonic() < begin_until:
                     supervise(step, out, words, anew=args.again)
         if not args.in_process:
             print_summary(out)
-            sys.exit(any(not result["is_ok"] for result in results(out).values()))
+            found = results(out)
+            sys.exit(not found or not all(result["is_ok"] for result in found.values()))
 
 
 def supervise(step: Step, out: Path, words: list[str], anew: bool) -> None:
@@ -101,12 +103,25 @@ def supervise(step: Step, out: Path, words: list[str], anew: bool) -> None:
     print(_result(out, step).with_suffix(".txt").read_text(), flush=True)
 
 
+@sigterm_raises()
 def do_side_by_side(steps: Sequence[Step], out: Path, words: list[str]) -> None:
     """A campaign of each, since one ends all processes below it when its step is done."""
     command = [sys.executable, str(Path(__file__).resolve()), "--out", str(out), *words, "--steps"]
-    campaigns = [subprocess.Popen([*command, step.name], stdout=subprocess.DEVNULL) for step in steps]
-    for campaign in campaigns:
-        campaign.wait()
+    for step in steps:
+        _result(out, step).unlink(missing_ok=True)
+    began = time.monotonic()
+    campaigns = {step: subprocess.Popen([*command, step.name], stdout=subprocess.DEVNULL) for step in steps}
+    try:
+        for step, campaign in campaigns.items():
+            status = campaign.wait()
+            if not _result(out, step).exists():
+                why = f"no result: its campaign ended with status {status}"
+                write(out, step, Findings(False, [why], is_finished=False), time.monotonic() - began)
+    finally:
+        for campaign in campaigns.values():  # they end what they have started
+            campaign.terminate()
+        for campaign in campaigns.values():
+            campaign.wait()
 
 
 def perform(step: Step, context: Context) -> None:

@@ -11,11 +11,12 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 SHUTDOWN_S = 30.0  # a program that needs longer to stop is killed
 TIDY_S = 10.0  # the same, when this process is to end
@@ -38,6 +39,25 @@ class Ran(NamedTuple):
     status: int | None = None  # with which it ended by itself; None if it was told to
 
 
+@contextmanager
+def sigterm_raises() -> Iterator[None]:
+    """SIGTERM raises SystemExit inside, once, so that what was started is ended. A handler of the caller stays."""
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _exit(signum: int, _: object) -> NoReturn:
+    signal.signal(signum, signal.SIG_IGN)
+    sys.exit(128 + signum)
+
+
+@sigterm_raises()
 def run_bounded(
     command: list[str],
     log_file: Path,
@@ -48,7 +68,7 @@ def run_bounded(
     """Runs `command` for at most `seconds`, or until `is_done`, which is asked each second. Then interrupts it.
 
     variables: of its environment, beside those of this process. Its processes that outlive it or SHUTDOWN_S are killed,
-    also on an interrupt.
+    also on an interrupt or SIGTERM.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     shared: set[Path] = set()

@@ -3,14 +3,17 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from importlib.metadata import version
 from pathlib import Path
 
 import bench_peers
 import pytest
 import stand_in_peer
+from faults import processes
 from pages import PAGES, ROOT, commands
 from peers import own, sample_factory, sb3, virtual_envs
 from peers.options import Options
@@ -315,3 +318,21 @@ def test_a_program_is_interrupted_as_soon_as_it_is_done(tmp_path):
     path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT)])
     environment = {**os.environ, "PYTHONPATH": path}
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, timeout=60)
+
+
+def test_a_program_ends_with_the_one_that_runs_it(tmp_path):
+    code = """if True:
+        from pathlib import Path
+        from process_session import run_bounded
+        run_bounded(["sh", "-c", "echo $$ > started; exec sleep 1000"], Path("log"), 900.0)
+    """
+    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": path}
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment) as runner:
+        started = tmp_path / "started"
+        while not (started.exists() and started.read_text().strip()):
+            assert runner.poll() is None
+            time.sleep(0.1)  # it is another program, which cannot say it
+        runner.send_signal(signal.SIGTERM)
+        assert runner.wait(60) == 128 + signal.SIGTERM
+    assert not processes.is_alive(int(started.read_text()))

@@ -2,9 +2,12 @@
 
 import importlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from types import SimpleNamespace
+from typing import ClassVar
 
 import gpu_campaign
 import pytest
@@ -67,6 +70,60 @@ def test_a_step_whose_process_dies_is_told_and_the_next_one_is_done(tmp_path, mo
     assert done["check"]["lines"][0] == "no result: its process died"
     assert "Segmentation fault" in capsys.readouterr().out
     assert not gpu_campaign.is_finished(tmp_path, STEPS[0])  # the next call tries again
+
+
+class FakeCampaign:
+    """One of those side by side. It ends at once without a result, or goes on until it is told to end."""
+
+    started: ClassVar[list] = []
+
+    def __init__(self, command, stdout):
+        self.is_ended = False
+        self.started.append(self)
+
+    def wait(self):
+        return 1
+
+    def terminate(self):
+        self.is_ended = True
+
+
+@pytest.fixture
+def side_by_side(tmp_path, monkeypatch):
+    """Their folder. A step has a result from before."""
+    monkeypatch.setattr(FakeCampaign, "started", [])
+    monkeypatch.setattr(gpu_campaign.subprocess, "Popen", FakeCampaign)
+    words = ["--out", str(tmp_path), "--steps", "check", "runs", "--side_by_side", "--again"]
+    monkeypatch.setattr(sys, "argv", ["gpu_campaign.py", *words])
+    gpu_campaign.write(tmp_path, STEPS[0], Findings(True, []), 3.0)
+    return tmp_path
+
+
+def test_side_by_side_each_step_has_a_result_though_its_campaign_dies(side_by_side):
+    with pytest.raises(SystemExit) as end:
+        gpu_campaign.main()
+    assert end.value.code == 1
+    lines = {name: result["lines"] for name, result in gpu_campaign.results(side_by_side).items()}
+    assert lines == {key: ["no result: its campaign ended with status 1"] for key in ["check", "runs"]}
+
+
+def test_all_that_run_side_by_side_end_with_the_campaign(side_by_side, monkeypatch):
+    def wait(campaign):
+        if not campaign.is_ended:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(FakeCampaign, "wait", wait)
+    with pytest.raises(SystemExit) as end:
+        gpu_campaign.main()
+    assert end.value.code == 128 + signal.SIGTERM
+    assert [campaign.is_ended for campaign in FakeCampaign.started] == [True, True]
+
+
+def test_without_a_single_result_the_status_is_1(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["gpu_campaign.py", "--out", str(tmp_path), "--summary"])
+    with pytest.raises(SystemExit) as end:
+        gpu_campaign.main()
+    assert end.value.code == 1
 
 
 def test_names_of_steps_are_files_and_all_different():
