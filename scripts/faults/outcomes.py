@@ -92,14 +92,15 @@ def table(results: Results, faults: Sequence[str]) -> Table:
 def _cells(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     seconds = [outcome.seconds for outcome in outcomes]
     to_end = [outcome.seconds_to_end for outcome in outcomes if outcome.seconds_to_end is not None]
+    recovered = [outcome for outcome in outcomes if outcome.broken is None]  # what others have lost nobody knows
     return (
         str(len(outcomes)),
-        str(sum(outcome.broken is None for outcome in outcomes)),
+        str(len(recovered)),
         f"{statistics.median(seconds):.1f}",
         f"{max(seconds):.1f}",
         f"{max(to_end):.1f}" if to_end else "",
-        f"{statistics.median(outcome.frames_lost for outcome in outcomes):,.0f}",
-        f"{statistics.median(outcome.episodes_lost for outcome in outcomes):.0f}",
+        f"{statistics.median(outcome.frames_lost for outcome in recovered):,.0f}" if recovered else "",
+        f"{statistics.median(outcome.episodes_lost for outcome in recovered):.0f}" if recovered else "",
     )
 
 

@@ -66,7 +66,8 @@ def results():
     outcomes = [
         Outcome("toy", "SIGINT", 3.0, 1.0, 0, 4, None, shard=0, at_s=60.0, load=2.0),
         Outcome("doom", "SIGINT", 5.0, 2.0, 100, 2, None, shard=1, at_s=90.0, load=3.0),
-        Outcome("toy", "rollout worker killed", 0.5, None, 0, 2, "a counter fell", shard=0, at_s=120.0, load=4.0),
+        Outcome("toy", "SIGINT", 4.0, None, 0, 0, "it did not end", shard=0, at_s=100.0, load=2.0),
+        Outcome("toy", "rollout worker killed", 0.5, None, 0, 0, "a counter fell", shard=0, at_s=120.0, load=4.0),
     ]
     return Results(outcomes, {"commit": "abc1234", "cores": 2})
 
@@ -78,9 +79,9 @@ def test_the_table_of_a_campaign_comes_back_from_its_file(tmp_path, results):
     said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     rows = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in said.splitlines() if "|" in line]
     assert rows[0][:4] == ["fault", "times", "recovered", "s"]
-    assert ["SIGINT", "2", "2", "4.0", "5.0", "2.0", "50", "3"] in rows
-    assert ["rollout worker killed", "1", "0", "0.5", "0.5", "", "0", "2"] in rows
-    assert "3 faults, 2 recovered" in said
+    assert ["SIGINT", "3", "2", "4.0", "5.0", "2.0", "50", "3"] in rows
+    assert ["rollout worker killed", "1", "0", "0.5", "0.5"] in rows  # what it has lost nobody knows
+    assert "4 faults, 2 recovered" in said
     assert "2 kinds, 2 minutes, commit abc1234, 2 cores, load 2 to 4" in said
-    assert "by task: toy 2, doom 1" in said
+    assert "by task: toy 3, doom 1" in said
     assert "BROKEN toy, rollout worker killed: a counter fell" in said
