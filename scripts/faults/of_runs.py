@@ -11,7 +11,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,7 @@ from faults import bookkeeping, processes
 from faults.bookkeeping import NotRecoveredError
 from faults.machine import patience
 from faults.of_processes import Harm, replaced
-from faults.session import Session, start_process
+from faults.session import Session, run_beside, start_process
 from faults.tasks import flags
 
 _ENDS_WITHIN_S = 60.0
@@ -72,21 +71,9 @@ def _wait_for_checkpoint(session: Session) -> None:
 
 
 def start_second_run(session: Session, rng: Random) -> None:
-    second = _run_beside(session.flags, session.folder)
+    second = run_beside(["-m", "sf", *session.flags], session.folder)
     if second.returncode != 2 or "is running in" not in second.stderr:
         raise NotRecoveredError(f"a second run ended with {second.returncode}: {second.stderr}")
-
-
-def _run_beside(run_flags: list[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Another run, to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "sf", *run_flags],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        start_new_session=True,  # systems that share the CPU among sessions would leave it little beside the other one
-    )
 
 
 # The end of the run
@@ -195,8 +182,9 @@ def hopeless(fault: str, probability: float, words: str) -> Harm:
     def do(session: Session, rng: Random) -> None:
         kwargs = json.dumps({"faults": [fault], "probability": probability})
         train_dir = Path(session.plan.config.run.train_dir)
+        run_flags = flags("toy", train_dir, experiment="hopeless", env_kwargs=kwargs, max_restarts=2)
         with session.suspended():  # one core may be all there is
-            run = _run_beside(flags("toy", train_dir, experiment="hopeless", env_kwargs=kwargs, max_restarts=2))
+            run = run_beside(["-m", "sf", *run_flags])
         if run.returncode != 1 or words not in run.stderr:
             raise NotRecoveredError(f"a run that cannot go on ended with {run.returncode}: {run.stderr}")
         shutil.rmtree(train_dir / "hopeless")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from random import Random
@@ -14,6 +13,7 @@ from faults import processes, tasks
 from faults.bookkeeping import NotRecoveredError
 from faults.machine import patience
 from faults.of_processes import replaced
+from faults.session import run_beside
 from faults.sweeps import SweepSession
 
 SweepHarm = Callable[[SweepSession, Random], None]
@@ -75,14 +75,7 @@ def kill_process_of_a_run(*roles: str) -> SweepHarm:
 
 def start_second_sweep(session: SweepSession, rng: Random) -> None:
     session.pick(rng)
-    second = subprocess.run(
-        [sys.executable, *session.arguments],
-        cwd=tasks.folder("sweep"),
-        capture_output=True,
-        text=True,
-        check=False,
-        start_new_session=True,
-    )
+    second = run_beside(session.arguments, tasks.folder("sweep"))
     if session.exit_status is None and (second.returncode != 2 or "is running in" not in second.stderr):
         raise NotRecoveredError(f"a second sweep ended with {second.returncode}: {second.stderr}")
 

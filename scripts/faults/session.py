@@ -26,12 +26,31 @@ def start_process(arguments: Sequence[str], log: Path, folder: Path | None = Non
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_begin,  # noqa: PLW1509  no threads here
+            preexec_fn=begin,  # noqa: PLW1509  no threads here
         )
 
 
-def _begin() -> None:
-    """In the new process, before it becomes the run."""
+def run_beside(arguments: Sequence[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """`python arguments` to its end, beside the run. Raises NotRecoveredError where it does not end."""
+    within_s = patience(PATIENCE_S)
+    try:
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=within_s,
+            start_new_session=True,  # systems that share the CPU among sessions would leave it little beside the run
+            preexec_fn=begin,
+        )
+    except subprocess.TimeoutExpired as error:
+        said = (error.stderr or b"").decode(errors="replace")
+        raise NotRecoveredError(f"beside the run, another did not end within {within_s:.0f} s: {said}") from None
+
+
+def begin() -> None:
+    """In a new process, before it becomes another program."""
     die_with_creator()  # a campaign that is killed leaves no run
     for signum in (signal.SIGHUP, signal.SIGINT):  # of a campaign under nohup or in the background it would ignore them
         signal.signal(signum, signal.SIG_DFL)

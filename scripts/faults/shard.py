@@ -26,6 +26,8 @@ from sf.processes.creator import die_with_creator
 
 _GONE_WITHIN_S = 10.0
 _FAULT = {fault.name: fault for fault in FAULTS}
+_START = "start of a run"  # where no fault has happened yet
+_LOOK_EVERY_S = 0.05
 _PAUSE_S = 2.0  # at most, before a fault: it comes at any moment
 
 
@@ -100,28 +102,27 @@ class _Campaign:
         """Ends with no run alive. Returns how many faults were not done."""
         task, left = turn.task, len(turn.faults)
         running: _Running | None = None
-        fault_name = "start of a run"
-        began = time.monotonic()
+        what, began = _START, time.monotonic()
         try:
-            for fault_name in turn.faults:
+            for name in turn.faults:
                 if time.monotonic() >= turn.until:
                     break
-                began = time.monotonic()
                 if running is None or running.exit_status is not None:
+                    what, began = _START, time.monotonic()
                     if running is not None:
                         running.finish()
                     running = self._start(task)
                 time.sleep(self._rng.uniform(0.0, _PAUSE_S))
-                began = time.monotonic()
+                what, began = name, time.monotonic()
                 left -= 1
-                running, outcome = self._recover(task, running, _FAULT[fault_name])
+                running, outcome = self._recover(task, running, _FAULT[name])
                 self._note(outcome)
-            fault_name, began = "end of a turn", time.monotonic()
+            what, began = "end of a turn", time.monotonic()
             if running is not None:
                 running.finish()
             self._require_nothing_left()
         except Exception as error:
-            self._fail(task, fault_name, time.monotonic() - began, error)
+            self._fail(task, what, time.monotonic() - began, error)
         finally:
             if running is not None:
                 running.kill()
@@ -168,9 +169,14 @@ class _Campaign:
     def _require_nothing_left(self) -> None:
         """Where /dev/shm is shared, files that come and go are those of others on this machine: what is left stays."""
         began = time.monotonic()
-        shared = processes.orphaned_memory(self._shared_before)
-        while (left := processes.alive_below(os.getpid())) or shared:
+        while left := processes.alive_below(os.getpid()):
             if time.monotonic() - began > machine.patience(_GONE_WITHIN_S):
-                raise NotRecoveredError(f"left behind: processes {sorted(left)}, memory {sorted(map(str, shared))}")
-            time.sleep(0.05)
+                raise NotRecoveredError(f"left behind: processes {sorted(left)}")
+            time.sleep(_LOOK_EVERY_S)
+        began = time.monotonic()
+        shared = processes.orphaned_memory(self._shared_before)  # not earlier: a process that ends still has it mapped
+        while shared:
+            if time.monotonic() - began > machine.patience(_GONE_WITHIN_S):
+                raise NotRecoveredError(f"left behind: memory {sorted(map(str, shared))}")
+            time.sleep(_LOOK_EVERY_S)
             shared &= processes.orphaned_memory(self._shared_before)
