@@ -73,16 +73,17 @@ def run_bounded(
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     shared: set[Path] = set()
     started = time.time()
-    with log_file.open("w") as log:
-        program = subprocess.Popen(
-            command,
-            cwd=log_file.parent,
-            env={**os.environ, **(variables or {})},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    program: subprocess.Popen | None = None
     try:
+        with log_file.open("w") as log:
+            program = subprocess.Popen(
+                command,
+                cwd=log_file.parent,
+                env={**os.environ, **(variables or {})},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         deadline = time.monotonic() + seconds
         while program.poll() is None and (left := deadline - time.monotonic()) > 0 and not (is_done and is_done()):
             with suppress(subprocess.TimeoutExpired):
@@ -94,9 +95,10 @@ def run_bounded(
             program.wait(SHUTDOWN_S)
         time.sleep(SETTLE_S)
     except BaseException:  # this process is to end: the program may tidy up, too
-        program.send_signal(signal.SIGINT)
-        with suppress(subprocess.TimeoutExpired):
-            program.wait(TIDY_S)
+        if program is not None:
+            program.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                program.wait(TIDY_S)
         raise
     finally:
         left_behind = descendants()
