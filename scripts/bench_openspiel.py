@@ -28,6 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import json_file
 import numpy as np
 import tyro
 
@@ -74,6 +75,7 @@ class Options:
 
 def main() -> None:
     options = tyro.cli(Options)
+    json_file.require_writable(options.json)
     from sf.envs.openspiel.games import load  # noqa: PLC0415  an extra
 
     columns = [column + drawing for column in COLUMNS for drawing in ("", DRAWING)]
@@ -89,13 +91,10 @@ def main() -> None:
             for column, figure in zip(columns, measured, strict=True):
                 by_column[column].append(round(figure))
             print(name, {column: values[-1] for column, values in by_column.items()}, file=sys.stderr, flush=True)
-    print(table(figures))
-    if options.json is not None:
         machine = {"cores": len(os.sched_getaffinity(0)), "load": os.getloadavg(), "kernel": platform.release()}
         versions = {"python": platform.python_version(), "open_spiel": version("open_spiel"), "numpy": np.__version__}
-        options.json.write_text(
-            json.dumps({"machine": machine, "versions": versions, "figures": figures}, indent=1) + "\n"
-        )
+        json_file.write(options.json, {"machine": machine, "versions": versions, "figures": figures})
+    print(table(figures))
 
 
 def bare(tensor_game: TensorGame, seconds: float, with_buffers: bool) -> tuple[float, float]:

@@ -26,7 +26,6 @@ each 5 s, Stable-Baselines3 after each episode. The modules in scripts/peers say
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import tempfile
@@ -36,6 +35,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import json_file
 import tyro
 from peers import machine as machine_of
 from peers import virtual_envs
@@ -57,6 +57,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the trainers are ended on the way out
     options = tyro.cli(Options, description=__doc__)
+    json_file.require_writable(options.json)
     names = [*options.peers, "own"]
     if refusals := [why for name in reversed(names) if (why := TRAINERS[name].refusal(options.env))]:
         raise SystemExit(refusals[0])
@@ -78,20 +79,19 @@ def main() -> None:
                 result = TRAINERS[name].run(options, pythons[name], train_dir, f"{name}_{idx}")
                 rounds[-1] = {**rounds[-1], name: result}
                 print(f"round {idx}: {name}: {result}", file=sys.stderr)
-        settings = {name: TRAINERS[name].settings(train_dir / f"{name}_0") for name in names}
+            settings = {name: TRAINERS[name].settings(train_dir / f"{name}_0") for name in names}
+            ratios = ratios_of(rounds, options.to_return is not None)
+            record = {
+                "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+                "machine": machine,
+                "versions": {name: virtual_envs.versions(pythons[name], PACKAGES) for name in names},
+                "settings": settings,
+                "rounds": [{name: asdict(result) for name, result in each.items()} for each in rounds],
+                "ratios": ratios,
+                "median_ratios": {peer: median_of(values) for peer, values in ratios.items()},
+            }
+            json_file.write(options.json, record, indent=2)
     print(as_text(options, machine, settings, rounds))
-    if options.json is not None:
-        ratios = ratios_of(rounds, options.to_return is not None)
-        record = {
-            "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-            "machine": machine,
-            "versions": {name: virtual_envs.versions(pythons[name], PACKAGES) for name in names},
-            "settings": settings,
-            "rounds": [{name: asdict(result) for name, result in each.items()} for each in rounds],
-            "ratios": ratios,
-            "median_ratios": {peer: median_of(values) for peer, values in ratios.items()},
-        }
-        options.json.write_text(json.dumps(record, indent=2) + "\n")
 
 
 def ratios_of(rounds: Sequence[Round], is_to_return: bool) -> dict[str, list[float | None]]:

@@ -24,6 +24,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from queue import Full
 from statistics import median
 from typing import Any, NoReturn, get_args, get_type_hints
 
+import json_file
 import numpy as np
 import tyro
 from process_session import run_bounded
@@ -81,6 +83,13 @@ class Processes:
         self.pids.append(pid)
         return pid
 
+    def require_alive(self) -> None:
+        """Raises RuntimeError where one has ended by itself."""
+        for pid in self.pids:
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                self.pids.remove(pid)
+                raise RuntimeError(f"process {pid} has ended by itself: its traceback is above")
+
     def kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -100,12 +109,15 @@ def _run(body: Callable[..., Any], args: tuple[Any, ...], core: int | None) -> N
         if core is not None:
             os.sched_setaffinity(0, {core})
         body(*args)
+    except Exception:
+        traceback.print_exc()
     finally:
         os._exit(1)
 
 
 def main() -> None:
     options = tyro.cli(Options)
+    json_file.require_writable(options.json)
     figures: dict[str, dict[str, list[float]]] = {}
 
     def measure(name: str, figure: Callable[[str], float]) -> None:
@@ -114,6 +126,7 @@ def main() -> None:
         print(name, {kind: values[-1] for kind, values in figures[name].items()}, file=sys.stderr, flush=True)
 
     cores = sorted(os.sched_getaffinity(0))
+    machine = {"cpu": platform.processor(), "cores": len(cores), "kernel": platform.release()}
     for _ in range(options.rounds):
         for name, pair in (("one core", (cores[0], cores[0])), ("two cores", (cores[0], cores[-1]))):
             measure(f"round trip on {name}, us", lambda kind, pair=pair: round_trip_us(kind, pair, options.seconds))
@@ -121,11 +134,10 @@ def main() -> None:
             measure(f"{num} clients, answers/s", lambda kind, num=num: answers_per_s(kind, num, options.seconds))
         for env, flags in ENVS.items() if options.training_seconds else ():
             measure(f"{env}, frames/s", lambda kind, env=env, flags=flags: train(kind, env, flags, options))
+        json_file.write(options.json, {"machine": machine, "figures": figures})
     kills = {kind: kill_many(kind, options.kills) for kind in KINDS}
+    json_file.write(options.json, {"machine": machine, "figures": figures, "kills": kills})
     print(table(figures, kills))
-    if options.json is not None:
-        machine = {"cpu": platform.processor(), "cores": len(cores), "kernel": platform.release()}
-        options.json.write_text(json.dumps({"machine": machine, "figures": figures, "kills": kills}, indent=1) + "\n")
 
 
 def round_trip_us(kind: str, cores: tuple[int, int], seconds: float) -> float:
@@ -152,10 +164,13 @@ def rate(servers: list[tuple], clients: list[tuple], cores: tuple[int, int] | No
         for idx, (body, *args) in enumerate(clients):
             processes.fork(body, counts, idx, *args, core=client_core)
         while not counts.all():
+            processes.require_alive()
             time.sleep(0.01)
         before, started = counts.sum(), time.perf_counter()
         time.sleep(seconds)
-        return float((counts.sum() - before) / (time.perf_counter() - started))
+        answers_per_s = float((counts.sum() - before) / (time.perf_counter() - started))
+        processes.require_alive()
+        return answers_per_s
 
 
 def ask_for_ever(counts: np.ndarray, own: int, requests: IndexQueue, inbox: IndexQueue, index: int = 0) -> None:
@@ -214,6 +229,7 @@ def kill_until_locked(queues: Queues, processes: Processes, rng: random.Random, 
     pids = {role: processes.fork(*body) for role, body in bodies.items()}
     inside = 0
     while kills.deaths < num:
+        processes.require_alive()
         if not goes_on(counts):
             kills.locked += 1
             kills.locked_unforeseen += not inside

@@ -11,7 +11,6 @@ where nothing else is done.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import tempfile
@@ -21,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import json_file
 import torch
 import torch.distributed
 
@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--interface", default="lo", help="network interface of gloo")
     parser.add_argument("--json", type=Path, help="write the result here, too")
     args = parser.parse_args()
+    json_file.require_writable(args.json)
     os.environ["GLOO_SOCKET_IFNAME"] = args.interface
     found = {}
     for env in args.envs:
@@ -54,8 +55,7 @@ def main() -> None:
             of_ranks = _measure(env, args.ranks, args.rounds, args.seconds, compresses)
             found[f"{env}{', bfloat16' if compresses else ''}"] = facts = _facts(of_ranks)
             print(f"{env:16} compress_gradients {str(compresses).lower():6} {_sentence(facts)}", flush=True)
-    if args.json:
-        args.json.write_text(json.dumps(found, indent=1) + "\n")
+            json_file.write(args.json, found)
 
 
 def _measure(env: str, size: int, rounds: int, seconds: float, compresses: bool) -> list[dict[str, Any]]:

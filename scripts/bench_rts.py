@@ -10,7 +10,6 @@ bigger maps with more units. The sampler and the bare loop are those of `sf-benc
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import platform
@@ -22,6 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import json_file
 import numpy as np
 import tyro
 
@@ -56,27 +56,26 @@ class Options:
 
 def main() -> None:
     options = tyro.cli(Options, description=__doc__)
+    json_file.require_writable(options.json)
     cores = sorted(os.sched_getaffinity(0))
     maps: dict[str, list[dict[str, float]]] = {name: [] for name in MAPS}
     for _ in range(options.rounds):
         for name, rows in maps.items():
             rows.append(engine(name, cores, options.seconds))
             print(name, rows[-1], flush=True)
-    result: dict[str, Any] = {
-        "ticks_per_second": median(row["ticks_per_second"] for row in maps["20 x 20"]),
-        "ticks_per_cpu_second": median(row["ticks_per_cpu_second"] for row in maps["20 x 20"]),
-        "units": median(row["units"] for row in maps["20 x 20"]),
-        "maps": maps,
-    }
+        result: dict[str, Any] = {
+            "ticks_per_second": median(row["ticks_per_second"] for row in maps["20 x 20"]),
+            "ticks_per_cpu_second": median(row["ticks_per_cpu_second"] for row in maps["20 x 20"]),
+            "units": median(row["units"] for row in maps["20 x 20"]),
+            "maps": maps,
+        }
+        json_file.write(options.json, {**result, **facts(cores)})
     if options.envs_per_worker:
         result["sampler"] = samplers = sampler(options.envs_per_worker, options.rounds, options.seconds)
         result["sampler_share"] = samplers[options.envs_per_worker[0]]["share"]
     print(table(maps))
     print({name: value for name, value in result.items() if name != "maps"})
-    if options.json is not None:
-        machine = {"cores": len(cores), "load": os.getloadavg(), "kernel": platform.release(), "cpu": cpu()}
-        versions = {"python": platform.python_version(), "numba": version("numba"), "numpy": np.__version__}
-        options.json.write_text(json.dumps({**result, "machine": machine, "versions": versions}, indent=1) + "\n")
+    json_file.write(options.json, {**result, **facts(cores)})
 
 
 def engine(name: str, cores: list[int], seconds: float) -> dict[str, float]:
@@ -145,6 +144,12 @@ def sampler(envs_per_worker: tuple[int, ...], rounds: int, seconds: float) -> di
 
 def _share(simulation: list[float], sampler: list[float]) -> float:
     return round(median(ours / bare for ours, bare in zip(sampler, simulation, strict=True)), 3)
+
+
+def facts(cores: list[int]) -> dict[str, Any]:
+    machine = {"cores": len(cores), "load": os.getloadavg(), "kernel": platform.release(), "cpu": cpu()}
+    versions = {"python": platform.python_version(), "numba": version("numba"), "numpy": np.__version__}
+    return {"machine": machine, "versions": versions}
 
 
 def cpu() -> str:

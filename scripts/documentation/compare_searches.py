@@ -26,6 +26,7 @@ import yaml
 
 from sf.commands import cli
 from sf.report.records import read_records
+from sf.storage import output_file
 
 SPACE = {
     "learning_rate": {"low": 0.00003, "high": 0.03, "log": True},
@@ -76,13 +77,16 @@ def main() -> None:
     unknown = set(flags.tasks) - set(TASKS)
     if unknown:
         cli.fail(f"tasks has {', '.join(sorted(unknown))}: they are {', '.join(TASKS)}")
+    if flags.json is not None:
+        with cli.exit_status():
+            output_file.require_writable("json", flags.json)
     out = {}
     for task in flags.tasks:
         for seed in range(flags.searches):
             out[f"{task}, search seed {seed}"] = compare(task, seed, flags)
             print(json.dumps(out, indent=1))
             if flags.json is not None:
-                flags.json.write_text(json.dumps(out, indent=1) + "\n")
+                output_file.write("json", flags.json, f"{json.dumps(out, indent=1)}\n".encode())
 
 
 def compare(task: str, seed: int, flags: Flags) -> dict[str, Any]:

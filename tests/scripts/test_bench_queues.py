@@ -1,9 +1,12 @@
 """Both kinds of queues side by side: each figure is taken, and kills are counted."""
 
 import json
+import os
 import subprocess
 import sys
 
+import bench_queues
+import pytest
 from pages import PAGES, ROOT, commands
 
 KINDS = {"pipes", "faster_fifo"}
@@ -34,3 +37,33 @@ def test_the_command_of_the_page_measures_both_kinds(tmp_path):
         assert kills["locked_unforeseen"] == 0
     assert found["kills"]["pipes"]["locked"] == 0
     assert "| deaths | 20 | 20 |" in done.stdout
+
+
+def test_a_client_that_dies_ends_the_measurement_and_says_why(capfd):
+    def die(counts, own):
+        raise ValueError("the queue is broken")
+
+    with pytest.raises(RuntimeError, match="has ended by itself"):
+        bench_queues.rate([], [(die,)], None, seconds=0.1)
+    assert "ValueError: the queue is broken" in capfd.readouterr().err
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_what_was_measured_is_in_the_file_after_each_round(tmp_path, monkeypatch):
+    rounds = [1.0, 1.0, 2.0, 2.0]  # of both kinds of queues
+
+    def measured(*_):
+        if not rounds:
+            raise RuntimeError("a round that fails")
+        return rounds.pop(0)
+
+    file = tmp_path / "queues.json"
+    monkeypatch.setattr(bench_queues, "round_trip_us", lambda *_: 1.0)
+    monkeypatch.setattr(bench_queues, "CLIENTS", (1,))
+    monkeypatch.setattr(bench_queues, "answers_per_s", measured)
+    monkeypatch.setattr(sys, "argv", ["bench_queues.py", "--training-seconds", "0", "--json", str(file)])
+    with pytest.raises(RuntimeError, match="a round that fails"):
+        bench_queues.main()
+    found = json.loads(file.read_text())["figures"]["1 clients, answers/s"]
+    assert found == {"pipes": [1.0, 2.0], "faster_fifo": [1.0, 2.0]}
