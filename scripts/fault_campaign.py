@@ -6,8 +6,8 @@
 
 After each fault it waits until the run goes on as if nothing had been: every trajectory slot goes round again, the
 learner trains, no counter has fallen, each child is there once, and at the end of a run no process and no shared
-memory is left. It prints a table, and ends with status 1 where a promise was broken; docs/reliability.md says what is
-promised.
+memory is left. It prints a table, and ends with status 1 where a promise was broken, or nothing was tried;
+docs/reliability.md says what is promised.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
 
+import json_file
 from faults import machine
 from faults.catalog import FAULTS, Fault
 from faults.outcomes import Outcome, Results, facts_of, sentences, table
@@ -55,6 +56,10 @@ def main() -> None:
         print("   ", shlex.join(["python", *results.facts.get("command", [])]), end="\n\n")
         _print(results)
         return
+    for flag in ("faults", "jobs", "minutes"):
+        if not getattr(args, flag) > 0:
+            parser.error(f"--{flag} is {getattr(args, flag):g}: above 0")
+    json_file.require_writable(args.json, is_new=True)
     results = Results([], facts_of(sys.argv))
     machine.obey_permissions()
     faults = [fault for fault in FAULTS if not args.only or any(word in fault.name for word in args.only)]
@@ -78,7 +83,7 @@ def main() -> None:
         finally:
             campaign.end()
     _print(results)
-    sys.exit(results.num_recovered < len(results.outcomes))
+    sys.exit(not results.outcomes or results.num_recovered < len(results.outcomes))
 
 
 def _turns(tasks: Sequence[str], faults: Sequence[Fault], rng: Random) -> Iterator[tuple[str, Iterator[Fault]]]:
@@ -131,8 +136,7 @@ class Campaign:
                 found = ready.recv()
                 if isinstance(found, Outcome):
                     self._results.outcomes.append(found)
-                    if self._json_file:
-                        self._results.write(self._json_file)
+                    self._results.write(self._json_file)
                     print(found.sentence, flush=True)
                 else:
                     left += found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import platform
 import statistics
 import subprocess
@@ -16,8 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import json_file
 from rich import box
 from rich.table import Table
+
+from sf.machine.cores import num_usable_cores
 
 _COLUMNS = ("fault", "times", "recovered", "s", "s at most", "s to end at most", "frames lost", "episodes lost")
 
@@ -52,11 +54,8 @@ class Results:
     def num_recovered(self) -> int:
         return sum(outcome.broken is None for outcome in self.outcomes)
 
-    def write(self, path: Path) -> None:
-        text = json.dumps({**self.facts, "outcomes": [dataclasses.asdict(o) for o in self.outcomes]}, indent=1)
-        hidden = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        hidden.write_text(text + "\n")
-        hidden.replace(path)
+    def write(self, path: Path | None) -> None:
+        json_file.write(path, {**self.facts, "outcomes": [dataclasses.asdict(o) for o in self.outcomes]})
 
     @classmethod
     def read(cls, path: Path) -> Results:
@@ -73,7 +72,7 @@ def facts_of(command: Sequence[str]) -> dict[str, Any]:
         "began": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": num_usable_cores(),
         "executable": Path(sys.executable).name,
     }
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 
+import fault_campaign
 import pytest
 from faults import tasks
 from faults.outcomes import Outcome, Results
@@ -50,6 +51,25 @@ def test_a_campaign_that_is_interrupted_prints_what_it_has_and_leaves_nothing():
     assert "| learner killed" in said
     assert len(below) > 2
     assert wait_until_gone(below, timeout_s=30.0) == set()
+
+
+@pytest.mark.parametrize("flag", ["--faults", "--jobs", "--minutes"])
+def test_a_campaign_of_nothing_is_refused(flag):
+    done = subprocess.run(
+        [sys.executable, CAMPAIGN, flag, "0"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert f"{flag} is 0: above 0" in done.stderr
+
+
+def test_a_campaign_in_which_nothing_was_tried_has_status_1(monkeypatch):
+    monkeypatch.setattr(fault_campaign.machine, "obey_permissions", lambda: None)
+    monkeypatch.setattr(fault_campaign.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(fault_campaign.Campaign, "run", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["fault_campaign.py"])
+    with pytest.raises(SystemExit) as end:
+        fault_campaign.main()
+    assert end.value.code == 1
 
 
 @pytest.mark.parametrize("task", [task for task in tasks.TASKS if task != "sweep"])
