@@ -4,7 +4,7 @@
     python scripts/rank_campaign.py --markdown out.json
 
 After each fault it waits until both machines train together again. A machine whose agent of torchrun has ended starts
-it again. It prints a table, and ends with status 1 where a promise was broken. It needs root.
+it again. It prints a table, and ends with status 1 where a promise was broken, or nothing was tried. It needs root.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import sys
 import tempfile
 import time
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+import json_file
 from faults import bookkeeping
 from faults.bookkeeping import NotRecoveredError
 from faults.outcomes import Outcome, Results, facts_of, sentences, table
@@ -29,6 +31,7 @@ from rich.console import Console
 from sf.storage.run_dir import RunDir
 
 _EXPERIMENT = "ranks"
+_END = "Ctrl-C on one machine"
 _FLAGS = [
     *("--env", "CartPole-v1", "--experiment", _EXPERIMENT, "--num_workers", "1", "--num_envs_per_worker", "8"),
     *("--rollout", "16", "--batch_size", "128", "--num_batches_per_epoch", "2", "--num_epochs", "1"),
@@ -81,27 +84,31 @@ class Campaign:
                 broken = f"{lost:,} env steps are lost, at {rate:,.0f} a second"
         except NotRecoveredError as error:
             broken = str(error)
-        seconds = time.monotonic() - began
-        print(f"{'':10}{broken or 'recovered'} after {seconds:.0f} s", flush=True)
-        self._results.outcomes.append(
-            Outcome(
-                task="CartPole-v1 on two machines",
-                fault=fault.name,
-                seconds=seconds,
-                seconds_to_end=None,
-                frames_lost=lost,
-                episodes_lost=0,
-                broken=broken,
-                at_s=time.monotonic() - self._began_at,
-                load=os.getloadavg()[0],
-            )
-        )
-        if self._path is not None:
-            self._results.write(self._path)
+        self._note(fault.name, began, lost, broken)
+
+    def begin(self) -> bool:
+        """Switch both machines on. False where they do not come to train together, which is an outcome, too."""
+        began = time.monotonic()
+        for host in self._network.hosts:
+            host.switch_on()
+        try:
+            self.wait_until_both_train(time.time())
+        except NotRecoveredError as error:
+            self._note("start of the run", began, 0, str(error))
+            return False
+        return True
 
     def end(self) -> None:
-        """Ctrl-C on the first machine alone; raises NotRecoveredError where not all of both ends, and is saved."""
+        """Ctrl-C on the first machine alone. It is an outcome, too, where not all of both ends, and is saved."""
         began = time.monotonic()
+        try:
+            self._end()
+        except NotRecoveredError as error:
+            self._note(_END, began, 0, str(error))
+        else:
+            print(f"{_END}: both ended within {time.monotonic() - began:.0f} s, and saved", flush=True)
+
+    def _end(self) -> None:
         known = self.env_steps()
         first, second = self._network.hosts
         second.is_on = False
@@ -112,7 +119,25 @@ class Campaign:
         saved = max(self.saved_steps(host) for host in self._network.hosts)
         if saved < known:
             raise NotRecoveredError(f"{known} env steps were recorded, and {saved} are saved")
-        print(f"Ctrl-C on one machine: both ended within {time.monotonic() - began:.0f} s, and saved", flush=True)
+
+    def _note(self, fault: str, began: float, lost: int, broken: str | None) -> None:
+        """began: time.monotonic()."""
+        seconds = time.monotonic() - began
+        print(f"{'':10}{broken or 'recovered'} after {seconds:.0f} s", flush=True)
+        self._results.outcomes.append(
+            Outcome(
+                task="CartPole-v1 on two machines",
+                fault=fault,
+                seconds=seconds,
+                seconds_to_end=None,
+                frames_lost=lost,
+                episodes_lost=0,
+                broken=broken,
+                at_s=time.monotonic() - self._began_at,
+                load=os.getloadavg()[0],
+            )
+        )
+        self._results.write(self._path)
 
     def env_steps(self) -> int:
         """That either machine has recorded."""
@@ -170,26 +195,33 @@ def main() -> None:
         print("   ", shlex.join(["python", *results.facts.get("command", [])]), end="\n\n")
         _print(results)
         return
+    for flag in ("faults", "minutes"):
+        if not getattr(args, flag) > 0:
+            parser.error(f"--{flag} is {getattr(args, flag):g}: above 0")
+    json_file.require_writable(args.json, is_new=True)
     reason = why_impossible()
     if reason is not None:
         parser.error(reason)
     faults = [fault for fault in FAULTS if not args.only or any(word in fault.name for word in args.only)]
     if not faults:
         parser.error("--only leaves no fault")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     results = Results([], facts_of(sys.argv))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
         folder = args.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        with Network(folder, _FLAGS, args.shared_disk, args.megabits) as network:
-            _run(Campaign(network, results, args.json), network, faults, args)
+        try:
+            with Network(folder, _FLAGS, args.shared_disk, args.megabits) as network:
+                _run(Campaign(network, results, args.json), network, faults, args)
+        except KeyboardInterrupt:
+            print("interrupted: this is what there was by then", flush=True)
     _print(results)
 
 
 def _run(campaign: Campaign, network: Network, faults: Sequence[RankFault], args: argparse.Namespace) -> None:
     random = Random(args.seed)
-    for host in network.hosts:
-        host.switch_on()
-    campaign.wait_until_both_train(time.time())
+    if not campaign.begin():
+        return
     end_at = time.monotonic() + 60 * args.minutes
     turns: list[RankFault] = []
     for _ in range(args.faults):
@@ -208,7 +240,7 @@ def _run(campaign: Campaign, network: Network, faults: Sequence[RankFault], args
 def _print(results: Results) -> None:
     Console(width=_WIDTH).print(table(results, [fault.name for fault in FAULTS]))
     print("\n".join(sentences(results)))
-    if results.num_recovered < len(results.outcomes):
+    if not results.outcomes or results.num_recovered < len(results.outcomes):
         raise SystemExit(1)
 
 

@@ -2,11 +2,19 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
-from faults.two_machines.hosts import why_impossible
+import rank_campaign
+from faults import processes
+from faults.bookkeeping import NotRecoveredError
+from faults.outcomes import Results
+from faults.two_machines import hosts
+from faults.two_machines.hosts import Network, why_impossible
 from pages import ROOT, commands
 
 CAMPAIGN = ROOT / "scripts" / "rank_campaign.py"
@@ -41,6 +49,83 @@ def test_the_command_of_the_page_made_short_finds_every_promise_kept(disks, tmp_
     outcomes = json.loads((tmp_path / "outcomes.json").read_text())["outcomes"]
     assert [outcome["broken"] for outcome in outcomes] == [None] * 2
     assert {outcome["fault"] for outcome in outcomes} == {"learner killed", "agent of torchrun killed"}
+
+
+@pytest.mark.long
+def test_sigterm_ends_both_machines_and_the_campaign(tmp_path, two_machines):
+    command = [sys.executable, CAMPAIGN, "--keep", tmp_path / "runs"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as campaign:
+        logs = [tmp_path / "runs" / f"host_{idx}.log" for idx in range(2)]
+        while not all(log.exists() for log in logs):
+            assert campaign.poll() is None
+            time.sleep(0.1)  # it is another program, which cannot say it
+        below = processes.alive_below(campaign.pid)
+        campaign.send_signal(signal.SIGTERM)
+        said, _ = campaign.communicate(timeout=60)
+    assert "interrupted: this is what there was by then" in said
+    assert campaign.returncode == 1  # nothing was tried
+    assert processes.wait_until_gone(below, timeout_s=30.0) == set()
+    assert not list(Path("/run/netns").glob(f"sf{campaign.pid}h*"))
+
+
+def test_a_network_that_cannot_be_built_leaves_nothing_behind(tmp_path, monkeypatch):
+    asked = []
+
+    def run(*words):
+        asked.append(" ".join(words))
+        if "tc" in words:
+            raise subprocess.CalledProcessError(1, words)
+        return ""
+
+    monkeypatch.setattr(hosts, "_run", run)
+    with pytest.raises(subprocess.CalledProcessError), Network(tmp_path, [], has_shared_disk=False, megabits=1):
+        pass
+    added = [words.rpartition(" ")[2] for words in asked if words.startswith("ip netns add")]
+    deleted = [words.rpartition(" ")[2] for words in asked if words.startswith("ip netns del")]
+    assert len(added) == 2
+    assert sorted(deleted) == added
+
+
+class FakeHost:
+    is_on = True
+    train_dir = Path()
+
+    def switch_on(self):
+        pass
+
+    ask_to_end = switch_on
+
+
+@pytest.fixture
+def campaign(tmp_path, monkeypatch):
+    """Of machines that cannot end: process 7 stays."""
+    network = Network(tmp_path, [], has_shared_disk=False, megabits=1)
+    network.hosts = [FakeHost(), FakeHost()]
+    monkeypatch.setattr(network, "wait_until_ended", lambda: {7})
+    monkeypatch.setattr(rank_campaign.Campaign, "env_steps", lambda self: 0)
+    return rank_campaign.Campaign(network, Results([], {}), tmp_path / "outcomes.json")
+
+
+def test_an_end_that_is_not_as_promised_is_an_outcome(campaign, tmp_path):
+    campaign.end()
+    (outcome,) = Results.read(tmp_path / "outcomes.json").outcomes
+    assert outcome.fault == "Ctrl-C on one machine"
+    assert outcome.broken == "after Ctrl-C on the first machine, these processes are left: [7]"
+
+
+def test_machines_that_never_train_together_are_an_outcome(campaign, tmp_path, monkeypatch):
+    def wait(self, after):
+        raise NotRecoveredError("both machines do not train together")
+
+    monkeypatch.setattr(rank_campaign.Campaign, "wait_until_both_train", wait)
+    assert not campaign.begin()
+    (outcome,) = Results.read(tmp_path / "outcomes.json").outcomes
+    assert (outcome.fault, outcome.broken) == ("start of the run", "both machines do not train together")
+
+
+@pytest.mark.parametrize("flag", ["--faults", "--minutes"])
+def test_a_campaign_of_nothing_is_refused(flag):
+    assert f"{flag} is 0: above 0" in run(CAMPAIGN, flag, "0", status=2)
 
 
 def test_its_table_is_printed_from_its_file():

@@ -11,11 +11,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from faults import processes
+from faults.session import begin
 
 NUM_HOSTS = 2
 _PORT = 29500
@@ -59,7 +60,18 @@ class Host:
             words = ["ip", "netns", "exec", self.name, *self.command]
             # Else an agent that comes later waits for an address that is not told again (torch 2.13).
             environment = {**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-            self.agent = subprocess.Popen(words, stdout=output, stderr=output, start_new_session=True, env=environment)
+            self.agent = subprocess.Popen(
+                words,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env=environment,
+                preexec_fn=begin,  # noqa: PLW1509  no threads here
+            )
+
+    def switch_off(self) -> None:
+        self.is_on = False
+        self.lose_power()
 
     def ask_to_end(self) -> None:
         """Ctrl-C."""
@@ -119,26 +131,32 @@ class Network:
         )
 
     def __enter__(self) -> Network:
+        with ExitStack() as stack:  # so that a command that fails leaves nothing behind, either
+            self._build(stack)
+            self._built = stack.pop_all()
+        return self
+
+    def _build(self, stack: ExitStack) -> None:
         first, second = self.hosts
         for host in self.hosts:
             _run("ip", "netns", "add", host.name)
-        _run("ip", "link", "add", first.interface, "type", "veth", "peer", "name", second.interface)
+            stack.callback(_run, "ip", "netns", "del", host.name)  # with its end of the cable
+            stack.callback(host.switch_off)
+        ends = ((first.interface, "netns", first.name), (second.interface, "netns", second.name))
+        _run("ip", "link", "add", *ends[0], "type", "veth", "peer", "name", *ends[1])
         for host in self.hosts:
-            _run("ip", "link", "set", host.interface, "netns", host.name)
             inside = ("ip", "netns", "exec", host.name)
             _run(*inside, "ip", "address", "add", f"{host.address}/24", "dev", host.interface)
             _run(*inside, "ip", "link", "set", "lo", "up")
             _run(*inside, "ip", "link", "set", host.interface, "up")
             rate = ("rate", f"{self._megabits}mbit", "burst", "256kb", "latency", "50ms")
             _run(*inside, "tc", "qdisc", "add", "dev", host.interface, "root", "tbf", *rate)
-        return self
 
     def __exit__(self, *exc_info: object) -> None:
-        for host in self.hosts:
-            host.is_on = False
-            host.lose_power()
-        for host in self.hosts:
-            _run("ip", "netns", "del", host.name)  # with its end of the cable
+        """No signal keeps it from that."""
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signum, signal.SIG_IGN)
+        self._built.close()
 
     def cut(self) -> None:
         self._set_cable("down")
