@@ -3,30 +3,33 @@
     python scripts/soak.py --minutes 30 --json benchmarks/soak.json [any flag of sf-train]
 
 Every `--restart_every_s` seconds the last rollout worker and the last policy worker are killed, and replaced by the
-run; the others live as long as it. The table compares the first and the last third of the run, without its first
-minute: for each process the median of its private memory (what it shares is allocated once, before it starts) and of
-its open file descriptors. "engines" are the processes that environments have started, together.
+run; the others live as long as it. At the end SIGTERM ends it: the status is 1 where it does not save then. The table
+compares the first and the last third of the run, without its first minute: for each process the median of its private
+memory (what it shares is allocated once, before it starts) and of its open file descriptors. "engines" are the
+processes that environments have started, together.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import json_file
 from faults import processes
+from faults.bookkeeping import NotRecoveredError
 from faults.of_processes import replaced
+from faults.of_runs import stop
+from faults.outcomes import facts_of
 from faults.session import Session
 from rich import box
 from rich.console import Console
@@ -38,7 +41,7 @@ _HELPERS = {
     "fork server of the simulators": "sf.rollout.worker",
     "fork server of the networks": "sf.learner.worker",
 }
-_SETTLE_S = 60.0  # buffers and statistics have their size by then
+_LEAST_SAMPLES = 2  # of each third
 
 Sample = tuple[float, float, int]
 """Seconds since the start, private MB, open descriptors."""
@@ -48,30 +51,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--restart_every_s", type=float, default=30.0)
+    parser.add_argument("--settle_s", type=float, default=60.0, help="do not count the start: buffers still grow")
     parser.add_argument("--json", type=Path, help="write all that was seen here, too")
     args, train_flags = parser.parse_known_args()
-    if "--env" not in train_flags:
-        train_flags += ["--env", "doom_basic"]
-    train_flags += ["--train_for_env_steps", str(10**10)]  # presets end sooner
+    seconds, least_s = 60 * args.minutes, args.settle_s + 3 * _LEAST_SAMPLES * _LOOK_EVERY_S
+    if not seconds >= least_s:
+        parser.error(f"--minutes is {args.minutes:g}: at least {least_s / 60:g}, with --settle_s {args.settle_s:g}")
+    json_file.require_writable(args.json)
+    # Of a flag that is named twice, the last counts. Presets end sooner.
+    train_flags = ["--env", "doom_basic", *train_flags, "--train_for_env_steps", str(10**10)]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         flags = [*train_flags, "--train_dir", directory, "--experiment", "soak", "--max_restarts", "1000000"]
         flags += ["--policy_workers_per_policy", "2", "--summaries_every_sec", "1", "--save_every_sec", "15"]
         session = Session(flags, Path(directory) / "log")
         try:
-            samples, num_restarts = _watch(session, 60 * args.minutes, args.restart_every_s)
+            samples, num_restarts = _watch(session, seconds, args.restart_every_s)
             session.check()
             fps = session.metric("env_frames") / session.metric("seconds")
+            broken = _end(session)
         finally:
-            session.send_signal(signal.SIGTERM)
-            session.wait_for_end()
-    summary = {name: _summary(of_name, 60 * args.minutes) for name, of_name in sorted(samples.items())}
+            session.kill()
+    summary = {name: _summary(of_name, args.settle_s, seconds) for name, of_name in sorted(samples.items())}
     _print(summary, num_restarts, fps)
-    if args.json:
-        git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
-        commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
-        facts = {"command": sys.argv, "commit": commit, "python": platform.python_version(), "cores": os.cpu_count()}
-        text = {**facts, "restarts": num_restarts, "frames_per_second": fps, "summary": summary, "samples": samples}
-        args.json.write_text(json.dumps(text) + "\n")
+    found = {"restarts": num_restarts, "frames_per_second": fps, "broken": broken}
+    facts = {**facts_of(sys.argv), **found, "summary": summary, "samples": samples}
+    json_file.write(args.json, facts, indent=None)
+    if broken is not None:
+        sys.exit(f"BROKEN at the end: {broken}")
+
+
+def _end(session: Session) -> str | None:
+    """What was promised of the end and did not happen."""
+    try:
+        stop(signal.SIGTERM)(session, Random(0))
+    except NotRecoveredError as error:
+        return str(error)
+    return None
 
 
 def _watch(session: Session, seconds: float, restart_every_s: float) -> tuple[dict[str, list[Sample]], int]:
@@ -80,7 +95,7 @@ def _watch(session: Session, seconds: float, restart_every_s: float) -> tuple[di
     restart_at = began + restart_every_s
     samples: defaultdict[str, list[Sample]] = defaultdict(list)
     num_restarts = 0
-    victims = [name for name in session.names() if name in ("rollout-1", "policy-1")]
+    victims = [_last(session, "rollout"), _last(session, "policy")]
     while (now := time.monotonic()) < began + seconds:
         for name, (megabytes, descriptors) in _look(session.pid).items():
             samples[name].append((now - began, megabytes, descriptors))
@@ -93,6 +108,11 @@ def _watch(session: Session, seconds: float, restart_every_s: float) -> tuple[di
             restart_at = time.monotonic() + restart_every_s
         time.sleep(_LOOK_EVERY_S)
     return samples, num_restarts
+
+
+def _last(session: Session, role: str) -> str:
+    names = (name for name in session.names() if name.startswith(f"{role}-"))
+    return max(names, key=lambda name: int(name.partition("-")[2]))
 
 
 def _look(parent: int) -> dict[str, tuple[float, int]]:
@@ -116,9 +136,9 @@ def _private_megabytes(pid: int) -> float:
     return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
 
 
-def _summary(samples: list[Sample], seconds: float) -> dict[str, Any]:
-    third = (seconds - _SETTLE_S) / 3
-    first = [sample for sample in samples if _SETTLE_S <= sample[0] < _SETTLE_S + third]
+def _summary(samples: list[Sample], settle_s: float, seconds: float) -> dict[str, Any]:
+    third = (seconds - settle_s) / 3
+    first = [sample for sample in samples if settle_s <= sample[0] < settle_s + third]
     last = [sample for sample in samples if sample[0] >= seconds - third]
     if not first or not last:
         return {}

@@ -337,7 +337,8 @@ def test_a_benchmark_measures(text, here):
 @pytest.mark.long
 def test_a_soak_comes_to_its_end():
     (command,) = (c for c in COMMANDS.values() if "scripts/soak.py" in c)
-    run(sys.executable, str(ROOT / "scripts" / "soak.py"), *command[2:], "--minutes", "0.1", "--restart_every_s", "2")
+    short = ["--minutes", "0.6", "--settle_s", "4", "--restart_every_s", "2"]
+    assert "| learner-0 " in run(sys.executable, str(ROOT / "scripts" / "soak.py"), *command[2:], *short)
 
 
 def test_no_command_is_one_that_no_test_runs():
