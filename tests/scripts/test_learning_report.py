@@ -114,8 +114,29 @@ def test_all_tasks_together_are_those_that_trainers_share(plain_statistics):
     assert overall.num_seeds == 2
     # 0.5 and 1 of the one task, 0.5 and 0.5 of the other: without the outer quarters 0.5 and 0.5
     assert {title: each.iqm for title, each in overall.estimates.items()} == {"own": 0.5, "sb3": 0.5}
-    fewer = [each for each in records if each["task"] != "hard" or each["seed"] == 1]
-    assert comparison.compare(fewer, TASKS).overall == ()
+
+
+@pytest.mark.parametrize(
+    ("seeds_of_tasks", "num_seeds", "together"),
+    [
+        ((5, 3, 3), 3, "abc"),  # one has more
+        ((3, 3, 1), 3, "ab"),  # one is under way
+        ((2, 1, 3), 1, "abc"),
+        ((2, 1), 1, "ab"),
+        ((5, 5, 3, 3), 3, "abcd"),
+    ],
+)
+def test_all_tasks_together_have_as_many_seeds_as_most_of_them(plain_statistics, seeds_of_tasks, num_seeds, together):
+    tasks = {name: Task(name, "Easy-v0", 1_000, at_least=100.0, random=0.0) for name in "abcd"}
+    records = [
+        {**record("easy", trainer, seed, 10.0), "task": name}
+        for name, num in zip(tasks, seeds_of_tasks, strict=False)
+        for trainer in ("own@abc", "sb3")
+        for seed in range(num)
+    ]
+    (overall,) = comparison.compare(records, tasks).overall
+    assert overall.num_seeds == num_seeds
+    assert overall.tasks == tuple(f"{name} (1,000)" for name in together)
 
 
 def test_the_report_is_a_table_data_and_a_picture(plain_statistics, tmp_path):

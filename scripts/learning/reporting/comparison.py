@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, multimode
 
 import numpy as np
 from learning.reporting.aggregates import Estimate, estimate
@@ -128,10 +128,12 @@ def _overall(rows: Sequence[Row], tasks: Mapping[str, Task]) -> list[Overall]:
     found: dict[tuple[str, ...], Overall] = {}
     for group in dict.fromkeys(group for group in groups if group):
         shared = _shared(rows, group, tasks)
-        # Seeds are drawn within each task, so all tasks need as many: those with fewer are left out.
-        num_seeds = max((min(map(len, of.values())) for of in shared.values()), default=0)
-        full = {name: of for name, of in shared.items() if min(map(len, of.values())) == num_seeds}
-        if num_seeds and len(full) > 1:
+        # Seeds are drawn within each task, so all tasks need as many: the number that most of them have, or of several
+        # such numbers the least. Tasks with more seeds give their first ones, those with fewer are left out.
+        seeds = {name: min(map(len, of.values())) for name, of in shared.items()}
+        num_seeds = min(multimode(seeds.values()), default=0)
+        full = {name: of for name, of in shared.items() if seeds[name] >= num_seeds}
+        if len(full) > 1:
             estimates = {
                 title: estimate(np.array([of[title][:num_seeds] for of in full.values()]).T)  # [S, K]
                 for title in next(iter(full.values()))
