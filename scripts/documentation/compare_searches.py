@@ -20,6 +20,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import yaml
@@ -147,11 +148,16 @@ def rows(directory: Path) -> list[dict[str, Any]]:
 
 
 def num_over(directory: Path) -> int:
-    return sum(row["state"] in ("done", "pruned") for row in rows(directory))
+    return sum(row["state"] in ("done", "pruned", "failed") for row in rows(directory))
 
 
 def env_steps_of(run: Path) -> int:
-    return int(read_records(run / "metrics.jsonl")[0][-1]["env_steps"])
+    """0 where the run failed before its first record."""
+    try:
+        records, _ = read_records(run / "metrics.jsonl")
+    except FileNotFoundError:
+        return 0
+    return int(records[-1]["env_steps"]) if records else 0
 
 
 def summary(trials: list[dict[str, Any]]) -> dict[str, Any]:
@@ -159,8 +165,9 @@ def summary(trials: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "trials": len(trials),
         "pruned": sum(trial["state"] == "pruned" for trial in trials),
+        "failed": sum(trial["state"] == "failed" for trial in trials),
         "best": max(values),
-        "median_of_finished": sorted(values)[len(values) // 2],
+        "median_of_finished": median(values),
     }
 
 

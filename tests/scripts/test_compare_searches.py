@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import compare_searches
 import pytest
 from pages import ROOT, commands
 
@@ -24,3 +25,21 @@ def test_the_command_of_the_page_compares_two_searches(tmp_path):
     for kind in ("tpe", "random"):
         assert all(9 <= score <= 500 for score in found[kind]["mean_return_with_new_seeds"])
         assert len(found[kind]["mean_return_with_new_seeds"]) == 3
+
+
+def trial(state, value=""):
+    return {"state": state, "mean_return": value}
+
+
+def test_the_median_of_an_even_number_of_trials_is_between_the_middle_two():
+    trials = [trial("done", str(value)) for value in (100, 1, 3, 2)]
+    found = compare_searches.summary([*trials, trial("pruned"), trial("failed")])
+    assert found == {"trials": 6, "pruned": 1, "failed": 1, "best": 100.0, "median_of_finished": 2.5}
+
+
+def test_a_trial_that_failed_before_its_first_record_has_taken_no_env_steps(tmp_path):
+    assert compare_searches.env_steps_of(tmp_path) == 0
+    (tmp_path / "metrics.jsonl").touch()
+    assert compare_searches.env_steps_of(tmp_path) == 0
+    (tmp_path / "metrics.jsonl").write_text('{"env_steps": 64}\n{"env_steps": 128}\n')
+    assert compare_searches.env_steps_of(tmp_path) == 128
