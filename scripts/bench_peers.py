@@ -26,13 +26,14 @@ each 5 s, Stable-Baselines3 after each episode. The modules in scripts/peers say
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from statistics import median
+from statistics import median, median_high, median_low
 from typing import Any
 
 import json_file
@@ -47,6 +48,11 @@ from peers.sb3 import SB3
 from peers.trainer import Result, Trainer
 
 TRAINERS: dict[str, Trainer] = {"sample_factory": SAMPLE_FACTORY, "stable_baselines3": SB3, "own": OWN}
+
+_NOT_REACHED = (
+    "A ratio is 0 where only this project did not reach the return, inf where only the peer did not. It is - where "
+    "neither did, and the median is without it."
+)
 
 Round = Mapping[str, Result]
 """By the name of the trainer. This project is the last."""
@@ -87,31 +93,43 @@ def main() -> None:
                 "versions": {name: virtual_envs.versions(pythons[name], PACKAGES) for name in names},
                 "settings": settings,
                 "rounds": [{name: asdict(result) for name, result in each.items()} for each in rounds],
-                "ratios": ratios,
-                "median_ratios": {peer: median_of(values) for peer, values in ratios.items()},
+                "ratios": {peer: [as_json(value) for value in values] for peer, values in ratios.items()},
+                "median_ratios": {peer: as_json(median_of(values)) for peer, values in ratios.items()},
             }
             json_file.write(options.json, record, indent=2)
     print(as_text(options, machine, settings, rounds))
 
 
 def ratios_of(rounds: Sequence[Round], is_to_return: bool) -> dict[str, list[float | None]]:
-    """How many times as fast as each peer this project was, round by round; None where one of the two has no figure."""
+    """How many times as fast as each peer this project was, round by round."""
     return {
         peer: [ratio(each[peer], each["own"], is_to_return) for each in rounds] for peer in rounds[0] if peer != "own"
     }
 
 
 def ratio(peer: Result, own: Result, is_to_return: bool) -> float | None:
-    if is_to_return:
-        above, below = peer.seconds_to_return, own.seconds_to_return
-    else:
-        above, below = own.steady_frames_per_second, peer.steady_frames_per_second
-    return above / below if above and below else None
+    """0 where this project alone did not reach the return, infinite where the peer alone did not, None where neither
+    did, or one of the two has no rate."""
+    if not is_to_return:
+        rate, rate_of_peer = own.steady_frames_per_second, peer.steady_frames_per_second
+        return rate / rate_of_peer if rate and rate_of_peer else None
+    if own.seconds_to_return is None:
+        return None if peer.seconds_to_return is None else 0.0
+    return math.inf if peer.seconds_to_return is None else peer.seconds_to_return / own.seconds_to_return
 
 
 def median_of(values: Sequence[float | None]) -> float | None:
-    """Of those that are there."""
-    return median(there) if (there := [value for value in values if value is not None]) else None
+    """Of those that are not None. There is no mean of the middle two where one is 0 or infinite: then the lower one."""
+    there = [value for value in values if value is not None]
+    if not there:
+        return None
+    low, high = median_low(there), median_high(there)
+    return low if low == 0.0 or high == math.inf else median(there)
+
+
+def as_json(value: float | None) -> float | str | None:
+    """JSON has no infinity."""
+    return "inf" if value == math.inf else value
 
 
 def as_text(
@@ -139,7 +157,10 @@ def as_text(
         for idx, each in enumerate(rounds)
     ]
     rows.append(["median", *("" for _ in titles), *(number(median_of(of)) for of in ratios.values())])
-    return "\n".join([*lines, "", row(header), "|---" * len(header) + "|", *map(row, rows)])
+    table = [row(header), "|---" * len(header) + "|", *map(row, rows)]
+    if is_to_return and any(value in (None, 0.0, math.inf) for of in ratios.values() for value in of):
+        table += ["", _NOT_REACHED]
+    return "\n".join([*lines, "", *table])
 
 
 def cell(result: Result, is_to_return: bool) -> str:

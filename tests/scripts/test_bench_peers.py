@@ -1,6 +1,7 @@
 """The comparison with other trainers, with stand-ins for them: to install them is for a machine of its own."""
 
 import json
+import math
 import os
 import re
 import signal
@@ -288,10 +289,35 @@ def test_the_table_says_which_trainer_did_not_reach_the_return():
     rounds = [{"sample_factory": peer, "own": reached} for peer in (slower, failed, early)]
     options = Options(env="Hopper-v5", to_return=15.0)
     lines = bench_peers.as_text(options, {"cores": 2, "cpu": "a CPU"}, {"sample_factory": {}}, rounds).splitlines()
-    assert lines[-4] == "| 0 | 24.0 s, 7,000 (800) | 12.0 s, 5,000 (-) | 2.00 |"
-    assert lines[-2] == "| 2 | not reached: fewer than 100 episodes in 60 s, 8,000 (900) | 12.0 s, 5,000 (-) | - |"
-    assert lines[-3] == "| 1 | not reached: 3.2 in 60 s, 50,000 (900) | 12.0 s, 5,000 (-) | - |"
-    assert lines[-1] == "| median |  |  | 2.00 |"
+    assert lines[-6] == "| 0 | 24.0 s, 7,000 (800) | 12.0 s, 5,000 (-) | 2.00 |"
+    assert lines[-5] == "| 1 | not reached: 3.2 in 60 s, 50,000 (900) | 12.0 s, 5,000 (-) | inf |"
+    assert lines[-4] == "| 2 | not reached: fewer than 100 episodes in 60 s, 8,000 (900) | 12.0 s, 5,000 (-) | inf |"
+    assert lines[-3] == "| median |  |  | inf |"
+    assert "inf where only the peer did not" in lines[-1]
+
+
+def to_return(seconds):
+    return Result(900.0, 9_000, 200.0, 0, 3.25, seconds)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "ratios", "middle"),
+    [
+        (((150.0, 100.0), (150.0, None), (150.0, None)), [1.5, 0.0, 0.0], 0.0),
+        (((150.0, 100.0), (None, 100.0), (None, 100.0)), [1.5, math.inf, math.inf], math.inf),
+        (((150.0, 100.0), (None, None)), [1.5, None], 1.5),
+        (((None, None),), [None], None),
+        (((150.0, 100.0), (250.0, 100.0)), [1.5, 2.5], 2.0),
+        (((150.0, 100.0), (150.0, None)), [1.5, 0.0], 0.0),
+        (((150.0, 100.0), (None, 100.0)), [1.5, math.inf], 1.5),
+        (((150.0, None), (None, 100.0)), [0.0, math.inf], 0.0),
+    ],
+)
+def test_a_round_in_which_one_of_two_did_not_reach_the_return_counts_for_the_other(rounds, ratios, middle):
+    results = [{"sb3": to_return(peer), "own": to_return(own)} for peer, own in rounds]
+    assert bench_peers.ratios_of(results, is_to_return=True) == {"sb3": ratios}
+    assert bench_peers.median_of(ratios) == middle
+    json.dumps([bench_peers.as_json(value) for value in ratios], allow_nan=False)
 
 
 def test_this_project_trains_for_its_time_though_the_preset_ends_sooner(tmp_path, monkeypatch):
