@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sf.config import Config
 
@@ -18,6 +19,14 @@ TUNED = ("num_envs_per_worker", "batch_size", "num_workers", "policy_workers_per
 """In the order in which they are tried: what helps most often first."""
 
 NOTABLE = 1.03  # a greater ratio of frames per second is more than noise
+
+
+class Choice(NamedTuple):
+    """What the measurement of the start and the best of a climb, once more, has come to."""
+
+    settings: Settings
+    ratio: float | None  # to the start; None where they are the start, or it did not work
+    why: str | None = None  # they are not the best of the climb, or have no ratio
 
 
 @dataclass
@@ -47,10 +56,24 @@ class Search:
                         break  # the other way is where it came from
         return best
 
-    def confirm(self, start: Settings, best: Settings) -> float | None:
-        """Measure both again, in turn. Returns the ratio of the best to the start, None where one of them fails."""
-        pair = [self._fps_of(settings) for settings in (start, best)]
-        return None if not pair[0] or not pair[1] else pair[1] / pair[0]
+    def confirm(self, start: Settings, best: Settings) -> Choice:
+        """Measure both again, in turn. Settings that do not work then are not chosen: raises ValueError where neither
+        works.
+        """
+        fps_of_start, fps_of_best = (self._fps_of(settings) for settings in (start, best))
+        if not fps_of_start and not fps_of_best:
+            raise ValueError("neither the start nor the fastest settings worked when measured again: why is above")
+        if not fps_of_best:
+            return Choice(
+                start, None, "the fastest settings did not work when they were measured again: the start is left"
+            )
+        if not fps_of_start:
+            return Choice(best, None, "the start did not work when it was measured again: there is no ratio to it")
+        ratio = fps_of_best / fps_of_start
+        if ratio < 1.0:
+            noise = f"what seemed to be faster was noise ({ratio:.2f} times the start, measured again in turn)"
+            return Choice(start, None, noise)
+        return Choice(best, ratio)
 
     def _follow(self, best: Settings, name: str, factor: float) -> Settings:
         """Change one setting in one direction for as long as that helps."""

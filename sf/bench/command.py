@@ -121,7 +121,7 @@ def _measure_layers(config: Config, layers: Sequence[str], seconds: float, round
 
 def _autotune(config: Config, given: Mapping[str, Any], seconds: float, budget_s: float) -> dict[str, Any]:
     """given: flags that stay as they are."""
-    from sf.bench.autotune import TUNED, Search, settings_of  # noqa: PLC0415
+    from sf.bench.autotune import TUNED, Choice, Search, settings_of  # noqa: PLC0415
     from sf.bench.layers import LAYERS  # noqa: PLC0415
     from sf.run.children.verdict import ChildError  # noqa: PLC0415
     from sf.run.plan import make_plan  # noqa: PLC0415
@@ -141,11 +141,10 @@ def _autotune(config: Config, given: Mapping[str, Any], seconds: float, budget_s
     plan = make_plan(config)
     start = settings_of(plan.config, plan.num_workers)
     names = [name for name in TUNED if name not in given]
-    best = search.climb(start, names)
-    ratio = None if best is start else search.confirm(start, best)
-    if ratio is not None and ratio < 1.0:
-        _say(f"what seemed to be faster was noise ({ratio:.2f} times the start, measured again in turn)")
-        best, ratio = start, None
+    found = search.climb(start, names)
+    best, ratio, why = Choice(start, None) if found is start else search.confirm(start, found)
+    if why is not None:
+        _say(why)
     _print_trials(search, best)
     command = shlex.join(["sf-train", *cli.arguments({**given, **{name: best[name] for name in names}})])
     if ratio is not None:

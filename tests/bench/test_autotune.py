@@ -82,8 +82,31 @@ def test_it_ends_when_its_time_is_up():
 def test_the_best_is_confirmed_against_the_start_in_turn():
     found = search(machine)
     best = {**START, "num_workers": 4}
-    assert found.confirm(START, best) == pytest.approx(2**0.5)
-    assert search(failing).confirm(START, best) is None
+    assert found.confirm(START, best) == (best, pytest.approx(2**0.5), None)
+
+
+@pytest.mark.parametrize(
+    ("fps_of_start", "fps_of_best", "chosen", "why"),
+    [
+        (1000.0, None, "start", "the fastest settings did not work when they were measured again"),
+        (1000.0, 900.0, "start", "what seemed to be faster was noise (0.90 times the start"),
+        (None, 1000.0, "best", "the start did not work when it was measured again"),
+    ],
+)
+def test_what_fails_or_is_slower_when_it_is_measured_again_is_not_recommended(fps_of_start, fps_of_best, chosen, why):
+    best = {**START, "num_workers": 4}
+
+    def measure(settings):
+        return (fps_of_start if settings == START else fps_of_best) or failing(settings)
+
+    choice = search(measure).confirm(START, best)
+    assert choice[:2] == ({"start": START, "best": best}[chosen], None)
+    assert choice.why.startswith(why)
+
+
+def test_where_nothing_works_when_it_is_measured_again_nothing_is_recommended():
+    with pytest.raises(ValueError, match="neither the start nor the fastest settings worked"):
+        search(failing).confirm(START, {**START, "num_workers": 4})
 
 
 def test_the_start_is_what_the_run_would_be():
