@@ -65,16 +65,16 @@ class SweepRun:
         """The same with these flags beside its own, or in their place."""
         return dataclasses.replace(self, flags={**self.flags, **flags})
 
-    def configured(self, directory: Path, source: str) -> Config:
+    def configured(self, directory: Path, source: str = "") -> Config:
         """Its configuration as the flags say it, whatever is in its directory.
 
-        Raises ValueError, which begins with `source`, for values that do not go together.
+        Raises ValueError, which begins with `source` if it is named, for values that do not go together.
         """
         where = {"train_dir": str(directory), "experiment": self.name, "restart_behavior": "overwrite"}
         try:
             return make_config(**{**self.flags, **where})
         except ValueError as error:
-            raise ValueError(f"{source}: {error}") from None
+            raise ValueError(f"{source}: {error}" if source else str(error)) from None
 
 
 def read_sweep(path: Path) -> list[SweepRun]:

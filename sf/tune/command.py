@@ -28,6 +28,7 @@ from sf.sweep.launchers import launcher as launchers
 from sf.sweep.launchers.slurm_flags import SlurmFlags
 from sf.sweep.sweep_dir import make_directory, require_no_run
 from sf.trust.named_code import TRUST, require_trusted
+from sf.tune.combinations import Combinations, try_combinations
 from sf.tune.search import Search, read_search
 
 if TYPE_CHECKING:
@@ -89,13 +90,16 @@ def _tune(flags: TuneFlags) -> int:
     directory = flags.train_dir / flags.search.stem
     require_no_run(directory, flags.search)
     search = read_search(flags.search)
-    configs = _checked(search, directory, flags)
+    combinations = _checked(search, directory, flags)
+    configs = combinations.configs
     end = _end(flags.search, configs[0])
+    if combinations.why_not_all is not None:
+        print(combinations.why_not_all, file=sys.stderr, flush=True)
     launcher = launchers.make_launcher(flags.launcher, flags.slurm, [max(configs, key=_num_workers)], flags.parallel)
     added = {"num_workers": launcher.workers[0], **({TRUST: True} if flags.trust else {})}
     search = dataclasses.replace(search, added=added, num_trials=flags.trials or search.num_trials)
     if flags.dry_run:
-        print(shlex.join(["sf-train", *search.examples()[0].arguments(directory)]))
+        print(shlex.join(["sf-train", *search.runs(0, combinations.points[0])[0].arguments(directory)]))
         return 0
     extras.require("tune", "optuna", "matplotlib", purpose="a search")
     if search.sampler == "gp" and find_spec("scipy") is None:
@@ -151,15 +155,14 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
         return int(not results.ranked(study))
 
 
-def _checked(search: Search, directory: Path, flags: TuneFlags) -> list[Config]:
-    """Of runs with every bound and choice. Raises ValueError where a bound or a choice is no value of its flag."""
-    configs: list[Config] = []
+def _checked(search: Search, directory: Path, flags: TuneFlags) -> Combinations:
+    """Raises ValueError where a bound or a choice is no value of its flag, or most values do not go together."""
     for run in search.examples():
         require_trusted(checked(Config, run.flags, str(flags.search)), flags.search, flags.trust)
-        configs.append(
-            (run.with_flags(**{TRUST: True}) if flags.trust else run).configured(directory, str(flags.search))
-        )
-    return configs
+    trust = {TRUST: True} if flags.trust else {}
+    return try_combinations(
+        search, flags.search, lambda point: search.runs(0, point)[0].with_flags(**trust).configured(directory)
+    )
 
 
 def _num_workers(config: Config) -> float:

@@ -29,6 +29,7 @@ STATES = {
     TrialState.RUNNING: "under way",
     TrialState.WAITING: "waiting",
 }
+UNFIT = "not run"  # its flags do not go together
 
 
 def ranked(study: optuna.Study) -> list[FrozenTrial]:
@@ -39,9 +40,9 @@ def ranked(study: optuna.Study) -> list[FrozenTrial]:
 
 def table(study: optuna.Study, search: Search) -> Table:
     """The best trials, each with what it chose."""
-    counts = dict.fromkeys(STATES.values(), 0)
+    counts = dict.fromkeys((*STATES.values(), UNFIT), 0)
     for trial in study.get_trials(deepcopy=False):
-        counts[STATES[trial.state]] += 1
+        counts[_state(trial)] += 1
     title = ", ".join(f"{num} {state}" for state, num in counts.items() if num)
     out = Table(box=SIMPLE, pad_edge=False, title=title, title_justify="left")
     out.add_column("trial", justify="right")
@@ -81,7 +82,7 @@ def write_csv(path: Path, study: optuna.Study, search: Search) -> None:
     for trial in study.get_trials(deepcopy=False):
         chosen = [trial.params.get(name, "") for name in search.space]
         value = "" if trial.value is None else trial.value
-        writer.writerow([trial.number, STATES[trial.state], value, *chosen, trial.user_attrs.get("failure", "")])
+        writer.writerow([trial.number, _state(trial), value, *chosen, trial.user_attrs.get("failure", "")])
     write_atomically(path, text.getvalue().encode())
 
 
@@ -116,6 +117,10 @@ def draw(path: Path, study: optuna.Study, search: Search) -> bool:
         figure.savefig(png, format="png", dpi=150)
         write_atomically(path, png.getvalue())
     return True
+
+
+def _state(trial: FrozenTrial) -> str:
+    return UNFIT if studies.is_unfit(trial) else STATES[trial.state]
 
 
 def _begins_with(path: Path, head: str) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _KEYS = ("flags", "search", "trials", "seeds", "objective", "direction", "sampler", "pruner")
 _RANGE_KEYS = ("low", "high", "log", "step")
 _MOST_TRIALS = 100_000
+_ROUNDING = 1e-9  # of a number of steps
 
 Sampler = Literal["tpe", "random", "gp"]
 Pruner = Literal["median", "hyperband", "none"]
@@ -58,6 +60,28 @@ class Range:
         """Values that the flag has to take."""
         return [int(self.low), int(self.high)] if self.is_whole else [self.low, self.high]
 
+    @property
+    def num(self) -> float:
+        """How many values there are: infinite without a step."""
+        step = self._step
+        return math.inf if step is None else math.floor((self.high - self.low) / step + _ROUNDING) + 1
+
+    def nth(self, idx: int) -> Any:
+        """The values from the lowest on, where there is a step."""
+        value = self.low + idx * (self._step or 0.0)
+        return int(value) if self.is_whole else value
+
+    def draw(self, rng: random.Random) -> Any:
+        """Without what a sampler has learned."""
+        if self.log:
+            value = math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
+            return round(value) if self.is_whole else min(max(value, self.low), self.high)
+        return rng.uniform(self.low, self.high) if self._step is None else self.nth(rng.randrange(int(self.num)))
+
+    @property
+    def _step(self) -> float | None:
+        return self.step or (1.0 if self.is_whole else None)
+
 
 @dataclass(frozen=True)
 class Choices:
@@ -73,6 +97,16 @@ class Choices:
     @property
     def examples(self) -> list[Any]:
         return list(self.values)
+
+    @property
+    def num(self) -> float:
+        return len(self.values)
+
+    def nth(self, idx: int) -> Any:
+        return self.values[idx]
+
+    def draw(self, rng: random.Random) -> Any:
+        return rng.choice(self.values)
 
 
 @dataclass(frozen=True)
@@ -96,6 +130,14 @@ class Search:
     def suggest(self, trial: optuna.trial.BaseTrial) -> dict[str, Any]:
         """The flags that this trial chooses."""
         return {name: values.suggest(trial, name) for name, values in self.space.items()}
+
+    def draw(self, rng: random.Random) -> dict[str, Any]:
+        """The same without what a sampler has learned."""
+        return {name: values.draw(rng) for name, values in self.space.items()}
+
+    def stored(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """What a study calls these values."""
+        return {name: _storable(value) for name, value in chosen.items()}
 
     def runs(self, number: int, chosen: Mapping[str, Any]) -> list[SweepRun]:
         """The runs of trial `number`."""

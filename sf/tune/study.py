@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
@@ -17,6 +18,7 @@ from sf.tune.search import Search
 
 FILE = "study.journal"
 _FINGERPRINT = "search"
+_UNFIT = "unfit"  # of a trial whose flags do not go together
 _NUM_RUNGS = 20
 _RUNGS_BEFORE_PRUNING = 4
 _TRIALS_BEFORE_PRUNING = 5
@@ -78,6 +80,29 @@ def importances(study: optuna.Study) -> dict[str, float]:
 def ask(study: optuna.Study) -> optuna.Trial:
     with _quiet():
         return study.ask()
+
+
+def choose(study: optuna.Study, params: Mapping[str, Any]) -> None:
+    """These are the parameters of the next trial that is asked for."""
+    with _quiet():
+        study.enqueue_trial(dict(params))
+
+
+def tell_unfit(study: optuna.Study, trial: optuna.Trial, why: str) -> None:
+    """The flags of this trial do not go together. It does not count."""
+    trial.set_user_attr("failure", why)
+    trial.set_user_attr(_UNFIT, True)
+    study.tell(trial, state=optuna.trial.TrialState.FAIL)
+
+
+def is_unfit(trial: optuna.trial.FrozenTrial) -> bool:
+    return _UNFIT in trial.user_attrs
+
+
+def num_asked(study: optuna.Study) -> int:
+    """Trials that count, those under way included."""
+    waiting = optuna.trial.TrialState.WAITING  # chosen, and not asked for yet
+    return sum(trial.state != waiting and not is_unfit(trial) for trial in study.get_trials(deepcopy=False))
 
 
 def unfinished(study: optuna.Study) -> Sequence[optuna.Trial]:

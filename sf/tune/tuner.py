@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import signal
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
@@ -24,6 +26,8 @@ from sf.tune.curve import Curve
 from sf.tune.search import Search
 
 _MOST_REFUSALS = 60  # of a start: that many looks, two minutes on one machine
+_MOST_SAMPLED = 10  # trials in a row that cannot run, before one is drawn at random: a sampler may insist
+_MOST_DRAWN = 1000  # at random; most can run when a search begins
 
 
 @dataclass
@@ -42,8 +46,8 @@ class _Trial:
 
 class Tuner:
     """directory: of the search; each run has one inside. rungs: env steps at which trials are compared. `run` raises
-    UsageError where a run is there that was trained with other flags than its trial has, and where runs cannot be
-    started for long.
+    UsageError where a run is there that was trained with other flags than its trial has, where runs cannot be started
+    for long, and where no flags are found that go together.
 
     say: prints a sentence. show: is called after each look at the runs.
     """
@@ -66,7 +70,8 @@ class Tuner:
         self._say = say
         self._show = show
         self._open = [self._opened(trial) for trial in studies.unfinished(study)]
-        self._num_asked = len(study.get_trials(deepcopy=False))
+        self._num_asked = studies.num_asked(study)
+        self._num_unfit = 0  # trials in a row whose flags do not go together
         self._num_refusals = 0  # looks in a row at which no run was under way, and none could be started
         self._complaint: str | None = None
         if self._num_asked:
@@ -95,9 +100,15 @@ class Tuner:
             if trial is None:
                 if self._num_asked >= self._search.num_trials:
                     return True
-                trial = self._opened(studies.ask(self._study))
+                trial = self._asked()
                 self._num_asked += 1
                 self._open.append(trial)
+            if len(trial.waiting) == len(trial.curves):  # none has begun, and they differ in their seeds alone
+                why_unfit = self._why_unfit(trial.waiting[0])
+                if why_unfit is not None:
+                    self._tell_unfit(trial, why_unfit)
+                    continue
+                self._num_unfit = 0
             run = trial.waiting.pop(0)
             self._require_same_settings(run)
             trial.running.append(run)
@@ -116,6 +127,37 @@ class Tuner:
                 chosen = ", ".join(f"{name} {_short(value)}" for name, value in run.point.items())
                 self._say(f"{done} {run.name}: {chosen}")
         return True
+
+    def _asked(self) -> _Trial:
+        """A new one, drawn at random where the sampler has chosen what does not go together time and again."""
+        if self._num_unfit >= _MOST_SAMPLED:
+            studies.choose(self._study, self._search.stored(self._fit_point()))
+        return self._opened(studies.ask(self._study))
+
+    def _fit_point(self) -> dict[str, Any]:
+        rng = random.Random(self._num_asked)
+        for _ in range(_MOST_DRAWN):
+            point = self._search.draw(rng)
+            why_unfit = self._why_unfit(self._search.runs(0, point)[0])
+            if why_unfit is None:
+                return point
+        raise UsageError(f"none of {_MOST_DRAWN} combinations of values can run: {why_unfit}")
+
+    def _why_unfit(self, run: SweepRun) -> str | None:
+        """What sf-train would say of flags that do not go together."""
+        try:
+            run.configured(self._directory)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def _tell_unfit(self, trial: _Trial, why: str) -> None:
+        """It is over, and another one takes its place."""
+        self._num_unfit += 1
+        self._num_asked -= 1
+        self._open.remove(trial)
+        studies.tell_unfit(self._study, trial.trial, why)
+        self._say(f"trial {trial.trial.number}: its values do not go together, so others are drawn ({why})")
 
     def _refused(self, complaint: str) -> None:
         """Raises UsageError after the last of many looks."""

@@ -65,12 +65,27 @@ def test_a_search_that_is_killed_goes_on_and_its_best_is_a_preset(tmp_path):
     [
         ({"search": {"gamma": [0.9, 2.0]}}, [], "tune.yaml: gamma is 2.0"),
         ({"flags": {"env": "toy_bandit"}}, [], "a run has no end in env steps"),
+        (
+            {"search": {"batch_size": [1000], "rollout": {"low": 16, "high": 64}}},
+            [],
+            "45 of 49 combinations under search cannot run (batch_size is 1000",
+        ),
+        ({"search": {"rollout": [7, 8]}}, [], "tune.yaml: batch_size is 64: it must be a multiple of rollout (7)"),
+        (
+            {"search": {"train_for_env_steps": [64, 128]}},
+            [],
+            "train_for_env_steps is 64 in some runs and 128 in others",
+        ),
+        ({"search": {"stop_at_return": [0.5, None]}}, [], "would be compared after unlike numbers of env steps"),
+        ({"search": {"train_for_env_frames": {"low": 8, "high": 9}}}, [], "train_for_env_frames is 8 in some runs"),
         ({}, ["--trials", "0"], "trials is 0: at least 1"),
         ({}, ["--parallel", "0"], "parallel is 0: at least 1"),
     ],
 )
 def test_a_mistake_is_one_sentence_before_anything_starts(change, flags, sentence, tmp_path, monkeypatch, capsys):
-    (tmp_path / "tune.yaml").write_text(yaml.safe_dump({**FILE, **change}))
+    file = {**FILE, **change}
+    file["flags"] = {name: value for name, value in file["flags"].items() if name not in file["search"]}
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(file))
     monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path), *flags])
     with pytest.raises(SystemExit) as end:
         command.main()

@@ -270,6 +270,62 @@ def test_a_trial_that_fails_is_told_with_its_last_words_and_ends_no_search(tmp_p
     assert any("trial_00000_seed=0 failed (status 1): out of luck" in sentence for sentence in hunt.said)
 
 
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_values_that_do_not_go_together_are_drawn_anew_and_do_not_count(tmp_path, sampler):
+    flags = {"env": "toy_bandit", "num_workers": 1, "train_for_env_steps": END}
+    space = {"rollout": [32, 48], "batch_size": [256, 384], "gamma": {"low": 0.1, "high": 0.9}}
+    hunt = Hunt(tmp_path, flags=flags, search=space, trials=12, seeds=2, sampler=sampler)
+    signals = SimpleNamespace(first=None)
+    trained = []
+
+    def play(run, num_looks):
+        trained.append((run.point["rollout"], run.point["batch_size"]))
+        if len(trained) == 12:
+            signals.first = 2
+        return hunt.ends_at_once(run, num_looks)
+
+    hunt.start(play, signals)
+    hunt.start(play)
+    assert len(trained) == 24
+    assert (48, 256) not in trained
+    states = hunt.states()
+    assert states.count("COMPLETE") == 12
+    num_unfit = states.count("FAIL")
+    assert len(states) == 12 + num_unfit
+    assert num_unfit > 0
+    sentence = "its values do not go together, so others are drawn (batch_size is 256: it must be a multiple of rollout"
+    assert sum(sentence in said for said in hunt.said) == num_unfit
+    results.write_csv(tmp_path / "trials.csv", hunt.study, hunt.search)
+    assert (tmp_path / "trials.csv").read_text().count(",not run,") == num_unfit
+
+
+def test_a_sampler_that_insists_on_what_does_not_go_together_is_helped_by_chance(tmp_path, monkeypatch):
+    flags = {"env": "toy_bandit", "num_workers": 1, "train_for_env_steps": END}
+    space = {"rollout": [32, 48], "batch_size": [256, 384], "encoder_mlp_layers": [[8], [16, 16]]}
+    hunt = Hunt(tmp_path, flags=flags, search=space, trials=2, sampler="random")
+    insisted = {"rollout": 48, "batch_size": 256}
+    sample = optuna.samplers.RandomSampler.sample_independent
+    monkeypatch.setattr(
+        optuna.samplers.RandomSampler,
+        "sample_independent",
+        lambda self, study, trial, name, values: insisted.get(name) or sample(self, study, trial, name, values),
+    )
+
+    def play(run, num_looks):
+        hunt.write(run, 1.0)
+        return 0
+
+    hunt.start(play)
+    assert hunt.states() == ["FAIL"] * 10 + ["COMPLETE"] + ["FAIL"] * 10 + ["COMPLETE"]
+
+
+def test_where_no_values_go_together_the_search_ends(tmp_path):
+    flags = {"env": "toy_bandit", "num_workers": 1, "train_for_env_steps": END}
+    hunt = Hunt(tmp_path, flags=flags, search={"rollout": [48], "batch_size": [256, 320]})
+    with pytest.raises(UsageError, match="none of 1000 combinations of values can run: batch_size is"):
+        hunt.start(hunt.ends_at_once)
+
+
 def test_an_objective_that_is_in_no_record_is_said(tmp_path):
     hunt = Hunt(tmp_path, objective="mean_retrun", trials=1)
     hunt.start(hunt.ends_at_once)
