@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import gpu_campaign
+import numpy as np
 import pytest
 from gpu import learning, monitor, running, speed
 from gpu.monitor import GpuMonitor, used_mib
@@ -178,12 +179,64 @@ def test_a_score_is_reached_or_goes_on_or_is_given_up(
     assert told == [750.0]  # of the run, with the piece before
 
 
+def with_noise(means, stds, episodes=100):
+    return [
+        {"mean_return": mean, "std_return": std, "episodes_in_mean": episodes}
+        for mean, std in zip(means, stds, strict=True)
+    ]
+
+
+def of_episodes(returns, every):
+    """The records of a run with these episodes, one each `every` of them."""
+    latest = [returns[max(0, end - 100) : end] for end in range(every, len(returns) + 1, every)]
+    return [{"mean_return": each.mean(), "std_return": each.std(), "episodes_in_mean": len(each)} for each in latest]
+
+
 def test_runs_whose_returns_do_not_rise_are_named(context, monkeypatch):
-    run = trained([{"mean_return": 5.0}, {"mean_return": 4.0}])
+    run = trained(with_noise([5.0, 6.0, 4.0, 5.5], [4.0] * 4))  # the greatest is not the first
     monkeypatch.setattr(running, "train", lambda *_: run)
     findings = running.runs(context)
     assert not findings.is_ok
     assert [line.split(":")[0] for line in findings.lines if "DO NOT RISE" in line] == list(running._SHOULD_RISE)
+    risen = trained(with_noise([5.0, 6.0, 8.0, 9.0], [4.0] * 4))
+    monkeypatch.setattr(running, "train", lambda *_: risen)
+    assert running.runs(context).is_ok
+
+
+@pytest.mark.parametrize("every", [20, 40, 500])
+def test_returns_of_a_policy_that_does_not_learn_have_not_risen(every):
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        assert not running.has_risen(of_episodes(rng.geometric(1 / 22, size=20 * every), every))
+        assert not running.has_risen(of_episodes(rng.integers(0, 2, size=20 * every), every))
+        falling = rng.exponential(np.linspace(22.0, 11.0, 20 * every))
+        assert not running.has_risen(of_episodes(falling, every))
+
+
+@pytest.mark.parametrize(
+    ("means", "stds"),
+    [
+        # CartPole for 17 s on two cores, every other record
+        ([23.35, 49.82, 81.07, 115.89], [11.9, 32.76, 55.77, 75.95]),
+        # toy_memory with an LSTM for 19 s
+        ([0.54, 0.53, 0.45, 0.47, 0.69, 0.73, 0.84, 0.94, 0.96], [0.5, 0.5, 0.5, 0.5, 0.46, 0.44, 0.37, 0.24, 0.2]),
+        # doom_basic on an H100, without the first record
+        (
+            [-128.2, -186.48, -175.92, -182.19, -116.81, -129.73, -107.65, 12.47, 53.96, 72.89, 77.14, 78.73],
+            [190.0] * 12,
+        ),
+    ],
+)
+def test_returns_of_a_policy_that_learns_have_risen(means, stds):
+    assert running.has_risen(with_noise(means, stds))
+
+
+def test_means_over_few_episodes_are_no_beginning_of_a_rise():
+    """Of Doom the episodes that succeed finish first."""
+    early = [{"mean_return": None, "episodes_in_mean": 0}, *with_noise([60.0], [42.0], episodes=15)]
+    assert running.has_risen([*early, *with_noise([-160.0, -150.0, 70.0, 80.0], [190.0, 190.0, 40.0, 20.0])])
+    assert not running.has_risen([*with_noise([-160.0], [190.0], episodes=15), *with_noise([80.0] * 3, [20.0] * 3)])
+    assert not running.has_risen(early)
 
 
 def test_sizes_are_doubled_as_long_as_that_gains(context, monkeypatch):
