@@ -16,6 +16,7 @@ from sf.check.probe import Needs, Outcome, Probe
 from sf.check.table import PROBES
 from sf.commands import cli
 from sf.config import Config
+from sf.envs.custom.given import given_env
 from sf.machine.cores import num_usable_cores
 from sf.processes import fork_servers
 from sf.storage import output_file
@@ -26,6 +27,7 @@ Each line begins with ok, FAILS, note (worth knowing, but no obstacle) or skippe
 
   sf-train --check
   sf-train --check --num_workers 36 --train_dir /scratch/me
+  sf-train --check --env doom_basic    (this run, too: its environment is made, its network and its memory are counted)
 """
 _COUNT = Probe("GPUs", "sf.check.gpu:count", "", with_torch=True, limit_s=90.0)
 
@@ -54,7 +56,9 @@ def main(defaults: Mapping[str, Any] | None = None) -> None:
             output_file.require_writable("json", flags.json)
         fork_servers.start_for_training()
         outcomes = []
-        for outcome in check(PROBES, needs_of(flags.config)):
+        named = {*(defaults or {}), *cli.early_flags(args)}
+        names_a_run = not named.isdisjoint(("env", "config"))
+        for outcome in check(PROBES, needs_of(flags.config, names_a_run)):
             outcomes.append(outcome)
             print(line(outcome), flush=True)
         failed = [outcome.name for outcome in outcomes if outcome.status == "FAILS"]
@@ -67,7 +71,8 @@ def main(defaults: Mapping[str, Any] | None = None) -> None:
     os._exit(1 if failed else 0)
 
 
-def needs_of(config: Config) -> Needs:
+def needs_of(config: Config, names_a_run: bool = False) -> Needs:
+    """names_a_run: the flags do, so it is tried whether that can be planned."""
     sampler = config.sampler
     num_workers = num_usable_cores() if sampler.num_workers == "auto" else sampler.num_workers
     num_policies = config.population.num_policies
@@ -79,6 +84,8 @@ def needs_of(config: Config) -> Needs:
         num_policies=num_policies,
         num_policy_workers=num_policies * sampler.policy_workers_per_policy,
         num_slots=num_workers * sampler.num_envs_per_worker + sampler.extra_slots,
+        config=config if names_a_run else None,
+        given_env=given_env(config.run.env) if names_a_run else None,
     )
 
 
@@ -86,7 +93,9 @@ def check(probes: Sequence[Probe], needs: Needs) -> Iterator[Outcome]:
     """The outcomes, each as soon as it is known. Each GPU has an outcome of its own; all GPUs are tried at once."""
     devices = _gpus(needs)
     for probe in probes:
-        if not probe.on_gpu:
+        if probe.of_run and needs.config is None:
+            yield Outcome(probe.name, "skipped", "no --env, so no environment, network or sizes of a run were tried")
+        elif not probe.on_gpu:
             yield from _outcomes(probe, {probe.name: needs})
         elif not devices:
             yield Outcome(probe.name, "skipped", "no GPU")

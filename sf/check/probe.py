@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from sf.config import Config
+    from sf.envs.custom.given import GivenEnv
 
 Status = Literal["ok", "FAILS", "note", "skipped"]
 
@@ -19,6 +23,8 @@ class Needs:
     num_policies: int
     num_policy_workers: int  # of all policies
     num_slots: int  # of one agent an environment
+    config: Config | None = None  # where the flags name an environment or a preset
+    given_env: GivenEnv | None = None  # where that environment was given as an object
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class Probe:
     advice: str
     matters: bool = True
     on_gpu: bool = False
+    of_run: bool = False  # skipped where the flags name none
     with_torch: bool = False
     partners: tuple[str, ...] = ()
     limit_s: float = 30.0

@@ -70,6 +70,14 @@ PROBES = (
     ),
     Probe("Atari", "sf.check.simulators:atari", "reinstall ale-py; everything else trains without it", limit_s=60.0),
     Probe(
+        "run",
+        "sf.check.named_run:plan",
+        "change the flags; if the environment is at fault, mend it",
+        of_run=True,
+        with_torch=True,
+        limit_s=120.0,
+    ),
+    Probe(
         "compiled loops",
         "sf.check.gpu:compiled_loops",
         "nothing: networks on the CPU are only slower",

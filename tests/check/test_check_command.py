@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from functools import partial
 
+import gymnasium
 import pytest
 
 from sf.check import command, isolated
@@ -93,9 +95,9 @@ def test_the_command_tries_all_and_ends_with_1_where_something_that_matters_fail
     assert list(found) == [probe.name for probe in PROBES]
     assert [name for name, probe in found.items() if probe["status"] == "FAILS"] == ["train_dir"], done.stdout
     assert done.returncode == 1
-    assert "1 of 26 fail: train_dir" in done.stdout
-    on_gpu = {probe.name for probe in PROBES if probe.on_gpu}
-    assert {name for name, probe in found.items() if probe["status"] == "skipped"} == on_gpu
+    assert "1 of 27 fail: train_dir" in done.stdout
+    skipped = {probe.name for probe in PROBES if probe.on_gpu or probe.of_run}
+    assert {name for name, probe in found.items() if probe["status"] == "skipped"} == skipped
     assert "skipped  page-locked shared memory: no GPU" in done.stdout
     assert "name another --train_dir" in found["train_dir"]["advice"]
 
@@ -110,3 +112,52 @@ def test_a_wrong_flag_ends_with_2(words, sentence, monkeypatch, capsys):
         main()
     assert end.value.code == 2
     assert sentence in capsys.readouterr().err
+
+
+def checked(monkeypatch, capsys, *words, defaults=None):
+    """The status and the output of the command, which tries the run alone."""
+    monkeypatch.setattr(command, "PROBES", [probe for probe in PROBES if probe.of_run])
+    monkeypatch.setattr(command.os, "_exit", sys.exit)
+    monkeypatch.setattr(sys, "argv", ["sf-train", "--check", "--device", "cpu", *words])
+    with pytest.raises(SystemExit) as end:
+        main(defaults)
+    return end.value.code, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--env", "nosuchenv"], "FAILS    run: env 'nosuchenv'"),
+        (
+            ["--env", "toy_bandit", "--num_workers", "2", "--async_rl", "false", "--batch_size", "96"],
+            "async_rl is false",
+        ),
+        (["--env", "halfway:Absent"], "FAILS    run: "),
+    ],
+)
+def test_a_run_that_is_named_and_cannot_begin_is_no_success(words, sentence, monkeypatch, capsys):
+    status, said = checked(monkeypatch, capsys, *words)
+    assert status == 1
+    assert sentence in said
+    assert "1 of 1 fail: run" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "defaults"),
+    [
+        (["--env", "toy_bandit"], None),
+        (["--config", "fast"], None),
+        ([], {"env": "toy_bandit"}),
+        ([], {"env": partial(gymnasium.make, "CartPole-v1")}),
+    ],
+)
+def test_a_run_that_is_named_is_planned(words, defaults, monkeypatch, capsys):
+    status, said = checked(monkeypatch, capsys, "--num_workers", "2", *words, defaults=defaults)
+    assert status == 0, said
+    assert "2 workers, " in said
+
+
+def test_without_an_environment_it_is_said_what_was_not_tried(monkeypatch, capsys):
+    status, said = checked(monkeypatch, capsys)
+    assert status == 0
+    assert said.startswith("skipped  run: no --env, so no environment, network or sizes of a run were tried")
