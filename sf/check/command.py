@@ -24,10 +24,11 @@ from sf.storage import output_file
 _DESCRIPTION = """\
 Test within a minute what training relies on: versions, shared memory, pipes, disk, Doom, Atari, and each GPU.
 Each line begins with ok, FAILS, note (worth knowing, but no obstacle) or skipped. The status is 1 if anything FAILS.
+With --env or --config that run is tested, too: its environment is made, and its network and memory are counted.
 
   sf-train --check
   sf-train --check --num_workers 36 --train_dir /scratch/me
-  sf-train --check --env doom_basic    (this run, too: its environment is made, its network and its memory are counted)
+  sf-train --check --env doom_basic
 """
 _COUNT = Probe("GPUs", "sf.check.gpu:count", "", with_torch=True, limit_s=90.0)
 
