@@ -66,10 +66,10 @@ def test_a_second_run_that_is_not_refused_is_not_waited_for_for_ever(fault, tmp_
     program.write_text("#!/bin/sh\necho $$ > pid; echo it trains >&2; exec sleep 1000\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    monkeypatch.setattr(session, "patience", lambda seconds: 1.0)
+    monkeypatch.setattr(session, "patience", lambda seconds: 3.0)
     monkeypatch.setattr(of_sweeps.tasks, "folder", lambda task: tmp_path)
     running = SimpleNamespace(flags=[], arguments=[], folder=tmp_path, pick=lambda rng: None, exit_status=None)
-    with pytest.raises(NotRecoveredError, match="another did not end within 1 s: it trains"):
+    with pytest.raises(NotRecoveredError, match="another did not end within 3 s: it trains"):
         fault(running, Random(0))
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 
