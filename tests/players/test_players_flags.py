@@ -83,6 +83,10 @@ def test_players_that_cannot_play(flags, sentence):
         make_plan(Config().replace(**{**DUEL, **flags}))
 
 
+def test_a_function_with_the_rest_of_its_arguments_bound_is_a_player():
+    assert list(make_plan(Config().replace(**{**DUEL, "players": ("stubborn:with_a_step",)})).entrants)
+
+
 def test_players_have_seats_for_each_policy_and_a_mixture_one_for_each_player():
     assert make_plan(Config().replace(**DUEL, num_policies=3, seats=4)).num_seats == 12
     assert make_plan(Config().replace(**DUEL, num_policies=3, seats=4, exploiters=1)).num_seats == 8

@@ -52,7 +52,7 @@ class ScriptedPlayer:
     def _new(self) -> Any:
         """The object of an actor; None of a function."""
         if not isinstance(self._named, type):
-            self._require_one_argument(self._named, self._named.__name__)
+            self._require_one_argument(self._named, self._reference.rpartition(":")[2])
             return None
         try:
             player = self._named()
