@@ -62,7 +62,7 @@ class Policy(ABC):
         """
         self._writer.write(obs, {key: list(rows) for key, rows in self._rows.items()}, 0)
         for key, rows in self._rows.items():
-            if not np.isfinite(rows).all():  # a recurrent state would keep it
+            if rows.dtype.kind == "f" and not np.isfinite(rows).all():  # a recurrent state would keep it
                 raise UsageError(f"{self.name}: observation {key!r} has NaN or infinite numbers: give finite ones")
         discrete, continuous = self._choose(self._rows, np.array([self._is_first]), deterministic)
         self._is_first = False
