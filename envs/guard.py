@@ -156,7 +156,7 @@ class GuardedGroup:
             try:
                 self._group = self._make(self._attempt)
                 self._is_open = True
-                self._require_same_spaces()
+                self._require_as_before()
                 self._group.reset(obs)
                 self._require_finite_obs(obs)
             except Exception as error:
@@ -191,7 +191,7 @@ class GuardedGroup:
             self._unreported[place] = Fault(_text(place), summary(error), 1, text)
         return place
 
-    def _require_same_spaces(self) -> None:
+    def _require_as_before(self) -> None:
         if self._group.num_actors != self.num_actors:
             raise UsageError(
                 f"{self._env_id}: a group of its environments has {self._group.num_actors} agents now, and had "

@@ -68,7 +68,7 @@ class RolloutGroup:
         self._envs = GuardedGroup(lambda attempt: _make_envs(args, group_idx, attempt), env_id=args.env)
         self._truncations = Truncations(args.env, args.bootstrap_truncated, self._envs.spec)
         num_actors = args.channel.actors_per_group
-        _require_planned_spaces(args, self._envs)
+        _require_as_planned(args, self._envs)
         key = (args.seed, *args.seed_key, group_idx)
         rng = np.random.default_rng(key)
         self._assignment = Assignment(args.assignment, num_actors, args.rollout, rng, group_idx)
@@ -203,7 +203,7 @@ def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGrou
     return ClockedGroup(group) if args.with_clock else group
 
 
-def _require_planned_spaces(args: RolloutWorkerArgs, group: EnvGroup) -> None:
+def _require_as_planned(args: RolloutWorkerArgs, group: EnvGroup) -> None:
     """Raises UsageError where agents, observations or actions are not those that memory was allocated for."""
     if group.num_actors != args.channel.actors_per_group:
         raise UsageError(
