@@ -123,6 +123,11 @@ class LearnerState:
         return self._num_iterations > 0
 
     @property
+    def _is_new(self) -> bool:
+        """Whether nothing was trained, or saved, since the run first began."""
+        return self.env_steps == 0 and not self.has_trained and self._checkpoints.saved_version is None
+
+    @property
     def is_finished(self) -> bool:
         return self._args.target_env_steps is not None and self.env_steps >= self._args.target_env_steps
 
@@ -187,9 +192,14 @@ class LearnerState:
     def save_at_the_end(self) -> None:
         """The last checkpoint. Waits some seconds for room on the disk.
 
+        None where the run failed before anything was trained: weights that are as new would bind the next start to
+        spaces and flags that the person has to change.
+
         Raises FinalError where there is none, after it has kept the state, which the parent tries to save. Raises
         FloatingPointError where the state holds NaN or Inf: a successor has one that does not.
         """
+        if self._args.stop.is_after_failure() and self._is_new:
+            return
         if self.save():
             return
         self._remember()

@@ -21,15 +21,19 @@ class StopFlag:
     minibatch, ahead of the data that still waits."""
 
     def __init__(self) -> None:
-        self._arrays = SharedArrays([Field("stop", (1,), np.bool_), Field("by_signal", (1,), np.bool_)])
+        self._arrays = SharedArrays([Field(name, (1,), np.bool_) for name in ("stop", "by_signal", "after_failure")])
 
-    def set(self, by_signal: bool = False) -> None:
-        """by_signal: a signal asks for the stop, which stays so."""
+    def set(self, by_signal: bool = False, after_failure: bool = False) -> None:
+        """by_signal: a signal asks for the stop. after_failure: the run cannot go on. Both stay so."""
         self._arrays["by_signal"][0] |= by_signal
+        self._arrays["after_failure"][0] |= after_failure
         self._arrays["stop"][0] = True
 
     def is_by_signal(self) -> bool:
         return bool(self._arrays["by_signal"][0])
+
+    def is_after_failure(self) -> bool:
+        return bool(self._arrays["after_failure"][0])
 
     def is_set(self) -> bool:
         return bool(self._arrays["stop"][0])

@@ -118,6 +118,20 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_own_line_once(r
     assert len(output.splitlines()) < 15
 
 
+@pytest.mark.long
+def test_after_a_first_start_that_failed_the_environment_may_have_other_spaces(run_of, tmp_path):
+    status, _, _ = run_of("FailsInStep")
+    assert status == 1
+    assert not list(tmp_path.glob("runs/walk_FailsInStep/**/*.safetensors"))
+    mended = WALK.replace("class FailsInStep(Walk):", "class FailsInStep(Changed):", 1)
+    mended = mended.replace('return {}["nothing"]', "return super().step(action)", 1)
+    changed = WALK[WALK.index("class Walk") : WALK.index("class FailsInReset")].replace("Walk", "Changed")
+    changed = changed.replace("(2,)", "(3,)").replace("zeros(2", "zeros(3").replace("[0.0, 1.5]", "[0.0, 1.0, 0.5]")
+    (tmp_path / "walk.py").write_text(mended.replace("class FailsInReset", f"{changed}class FailsInReset", 1))
+    status, output, _ = run_of("FailsInStep")
+    assert status == 0, output
+
+
 def test_what_does_no_harm_is_said_once_and_the_run_goes_on(run_of):
     status, output, log = run_of("Walk")
     assert status == 0

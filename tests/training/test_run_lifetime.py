@@ -205,6 +205,7 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_traceback(tmp_p
     )
     assert done.returncode == 1
     assert json.loads((tmp_path / "broken" / "summary.json").read_text())["stopped_by"] == "failure"
+    assert not list((tmp_path / "broken").glob("**/*.safetensors")), "nothing was trained"
     log = (tmp_path / "broken" / "run.log").read_text()
     for text in (done.stderr, log):
         assert "the door is stuck" in text

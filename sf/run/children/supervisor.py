@@ -103,7 +103,7 @@ class Supervisor:
         """
         living = self._living
         self._is_stopping = True
-        self._memory.stop.set(by_signal=signals.first is not None)
+        self._memory.stop.set(by_signal=signals.first is not None, after_failure=self.failure is not None)
         self._is_optional_awaited = is_optional_awaited
         for child in living:
             if not living.is_optional(child):
