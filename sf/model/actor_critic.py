@@ -21,7 +21,9 @@ from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import is_image
 from sf.model.action_mask import ACTION_MASK, ActionMask
 from sf.model.critic_clock import CriticClock
+from sf.model.encoders.blocks import Convolutional
 from sf.model.encoders.choice import NOT_NORMALISED, encoder_names
+from sf.model.encoders.parts import in_parts
 from sf.model.layers import compute_dtype, orthogonal
 from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer, SymlogReturns, ValueNorm
 from sf.model.recurrent.gru import GRU
@@ -29,8 +31,6 @@ from sf.model.recurrent.lstm import LSTM
 from sf.model.registry import build_encoder, register_model
 
 POLICY_GAIN = 0.01  # the first policy is close to uniform (Andrychowicz et al. 2021)
-
-_PART = 8 * 2**20  # bytes of observations that are encoded at once on a CPU: see benchmarks/README.md
 
 Features = tuple[Tensor, ...]
 """[N, F] of each tower, between its encoders and its core."""
@@ -95,7 +95,7 @@ class ActorCritic(nn.Module):
         the state is zeroed before use.
         """
         flat_obs = {key: value.flatten(0, 1) for key, value in obs.items()}  # [(T+1) x B, ...]
-        actor, critic = self.trunk.unroll(self._encode(flat_obs), state, first)
+        actor, critic = self.trunk.unroll(self.trunk.encode(self._normal(flat_obs)), state, first)
         params, value = self._heads(actor, critic, flat_obs)
         return UnrollOutput(params.unflatten(0, first.shape)[:-1], value.view(first.shape))
 
@@ -108,18 +108,6 @@ class ActorCritic(nn.Module):
     def update_value_norm(self, returns: Tensor, mask: Tensor) -> None:
         """Merge value targets [T, B] where `mask` holds; predictions stay. Only the learner calls this."""
         self.value_norm.update(returns, mask, self.value_head)
-
-    def _encode(self, obs: Mapping[str, Tensor]) -> Features:
-        """As `_Trunk.encode`. On a CPU many images go in parts, which its caches hold from one layer to the next."""
-        parts = _parts(obs)
-        if len(parts) == 1:
-            return self.trunk.encode(self._normal(obs))
-        of_parts = []
-        for part in parts:
-            of_parts.append(self.trunk.encode(self._normal({key: rows[part] for key, rows in obs.items()})))
-            # Each part casts the weights anew. So the gradients of the parts are summed in float32.
-            torch.clear_autocast_cache()
-        return tuple(torch.cat(of_tower) for of_tower in zip(*of_parts, strict=True))
 
     def _normal(self, obs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         weight = next(self.trunk.parameters(), self.policy_head.weight)
@@ -152,19 +140,6 @@ def _require_something_to_see(obs_space: gym.spaces.Dict, boxes: Mapping[str, gy
             f"there is nothing but {' and '.join(map(repr, names))} to observe, which the network does not see, or "
             "which has no number: observe what the choice depends on, too"
         )
-
-
-def _parts(obs: Mapping[str, Tensor]) -> list[slice]:
-    """Of the rows of observations {key: [N, ...]}: parts of nearly the same length; one on a GPU."""
-    tensors = list(obs.values())
-    num_rows = tensors[0].shape[0]
-    if tensors[0].device.type != "cpu" or not isinstance(num_rows, int):  # a compiler leaves their number open
-        return [slice(None)]
-    num_parts = round(sum(tensor.nbytes for tensor in tensors) / _PART)
-    if num_parts <= 1:
-        return [slice(None)]
-    length = math.ceil(num_rows / num_parts)
-    return [slice(begin, begin + length) for begin in range(0, num_rows, length)]
 
 
 def _initial_log_stddev(config: ModelConfig, num_continuous: int) -> nn.Parameter:
@@ -244,5 +219,5 @@ class _Tower(nn.Module):
             x, weight = obs[key], next(encoder.parameters(), None)
             if key not in self.as_they_are and weight is not None:
                 x = x.to(compute_dtype(weight))
-            features.append(encoder(x))
+            features.append(encoder(x) if isinstance(encoder, Convolutional) else in_parts(encoder, x))
         return features[0] if len(features) == 1 else torch.cat(features, dim=-1)

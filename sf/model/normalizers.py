@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from sf.envs.spaces.observations import is_image
+from sf.model.layers import Compilable
+from sf.native import kernels
 from sf.ranks.ranks import ALONE
 
 EPSILON = 1e-5  # added to the variance
@@ -88,7 +90,7 @@ class VectorNormalizer(nn.Module):
         self.moments.update(numbers, mask)
 
 
-class ImageNormalizer(nn.Module):
+class ImageNormalizer(Compilable):
     """Mean 0 for every pixel, and one scale for all, so that what moves has standard deviation 1 on average.
 
     What never changes (walls, the status bar, the background) vanishes, and what is left is large enough to be learned
@@ -106,8 +108,11 @@ class ImageNormalizer(nn.Module):
 
     def forward(self, pixels: Tensor, dtype: torch.dtype) -> Tensor:
         """[N, *shape] uint8 -> the same in `dtype`."""
+        offset, scale = self.offset.to(dtype), self.scale.to(dtype)
+        if self.with_loops and kernels.takes_images(pixels, offset):
+            return kernels.shifted_and_scaled(pixels, offset, scale)
         x = pixels.to(dtype)
-        return torch.addcmul(self.offset.to(dtype), x, self.scale.to(dtype), out=x)
+        return torch.addcmul(offset, x, scale, out=x)
 
     def update(self, pixels: Tensor, mask: Tensor) -> None:
         """Merge a few of the frames [M, *shape] where `mask` [M] holds."""

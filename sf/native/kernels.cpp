@@ -75,6 +75,18 @@ void elu(T *x, int64_t size) {
     }
 }
 
+// offset + scale x pixel, of images [N, H]. offset [H], scale [1]. Written: out [N, H].
+void shift_and_scale(const uint8_t *__restrict pixels, const T *__restrict offset, const T *__restrict scale,
+                     T *__restrict out, int64_t N, int64_t H) {
+    const float factor = load(*scale);
+    for (int64_t n = 0; n < N; n++) {
+        for (int64_t k = 0; k < H; k++) {
+            store(out + k, load(offset[k]) + factor * float(pixels[k]));
+        }
+        pixels += H, out += H;
+    }
+}
+
 // One step of sf.model.recurrent.lstm forward.
 //   x, product [N, 4H]: the input's share of the gates with the biases, and the hidden state's
 //   c [N, H], keep [N]: the cell as the step before left it, and 0 where an episode begins here, else 1

@@ -19,6 +19,7 @@ from sf.native.library import CompilerError
 _NUMBERS = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 _PARAMETERS = {  # addresses, then sizes
     "elu": (1, 1),
+    "shift_and_scale": (4, 2),
     "lstm_forward": (9, 2),
     "lstm_backward": (9, 2),
     "gru_forward": (9, 2),
@@ -84,6 +85,19 @@ def takes_elu(x: Tensor) -> bool:
 def elu_(x: Tensor) -> None:
     """exp(x) - 1 in place of all x below 0."""
     find("elu", x)(x.data_ptr(), x.numel())
+
+
+def takes_images(pixels: Tensor, offset: Tensor) -> bool:
+    """Whether `shifted_and_scaled` is for such tensors."""
+    return pay(offset, pixels.numel()) and pixels.is_contiguous() and offset.is_contiguous()
+
+
+def shifted_and_scaled(pixels: Tensor, offset: Tensor, scale: Tensor) -> Tensor:
+    """offset + scale x pixel, in the dtype of both. pixels [N, *shape] uint8; offset [*shape]; scale []."""
+    out = torch.empty(pixels.shape, dtype=offset.dtype)
+    addresses = (tensor.data_ptr() for tensor in (pixels, offset, scale, out))
+    find("shift_and_scale", offset)(*addresses, len(pixels), offset.numel())
+    return out
 
 
 def _is_traced() -> bool:

@@ -5,7 +5,7 @@ import torch
 
 from sf.config import ModelConfig
 from sf.envs.spaces.actions import ActionSpec
-from sf.model import actor_critic
+from sf.model.encoders import parts
 from sf.model.registry import build_model
 
 SPACE = gym.spaces.Dict(
@@ -158,27 +158,14 @@ def test_images_in_parts_give_the_outputs_and_gradients_of_the_whole(core, share
     model = randomized(build_model(small(core=core, share_critic=share_critic), SPACE, SPEC))
     obs, state, first = rollout(model)
     found = {}
-    for num_bytes in (2**40, sum(rows.nbytes for rows in obs.values()) // 5):
-        monkeypatch.setattr(actor_critic, "_PART", num_bytes)
+    for size in (2**40, max(rows.numel() for rows in obs.values()) // 5):
+        monkeypatch.setattr(parts, "_PART", size)
         model.zero_grad()
         with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
             out = model.unroll(obs, state, first)
         (out.params.square().sum() + out.value.square().sum()).backward()
-        found[num_bytes] = out, [parameter.grad.clone() for parameter in model.parameters() if parameter.numel()]
-    (whole, gradients), (parts, gradients_of_parts) = found.values()
+        found[size] = out, [parameter.grad.clone() for parameter in model.parameters() if parameter.numel()]
+    (whole, gradients), (in_parts, gradients_of_parts) = found.values()
     tolerance = 0.02 if bfloat16 else 1e-5
-    for of_whole, of_parts in zip([*whole, *gradients], [*parts, *gradients_of_parts], strict=True):
+    for of_whole, of_parts in zip([*whole, *gradients], [*in_parts, *gradients_of_parts], strict=True):
         assert (of_whole - of_parts).norm() <= tolerance * of_whole.norm()
-
-
-def test_parts_cover_all_rows_once_and_are_of_nearly_one_length(monkeypatch):
-    obs = {"image": torch.zeros(100, 30, dtype=torch.uint8), "number": torch.zeros(100, dtype=torch.float32)}
-    for num_bytes, lengths in ((10_000, [100]), (1700, [50, 50]), (1000, [34, 34, 32]), (1, [1] * 100)):
-        monkeypatch.setattr(actor_critic, "_PART", num_bytes)
-        parts = actor_critic._parts(obs)
-        assert [len(range(100)[part]) for part in parts] == lengths
-        assert [n for part in parts for n in range(100)[part]] == list(range(100))
-
-
-def test_a_vector_is_one_part():
-    assert actor_critic._parts({"obs": torch.zeros(8192, 64)}) == [slice(None)]

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from sf.model.layers import ELU
+from sf.model.normalizers import ImageNormalizer
 from sf.model.recurrent import compiled
 from sf.model.recurrent.gru import GRU
 from sf.model.recurrent.lstm import LSTM
@@ -58,6 +59,28 @@ def test_what_is_not_finite_stays_so(dtype):
     kernels.elu_(x)
     assert x[:5].isnan().tolist() == [True, False, False, False, False]
     assert x[1:5].tolist() == [math.inf, -1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 1, 1), (17, 5, 3), (72, 128, 3)])
+@pytest.mark.parametrize("num_images", [0, 1, 5])
+def test_images_are_normalised_as_by_torch(eager, dtype, shape, num_images):
+    torch.manual_seed(0)
+    normalizer = ImageNormalizer(shape)
+    normalizer.scale.fill_(0.0137)
+    normalizer.offset.copy_(-2.0 * torch.rand(shape))
+    pixels = torch.randint(0, 256, (num_images, *shape), dtype=torch.uint8)
+    ours, theirs = normalizer(pixels, dtype), eager(lambda: normalizer(pixels, dtype))
+    assert ours.shape == theirs.shape
+    assert ours.dtype == dtype
+    torch.testing.assert_close(ours, theirs, rtol=2**-8 if dtype == torch.bfloat16 else 1e-6, atol=1e-6)
+
+
+def test_images_that_are_not_dense_are_normalised_too(eager):
+    torch.manual_seed(0)
+    normalizer = ImageNormalizer((4, 6, 3))
+    pixels = torch.randint(0, 256, (8, 6, 4, 3), dtype=torch.uint8).transpose(1, 2)
+    torch.testing.assert_close(normalizer(pixels, torch.float32), eager(lambda: normalizer(pixels, torch.float32)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

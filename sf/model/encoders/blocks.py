@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from sf.model.encoders.parts import in_parts
 from sf.model.layers import activation, orthogonal
+
+
+class Convolutional(nn.Module):
+    """Convolutions, then linear layers, which multiply by more weights: all images at once, for these to be read once.
+
+    A subclass sets the attributes.
+    """
+
+    convolutions: nn.Sequential
+    linear: nn.Sequential
+    out_size: int
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images as the first convolution takes them -> [N, out_size]."""
+        return self.linear(in_parts(lambda part: flat(self.convolutions(part)), images))
 
 
 class ResidualBlock(nn.Module):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gymnasium as gym
-from torch import Tensor, nn
+from torch import nn
 
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
 from sf.envs.spaces.planes import Planes
-from sf.model.encoders.blocks import ResidualBlock, ScaledConv, flat
+from sf.model.encoders.blocks import Convolutional, ResidualBlock, ScaledConv
 from sf.model.layers import activation, channels_last, mlp, orthogonal
 from sf.model.registry import register_encoder
 
@@ -49,7 +49,7 @@ def _linear(height: int, width: int, config: ModelConfig) -> tuple[nn.Sequential
 
 
 @register_encoder("planes")
-class PlanesEncoder(nn.Module):
+class PlanesEncoder(Convolutional):
     """Planes [N, C, H, W] -> [N, out_size], as they are, by residual blocks and linear layers."""
 
     def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
@@ -67,6 +67,3 @@ class PlanesEncoder(nn.Module):
         layers = [*layers[:-1], *blocks, activation(config.nonlinearity)]
         self.convolutions = channels_last(nn.Sequential(*layers))
         self.linear, self.out_size = _linear(height, width, config)
-
-    def forward(self, planes: Tensor) -> Tensor:
-        return self.linear(flat(self.convolutions(planes)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import gymnasium as gym
-from torch import Tensor, nn
+from torch import nn
 
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
-from sf.model.encoders.blocks import ResidualBlock, flat
+from sf.model.encoders.blocks import Convolutional, ResidualBlock
 from sf.model.encoders.images import ImageShape, PixelConv2d
 from sf.model.layers import activation, channels_last, mlp, orthogonal
 from sf.model.registry import register_encoder
@@ -27,7 +27,7 @@ def atari(space: gym.spaces.Box, config: ModelConfig) -> ConvEncoder:
     return ConvEncoder(space, config, [(32, 8, 4), (64, 4, 2), (64, 3, 1)])
 
 
-class ConvEncoder(nn.Module):
+class ConvEncoder(Convolutional):
     """Convolutions (out_channels, kernel, stride), padded where `pad_images` says so, then linear layers."""
 
     def __init__(
@@ -57,9 +57,6 @@ class ConvEncoder(nn.Module):
         size, widths = channels * height * width, config.encoder_conv_mlp_layers
         self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
 
-    def forward(self, pixels: Tensor) -> Tensor:
-        return self.linear(flat(self.convolutions(pixels)))
-
 
 def _windows(side: int, kernel: int, stride: int, pads: bool) -> tuple[int, int]:
     """How many a side of an image has, and the padding at either end of it: with `pads` the least with which they
@@ -69,7 +66,7 @@ def _windows(side: int, kernel: int, stride: int, pads: bool) -> tuple[int, int]
 
 
 @register_encoder("resnet")
-class ResnetEncoder(nn.Module):
+class ResnetEncoder(Convolutional):
     """The deep network of Espeholt et al. 2018 (IMPALA, figure 3): sections of 16, 32 and 32 channels."""
 
     def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
@@ -90,6 +87,3 @@ class ResnetEncoder(nn.Module):
         self.convolutions = channels_last(nn.Sequential(*layers))
         size, widths = channels * height * width, config.encoder_conv_mlp_layers
         self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
-
-    def forward(self, pixels: Tensor) -> Tensor:
-        return self.linear(flat(self.convolutions(pixels)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gymnasium as gym
-from torch import Tensor, nn
+from torch import nn
 
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
 from sf.envs.spaces.planes import Planes
-from sf.model.encoders.blocks import ScaledConv, flat
+from sf.model.encoders.blocks import Convolutional, ScaledConv
 from sf.model.layers import activation, channels_last, mlp, orthogonal
 from sf.model.registry import register_encoder
 
@@ -17,7 +17,7 @@ _LARGEST_SIDE = 6  # cells that the linear layer sees
 
 
 @register_encoder("map")
-class MapEncoder(nn.Module):
+class MapEncoder(Convolutional):
     """Planes [N, C, H, W] -> [N, out_size]: convolutions of 3x3, each of which halves the sides, and linear layers."""
 
     def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
@@ -38,6 +38,3 @@ class MapEncoder(nn.Module):
         self.linear, self.out_size = mlp(
             size, config.encoder_conv_mlp_layers, config.nonlinearity, layer_norm=config.layer_norm
         )
-
-    def forward(self, planes: Tensor) -> Tensor:
-        return self.linear(flat(self.convolutions(planes)))
