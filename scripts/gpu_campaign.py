@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import json_file
 from gpu.step import Context, Findings, Step
 from gpu.steps import STEPS
 from process_session import run_bounded, sigterm_raises
@@ -80,7 +81,10 @@ def main() -> None:
         if not args.in_process:
             print_summary(out)
             found = results(out)
-            sys.exit(not found or not all(result["is_ok"] for result in found.values()))
+            missing = [] if args.summary else [name for name in args.steps if name not in found]
+            if missing:
+                print(f"not done: {', '.join(missing)}; the same command goes on with them")
+            sys.exit(not found or bool(missing) or not all(result["is_ok"] for result in found.values()))
 
 
 def supervise(step: Step, out: Path, words: list[str], anew: bool) -> None:
@@ -126,7 +130,7 @@ def do_side_by_side(steps: Sequence[Step], out: Path, words: list[str]) -> None:
 
 def perform(step: Step, context: Context) -> None:
     out, began = context.folder.parent, time.monotonic()
-    (out / "machine.json").write_text(json.dumps(system_info(), indent=2) + "\n")
+    json_file.write(out / "machine.json", system_info(), indent=2)
     try:
         findings = step.run(context)
     except Exception as error:
@@ -136,10 +140,11 @@ def perform(step: Step, context: Context) -> None:
 
 
 def write(out: Path, step: Step, findings: Findings, seconds: float) -> None:
+    """Another process may read the result at any moment."""
     record = {"step": step.name, "seconds": round(seconds, 1), **dataclasses.asdict(findings)}
     path = _result(out, step)
     path.with_suffix(".txt").write_text("".join(f"  {line}\n" for line in findings.lines))
-    path.write_text(json.dumps(record, indent=1, default=str) + "\n")
+    json_file.write(path, json.loads(json.dumps(record, default=str)))
 
 
 def is_finished(out: Path, step: Step) -> bool:

@@ -72,9 +72,9 @@ class Campaign:
         num_before = {path: len(records(path)) for path in self._metrics()}
         print(f"{time.monotonic() - self._began_at:7.0f} s  {fault.name} ({host.address})", flush=True)
         began = time.monotonic()
-        fault.do(self._network, host, random)
         broken, lost = None, 0
         try:
+            fault.do(self._network, host, random)
             self.wait_until_both_train(time.time())
             new = (record for path in self._metrics() for record in records(path)[num_before.get(path, 0) :])
             lost = max(0, before - min(record["env_steps"] for record in new))

@@ -155,7 +155,8 @@ class _Campaign:
     def _fail(self, task: str, fault: str, seconds: float, error: Exception) -> None:
         is_found = isinstance(error, NotRecoveredError)
         broken = str(error) if is_found else f"the campaign itself failed: {traceback.format_exc()}"
-        print(self._log.read_text()[-5000:], flush=True)
+        if self._log.exists():  # the run may not have come to begin it
+            print(self._log.read_text(errors="replace")[-5000:], flush=True)
         self._note(self._outcome(task, fault, seconds, None, (0, 0), broken))
         self._directory = self._directory / "after"  # what it left may be broken
         self._directory.mkdir()

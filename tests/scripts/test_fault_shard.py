@@ -41,7 +41,6 @@ def take(tmp_path, monkeypatch):
         outcomes = []
         campaign = shard._Campaign(0, tmp_path, Random(0), outcomes.append, set(), time.monotonic())
         campaign._log = tmp_path / "log"
-        campaign._log.touch()
         monkeypatch.setattr(campaign, "_start", start)
         left = campaign.take(shard.Turn("toy", NAMES, time.monotonic() + 100.0))
         return left, [(outcome.fault, outcome.broken) for outcome in outcomes]

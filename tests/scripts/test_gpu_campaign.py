@@ -127,6 +127,16 @@ def test_without_a_single_result_the_status_is_1(tmp_path, monkeypatch):
     assert end.value.code == 1
 
 
+def test_a_step_that_time_did_not_suffice_for_is_named_and_the_status_is_1(tmp_path, monkeypatch, capsys):
+    gpu_campaign.write(tmp_path, STEPS[0], Findings(True, []), 3.0)
+    words = ["--out", str(tmp_path), "--steps", STEPS[0].name, STEPS[1].name, "--minutes", "0"]
+    monkeypatch.setattr(sys, "argv", ["gpu_campaign.py", *words])
+    with pytest.raises(SystemExit) as end:
+        gpu_campaign.main()
+    assert end.value.code == 1
+    assert f"not done: {STEPS[1].name}; the same command goes on with them" in capsys.readouterr().out
+
+
 def test_names_of_steps_are_files_and_all_different():
     names = [step.name for step in STEPS]
     assert len(set(names)) == len(names)

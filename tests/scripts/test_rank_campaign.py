@@ -7,13 +7,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 
 import pytest
 import rank_campaign
 from faults import processes
 from faults.bookkeeping import NotRecoveredError
 from faults.outcomes import Results
-from faults.two_machines import hosts
+from faults.two_machines import catalog, hosts
 from faults.two_machines.hosts import Network, why_impossible
 from pages import ROOT, commands
 
@@ -89,11 +91,20 @@ def test_a_network_that_cannot_be_built_leaves_nothing_behind(tmp_path, monkeypa
 class FakeHost:
     is_on = True
     train_dir = Path()
+    address = "10.0.0.1"
+
+    def parents(self):
+        return []
 
     def switch_on(self):
         pass
 
     ask_to_end = switch_on
+
+
+def fault_of(name):
+    (fault,) = (fault for fault in catalog.FAULTS if fault.name == name)
+    return fault
 
 
 @pytest.fixture
@@ -111,6 +122,23 @@ def test_an_end_that_is_not_as_promised_is_an_outcome(campaign, tmp_path):
     (outcome,) = Results.read(tmp_path / "outcomes.json").outcomes
     assert outcome.fault == "Ctrl-C on one machine"
     assert outcome.broken == "after Ctrl-C on the first machine, these processes are left: [7]"
+
+
+def test_a_process_that_is_being_replaced_is_waited_for(monkeypatch):
+    found, killed = iter([[], [], [7]]), []
+    monkeypatch.setattr(catalog.os, "kill", lambda pid, signum: killed.append((pid, signum)))
+    host = SimpleNamespace(children=lambda role: next(found))
+    fault_of("learner killed").do(None, host, Random(0))
+    assert killed == [(7, signal.SIGKILL)]
+
+
+def test_a_machine_without_the_process_of_a_fault_is_an_outcome(campaign, tmp_path, monkeypatch):
+    monkeypatch.setattr(catalog, "_IS_THERE_WITHIN_S", 0.0)
+    monkeypatch.setattr(rank_campaign.Campaign, "_steps_per_second", lambda self: 1.0)
+    monkeypatch.setattr(rank_campaign.Campaign, "_metrics", lambda self: [])
+    campaign.inflict(fault_of("parent of a rank killed"), Random(0))
+    (outcome,) = Results.read(tmp_path / "outcomes.json").outcomes
+    assert outcome.broken == "a machine has no parent for 0 s"
 
 
 def test_machines_that_never_train_together_are_an_outcome(campaign, tmp_path, monkeypatch):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from faults.bookkeeping import NotRecoveredError
 from faults.two_machines.hosts import Host, Network
+
+_IS_THERE_WITHIN_S = 30.0  # a process that has ended a moment ago is replaced
 
 
 @dataclass(frozen=True)
@@ -20,25 +23,34 @@ class RankFault:
     do: Callable[[Network, Host, Random], None]
 
 
+def _drawn(find: Callable[[], Sequence[int]], what: str, random: Random) -> int:
+    """One of the processes that `find` gives. Raises NotRecoveredError where there is none for a while."""
+    until = time.monotonic() + _IS_THERE_WITHIN_S
+    while not (pids := find()):
+        if time.monotonic() > until:
+            raise NotRecoveredError(f"a machine has no {what} for {_IS_THERE_WITHIN_S:.0f} s")
+        time.sleep(0.1)
+    return random.choice(pids)
+
+
 def _kill(role: str) -> Callable[[Network, Host, Random], None]:
     def do(network: Network, host: Host, random: Random) -> None:
-        os.kill(random.choice(host.children(role)), signal.SIGKILL)
+        os.kill(_drawn(lambda: host.children(role), role, random), signal.SIGKILL)
 
     return do
 
 
 def _stop_learner(network: Network, host: Host, random: Random) -> None:
-    os.kill(random.choice(host.children("learner")), signal.SIGSTOP)
+    os.kill(_drawn(lambda: host.children("learner"), "learner", random), signal.SIGSTOP)
 
 
 def _kill_parent(network: Network, host: Host, random: Random) -> None:
-    os.kill(random.choice(host.parents()), signal.SIGKILL)
+    os.kill(_drawn(host.parents, "parent", random), signal.SIGKILL)
 
 
 def _stop_parent(network: Network, host: Host, random: Random) -> None:
     """For longer than the others have patience."""
-    pid = random.choice(host.parents())
-    os.kill(pid, signal.SIGSTOP)
+    os.kill(_drawn(host.parents, "parent", random), signal.SIGSTOP)
 
 
 def _kill_agent(network: Network, host: Host, random: Random) -> None:
