@@ -266,6 +266,18 @@ def test_ratios_that_overflow_stay_finite():
     assert all(np.isfinite(value) for value in named(ppo_loss(**case, settings=DEFAULT)).values())
 
 
+@pytest.mark.parametrize("size", [1e-6, 1e-5, 1e-4, 1e-3])
+def test_the_kl_divergence_of_a_small_update_keeps_its_digits_in_float32(size):
+    for seed in range(20):
+        case = {name: x.float() if x.is_floating_point() else x for name, x in random_case((16, 16), seed).items()}
+        case["proximal_log_prob"].zero_()
+        case["log_prob"] = size * torch.randn(16, 16, generator=torch.Generator().manual_seed(seed))
+        log_ratio = case["log_prob"][case["mask"]].double()
+        found = named(ppo_loss(**case, settings=DEFAULT))["approx_kl"]
+        assert found >= 0
+        assert found == pytest.approx((log_ratio.expm1() - log_ratio).mean().item(), rel=0.1, abs=1e-13)
+
+
 @pytest.mark.parametrize(("stddev", "is_known"), [(0.005, False), (0.1, True)])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
 def test_explained_variance_is_unknown_where_the_returns_barely_vary_in_whatever_scale(scale, stddev, is_known):
