@@ -119,7 +119,8 @@ class ImageNormalizer(Compilable):
         few = _spread(len(pixels), pixels.device)
         self.moments.update(pixels[few], mask[few])
         one_grey_level = 1.0  # the least that is worth seeing
-        self.scale.copy_((self.moments.var.mean() + one_grey_level).rsqrt())
+        scale = (self.moments.var.mean() + one_grey_level).rsqrt()
+        self.scale.copy_(torch.where(self.moments.count > 0, scale, self.scale))  # else no frame has counted yet
         self.offset.copy_(-self.moments.mean * self.scale)
 
 

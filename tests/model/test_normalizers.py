@@ -81,6 +81,15 @@ def test_in_normalised_images_what_stays_is_0_and_what_moves_has_stddev_1_on_ave
     torch.testing.assert_close(half.float(), out, atol=0.02, rtol=0.01)
 
 
+def test_images_none_of_which_count_change_nothing():
+    norm, frames = ImageNormalizer((2, 3, 1)), torch.randint(0, 256, (8, 2, 3, 1), dtype=torch.uint8)
+    for _ in range(2):  # before the first frames that count, and after
+        before = [buffer.clone() for buffer in norm.buffers()]
+        norm.update(frames, torch.zeros(8, dtype=torch.bool))
+        assert all(torch.equal(a, b) for a, b in zip(before, norm.buffers(), strict=True))
+        norm.update(frames, torch.ones(8, dtype=torch.bool))
+
+
 @pytest.mark.parametrize(("rollout", "num_trajectories"), [(32, 64), (32, 32), (32, 256), (64, 32), (128, 16)])
 def test_the_few_images_that_count_are_of_many_trajectories_and_of_all_times(rollout, num_trajectories):
     frame = torch.arange(rollout * num_trajectories).float()
