@@ -72,6 +72,16 @@ def test_a_code_outside_of_the_space_counts_as_the_nearest_inside():
     torch.testing.assert_close(module(outside), module(cells))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("lowest", [0, -1000, 1000, 20_000_000])
+def test_planes_are_0_and_1_wherever_their_two_values_lie(lowest, dtype):
+    space = gym.spaces.Box(lowest, lowest + 1, (5, 5, 3), np.int32)
+    module, cells = build_encoder("symbols", space, SMALL).to(dtype), drawn(space)
+    found = module._scaled(cells)
+    assert found.dtype == dtype
+    assert torch.equal(found, (cells - lowest).to(dtype))
+
+
 def test_normalisation_leaves_codes_as_they_are():
     space = gym.spaces.Dict({"glyphs": GLYPHS, "numbers": NUMBERS})
     model = build_model(SMALL, space, SPEC)

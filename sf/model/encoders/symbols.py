@@ -67,5 +67,7 @@ class SymbolsEncoder(nn.Module):
         return x
 
     def _scaled(self, symbols: Tensor) -> Tensor:
-        numbers = symbols.to(compute_dtype(next(self.parameters()))) - self.lowest
+        if self.lowest:  # as integers: bfloat16 has only 8 bits for what is far from 0
+            symbols = symbols.long() - self.lowest
+        numbers = symbols.to(compute_dtype(next(self.parameters())))
         return (numbers * (1 / max(1, self.num_codes - 1))).contiguous()
