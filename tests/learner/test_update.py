@@ -288,15 +288,28 @@ def test_rows_that_are_not_valid_are_not_too_old():
     assert updater.pop_metrics()["masked_share"] == 0
 
 
-def test_rewards_are_scaled_before_they_are_clipped():
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_rewards_are_scaled_before_they_are_clipped(sign):
     losses = []
-    for scale, clip, rewards in ((2.0, 1.0, 0.75), (1.0, 1000.0, 1.0)):
+    for scale, clip, rewards in ((2.0, 1.0, sign * 0.75), (1.0, 1000.0, sign * 1.0)):
         updater = make_updater(reward_scale=scale, reward_clip=clip)
         batch = make_batch(0)
         batch.reward.fill_(rewards)
         updater.train_iteration(batch, 0, lambda: None)
         losses.append(updater.pop_metrics()["value_loss"])
     assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize(("stddev", "is_known"), [(0.005, False), (0.1, True)])
+@pytest.mark.parametrize("normalize_returns", [True, False])
+def test_explained_variance_is_unknown_where_returns_barely_vary_normalised_or_not(normalize_returns, stddev, is_known):
+    updater = make_updater(gamma=0.0, with_vtrace=False, normalize_returns=normalize_returns)
+    for seed in range(2):  # the first iteration finds how they are normalised
+        batch = make_batch(seed, updater.version)
+        batch.reward.normal_(1.0, stddev, generator=torch.Generator().manual_seed(seed))
+        updater.train_iteration(batch, 0, lambda: None)
+        measured = updater.pop_metrics()
+    assert ("explained_variance" in measured) == is_known
 
 
 @pytest.mark.parametrize(("lr_schedule", "expected"), [("linear", 0.075), ("cosine", 0.05 * (1 + 0.5**0.5))])

@@ -81,6 +81,13 @@ def test_in_normalised_images_what_stays_is_0_and_what_moves_has_stddev_1_on_ave
     torch.testing.assert_close(half.float(), out, atol=0.02, rtol=0.01)
 
 
+def test_where_nothing_moves_a_grey_level_is_one_standard_deviation():
+    norm, frames = ImageNormalizer((2, 3, 1)), torch.full((8, 2, 3, 1), 90, dtype=torch.uint8)
+    norm.update(frames, torch.ones(8, dtype=torch.bool))
+    torch.testing.assert_close(norm(frames, torch.float32), torch.zeros(8, 2, 3, 1))
+    torch.testing.assert_close(norm(frames + 2, torch.float32), torch.full((8, 2, 3, 1), 2.0))
+
+
 def test_images_none_of_which_count_change_nothing():
     norm, frames = ImageNormalizer((2, 3, 1)), torch.randint(0, 256, (8, 2, 3, 1), dtype=torch.uint8)
     for _ in range(2):  # before the first frames that count, and after

@@ -45,12 +45,12 @@ def slow_loss(case: dict[str, np.ndarray], s: dict, moments: tuple[float, float]
     mean = np.mean([row["advantage"] for row in rows])
     stddev = np.std([row["advantage"] for row in rows])
     norm_mean, norm_stddev = moments or (mean, stddev)
-    policy, value, entropy, kl, clipped, behaviour_ratios = [], [], [], [], [], []
+    policy, value, entropy, kl, clipped, value_clipped, behaviour_ratios = [], [], [], [], [], [], []
     for row in rows:
         a = (row["advantage"] - norm_mean) / (norm_stddev + 1e-5) if s["normalize_advantages"] else row["advantage"]
         ratio = np.exp(row["log_prob"] - row["proximal_log_prob"])
         if s["with_ppo_clip"]:
-            weight = min(s["rho_bar"], np.exp(row["proximal_log_prob"] - row["behaviour_log_prob"]))
+            weight = min(max(1.0, s["rho_bar"]), np.exp(row["proximal_log_prob"] - row["behaviour_log_prob"]))
             bounded = min(max(ratio, 1 / (1 + s["clip_ratio"])), 1 + s["clip_ratio"])
             policy.append(-weight * min(ratio * a, bounded * a))
         else:
@@ -60,6 +60,7 @@ def slow_loss(case: dict[str, np.ndarray], s: dict, moments: tuple[float, float]
             move = min(max(row["value"] - row["behaviour_value"], -s["clip_value"]), s["clip_value"])
             errors.append((row["behaviour_value"] + move - row["value_target"]) ** 2)
         value.append(max(errors))
+        value_clipped.append(abs(row["value"] - row["behaviour_value"]) > s["clip_value"] > 0)
         entropy.append(row["entropy"])
         kl.append(ratio - 1 - np.log(ratio))
         clipped.append(not 1 / (1 + s["clip_ratio"]) <= ratio <= 1 + s["clip_ratio"])
@@ -75,6 +76,7 @@ def slow_loss(case: dict[str, np.ndarray], s: dict, moments: tuple[float, float]
         "approx_kl": np.mean(kl),
         "ratio_mean": np.mean(behaviour_ratios),
         "clip_fraction": np.mean(clipped),
+        "value_clip_fraction": np.mean(value_clipped),
         "effective_sample_size": np.sum(behaviour_ratios) ** 2 / np.sum(np.square(behaviour_ratios)) / len(rows),
         "explained_variance": 1 - np.var(targets - values) / np.var(targets) if len(rows) > 1 else np.nan,
         "advantage_mean": mean,
@@ -101,6 +103,8 @@ def named(result: PPOLoss) -> dict[str, float]:
         {"normalize_advantages": False},
         {"value_loss_coeff": 2.0},
         {"rho_bar": 1e9},
+        {"rho_bar": 0.5},
+        {"rho_bar": 0.5, "with_ppo_clip": False, "with_importance_weight": True},
     ],
 )
 def test_the_loss_and_its_metrics_are_those_of_a_loop_over_samples(shape, change):
