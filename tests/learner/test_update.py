@@ -15,6 +15,7 @@ from sf.learner.loss import minibatch_loss
 from sf.learner.loss.ppo import ppo_loss
 from sf.learner.loss.targets import make_targets
 from sf.learner.loss.waiting import has_outcome
+from sf.learner.optimizer import learning_rate
 from sf.learner.update import Updater
 
 T, B = 4, 6
@@ -177,6 +178,17 @@ def test_the_adaptive_rate_changes_once_an_iteration_by_how_far_that_moved_the_p
     updater.train_iteration(make_batch(0), 0, lambda: rates.append(updater.learning_rate))
     assert rates == [rate] * 4
     assert updater.learning_rate == pytest.approx(factor * rate)
+
+
+def test_the_adaptive_rate_goes_by_the_samples_of_the_last_epoch(monkeypatch):
+    seen, steps = [], []
+    monkeypatch.setattr(learning_rate, "kl_adaptive", lambda rate, kl, *_: seen.append(kl) or rate)
+    updater, batch = make_updater(lr_schedule="kl_adaptive"), make_batch(0)
+    batch.valid[:, :2] = False  # so that minibatches differ in their samples
+    updater.train_iteration(batch, 0, lambda: steps.append(dict(updater.metrics._last_step)))
+    kls, counts = ([step[name].item() for step in steps[2:]] for name in ("approx_kl", "num_samples"))
+    assert counts[0] != counts[1]
+    assert seen == [pytest.approx(np.average(kls, weights=counts), rel=1e-5)]
 
 
 @pytest.mark.parametrize("with_ppo_clip", [True, False])
