@@ -149,6 +149,40 @@ def test_an_unroll_and_its_gradients_are_those_without_loops(core, num_steps, ba
 
 
 @pytest.mark.parametrize("core", [GRU, LSTM])
+@pytest.mark.parametrize("scale", [30.0, 1e3, 1e6])
+def test_gates_that_are_far_from_0_are_open_or_closed(core, scale, eager):
+    torch.manual_seed(0)
+    module, x = core(6, 48), scale * torch.randn(1, 5, 6)
+    state, first = torch.randn(5, module.state_size), torch.zeros(1, 5, dtype=torch.bool)
+
+    def unroll():
+        leaf = state.clone().requires_grad_()
+        out = module.unroll(x, leaf, first)
+        out.sum().backward()
+        return out.detach(), leaf.grad
+
+    for ours, theirs in zip(unroll(), eager(unroll), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_a_state_goes_into_the_next_product_as_the_nearest_bfloat16_and_ties_as_the_even_one():
+    upper = torch.arange(-(1 << 15), 1 << 15, 7, dtype=torch.int32) << 16
+    lower = torch.tensor([0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF], dtype=torch.int32)
+    h = (upper[:, None] | lower).view(torch.float32).flatten()[None]
+    hidden = h.shape[1]
+    x = torch.zeros(1, 3 * hidden, dtype=torch.bfloat16)
+    x[:, hidden : 2 * hidden] = 1000.0  # z is 1, and n is 0: what comes out is h itself
+    out, h_next = torch.empty(1, hidden), torch.empty(1, hidden, dtype=torch.bfloat16)
+    product, bias, keep, gates = torch.zeros_like(x), torch.zeros(3 * hidden), torch.ones(1), torch.empty(1, 4 * hidden)
+    given = (x, product, bias, h, keep, keep, gates, out, h_next)
+    kernels.find("gru_forward", x)(*(tensor.data_ptr() for tensor in given), 1, hidden)
+    assert torch.equal(out.nan_to_num(7.0), h.nan_to_num(7.0))
+    expected = h.to(torch.bfloat16)
+    assert torch.equal(h_next.isnan(), expected.isnan())
+    assert torch.equal(h_next.nan_to_num(7.0), expected.nan_to_num(7.0))
+
+
+@pytest.mark.parametrize("core", [GRU, LSTM])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_step_is_that_without_loops(core, dtype, eager):
     torch.manual_seed(0)
