@@ -79,6 +79,13 @@ def test_steps_give_what_an_unroll_gives(core, cell):
     assert state.shape == (3, module.state_size)
 
 
+def test_a_new_lstm_keeps_most_of_its_cell():
+    cell = torch.randn(3, H)
+    state = torch.cat((torch.zeros(3, H), cell), dim=-1)
+    _, after = LSTM(IN, H).step(torch.zeros(3, IN), state, torch.zeros(3, dtype=torch.bool))
+    torch.testing.assert_close(after[:, H:], cell * torch.sigmoid(torch.tensor(1.0)))
+
+
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize(("core", "cell"), CORES)
 def test_gradients_pass_gradcheck(core, cell):
