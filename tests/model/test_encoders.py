@@ -43,6 +43,7 @@ def test_the_convolution_of_pixels_is_a_plain_convolution_of_pixels_over_255(sha
     out = conv(x)
     assert out.shape == expected.shape
     torch.testing.assert_close(out, expected)
+    torch.testing.assert_close(conv(x.double() / 255), expected)  # floats are not divided again
 
 
 @pytest.mark.parametrize(
