@@ -75,6 +75,70 @@ def test_what_is_read_stays_until_the_third_publication_after_it(num_published, 
     assert out[:-1].tolist() == weights(version).tolist()
 
 
+class InTheMiddleError(Exception):
+    pass
+
+
+def begin_publication(memory, version, monkeypatch):
+    """As a learner that has written half of the weights."""
+
+    def copy_half(to, source, device):
+        to[: NUM_WEIGHTS // 2] = source[: NUM_WEIGHTS // 2]
+        raise InTheMiddleError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(weights_module.gpu, "copy", copy_half)
+        with pytest.raises(InTheMiddleError):
+            memory.publish(weights(version), version)
+
+
+def test_a_copy_that_is_being_written_anew_is_not_taken(monkeypatch):
+    spec = spec_on("cpu")
+    memory = SharedWeights.create(spec)
+    memory.publish(weights(1), 1)
+    reader, out, copies = attached(memory, spec), torch.empty(NUM_WEIGHTS + 1), []
+    copy = weights_module.gpu.copy
+
+    def copy_meanwhile(*args):
+        if not copies:
+            with monkeypatch.context() as patch:
+                patch.setattr(weights_module.gpu, "copy", copy)
+                for version in (2, 3):
+                    memory.publish(weights(version), version)
+            begin_publication(memory, 4, monkeypatch)
+        copies.append(copy(*args))
+        return copies[-1]
+
+    monkeypatch.setattr(weights_module.gpu, "copy", copy_meanwhile)
+    assert reader.read(out) == 3
+    assert out[:-1].tolist() == weights(3).tolist()
+    assert len(copies) == 2
+
+
+def test_a_reader_who_comes_late_again_and_again_does_not_take_it_for_memory_of_others(monkeypatch):
+    spec = spec_on("cpu")
+    memory = SharedWeights.create(spec)
+    memory.publish(weights(1), 1)
+    reader, out, latest = attached(memory, spec), torch.empty(NUM_WEIGHTS + 1), [memory._latest[0]] * 5
+    for version in (2, 3):
+        memory.publish(weights(version), version)
+    begin_publication(memory, 4, monkeypatch)  # where the first weights were
+    latest.append(memory._latest[0])
+    monkeypatch.setattr(reader, "_latest", Reads(latest))
+    assert reader.read(out) == 3
+    assert out[:-1].tolist() == weights(3).tolist()
+
+
+class Reads:
+    """A table of one number, and what each look at it finds."""
+
+    def __init__(self, found):
+        self._found = iter(found)
+
+    def __getitem__(self, idx):
+        return next(self._found)
+
+
 def test_on_a_gpu_weights_are_named_only_when_they_are_there(late):
     spec = spec_on("cuda:0")
     memory = SharedWeights.create(spec)

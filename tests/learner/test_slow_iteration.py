@@ -204,9 +204,10 @@ class SlowLearner:
     def adam(self, gradients) -> None:
         flags = self.flags
         norm = math.sqrt(sum((gradient**2).sum().item() for gradient in gradients.values()))
+        scale = min(1.0, flags["max_grad_norm"] / norm) if flags["max_grad_norm"] else 1.0
         self.num_steps += 1
         for name, gradient in gradients.items():
-            clipped = gradient * min(1.0, flags["max_grad_norm"] / norm)
+            clipped = gradient * scale
             first, second = self.moments[name]
             first = flags["adam_beta1"] * first + (1 - flags["adam_beta1"]) * clipped
             second = flags["adam_beta2"] * second + (1 - flags["adam_beta2"]) * clipped**2
@@ -239,6 +240,7 @@ class SlowLearner:
         {"ppo_clip_value": 0.0},
         {"reward_scale": 0.3, "reward_clip": 0.7},
         {"max_grad_norm": 0.05},
+        {"max_grad_norm": 0.0},
     ],
     ids=str,
 )
