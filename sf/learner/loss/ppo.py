@@ -182,7 +182,7 @@ def ppo_loss(
             policy_loss=policy_loss,
             value_loss=value_loss,
             entropy=entropy_mean,
-            approx_kl=mean_of_chosen(log_ratio.expm1() - log_ratio),  # ratio - 1 would lose digits, and be below it
+            approx_kl=mean_of_chosen(log_ratio.expm1() - log_ratio),  # ratio - 1 loses the digits of a small update
             ratio=mean_of_chosen(behaviour_ratio),
             squared_ratio=mean_of_chosen(behaviour_ratio.square()),
             clip_fraction=mean_of_chosen(((ratio < low) | (ratio > high)).to(ratio.dtype)),
