@@ -22,7 +22,7 @@ from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.symmetries import UNKNOWN, Symmetry
 
-_GAMES = 20  # for each turn, or as many as
+_GAMES = 20  # in a row that have shown no new move; for each turn, or as many as
 _SECONDS = 0.5  # have room for
 _BOARD = 3  # the rank of a tensor [C, H, W]
 
@@ -78,9 +78,12 @@ class _Pair:
     def play(self) -> np.ndarray | None:
         """[A] what each action becomes; None: it is no symmetry."""
         until = time.monotonic() + _SECONDS
-        for _ in range(_GAMES):
+        num_without_news = 0
+        while num_without_news < _GAMES:
+            num_known = len(self._images)
             if not self._play_once():
                 return None
+            num_without_news = 0 if len(self._images) > num_known else num_without_news + 1
             if time.monotonic() > until:
                 break
         action = np.full(self._game.num_distinct_actions(), UNKNOWN)

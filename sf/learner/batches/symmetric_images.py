@@ -11,12 +11,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from sf import envs
 from sf.config import Config
 from sf.envs.errors import UsageError
+from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.symmetries import UNKNOWN, Symmetry
 from sf.learner.batches.batch import Batch
 
@@ -51,15 +53,22 @@ class SymmetricImages:
             {key: torch.from_numpy(index).to(device) for key, index in symmetry.obs.items()} for symmetry in symmetries
         ]
         self._action = [torch.from_numpy(symmetry.action).to(device) for symmetry in symmetries]
+        self._unknown = [
+            torch.from_numpy(np.flatnonzero(symmetry.action == UNKNOWN)).to(device) for symmetry in symmetries
+        ]
 
     def one_of(self, batch: Batch, mask: Tensor) -> tuple[Batch, Tensor]:
         """The image of all trajectories under one of the symmetries, drawn from the random numbers of the host, and the
-        mask [T, B] of its samples to train on: those of `mask` whose action is known there."""
+        mask [T, B] of its samples to train on: those of `mask` of which all legal actions are known there."""
         drawn = int(torch.randint(len(self._obs), ()))
         action = self._action[drawn][batch.discrete.long()]
         obs = {key: _taken(value, self._obs[drawn].get(key)) for key, value in batch.obs.items()}
         image = dataclasses.replace(batch, obs=obs, discrete=action.clamp(min=0).to(batch.discrete.dtype))
-        return image, mask & (action != UNKNOWN).all(-1)
+        is_known = (action != UNKNOWN).all(-1)
+        if ACTION_MASK in batch.obs and len(self._unknown[drawn]):  # else the mask of the image would be another
+            legal = batch.obs[ACTION_MASK][:-1].flatten(2)  # [T, B, A]
+            is_known &= (legal.index_select(2, self._unknown[drawn]) == 0).all(-1)
+        return image, mask & is_known
 
 
 def _taken(obs: Tensor, index: Tensor | None) -> Tensor:

@@ -70,9 +70,20 @@ def test_the_image_of_an_image_is_the_original():
 def test_a_sample_whose_action_is_not_known_there_is_not_trained_on():
     symmetry = Symmetry(MIRROR.obs, np.array([3, UNKNOWN, 1, 0]))
     batch, mask = random_batch(), torch.ones(T, B, dtype=torch.bool)
+    del batch.obs[ACTION_MASK]
     image, image_mask = SymmetricImages([symmetry], CPU).one_of(batch, mask)
     assert torch.equal(image_mask, batch.discrete[..., 0] != 1)
     assert image.discrete.min() >= 0
+
+
+def test_a_sample_in_which_an_unknown_action_is_legal_is_not_trained_on():
+    """The mask of its image would allow another action in the place of that one."""
+    symmetry = Symmetry(MIRROR.obs, np.array([3, UNKNOWN, 1, 0]))
+    batch, mask = random_batch(legal=(1, 0, 1, 1)), torch.ones(T, B, dtype=torch.bool)
+    batch.obs[ACTION_MASK][:, ::2, 1] = 1
+    _, image_mask = SymmetricImages([symmetry], CPU).one_of(batch, mask)
+    assert not image_mask[:, ::2].any()
+    assert image_mask[:, 1::2].all()
 
 
 def test_each_of_several_comes():
