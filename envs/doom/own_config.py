@@ -14,6 +14,7 @@ from pathlib import Path
 import vizdoom
 
 from sf.envs.doom.controls import ANGLES, Head, Measurement, one_of, turn_by
+from sf.envs.doom.matches.wads import single_starts
 from sf.envs.errors import UsageError
 
 _EXCLUDE_EACH_OTHER = (
@@ -26,13 +27,15 @@ _EXCLUDE_EACH_OTHER = (
     {"SELECT_NEXT_WEAPON", "SELECT_PREV_WEAPON", *(f"SELECT_WEAPON{slot}" for slot in range(10))},
 )
 
+_ANY_FIRST_MAP = "MAP01"  # also of a game that calls it E1M1
+
 
 def find_config(name: str) -> Path:
     """The file of this path, or of this name among those that come with ViZDoom. Raises UsageError where none is."""
     for path in (Path(name), Path(vizdoom.scenarios_path, name)):
-        if path.is_file() and path.suffix == ".cfg":
+        if path.is_file() and path.suffix.lower() == ".cfg":
             return path.resolve()
-    raise UsageError(f"env 'doom:{name}': there is no such file; give the path of a .cfg file of ViZDoom")
+    raise UsageError(f"env 'doom:{name}': there is no .cfg file of this name; give the path of one of ViZDoom's form")
 
 
 def read_config(path: Path) -> tuple[tuple[Head, ...], tuple[Measurement, ...]]:
@@ -40,16 +43,57 @@ def read_config(path: Path) -> tuple[tuple[Head, ...], tuple[Measurement, ...]]:
     game = vizdoom.DoomGame()
     if not game.load_config(str(path)):
         raise UsageError(f"{path} has lines that ViZDoom does not take: mend those that its warnings above name")
-    wad = game.get_doom_scenario_path()
-    if wad and not os.path.isfile(wad):
-        raise UsageError(
-            f"{path} names the map {wad}, which is not there: mend doom_scenario_path, relative to the file"
-        )
+    _require_map(path, game)
+    waits_for = next((word for word in ("-host", "-join") if word in game.get_game_args().split()), None)
+    if waits_for is not None:
+        raise UsageError(f"{path} has {waits_for} in its game_args, and the agent plays alone: leave it out")
     buttons = [button.name for button in game.get_available_buttons()]
     if not buttons:
         raise UsageError(f"{path} has no available_buttons: name those that the agent may press")
     variables = [variable.name for variable in game.get_available_game_variables()]
     return _heads(path, buttons), tuple(Measurement(name) for name in variables)
+
+
+def _require_map(path: Path, game: vizdoom.DoomGame) -> None:
+    """Raises UsageError for what ends in no sentence: an engine that does not find its map never answers, one that
+    finds no start dies and takes its owner along, and one that cannot read its WAD plays another."""
+    wanted, scenario = game.get_doom_map().upper(), game.get_doom_scenario_path()
+    own = _maps(path, "doom_scenario_path", scenario) if scenario else {}
+    game_wad = _game_wad(game.get_doom_game_path())
+    below = _maps(path, "doom_game_path", game_wad)
+    if own is None or below is None:
+        return
+    starts = {**below, **own}
+    if starts.get(wanted) == 0:
+        wad = os.path.basename(scenario if wanted in own else game_wad)
+        raise UsageError(
+            f"{path} has the doom_map {wanted}, in which nobody starts who plays alone: name another one, or play it "
+            f"as a match, as --env doom_duel_bots --doom_wad {wad} --doom_map {wanted}"
+        )
+    if wanted not in starts and wanted != _ANY_FIRST_MAP:
+        raise UsageError(
+            f"{path} has the doom_map {wanted}, which is not in its WAD: name one of {', '.join(own or below)}"
+        )
+
+
+def _maps(path: Path, key: str, wad: str) -> dict[str, int] | None:
+    """How many start alone in each map of a WAD that the file names by this key; None for another kind of archive."""
+    if not os.path.isfile(wad):
+        raise UsageError(f"{path} names the map {wad}, which is not there: mend {key}, relative to the file")
+    if not wad.lower().endswith(".wad"):
+        return None
+    try:
+        return single_starts(Path(wad))
+    except UsageError:
+        raise UsageError(f"{path} names {wad}, which is no WAD, or half of one: mend {key}") from None
+
+
+def _game_wad(named: str) -> str:
+    """What lies below a scenario, as ViZDoom finds it."""
+    package = os.path.dirname(vizdoom.__file__)
+    names = [named] if named else ["doom2.wad", "freedoom2.wad"]
+    places = [*names, *(os.path.join(package, os.path.basename(name)) for name in names)]
+    return next(filter(os.path.isfile, places), names[-1])
 
 
 def _heads(path: Path, buttons: Sequence[str]) -> tuple[Head, ...]:

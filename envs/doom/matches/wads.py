@@ -1,4 +1,4 @@
-"""WAD files: where they are, and which maps with places for a deathmatch are in them.
+"""WAD files: where they are, and which maps with places to start from are in them.
 
 The format (a header, lumps, a directory of them at the end) is that of the Unofficial Doom Specs, version 1.666.
 """
@@ -15,12 +15,12 @@ import vizdoom
 
 from sf.envs.errors import UsageError
 
-DEATHMATCH_START = 11  # the type of thing
+SINGLE_START, DEATHMATCH_START = 1, 11  # the types of things
 HEADER = struct.Struct("<4sii")  # IWAD or PWAD, number of lumps, position of the directory
 ENTRY = struct.Struct("<ii8s")  # position, bytes, name
 # What a map stores of a thing: x, y, angle, type, flags; in Hexen's format an id before and a height among them.
 DOOM_THING, HEXEN_THING = struct.Struct("<hhhHh"), struct.Struct("<hhhhhHh6x")
-TEXT_START = re.compile(rb"\btype\s*=\s*11\s*;")
+TEXT_TYPE = re.compile(rb"\btype\s*=\s*(\d+)\s*;")
 
 _Lump = tuple[str, int, int]  # name, position, bytes
 
@@ -47,19 +47,28 @@ def deathmatch_starts(wad: Path) -> dict[str, int]:
 
     Raises UsageError for a file that is no WAD.
     """
+    return _starts(wad, DEATHMATCH_START)
+
+
+def single_starts(wad: Path) -> dict[str, int]:
+    """As `deathmatch_starts`, where one plays alone."""
+    return _starts(wad, SINGLE_START)
+
+
+def _starts(wad: Path, type_of_thing: int) -> dict[str, int]:
     with wad.open("rb") as file:
         lumps = _directory(file, wad)
         starts = {}
         for i, (name, _, _) in enumerate(lumps):
             following = [lump[0] for lump in lumps[i + 1 : i + 12]]
             if following[:1] == ["TEXTMAP"]:
-                starts[name] = len(TEXT_START.findall(_read(file, lumps[i + 1])))
+                starts[name] = [*map(int, TEXT_TYPE.findall(_read(file, lumps[i + 1])))].count(type_of_thing)
             elif following[:1] == ["THINGS"]:
                 thing = HEXEN_THING if following[10:11] == ["BEHAVIOR"] else DOOM_THING
                 kind = 5 if thing is HEXEN_THING else 3
                 things = _read(file, lumps[i + 1])
                 whole = things[: len(things) // thing.size * thing.size]
-                starts[name] = sum(fields[kind] == DEATHMATCH_START for fields in thing.iter_unpack(whole))
+                starts[name] = sum(fields[kind] == type_of_thing for fields in thing.iter_unpack(whole))
     return starts
 
 
@@ -72,13 +81,14 @@ def _header(file: BinaryIO, wad: Path) -> tuple[bytes, int, int]:
 
 def _directory(file: BinaryIO, wad: Path) -> list[_Lump]:
     _, count, position = _header(file, wad)
-    file.seek(position)
-    data = file.read(count * ENTRY.size)
-    if len(data) != count * ENTRY.size:
-        raise UsageError(f"doom_wad is {str(wad)!r}: the file is cut off; get it again")
-    return [
-        (name.rstrip(b"\0").decode("latin-1").upper(), start, size) for start, size, name in ENTRY.iter_unpack(data)
-    ]
+    entries = []
+    if count >= 0 and position >= 0:
+        file.seek(position)
+        data = file.read(count * ENTRY.size)
+        entries = [*ENTRY.iter_unpack(data[: len(data) // ENTRY.size * ENTRY.size])]
+    if len(entries) != count or any(start < 0 or size < 0 for start, size, _ in entries):
+        raise UsageError(f"doom_wad is {str(wad)!r}: the file is damaged or cut off; get it again")
+    return [(name.rstrip(b"\0").decode("latin-1").upper(), start, size) for start, size, name in entries]
 
 
 def _read(file: BinaryIO, lump: _Lump) -> bytes:

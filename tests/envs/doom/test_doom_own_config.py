@@ -66,17 +66,39 @@ def test_what_comes_with_vizdoom_needs_no_path() -> None:
             "the button MOVE_LEFT_RIGHT_DELTA, whose strength the file does not say",
         ),
         ("available_buttons = { }", "has no available_buttons|has lines that ViZDoom does not take"),
+        ("doom_map = map42", "has the doom_map MAP42, which is not in its WAD: name one of MAP01"),
+        ("doom_game_path = nowhere.wad", "nowhere.wad, which is not there: mend doom_game_path"),
+        ("doom_scenario_path = my.wad", "my.wad, which is no WAD, or half of one: mend doom_scenario_path"),
+        ("game_args += -host 2", "has -host in its game_args, and the agent plays alone: leave it out"),
     ],
 )
 def test_a_file_that_cannot_be_trained_with_is_answered_with_what_to_change(
     config: Path, line: str, sentence: str
 ) -> None:
+    (config.parent / "my.wad").write_text("no WAD at all")
     config.write_text(CONFIG + line + "\n")
     with pytest.raises(ValueError, match=sentence):
         envs.describe(f"doom:{config}", EnvOptions())
 
 
+def test_a_map_of_the_game_below_the_scenario_can_be_played(config: Path) -> None:
+    config.write_text(CONFIG + "doom_map = map07\n")
+    assert envs.describe(f"doom:{config}", EnvOptions()).num_agents == 1
+
+
+@pytest.mark.parametrize("line", ["doom_map = e1m2", ""])
+def test_a_game_that_comes_with_vizdoom_is_found(config: Path, line: str) -> None:
+    config.write_text(CONFIG.replace("doom_scenario_path = my_map.wad", f"doom_game_path = freedoom1.wad\n{line}"))
+    assert envs.describe(f"doom:{config}", EnvOptions()).num_agents == 1
+
+
+def test_a_map_for_matches_alone_is_refused() -> None:
+    sentence = "the doom_map MAP01, in which nobody starts who plays alone: .* --env doom_duel_bots --doom_wad cig.wad"
+    with pytest.raises(ValueError, match=sentence):
+        envs.describe("doom:cig.cfg", EnvOptions())
+
+
 @pytest.mark.parametrize("name", ["no_such.cfg", "basic.wad"])
 def test_what_is_no_config_file_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"env 'doom:{name}': there is no such file; give the path of a .cfg file"):
+    with pytest.raises(ValueError, match=f"env 'doom:{name}': there is no .cfg file of this name; give the path"):
         envs.describe(f"doom:{name}", EnvOptions())

@@ -3,7 +3,7 @@ import struct
 import pytest
 import vizdoom
 
-from sf.envs.doom.matches.wads import deathmatch_starts, find_wad, is_complete_game
+from sf.envs.doom.matches.wads import deathmatch_starts, find_wad, is_complete_game, single_starts
 
 
 def write_wad(path, lumps, magic=b"PWAD"):
@@ -25,12 +25,15 @@ def test_starts_are_counted_in_the_formats_of_doom_hexen_and_text(tmp_path):
     lumps = [("MAP01", b""), ("THINGS", doom), *rest]
     lumps += [("map02", b""), ("THINGS", hexen), *rest, ("BEHAVIOR", b"")]
     lumps += [("MAP03", b""), ("TEXTMAP", text), ("ENDMAP", b"")]
-    assert deathmatch_starts(write_wad(tmp_path / "a.wad", lumps)) == {"MAP01": 3, "MAP02": 2, "MAP03": 2}
+    path = write_wad(tmp_path / "a.wad", lumps)
+    assert deathmatch_starts(path) == {"MAP01": 3, "MAP02": 2, "MAP03": 2}
+    assert single_starts(path) == {"MAP01": 1, "MAP02": 0, "MAP03": 0}
 
 
 def test_the_wads_that_come_with_vizdoom_are_known_by_name():
     assert deathmatch_starts(find_wad("cig.wad")) == {"MAP01": 25, "MAP02": 11}
     assert deathmatch_starts(find_wad("basic.wad")) == {"MAP01": 0}
+    assert single_starts(find_wad("basic.wad")) == {"MAP01": 1}
     assert not is_complete_game(find_wad("cig.wad"))
     assert is_complete_game(find_wad("freedoom2.wad"))
     assert find_wad(vizdoom.scenarios_path + "/cig.wad") == find_wad("cig.wad")
@@ -50,3 +53,21 @@ def test_what_is_no_wad_or_half_of_one_is_refused(tmp_path):
     whole.write_bytes(whole.read_bytes()[:-4])
     with pytest.raises(ValueError, match="cut off"):
         deathmatch_starts(whole)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        struct.pack("<4sii", b"PWAD", 1, -5),
+        struct.pack("<4sii", b"PWAD", -1, 12),
+        struct.pack("<4sii", b"PWAD", 2, 12)
+        + struct.pack("<ii8s", 0, 0, b"MAP01")
+        + struct.pack("<ii8s", -10, 100, b"THINGS"),
+    ],
+    ids=["directory", "number", "lump"],
+)
+def test_a_wad_with_negative_positions_or_numbers_is_refused(tmp_path, damaged):
+    path = tmp_path / "damaged.wad"
+    path.write_bytes(damaged)
+    with pytest.raises(ValueError, match="the file is damaged or cut off; get it again"):
+        deathmatch_starts(path)
