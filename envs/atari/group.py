@@ -22,23 +22,15 @@ from ale_py.vector_env import AtariVectorEnv  # registers the games with Gymnasi
 
 from sf.envs.atari.camera import FRAMES_PER_S, AtariCamera
 from sf.envs.errors import UsageError
+from sf.envs.field_types import require
 from sf.envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.film import FilmedGroup
 from sf.envs.seeding import env_seed
 
 _FRAMESKIP = 4
-_KWARGS = {
-    "full_action_space",
-    "grayscale",
-    "img_height",
-    "img_width",
-    "max_num_frames_per_episode",
-    "maxpool",
-    "noop_max",
-    "stack_num",
-    "use_fire_reset",
-}
+_SWITCHES = {"full_action_space", "grayscale", "maxpool", "use_fire_reset"}
+_LEAST = {"img_height": 1, "img_width": 1, "max_num_frames_per_episode": 1, "noop_max": 0, "stack_num": 1}
 
 
 def _games() -> dict[str, tuple[str, float]]:
@@ -88,10 +80,8 @@ def make_rendered_group(
 def _arguments(env_id: str, num_envs: int, options: EnvOptions, core: int | None) -> dict[str, Any]:
     """Of `AtariVectorEnv`."""
     game, sticky = _GAMES[env_id]
-    unknown = sorted(set(options.kwargs) - _KWARGS)
-    if unknown:
-        allowed = ", ".join(sorted(_KWARGS))
-        raise UsageError(f"env_kwargs has {unknown[0]!r}, unknown to {env_id}: it may have {allowed}")
+    for name, value in options.kwargs.items():
+        _require_value(env_id, name, value)
     return {
         "game": game,
         "num_envs": num_envs,
@@ -104,6 +94,18 @@ def _arguments(env_id: str, num_envs: int, options: EnvOptions, core: int | None
         "episodic_life": False,
         **options.kwargs,
     }
+
+
+def _require_value(env_id: str, name: str, value: Any) -> None:
+    """The emulator waits for ever with some others."""
+    if name in _SWITCHES:
+        require(isinstance(value, bool), f"env_kwargs has the {name} {value!r}: true or false")
+    elif name in _LEAST:
+        is_right = type(value) is int and _LEAST[name] <= value < 2**31
+        require(is_right, f"env_kwargs has the {name} {value!r}: a whole number, at least {_LEAST[name]}")
+    else:
+        allowed = ", ".join(sorted({*_SWITCHES, *_LEAST}))
+        raise UsageError(f"env_kwargs has {name!r}, unknown to {env_id}: it may have {allowed}")
 
 
 def _seeds(num_envs: int, seed: int, first_env_idx: int) -> list[int]:
