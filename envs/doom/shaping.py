@@ -13,6 +13,9 @@ from math import inf
 HELD_WEAPON = "held_weapon"  # the weight of a weapon that is kept in hand: for each step, if it can shoot
 HELD_STEPS = 5  # it must have been in hand for this many
 
+# They count for the score of a match. All but the frags go on from episode to episode.
+COUNTERS = ("FRAGCOUNT", "DEATHCOUNT", "HITCOUNT", "DAMAGECOUNT")
+
 NUM_SLOTS = 8
 SLOT_WORTH = (1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 10.0, 10.0)  # what a weapon and its ammunition are worth, by its slot
 
@@ -137,7 +140,9 @@ class Shaper:
         """variables: the names of what `begin` and `reward` are handed; every term's is among them."""
         self._names = tuple(shaping.weights)
         self._terms = [(variables.index(term.variable), term) for term in shaping.terms]
-        self._dead_idx = variables.index("DEAD") if "DEAD" in variables else None
+        self._dead_idx, self._deaths_idx = (
+            variables.index(name) if name in variables else None for name in ("DEAD", "DEATHCOUNT")
+        )
         if HELD_WEAPON in shaping.weights:
             self._weapon_idx = variables.index("SELECTED_WEAPON")
             self._ammo_idx = variables.index("SELECTED_WEAPON_AMMO")
@@ -157,6 +162,9 @@ class Shaper:
             )
             for idx, term in self._terms
         ]
+        self._prices_of_counters = [
+            price for price, (_, term) in zip(self._prices, self._terms, strict=True) if term.variable in COUNTERS
+        ]
         self._held_weight = by_name.get(HELD_WEAPON)
 
     def begin(self, values: Sequence[float]) -> None:
@@ -165,12 +173,20 @@ class Shaper:
         self._held_steps = 0
 
     def reward(self, values: Sequence[float]) -> float:
-        """The reward of the step that has led to these values. 0 for one in which the player came to life again."""
+        """The reward of the step that has led to these values.
+
+        0 for one in which the player came to life again, or what the counters say of it if it has died in it, too.
+        """
         before, self._values = self._values, values
         reward = change_reward(self._prices, before, values) if values != before else 0.0
         if self._held_weight is not None:
             slot = int(values[self._weapon_idx])
             self._held_steps = self._held_steps + 1 if slot == int(before[self._weapon_idx]) else 0
             reward += held_weapon_reward(self._held_weight, slot, values[self._ammo_idx], self._held_steps)
-        respawned = self._dead_idx is not None and before[self._dead_idx] and not values[self._dead_idx]
-        return 0.0 if respawned else reward
+        if self._dead_idx is None or values[self._dead_idx]:
+            return reward
+        if before[self._dead_idx]:
+            return 0.0
+        if self._deaths_idx is not None and values[self._deaths_idx] > before[self._deaths_idx]:
+            return change_reward(self._prices_of_counters, before, values)
+        return reward

@@ -9,12 +9,9 @@ import vizdoom
 
 from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS
 from sf.envs.doom.matches.tasks import MatchSetup
-from sf.envs.doom.shaping import NO_SHAPING, Shaper
+from sf.envs.doom.shaping import COUNTERS, NO_SHAPING, Shaper
 from sf.envs.doom.view import View
 from sf.envs.group import Episode
-
-# They count for the score. All but the frags go on from episode to episode.
-COUNTERS = ("FRAGCOUNT", "DEATHCOUNT", "HITCOUNT", "DAMAGECOUNT")
 
 
 class Player:

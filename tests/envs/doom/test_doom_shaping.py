@@ -65,7 +65,7 @@ def test_battle_is_shaped_by_health_and_by_ammunition_which_is_worth_more_for_st
     [
         ({"FRAGCOUNT": 1}, 1, 1),
         ({"FRAGCOUNT": -1}, -1.5, -0.001),
-        ({"DEATHCOUNT": 1}, -0.75, -1),
+        ({"DEATHCOUNT": 1, "DEAD": 1}, -0.75, -1),
         ({"HITCOUNT": 3}, 0.03, 0),
         ({"HITCOUNT": 9}, 0.05, 0),
         ({"DAMAGECOUNT": 40}, 0.12, 0.4),
@@ -92,6 +92,14 @@ def test_nothing_is_paid_for_the_step_in_which_a_player_comes_to_life_again():
     assert shaper.reward(values(HEALTH=0, DEAD=1, DEATHCOUNT=1)) == pytest.approx(-100 * 0.003 - 0.75)
     assert shaper.reward(values(DEATHCOUNT=1, ARMOR=50, WEAPON5=1)) == 0
     assert shaper.reward(values(DEATHCOUNT=1, ARMOR=60, WEAPON5=1)) == pytest.approx(0.05)
+
+
+def test_who_dies_and_comes_to_life_in_one_step_is_paid_for_the_score_alone():
+    """As with a frameskip above 2: a player is dead for two tics. Its new health and weapons are no gain or loss."""
+    shaper = Shaper(SELF_PLAY, NAMES)
+    shaper.begin(values(HEALTH=20, WEAPON5=1))
+    assert shaper.reward(values(HEALTH=100, DEATHCOUNT=1, FRAGCOUNT=1, DAMAGECOUNT=30)) == pytest.approx(1 - 1 + 0.3)
+    assert shaper.reward(values(HEALTH=100, DEATHCOUNT=1, FRAGCOUNT=1, DAMAGECOUNT=30)) == 0
 
 
 def test_what_counters_kept_of_an_earlier_episode_is_not_paid_again():

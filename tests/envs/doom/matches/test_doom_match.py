@@ -118,6 +118,20 @@ def test_who_kills_itself_loses_a_frag_and_the_duel(stage):
     assert loser.episode_return == -1
 
 
+def test_who_dies_comes_to_life_at_once_also_within_a_step(stage):
+    duel = stage("doom_duel", env_frameskip=4, doom_match_s=20)
+    for _ in range(30):  # who has just come to life is safe for a moment
+        duel.step(NOTHING)
+    rewards = np.zeros(2)
+    for game in games_of(duel):
+        game.send_game_command("kill")
+    for _ in range(3):
+        duel.step(NOTHING)
+        rewards += duel.result.reward
+    assert rewards.tolist() == pytest.approx([-1.001, -1.001], abs=0.01)  # a frag and a death each
+    assert not any(game.is_player_dead() for game in games_of(duel))
+
+
 def test_the_weights_of_each_actor_are_its_own(stage):
     duels = stage("doom_duel", 2, doom_match_s=2)
     names = list(duels.group.spec.shaping)
