@@ -86,7 +86,7 @@ def _find_map(wad: Path, options: EnvOptions) -> str:
     if not playable:
         raise UsageError(f"doom_wad is {str(wad)!r}: none of its maps has a place to start from in a deathmatch")
     if options.doom_map is None:
-        return DEFAULT_MAP if options.doom_wad is None else playable[0]
+        return DEFAULT_MAP if wad == find_wad(DEFAULT_WAD) else playable[0]
     name = options.doom_map.upper()
     if name not in playable:
         trouble = "has no place to start from in a deathmatch" if name in starts else "is not in it"

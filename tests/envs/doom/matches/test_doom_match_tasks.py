@@ -41,6 +41,7 @@ def test_agents_bots_wad_and_map_can_be_chosen():
     assert (setup.num_agents, setup.num_bots, setup.time_limit) == (3, 2, 2100)
     assert (setup.wad.name, setup.wad_is_complete, setup.map_name) == ("freedoom2.wad", True, "MAP07")
     assert match_setup("doom_duel", EnvOptions(doom_wad="multi_duel.wad")).map_name == "MAP01"
+    assert match_setup("doom_duel", EnvOptions(doom_wad="cig.wad")).map_name == "MAP02"
 
 
 @pytest.mark.parametrize(
