@@ -161,6 +161,8 @@ def _require_sensible_size(env_id: str, found: TensorGame) -> None:
     num_actions, num_numbers = found.game.num_distinct_actions(), found.num_numbers
     if not 1 <= num_actions <= MOST_ACTIONS:
         raise UsageError(f"env {env_id!r} has {num_actions:,} actions, and 1 to {MOST_ACTIONS:,} are taken: {_SMALLER}")
+    if any(size < 0 for size in found.tensor_shape):
+        raise UsageError(f"env {env_id!r}: its tensor {found.tensor} has the shape {found.tensor_shape}: {_SMALLER}")
     if not 1 <= num_numbers <= MOST_NUMBERS:
         raise UsageError(
             f"env {env_id!r}: its tensor {found.tensor} has {num_numbers:,} numbers, and 1 to {MOST_NUMBERS:,} are "

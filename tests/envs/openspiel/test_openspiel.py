@@ -216,6 +216,7 @@ class TestErrors:
                 {"players": 50},
                 "'openspiel:leduc_poker' with env_kwargs .*'players': 50.*: SpielError",
             ),
+            ("go", {"board_size": -1}, r"its tensor observation has the shape \(4, -1, -1\): change the parameters"),
             ("misere", {}, "env 'openspiel:misere' needs parameters: name its game in env_kwargs"),
             ("mfg_garnet", {}, "env 'openspiel:mfg_garnet' is a mean-field game"),
             ("coin_game", {}, "env 'openspiel:coin_game' has no tensor for a policy to see"),
