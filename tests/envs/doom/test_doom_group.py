@@ -4,8 +4,12 @@ import maps
 import numpy as np
 import pytest
 from doom_stage import Stage
+from scripted_doom import ScriptedEngine
 
+from sf.envs.doom.game import DoomEnv
 from sf.envs.doom.group import make_group
+from sf.envs.doom.scenarios import Scenario, config_path
+from sf.envs.doom.shaping import MEDIKITS
 from sf.envs.group import Episode
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ActionSpec
@@ -120,6 +124,21 @@ def test_the_true_objective_of_battle_is_kills_and_shaping_is_no_part_of_the_ret
     assert with_shaping.stats["shaped_return"] == pytest.approx(sum(r for r, _ in rewards), abs=1e-4)
     assert without.stats["shaped_return"] == without.episode_return == sum(r for _, r in rewards)
     assert with_shaping.stats["shaped_return"] != with_shaping.episode_return
+
+
+def test_the_last_step_has_no_shaped_reward(monkeypatch):
+    monkeypatch.setattr("sf.envs.doom.game.start_engine", lambda game: None)
+    engine = ScriptedEngine(timeout=8)
+    scenario = Scenario("basic.cfg", (), reward_scale=0.01, shaping=MEDIKITS)
+    game = DoomEnv(scenario, config_path("doom_basic"), 4, True, 0, lambda: engine)
+    rows = [{"obs": np.zeros((72, 128, 3), np.uint8)}]
+    game.reset(rows)
+    engine.values["HEALTH"] = 25
+    assert game.step([()], rows) == ([pytest.approx(0.04 + 1)], False, False)
+    engine.values["HEALTH"] = 50
+    assert game.step([()], rows) == ([pytest.approx(0.04)], False, True)
+    [episode] = game.episodes(0)
+    assert (episode.episode_return, episode.stats["shaped_return"]) == (8, pytest.approx(1.08))
 
 
 def test_equal_seeds_and_actions_give_equal_games(stage):

@@ -5,11 +5,13 @@ import maps
 import numpy as np
 import pytest
 import vizdoom
+from scripted_doom import ScriptedEngine
 
-from sf.envs.doom.controls import turn_by
+from sf.envs.doom.controls import MEASUREMENTS, turn_by
 from sf.envs.doom.group import ENV_IDS, describe
 from sf.envs.doom.matches.tasks import MATCHES
 from sf.envs.doom.scenarios import SCENARIOS, config_path
+from sf.envs.doom.view import View
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ActionSpec
 
@@ -103,6 +105,37 @@ def test_battle_has_23_measurements_beside_the_image():
     assert set(spaces) == {"obs", "measurements"}
     assert spaces["measurements"].shape == (23,)
     assert spaces["measurements"].dtype == np.float32
+
+
+def test_measurements_are_scaled_and_ammunition_is_capped():
+    view = View((), MEASUREMENTS, [])
+    engine = ScriptedEngine()
+    view.configure(engine)
+    engine.values = {"HEALTH": 60, "ARMOR": 30, "USER2": 3, "PLAYER_COUNT": 2, "AMMO2": 30, "AMMO4": 300, "WEAPON7": 1}
+    engine.values |= {"SELECTED_WEAPON": 6, "SELECTED_WEAPON_AMMO": 600, "ATTACK_READY": 1}
+    obs = {"obs": np.zeros((72, 128, 3), np.uint8), "measurements": np.zeros(23, np.float32)}
+    view.observe(engine.get_state(), obs)
+    weapons, ammo = [0, 0, 0, 0, 0, 0, 0, 1], [0, 0, 2, 0, 5, 0, 0, 0]
+    assert obs["measurements"].tolist() == pytest.approx([6, 5, 2, 1, 0.3, 1, 0.4, *weapons, *ammo])
+    engine.values["HEALTH"] = -999900  # after it was telefragged
+    view.observe(engine.get_state(), obs)
+    assert obs["measurements"][2] == 0
+
+
+@pytest.mark.parametrize(
+    ("env_id", "scale"),
+    [
+        ("doom_basic", 0.01),
+        ("doom_deadly_corridor", 0.01),
+        ("doom_health_gathering", 0.01),
+        ("doom_health_gathering_supreme", 0.01),
+        ("doom_take_cover", 0.01),
+        ("doom_defend_the_center", 1.0),
+        ("doom_my_way_home", 1.0),
+    ],
+)
+def test_rewards_that_are_large_are_scaled(env_id, scale):
+    assert SCENARIOS[env_id].reward_scale == scale
 
 
 def test_the_frameskip_can_be_chosen():
