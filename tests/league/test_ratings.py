@@ -102,6 +102,16 @@ def test_free_for_alls_count_as_many_results_as_a_ranking_has():
     assert 0.88 <= np.mean(hits) <= 0.99
 
 
+def test_a_match_of_three_counts_as_two_results():
+    """30 matches of three are as much as 20 of each two of them."""
+    players, of_two = [Player(name) for name in "abc"], [(1.0, 0.0), (1.0, 0.0), (0.0, 1.0)]
+    threes = [Match(order, (2.0, 1.0, 0.0)) for order in (("a", "b", "c"), ("b", "c", "a"), ("c", "a", "b"))]
+    pairs = [Match(pair, scores) for pair in (("a", "b"), ("b", "c"), ("c", "a")) for scores in of_two]
+    found, expected = (ratings([*players, *matches]).players for matches in (threes * 30, pairs * 20))
+    for name in "abc":
+        assert found[name] == pytest.approx(expected[name], abs=1e-6)
+
+
 KNOTS = np.arange(0, 11) * 100_000
 
 
@@ -156,6 +166,17 @@ def test_an_exploiter_that_begins_anew_leaves_its_snapshot_as_strong_as_it_was()
     for snapshot in ("policy_01_000000009990", "policy_01_000000019990"):
         assert 250 < found.players[snapshot].mean < 650
     assert -120 < curve[9_991] < 120
+
+
+def test_a_policy_that_begins_anew_is_rated_by_what_it_has_played_since():
+    """As another policy that was met by the same: that it won before says nothing of it."""
+    won, lost = (1.0, 0.0), (0.0, 1.0)
+    before = [Match(("policy_00", "random"), won, t) for t in (0, 10, 20, 30)]
+    after = [lost, won, lost]
+    rows = [Player("random"), *before, Anew(0, 30), *[Match(("policy_00", "random"), scores, 31) for scores in after]]
+    others = [Player("random"), *[Match(("policy_01", "random"), scores, 31) for scores in after]]
+    expected = ratings(others).players["policy_01"]
+    assert ratings(rows).players["policy_00"] == pytest.approx(expected, abs=1e-3)
 
 
 def test_without_random_moves_the_first_snapshot_is_held_at_0():

@@ -141,6 +141,20 @@ def test_the_last_step_has_no_shaped_reward(monkeypatch):
     assert (episode.episode_return, episode.stats["shaped_return"]) == (8, pytest.approx(1.08))
 
 
+def test_the_objective_of_a_scenario_may_be_kills(monkeypatch):
+    monkeypatch.setattr("sf.envs.doom.game.start_engine", lambda game: None)
+    engine = ScriptedEngine(timeout=4)
+    game = DoomEnv(
+        Scenario("basic.cfg", (), kills_are_objective=True), config_path("doom_basic"), 4, True, 0, lambda: engine
+    )
+    rows = [{"obs": np.zeros((72, 128, 3), np.uint8)}]
+    game.reset(rows)
+    engine.values["KILLCOUNT"] = 3
+    game.step([()], rows)
+    [episode] = game.episodes(0)
+    assert (episode.episode_return, episode.stats["kills"], episode.stats["true_objective"]) == (4, 3, 3)
+
+
 def test_equal_seeds_and_actions_give_equal_games(stage):
     one, two, other = stage("doom_defend_the_center"), stage("doom_defend_the_center"), stage(seed=4)
     rng = np.random.default_rng(1)
