@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.entries import describer
-from sf.envs.errors import UsageError
+from sf.envs.errors import UsageError, summary
 from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.openspiel.camera import PICTURES_PER_S, FilmedMatch
 from sf.envs.openspiel.games import load
@@ -56,8 +56,15 @@ def _make(
         raise UsageError(f"{env_id}: env_frameskip is {options.env_frameskip}, but a move is made once: leave it out")
     seeds = [env_seed(seed, first_env_idx + m) for m in range(num_envs)]
     games = [load(env_id, options.kwargs, each) for each in seeds]  # one each: some draw chance themselves
-    views = Views(games[0].game.num_players(), games[0].tensor_shape)
-    traits = traits_of(load(env_id, options.kwargs, seeds[0]))  # not of those that are played: some remember chance
+    try:
+        views = Views(games[0].game.num_players(), games[0].tensor_shape)
+        traits = traits_of(load(env_id, options.kwargs, seeds[0]))  # not of those that are played: some remember chance
+    except Exception as error:  # of parameters that OpenSpiel looks at when a game begins
+        if not options.kwargs:
+            raise
+        raise UsageError(
+            f"env {env_id!r} cannot be played with env_kwargs {options.kwargs} ({summary(error)}): change them"
+        ) from error
     matches = [
         kind(env_id, game, views, each, options.share_reward, traits) for game, each in zip(games, seeds, strict=True)
     ]
