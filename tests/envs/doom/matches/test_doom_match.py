@@ -74,6 +74,22 @@ def test_each_agent_turns_by_its_own_action_and_all_engines_play_the_same_game(s
         assert duels.group.spec.obs_space.contains({key: rows[n] for key, rows in duels.obs.items()})
 
 
+def test_the_seed_decides_where_players_start():
+    def starts(seed):
+        group = make_group("doom_duel", 1, EnvOptions(), seed=seed, first_env_idx=0)
+        try:
+            Stage(group)
+            games = group._games[0].shown()
+            variables = (vizdoom.GameVariable.POSITION_X, vizdoom.GameVariable.POSITION_Y)
+            return [round(game.get_game_variable(each)) for game in games for each in variables]
+        finally:
+            group.close()
+
+    first, again, *others = (starts(seed) for seed in (1, 1, 2, 3, 4))
+    assert first == again
+    assert any(other != first for other in others)
+
+
 def test_bots_come_in_every_episode_and_count_as_players_in_every_engine(stage):
     match_with_bots = stage(
         "doom_deathmatch", doom_num_agents=2, doom_num_bots=3, doom_match_s=1, doom_bot_difficulty=9
