@@ -162,7 +162,7 @@ def _rendered(env_id: str, render: Callable[[], Any]) -> np.ndarray:
         picture = np.array(render())
     except gym.error.DependencyNotInstalled as error:
         raise UsageError(f"{env_id} cannot be drawn: {error}") from error
-    if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
+    if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8 or not picture.size:
         raise UsageError(
             f"{env_id}: render() returned {picture.dtype} of shape {picture.shape}: with render_mode 'rgb_array' it "
             "returns a picture, uint8 of shape (height, width, 3)"

@@ -249,9 +249,10 @@ def test_of_a_stack_of_frames_the_last_one_is_drawn(shape, last):
     np.testing.assert_array_equal(picture, image if last is None else expected[last])
 
 
-def test_what_is_no_picture_is_said_in_one_sentence():
-    with pytest.raises(ValueError, match=r"render\(\) returned uint8 of shape \(8, 6\)"):
-        watch("drawn", 1, env_kwargs='{"shape": [8, 6]}')
+@pytest.mark.parametrize("shape", ["8, 6", "8, 6, 4", "0, 6, 3"])
+def test_what_is_no_picture_is_said_in_one_sentence(shape):
+    with pytest.raises(ValueError, match=rf"render\(\) returned uint8 of shape \({shape}\)"):
+        watch("drawn", 1, env_kwargs=f'{{"shape": [{shape}]}}')
 
 
 def test_what_nobody_can_draw_is_said_in_one_sentence():
