@@ -11,6 +11,7 @@ from sf.league.bradley_terry import Comparisons, fit
 from sf.league.openskill_ratings import OpenskillRatings, openskill_ratings
 from sf.league.ratings import ratings
 from sf.league.record import Anew, Begun, Match, Player, Reference
+from sf.league.standings import standings
 
 
 def chance(difference):
@@ -110,6 +111,18 @@ def test_a_match_of_three_counts_as_two_results():
     found, expected = (ratings([*players, *matches]).players for matches in (threes * 30, pairs * 20))
     for name in "abc":
         assert found[name] == pytest.approx(expected[name], abs=1e-6)
+
+
+def test_the_win_rate_in_a_match_of_three_is_the_mean_against_both_others():
+    rows = [
+        Player("a"),
+        Player("b"),
+        Player("c"),
+        Match(("a", "b", "c"), (2.0, 1.0, 0.0)),
+        Match(("a", "a"), (1.0, 0.0)),
+    ]
+    found = {player.name: (player.win_rate.mean, player.num_matches) for player in standings(rows).players}
+    assert found == {"a": (1.0, 1), "b": (0.5, 1), "c": (0.0, 1)}
 
 
 KNOTS = np.arange(0, 11) * 100_000

@@ -9,6 +9,8 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -289,6 +291,49 @@ def test_a_match_is_filmed_as_text_in_pictures_of_one_size(pyspiel: Any) -> None
         assert len(episodes) == 2 * begins.sum()
         assert group.returns() == [0.0] * 4
     group.close()
+
+
+class _Deal:
+    """A game of one player, who may stop at once; it may be over when it is dealt, with 5 points."""
+
+    def __init__(self, is_over: bool) -> None:
+        self._is_over = is_over
+
+    def current_player(self) -> int:
+        import pyspiel  # noqa: PLC0415  an extra
+
+        return int(pyspiel.PlayerId.TERMINAL) if self._is_over else 0
+
+    def legal_actions(self) -> list[int]:
+        return [0]
+
+    def apply_action(self, action: int) -> None:
+        self._is_over = True
+
+    def returns(self) -> list[float]:
+        return [5.0]
+
+
+def _dealt(deals: Iterable[bool]) -> Any:
+    """A match of which each game is over when it is dealt, or not."""
+    from sf.envs.openspiel.match import Match  # noqa: PLC0415
+    from sf.envs.openspiel.views import Views  # noqa: PLC0415
+
+    states = map(_Deal, deals)
+    game = SimpleNamespace(num_players=lambda: 1, new_initial_state=lambda: next(states))
+    tensor_game: Any = SimpleNamespace(game=game, make_observer=lambda: None)
+    return Match("openspiel:deal", tensor_game, Views(1, (1,)), seed=0)
+
+
+def test_a_game_that_is_over_when_it_is_dealt_is_no_episode(pyspiel: Any) -> None:
+    match = _dealt([True, True, False])
+    match.start()
+    assert not match.is_over
+    assert match.returns() == [0.0]
+    assert match.play([0]) == [5.0]
+    assert (match.is_over, match.num_decisions) == (True, 1)
+    with pytest.raises(UsageError, match="openspiel:deal: its games end before anybody acts: change its parameters"):
+        _dealt(itertools.repeat(True)).start()
 
 
 def _names() -> list[str]:

@@ -24,6 +24,7 @@ def found(name):
         ("breakthrough", 1),
         ("chess", 0),  # the king stands on one side
         ("backgammon", 0),  # dice
+        ("2048", 0),  # a board, on which chance plays
         ("leduc_poker", 0),  # no board
         ("goofspiel", 0),  # all act at once
     ],
