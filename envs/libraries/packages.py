@@ -77,6 +77,7 @@ PACKAGES = (
     Package(r"procgen-.+-v\d+", "procgen", "procgen2"),
     Package(r"(Endless-)?(MortarMayhem|MysteryPath|SearingSpotlights).*-v\d+", "memory_gym", "memory-gym"),
     Package(r"Pogema-v\d+", "pogema", "pogema"),
+    Package(r"[A-Z][A-Za-z]+(NoFrameskip)?-v[04]", "ale_py", "ale-py"),  # last: names of many others look like these
 )
 
 

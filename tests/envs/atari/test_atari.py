@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -21,6 +23,12 @@ def _play(env_id: str, num_steps: int, num_envs: int = 2, **options: object) -> 
 def test_every_game_has_its_three_names() -> None:
     assert {"atari_breakout", "ALE/Breakout-v5", "BreakoutNoFrameskip-v4", "atari_ms_pacman"} <= set(ENV_IDS)
     assert sum(env_id.startswith("atari_") for env_id in ENV_IDS) > 100
+
+
+def test_older_names_of_gymnasium_s_are_found_in_a_process_that_knows_no_game_yet() -> None:
+    code = "from sf.envs import EnvOptions, describe; print(describe('Pong-v4', EnvOptions()).obs_space['obs'].shape)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "(210, 160, 3)"
 
 
 def test_observations_are_stacks_of_84_by_84_grey_frames_oldest_first() -> None:
