@@ -11,10 +11,12 @@ import pytest
 from untrained import untrained
 
 from sf.config import Config
+from sf.evaluation.results import Evaluation
 from sf.evaluation.task import EvaluationTask
 from sf.league import record, tournament
 from sf.league.record import Finished, Match, Player, Settings
 from sf.league.tournament import Tournament, opened, play, require_matches
+from sf.play.episodes import Played
 from sf.play.opponents import Opponent
 from sf.storage.run_lock import held
 
@@ -90,6 +92,27 @@ def test_the_same_seed_gives_the_same_matches_and_another_one_does_not():
     first, again, other = (played(make(matches=8, names=("net", "random"), seed=s))[0] for s in (0, 0, 1))
     assert first == again
     assert matches_of(first) != matches_of(other)
+
+
+def test_each_pair_has_seeds_of_its_own(monkeypatch):
+    seeds = []
+
+    def evaluate(task, on_progress):
+        seeds.append(task.seed)
+        return Evaluation(task.objective)
+
+    monkeypatch.setattr(tournament, "evaluate", evaluate)
+    played(make())
+    assert len(set(seeds)) == len(seeds) == 3
+
+
+def test_a_match_that_one_of_them_never_joined_is_none():
+    def episode(match_idx, agent_idx, policy_idx):
+        return Played(match_idx, agent_idx, policy_idx, 1.0 + policy_idx, 1, 1, {})
+
+    both, alone = [episode(0, 0, 1), episode(0, 1, 0)], [episode(1, 0, 0)]
+    found = tournament._matches(Evaluation("true_objective", both + alone), ("a", "b"))
+    assert found == [Match(("b", "a"), (2.0, 1.0))]
 
 
 @pytest.fixture(scope="module")

@@ -216,6 +216,8 @@ def test_every_policy_plays_as_often_as_every_other_one_in_every_place(num_polic
 def test_policies_meet_all_others_and_themselves_only_where_there_are_too_few():
     pairs = {tuple(lineup) for lineup in make_lineups(3, 2, 100, seed=0).tolist()}
     assert pairs == {(i, j) for i in range(3) for j in range(3) if i != j}
+    of_four = {tuple(lineup) for lineup in make_lineups(4, 2, 200, seed=0).tolist()}
+    assert of_four == {(i, j) for i in range(4) for j in range(4) if i != j}
     teams = {tuple(lineup) for lineup in make_lineups(2, 4, 200, seed=0).tolist()}
     assert {sum(team) for team in teams} == {2}
     assert len(teams) == 6  # all ways to split four agents

@@ -186,7 +186,10 @@ def test_a_seat_changes_hands_after_its_matches_and_never_during_one(leagues):
     first, second = leagues.seats.name(0), leagues.seats.name(1)
     assert leagues.seated == {first, second}
     leagues.seats.sit_down(0, 0)
-    leagues.end(*[((0, idx_of(leagues, first)), (1.0, 0.0))] * 16)
+    leagues.end(*[((0, idx_of(leagues, first)), (1.0, 0.0))] * 15)
+    leagues.settle()
+    assert leagues.seated == {first, second}  # one more
+    leagues.end(((0, idx_of(leagues, first)), (1.0, 0.0)))
     leagues.settle()
     assert leagues.seated == {second}  # a match still goes on in the seat
     assert leagues.seats.name(0) == first

@@ -55,6 +55,25 @@ def test_a_new_player_is_as_likely_as_the_likeliest():
     assert after.shape == (3,)
 
 
+def test_a_new_player_is_no_likelier_where_all_have_been_beaten():
+    pool = Pool(1, [FIRST, SECOND])
+    for _ in range(100):
+        pool.add(met(FIRST.name, 1.0, 0.0))
+        pool.add(met(FIRST.name, 1.0, 0.0))
+        pool.add(met(SECOND.name, 1.0, 0.0))
+    pool.join(Player("policy_00_000000000200", 0, 200))
+    first, second, new = pool.probabilities(0, "quality")
+    assert first < second == pytest.approx(new)
+
+
+def test_draws_and_defeats_leave_a_player_its_quality():
+    pool = Pool(1, [FIRST, SECOND])
+    for _ in range(100):
+        pool.add(met(FIRST.name, 0.0, 0.0))
+        pool.add(met(FIRST.name, -1.0, 1.0))
+    assert pool.probabilities(0, "quality").tolist() == [0.5, 0.5]
+
+
 def test_an_exploiter_is_rated_as_a_new_player_when_it_has_begun_anew():
     pool = Pool(2, [FIRST, SECOND])
     for _ in range(20):

@@ -240,6 +240,17 @@ def test_numbers_are_drawn_as_cells_between_their_bounds():
     assert (centres[1] == 127).all()
 
 
+def test_a_number_without_bounds_is_the_brighter_the_greater_it_is_with_0_in_the_middle():
+    picture = ObsPainter("test", gym.spaces.Box(-np.inf, np.inf, (5,))).draw(
+        np.array([-1e6, -3, 0, 3, 1e6], np.float32)
+    )
+    bright = picture[12, 12::24, 0].tolist()
+    assert bright == sorted(set(bright))
+    assert bright[0] == 0
+    assert bright[2] == 127
+    assert bright[4] >= 254
+
+
 @pytest.mark.parametrize(("shape", "last"), [((84, 84, 4), 3), ((4, 84, 84), 3), ((64, 64, 3), None), ((9, 64, 64), 6)])
 def test_of_a_stack_of_frames_the_last_one_is_drawn(shape, last):
     image = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
