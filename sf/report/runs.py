@@ -15,9 +15,9 @@ from sf.config.input_file import is_file
 from sf.config.older import BEFORE_THE_FLAG
 from sf.report.names import plain
 from sf.report.records import read_records, settled
-from sf.storage.run_dir import RunDir
+from sf.storage.run_dir import RANKS, RunDir
 
-_MOVED_ASIDE = re.compile(r"\.old\d+$")  # by --restart_behavior restart
+_MOVED_ASIDE = re.compile(r"\.(old|overwritten)\d+$")  # by --restart_behavior restart or overwrite
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Run:
 def find(paths: Iterable[Path], say: Callable[[str], None] = print) -> list[Path]:
     """The run directories that these paths stand for: each is a run, or a folder with runs somewhere inside.
 
-    A run that a restart moved aside counts only where its own path is given. A run that is named twice, or also by a
-    link, is there once. A path without a run is left out, and `say` is told. Raises ValueError where a path does not
-    exist, or no path has a run.
+    A run that a restart moved aside counts only where its own path is given, and so does what other ranks than the
+    first have written. A run that is named twice, or also by a link, is there once. A path without a run is left out,
+    and `say` is told. Raises ValueError where a path does not exist, or no path has a run.
     """
     found: dict[Path, Path] = {}  # by what it really is
     empty = []
@@ -130,4 +130,5 @@ def _is_run(path: Path) -> bool:
 
 def _runs_inside(path: Path) -> list[Path]:
     candidates = sorted(metrics.parent for metrics in path.rglob("metrics.jsonl"))
-    return [c for c in candidates if _is_run(c) and not _MOVED_ASIDE.search(c.name)]
+    of_first_ranks = [c for c in candidates if RANKS not in c.relative_to(path).parts]
+    return [c for c in of_first_ranks if _is_run(c) and not _MOVED_ASIDE.search(c.name)]

@@ -38,6 +38,7 @@ from sf.storage.earlier_run import EarlierRun
 # These flags say where a run is and how this start treats it. They do not change what is trained.
 NOT_SAVED = ("train_dir", "restart_behavior", "experiment", "trust")
 
+RANKS = ".ranks"  # the folder beside runs in which other ranks than the first write
 FAILURE = "failure"  # what `stopped_by` in summary.json is where a process failed for good
 
 # Settings that are read alone, without the rules of `Config`, by name: the bound that a number must exceed, if any.
@@ -65,7 +66,7 @@ class RunDir:
     @property
     def ranks(self) -> Path:
         """Where other ranks than the first write."""
-        return self.path.parent / ".ranks" / self.path.name
+        return self.path.parent / RANKS / self.path.name
 
     def of_rank(self, rank: int) -> RunDir:
         """Where a rank writes what it says, if it has the disk of the first. It has no checkpoints."""
