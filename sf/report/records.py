@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -13,6 +14,7 @@ from sf.metrics.policy_progress import enough_episodes
 from sf.report.names import plain
 
 _EPISODE_MEAN = re.compile(r"(policy_\d+/)?(?:(?:mean|std|min|max)_return|mean_episode_\w+|episodes_in_mean|stats/.+)")
+_plain_name = lru_cache(maxsize=10_000)(plain)  # all records share the names
 _LARGEST = 1e100  # squares and sums of it are finite; no run measures larger numbers
 
 
@@ -22,15 +24,14 @@ def read_records(path: Path) -> tuple[list[dict[str, float]], list[int]]:
     A last line without an end never counts as damaged: it is still being written, or was when the run was killed.
     """
     records, damaged = [], []
-    *lines, last = path.read_bytes().split(b"\n")
-    for number, line in enumerate(lines, start=1):
-        record = parsed(line)
-        if record:
-            records.append(record)
-        elif line.strip():
-            damaged.append(number)
-    whole = parsed(last)
-    return ([*records, whole] if whole else records), damaged
+    with path.open("rb") as file:  # line by line: a long run has gigabytes
+        for number, line in enumerate(file, start=1):
+            record = parsed(line)
+            if record:
+                records.append(record)
+            elif line.endswith(b"\n") and line.strip():
+                damaged.append(number)
+    return records, damaged
 
 
 def parsed(text: bytes) -> dict[str, float]:
@@ -44,7 +45,7 @@ def parsed(text: bytes) -> dict[str, float]:
 
 def numbers(record: Mapping[str, Any]) -> dict[str, float]:
     """What can be drawn and compared. Metrics that are not known yet are null, a loss that diverged is null or NaN."""
-    return {plain(name): value for name, value in record.items() if is_number(value)}
+    return {_plain_name(name): value for name, value in record.items() if is_number(value)}
 
 
 def settled(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) -> list[Mapping[str, float]]:
@@ -101,6 +102,7 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
 
 
+@lru_cache(maxsize=10_000)
 def _prefix_of_mean(name: str) -> str | None:
     """Of a metric that is a mean over episodes: empty, or policy_00/ and so on; None for any other."""
     match = _EPISODE_MEAN.fullmatch(name)

@@ -10,6 +10,7 @@ from written_runs import record, write_run
 from sf.config.older import BEFORE_THE_FLAG
 from sf.report.records import settled, settled_means
 from sf.report.runs import find, load, load_all
+from sf.storage.run_dir import RunDir
 
 
 def test_a_run_has_its_settings_the_defaults_and_its_place(tmp_path):
@@ -33,6 +34,11 @@ def test_lines_that_are_no_records_are_left_out(tmp_path):
     assert len(load(path).records) == 30
 
 
+def test_all_records_share_the_names_of_their_metrics_of_which_a_long_run_has_millions(tmp_path):
+    records = load(write_run(tmp_path / "a")).records
+    assert len({id(name) for record in records for name in record}) == len(records[0])
+
+
 def test_metrics_are_what_has_a_number_somewhere(tmp_path):
     run = load(write_run(tmp_path / "a", returns=[None, 3.0]))
     assert run.matching("mean_*") == ["mean_episode_steps", "mean_return"]
@@ -52,10 +58,18 @@ def test_a_star_in_a_pattern_stands_for_anything_but_a_slash(tmp_path):
 
 
 def test_a_folder_stands_for_every_run_inside_but_those_moved_aside(tmp_path):
-    for name in ("b", "a", "sweep/c", "a.old1"):
+    for name in ("b", "a", "sweep/c", "a.old1", "b.overwritten1"):
         write_run(tmp_path / name)
     assert find([tmp_path]) == [tmp_path / "a", tmp_path / "b", tmp_path / "sweep/c"]
     assert find([tmp_path / "a.old1", tmp_path / "a", tmp_path / "a"]) == [tmp_path / "a.old1", tmp_path / "a"]
+
+
+def test_a_run_of_several_ranks_is_one_run(tmp_path):
+    write_run(tmp_path / "a")
+    rank = RunDir(tmp_path / "a").of_rank(1).path
+    write_run(rank)
+    assert find([tmp_path]) == [tmp_path / "a"]
+    assert find([rank]) == [rank]
 
 
 @pytest.mark.parametrize("name", ["missing", "empty"])
