@@ -35,6 +35,14 @@ def test_what_is_not_yaml_is_one_sentence(text):
         parse(text, "base.yaml")
 
 
+def test_a_few_lines_that_stand_for_billions_of_values_are_refused_before_they_are_written_out():
+    lists = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    text = "\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *lists])
+    with pytest.raises(ValueError, match=r"^base\.yaml: its aliases stand for 12,345,679,021 values"):
+        parse(text, "base.yaml")
+    assert parse("a: &a [1, 2]\nb: [*a, *a]\n", "base.yaml") == {"a": [1, 2], "b": [[1, 2], [1, 2]]}
+
+
 def test_a_sweep_and_a_search_have_each_section_once(tmp_path):
     path = tmp_path / "base.yaml"
     path.write_text("flags: {env: toy_bandit}\ngrid: {gamma: [0.9]}\ngrid: {rollout: [8]}\n")
