@@ -164,8 +164,9 @@ def _chart(run: Run, x: str, title: str, metrics: Mapping[str, str]) -> Chart | 
         if title in _SHARES:
             axis.set_ylim(0.0, 1.0)
         floors = [_FLOORS[of_all] for of_all in map(_of_all, curves) if of_all in _FLOORS]
-        if floors:
-            axis.set_ylim(bottom=max(axis.get_ylim()[0], *floors))
+        low, high = axis.get_ylim()
+        if floors and max(floors) < high:
+            axis.set_ylim(bottom=max(low, *floors))
     svg = inline_svg(figure, title)
     labels = [metrics[name] for name in curves]
     note = next((_NOTES[of_all] for of_all in map(_of_all, curves) if of_all in _NOTES), "")

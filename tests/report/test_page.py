@@ -463,6 +463,18 @@ def test_explained_variance_of_an_earlier_version_does_not_squash_its_chart(tmp_
     assert max(map(float, ticks)) == 1.0
 
 
+def test_an_explained_variance_that_is_always_below_the_floor_of_its_chart_is_not_drawn_upside_down(tmp_path):
+    path = write_run(tmp_path / "a")
+    records = [record(step, 1.0, **{"train/explained_variance": value}) for step, value in ((1, -7.0), (2, -2.0))]
+    (path / "metrics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    drawn = [chart for _, of_heading in charts.sections(load(path), "env_frames") for chart in of_heading]
+    (chart,) = [chart for chart in drawn if chart.metrics == ("train/explained_variance",)]
+    ticks = re.findall(r' y="([\d.]+)"[^>]*>\N{MINUS SIGN}([\d.]+)</text>', str(chart.svg))
+    (upper, first), *_, (lower, last) = sorted((float(y), float(below_0)) for y, below_0 in ticks)
+    assert upper < lower
+    assert first < last
+
+
 def test_the_command_writes_the_page_into_the_run_and_says_where(tmp_path, monkeypatch, capsys):
     path = write_run(tmp_path / "a")
     monkeypatch.setattr("sys.argv", ["sf-report", str(path)])
