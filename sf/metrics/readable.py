@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 UNKNOWN = "-"
+_LARGEST_WRITTEN_OUT = 1e15
 
 
 def clock(seconds: float | None) -> str:
@@ -26,6 +27,11 @@ def number(value: float | None) -> str:
 def count(value: float | None) -> str:
     """12,346: rounded, where a fraction means nothing."""
     return UNKNOWN if value is None else f"{value:,.0f}"
+
+
+def four_digits(value: float) -> str:
+    """-0.1235, 12.35, 123,456: a measured value, with all digits before its point."""
+    return f"{value:,.0f}" if 999.95 <= abs(value) < _LARGEST_WRITTEN_OUT else f"{value:.4g}"
 
 
 def rate(per_second: float) -> str:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from sf.config import Config
-from sf.metrics.readable import clock, count
+from sf.metrics.readable import clock, count, four_digits
 from sf.report.groups import shown, told_apart
 from sf.report.names import plain
 from sf.report.records import is_number, not_undone, numbers, settled
@@ -94,9 +94,9 @@ def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, 
     figures.append(("episodes", count(over_all_starts(remaining, "episodes")), _faults(all_records)))
     if returns:
         best, final = max(returns, key=lambda record: record["mean_return"]), returns[-1]
-        spread = f"deviation {final['std_return']:.4g}" if is_number(final.get("std_return")) else ""
-        figures.append(("last return", f"{final['mean_return']:.4g}", spread))
-        figures.append(("best return", f"{best['mean_return']:.4g}", f"at {count(best.get('env_frames'))} frames"))
+        spread = f"deviation {four_digits(final['std_return'])}" if is_number(final.get("std_return")) else ""
+        figures.append(("last return", four_digits(final["mean_return"]), spread))
+        figures.append(("best return", four_digits(best["mean_return"]), f"at {count(best.get('env_frames'))} frames"))
     return figures
 
 

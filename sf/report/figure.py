@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from sf.metrics.readable import four_digits
 from sf.report.curves import CONFIDENCE, Band, Curve, band, curve
 from sf.report.groups import group
 from sf.report.names import plain
@@ -146,11 +147,11 @@ def results(drawn: Sequence[Panel], x: str) -> list[str]:
         for line in panel.lines:
             at = line.last_shared
             low, high = line.band.low[at], line.band.high[at]
-            interval = "" if math.isnan(low) else f" [{low:.4g}, {high:.4g}]"
+            interval = "" if math.isnan(low) else f" [{four_digits(low)}, {four_digits(high)}]"
             num_runs = line.band.num_runs[at]
             runs = f"{num_runs} run" + ("s" if num_runs > 1 else "")
             what = ", ".join(part for part in (panel.env, panel.y, line.label) if part)
-            said.append(f"{what}: {line.band.mean[at]:.4g}{interval} at {line.band.x[at]:,.0f} {x}, {runs}")
+            said.append(f"{what}: {four_digits(line.band.mean[at])}{interval} at {line.band.x[at]:,.0f} {x}, {runs}")
     return said
 
 

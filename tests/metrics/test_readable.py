@@ -1,6 +1,6 @@
 import pytest
 
-from sf.metrics.readable import clock, count, number, rounded
+from sf.metrics.readable import clock, count, four_digits, number, rounded
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(None, "-"), (42.9, "0:00:42"), (185, "0:03:05"), (3725, "1:02:05")])
@@ -24,3 +24,15 @@ def test_numbers_have_separators_and_as_many_digits_as_say_something(value, exac
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (999, "999"), (12_345, "12k"), (2_000_000, "2.0M")])
 def test_large_numbers_are_rounded_to_their_unit(value, text):
     assert rounded(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (-0.123456, "-0.1235"), (99.996, "100"), (999.96, "1,000"), (12345.6, "12,346"), (-2e6, "-2,000,000")],
+)
+def test_a_measured_value_has_four_digits_or_all_before_its_point(value, text):
+    assert four_digits(value) == text
+
+
+def test_a_value_beyond_all_measures_is_short():
+    assert four_digits(1.5e99) == "1.5e+99"
