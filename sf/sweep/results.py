@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 
 from sf.config import Config
-from sf.metrics.policy_progress import enough_episodes
 from sf.report.groups import NOT_THE_EXPERIMENT, shown
 from sf.report.records import not_undone, numbers, parsed, read_records, settled_means
 from sf.storage import checkpoint_names, json_lines
@@ -60,9 +58,7 @@ def read_result(run: SweepRun, run_dir: RunDir, state: State) -> Result:
         summary |= records[-1]
     record = {**latest, **summary}
     flags = {**Config().flat(), **(run_dir.saved_flags() or {})}
-    if record.get("episodes_in_mean", math.inf) < enough_episodes(flags["stats_avg"]):
-        record |= settled_means([*records, summary], flags)
-    return Result(run, state, record)
+    return Result(run, state, record | settled_means([*records, summary], flags))
 
 
 def files_seen(run_dir: RunDir) -> tuple[tuple[int, int] | None, ...]:
