@@ -137,6 +137,8 @@ def load_best(directory: Path) -> tuple[Path, Checkpoint]:
             saved = load(path)
             whole.append((float(saved.state[_SCORE]), path, saved))
         except (OSError, ValueError, KeyError, TypeError) as error:  # noqa: PERF203  another may be whole
+            if isinstance(error, FileNotFoundError) and not path.is_symlink():
+                return load_best(directory)  # the run has replaced it meanwhile
             errors.append(error)
     if not whole:
         unreadable = [error for error in errors if isinstance(error, PermissionError)]

@@ -113,6 +113,19 @@ def test_the_best_checkpoint_is_the_one_with_the_highest_score(tmp_path):
     assert len(list(directory.iterdir())) == 1
 
 
+def test_a_best_checkpoint_that_a_run_replaces_while_it_is_read_gives_way_to_the_new_one(tmp_path, monkeypatch):
+    directory, load = tmp_path / "checkpoints", checkpoint.load
+    old = checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=100), 1.0)
+
+    def replaced(path):
+        if path == old:
+            checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=200), 2.0)
+        return load(path)
+
+    monkeypatch.setattr(checkpoint, "load", replaced)
+    assert checkpoint.load_best(directory)[1].state["env_steps"] == 200
+
+
 def test_a_best_checkpoint_that_may_not_be_read_ends_no_run_and_is_said_to_who_asks_for_it(tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text("env: CartPole-v1\n")
     directory = tmp_path / "checkpoints"
