@@ -114,10 +114,7 @@ def _write_file(out: Path, file: Path, saved: Checkpoint) -> None:
     from sf.play.torch_policy import TorchPolicy  # noqa: PLC0415
 
     policy = TorchPolicy(saved, str(file))
-    try:
-        export = export_policy(policy, out)
-    except OSError as error:
-        raise ValueError(f"{out} cannot be written ({error.strerror}): name another --out") from None
+    export = export_policy(policy, out)
     print(
         f"{out}: {policy.env_id} after {policy.env_steps:,} env steps ({file}), {export.num_bytes / 1e6:.1f} MB\n"
         f"inputs:  {_listed(export.inputs)}\n"

@@ -27,7 +27,7 @@ from sf.export.graph import Graph, action_layout, first_line, trace
 from sf.machine import extras
 from sf.play.onnx_policy import FORMAT, OnnxNetwork
 from sf.play.torch_policy import TorchPolicy
-from sf.storage.run_dir import write_atomically
+from sf.storage import output_file
 
 OPSET = 18  # the exporter's own, so nothing is converted
 METADATA_FILE = "metadata.json"  # inside a .pt2 file
@@ -48,8 +48,8 @@ class Export(NamedTuple):
 def export_policy(policy: TorchPolicy, out: Path) -> Export:
     """Write `policy`, which is on the CPU, to `out`, whose name ends with .onnx or .pt2.
 
-    Raises ValueError, and writes nothing, where a package is missing, the network cannot be traced, or the export
-    computes something else than the network. Raises OSError where `out` cannot be written.
+    Raises ValueError, and writes nothing, where `out` cannot be written, a package is missing, the network cannot be
+    traced, or the export computes something else than the network.
     """
     if out.suffix not in _WRITERS:
         raise ValueError(
@@ -58,6 +58,7 @@ def export_policy(policy: TorchPolicy, out: Path) -> Export:
         )
     if out.suffix == ".onnx":
         extras.require("export", "onnx", "onnxscript", "onnxruntime", purpose="an export to ONNX")
+    output_file.require_writable("out", out)
     with _quiet():
         graph = trace(policy)
         data, run = _WRITERS[out.suffix](graph, _metadata(policy))
@@ -67,7 +68,7 @@ def export_policy(policy: TorchPolicy, out: Path) -> Export:
             f"{out} would differ from PyTorch by {difference:.1e}, where {TOLERANCE:g} is allowed, so it is not "
             "written: try the other format (.onnx, .pt2), or other versions of torch and onnxscript"
         )
-    write_atomically(out, data)
+    output_file.write("out", out, data)
     return Export(len(data), _described(graph.inputs), _described(graph.outputs), difference)
 
 

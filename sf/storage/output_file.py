@@ -25,8 +25,9 @@ def require_writable(flag: str, path: Path, *, is_named: bool = True) -> None:
             no_links.require_file(path)
         if _is_directory(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not _is_special(path):
-            tempfile.TemporaryFile(dir=path.parent).close()
+        target = path if path.exists() else path.resolve()  # of a link to a file that is not there yet
+        if not _is_special(target):
+            tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as error:
         raise _refusal(flag, path, error) from None
 

@@ -428,6 +428,21 @@ def test_the_command_says_what_it_wrote(run_dir, tmp_path, monkeypatch, capsys):
     assert [path.name for path in out.parent.iterdir()] == ["cartpole.pt2"]
 
 
+def test_a_link_that_is_named_stays_one_and_what_cannot_be_written_is_said_before_the_work(
+    run_dir, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "policy.pt2").symlink_to(tmp_path / "target")
+    sf_export(monkeypatch, run_dir, "--out", tmp_path / "policy.pt2")
+    assert (tmp_path / "policy.pt2").is_symlink()
+    assert (tmp_path / "target").stat().st_size > 1000
+    capsys.readouterr()
+    monkeypatch.setattr(export, "trace", None)  # it is not come to
+    (tmp_path / "folder.pt2").mkdir()
+    with pytest.raises(SystemExit):
+        sf_export(monkeypatch, run_dir, "--out", tmp_path / "folder.pt2")
+    assert "folder.pt2 cannot be written (Is a directory): name another --out" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -58,6 +58,16 @@ def test_a_link_and_a_pipe_stay_what_they_are(tmp_path):
     os.close(reader)
 
 
+def test_a_link_into_a_folder_that_is_not_there_is_refused_before_the_work(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "missing" / "target")
+    with pytest.raises(ValueError, match=r"link cannot be written \(No such file or directory\): name another --json"):
+        output_file.require_writable("json", link)
+    link.unlink()
+    link.symlink_to("/dev/null")
+    output_file.require_writable("json", link)
+
+
 def test_a_link_that_the_user_did_not_name_is_refused_and_its_target_stays(tmp_path):
     target, link = tmp_path / "target", tmp_path / "report.html"
     link.symlink_to(target)
