@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from sf.commands import cli
 from sf.commands.episode_lines import say_episode, say_summary, short_names
 from sf.commands.gentle_interrupt import GentleInterrupt
 from sf.envs import working_directory
+from sf.screen.offscreen import without_window
 from sf.screen.projector import Projector, Screen
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def main() -> None:
 def _run(flags: EnjoyFlags, interrupt: GentleInterrupt) -> None:
     os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # it would swallow SIGTERM
     # What is wrong with the screen is said before torch is imported.
-    with working_directory.kept(), closing(_screen(flags, interrupt)) as screen:
+    no_window = nullcontext() if flags.video is None else without_window()
+    with working_directory.kept(), no_window, closing(_screen(flags, interrupt)) as screen:
         from sf import envs  # noqa: PLC0415
         from sf.play.contestants import find_contest, require_spaces  # noqa: PLC0415
         from sf.play.opponents import Opponent  # noqa: PLC0415

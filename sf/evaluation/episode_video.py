@@ -5,9 +5,8 @@ Called by the evaluator; the parent of a run asks before the start whether it ca
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from sf.envs.spaces.observations import obs_arrays
 from sf.machine import extras
 from sf.play.episodes import Play
 from sf.play.torch_policy import TorchPolicy
+from sf.screen.offscreen import without_window
 from sf.screen.preview import Preview, preview
 from sf.screen.projector import Projector
 from sf.screen.stage import Stage
@@ -31,7 +31,6 @@ _MAX_FPS = 25.0
 _LIMIT = (640, 480)  # width and height
 # One thread, since the cores are the sampler's. The rate bounds the size of the file: 1 MB for 20 seconds.
 _ENCODING = ("-threads", "1", "-maxrate", "400k", "-bufsize", "800k")
-_SDL_DRIVERS = ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER")
 _HOLD_S = 1.0  # the results stay on the screen
 
 
@@ -51,7 +50,7 @@ def require_drawable(config: Config) -> None:
     extras.require("video", "imageio_ffmpeg", "PIL", purpose=flag)
     env = config.run.env
     try:
-        with working_directory.kept(), _without_window(), closing(_make_group(config, 1)) as group:
+        with working_directory.kept(), without_window(), closing(_make_group(config, 1)) as group:
             obs = obs_arrays(group.spec.obs_space, group.num_actors)
             group.reset({key: list(rows) for key, rows in obs.items()})  # which draws the first picture
     except UsageError as error:
@@ -59,18 +58,6 @@ def require_drawable(config: Config) -> None:
     except Exception as error:  # render() is code of others, and a missing display or driver has many names
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise UsageError(f"{env} cannot be drawn ({reason}): leave --{flag} out, or mend its render()") from error
-
-
-@contextmanager
-def _without_window() -> Iterator[None]:
-    """SDL, which pygame draws with, looks for no screen and no sound inside, and so complains of none."""
-    added = [name for name in _SDL_DRIVERS if name not in os.environ]
-    os.environ.update(dict.fromkeys(added, "dummy"))
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
 
 
 def film(
@@ -87,7 +74,7 @@ def film(
     """
     evaluation = config.evaluation
     num_envs = evaluation.video_envs
-    with _without_window(), closing(_make_group(config, num_envs)) as group:
+    with without_window(), closing(_make_group(config, num_envs)) as group:
         on_step()
         num_agents = group.spec.num_agents
         of_agents = (policy_id + np.arange(num_agents)) % len(policies)

@@ -1,10 +1,12 @@
 """What is shown of the episodes that are played: panels, their grid, videos, the window, and what the command says."""
 
+import os
 import re
 import signal
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import imageio_ffmpeg
 import numpy as np
 import pytest
@@ -359,6 +361,25 @@ def test_a_missing_library_takes_one_sentence(runs, library, tmp_path, monkeypat
     status, _, err = sf_enjoy(monkeypatch, capsys, runs / "toy_identity_0", *flags)
     assert status == 2
     assert "pip install '.[video]'" in " ".join(err.split())
+
+
+def test_a_video_needs_no_screen_and_so_none_is_looked_for(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("SDL_VIDEODRIVER", raising=False)
+    drivers = []
+
+    def make():
+        drivers.append(os.environ.get("SDL_VIDEODRIVER"))
+        return gym.make("CartPole-v1", render_mode="rgb_array")
+
+    envs.register_env("looking", make)
+    checkpoint.save(tmp_path / "run" / "checkpoints", untrained("looking"), 1234, keep=2)
+    (tmp_path / "run" / "config.yaml").write_text("env: looking\n")
+    drivers.clear()
+    flags = ["--episodes", 1, "--video", tmp_path / "v.mp4", "--max_seconds", 0.1]
+    status, _, err = sf_enjoy(monkeypatch, capsys, tmp_path / "run", *flags)
+    assert (status, err) == (0, "")
+    assert {*drivers} == {"dummy"}
+    assert "SDL_VIDEODRIVER" not in os.environ
 
 
 def test_a_video_is_where_the_caller_was_whatever_the_environment_does(tmp_path, monkeypatch, capsys):
