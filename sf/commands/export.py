@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -147,7 +148,7 @@ def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoin
     if folder is not None:
         for name, data in scored.files(_address(folder, folder), flags.license).items():
             output_file.write("out", folder / name, data, is_named=False)
-        print(f"folder: {folder}, to play: sf-enjoy {folder}")
+        print(f"folder: {folder}, to play: {shlex.join(['sf-enjoy', str(folder)])}")
     if flags.hub is not None:
         files = scored.files(f"hf:{flags.hub}", flags.license)
         env_steps = saved.state["env_steps"]

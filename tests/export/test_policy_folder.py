@@ -150,6 +150,11 @@ def test_a_readme_of_the_users_own_in_a_folder_is_kept(run, monkeypatch, capsys)
     assert Path("mine", CARD).read_text() == "# My notes"
 
 
+def test_the_command_that_plays_a_folder_can_be_copied_where_its_name_has_a_space(run, monkeypatch, capsys):
+    assert command(monkeypatch, export, run, "--out", "my policy", "--episodes", "2") == 0
+    assert "folder: my policy, to play: sf-enjoy 'my policy'\n" in capsys.readouterr().out
+
+
 def test_a_card_of_the_run_is_written_beside_a_folder(run, monkeypatch, capsys):
     assert command(monkeypatch, export, run, "--card", "--out", "mine", "--episodes", "2") == 0
     assert f"sf-enjoy {run}" in (run / CARD).read_text()
