@@ -207,7 +207,7 @@ def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, t
     for i, row in enumerate(scores):
         won = evaluation.win_rate(i)
         shown = ["-" if s is None else f"{s.mean:,.2f} ({s.num})" for s in row]
-        table.add_row(str(i), *shown, *(("-", "-") if won is None else (f"{won.mean:.1%}", interval_text(won))))
+        table.add_row(str(i), *shown, *(("-", "-") if won is None else (f"{won.mean:.1%}", interval_text(won, ".1%"))))
     console.print(table)
 
 

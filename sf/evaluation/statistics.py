@@ -62,5 +62,6 @@ def _interval(x: np.ndarray, match_idxs: np.ndarray) -> tuple[float, float] | tu
     return float(low), float(high)
 
 
-def interval_text(s: Statistics) -> str:
-    return "-" if s.low is None or s.high is None else f"{s.low:,.2f} to {s.high:,.2f}"
+def interval_text(s: Statistics, form: str = ",.2f") -> str:
+    """form: of a number."""
+    return "-" if s.low is None or s.high is None else f"{s.low:{form}} to {s.high:{form}}"

@@ -26,6 +26,16 @@ def test_names_of_statistics_are_printed_as_they_are(evaluation, capsys):
     assert (means["per[/s]"], means["speed[m/s]"], means[":smile:"]) == ("1.00", "2.00", "3.00")
 
 
+def test_a_win_rate_and_its_interval_are_in_the_same_unit(capsys):
+    found = Evaluation("true_objective")
+    for match_idx, won in enumerate([1.0, 1.0, 0.0, 1.0]):
+        found.episodes += [Played(match_idx, p, p, abs(p - won), 8, 9, {}) for p in (0, 1)]
+    evaluate._print(found, ["a", "b"], {})
+    *_, first, second = (line.split() for line in capsys.readouterr().out.splitlines() if "%" in line)
+    assert first[-4:] == ["75.0%", "25.0%", "to", "100.0%"]
+    assert second[-4:] == ["25.0%", "0.0%", "to", "75.0%"]
+
+
 def test_two_results_in_one_file_are_refused(tmp_path, monkeypatch, capsys):
     (tmp_path / "a").mkdir()
     monkeypatch.chdir(tmp_path)
