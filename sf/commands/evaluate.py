@@ -177,7 +177,7 @@ def _print(evaluation: Evaluation, names: list[str], exploitability: dict[str, f
         console.print(f"{label}, {num_episodes} episodes", highlight=False, markup=False, emoji=False)
         table = Table("", *_COLUMNS, box=SIMPLE)
         for column in table.columns:
-            column.no_wrap = True
+            column.overflow = "fold"  # a digit that is cut off changes a number
             column.justify = "right" if column.header else "left"
         for key, s in statistics.items():
             shown = (s.mean, s.median, s.std, s.min, s.max)
@@ -203,7 +203,7 @@ def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, t
         return
     console.print("mean score of a row against a column (episodes), and win rate against all others", highlight=False)
     for heading in ("", *map(str, policies), "win rate", "95 % interval"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", overflow="fold")
     for i, row in enumerate(scores):
         won = evaluation.win_rate(i)
         shown = ["-" if s is None else f"{s.mean:,.2f} ({s.num})" for s in row]

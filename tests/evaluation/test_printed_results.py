@@ -36,6 +36,22 @@ def test_a_win_rate_and_its_interval_are_in_the_same_unit(capsys):
     assert second[-4:] == ["25.0%", "0.0%", "to", "75.0%"]
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_terminal_cuts_no_digit_off(width, monkeypatch, capsys):
+    monkeypatch.setattr(evaluate, "_WIDTH_OF_FILES", width)
+    found = Evaluation("true_objective")
+    for match_idx, level in enumerate([2351.0, 4544.0, 3162.0]):
+        found.episodes += [Played(match_idx, p, p, level, 8, 9, {"the_longest_name": -level}) for p in (0, 1)]
+    evaluate._print(found, ["a", "b"], {})
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= width
+    assert "\N{HORIZONTAL ELLIPSIS}" not in printed
+    if width == 80:
+        (returns,) = [line.split() for line in printed.splitlines() if "return" in line][:1]
+        assert returns[1] == "3,352.33"
+        assert returns[-4:] == ["3,162.00", "1,108.82", "2,351.00", "4,544.00"]
+
+
 def test_two_results_in_one_file_are_refused(tmp_path, monkeypatch, capsys):
     (tmp_path / "a").mkdir()
     monkeypatch.chdir(tmp_path)
