@@ -21,6 +21,8 @@ from sf.storage.run_dir import FAILURE
 
 _SILENT_RECORDS = 5  # a run that has written nothing for the time of so many records is no longer running
 _SILENT_AT_LEAST_S = 60.0
+_RECENT_S = 60.0
+_TIMED = {"env_frames", "seconds"}
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,10 @@ def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, 
     figures = [("frames", count(last.get("env_frames")), f"{count(last.get('env_steps'))} env steps")]
     if summary and summary.get("steady_env_frames_per_second"):
         figures.append(("frames/s", count(summary["steady_env_frames_per_second"]), "without start-up"))
+    elif summary:
+        figures.append(("frames/s", count(summary.get("env_frames_per_second")), "since the last start, with start-up"))
     else:
-        over = "in the last record" if summary is None else "since the last start, with start-up"
-        figures.append(("frames/s", count(last.get("env_frames_per_second")), over))
+        figures.append(("frames/s", *_recent_rate(run.records)))
     figures.append(("wall time", clock(last.get("seconds") or 0.0), ""))
     figures.append(("episodes", count(over_all_starts(remaining, "episodes")), _faults(all_records)))
     if returns:
@@ -140,6 +143,17 @@ def system_rows(start: Mapping[str, Any]) -> list[tuple[str, str]]:
         "started": start.get("started_at"),
     }
     return [(name, plain(str(value))) for name, value in rows.items() if value]
+
+
+def _recent_rate(records: Sequence[Mapping[str, float]]) -> tuple[str, str]:
+    """Frames a second of a run that goes on, and over what time: a single record may be between two iterations."""
+    last = records[-1]
+    of_start = [each for each in records if each.get("start") == last.get("start") and each.keys() >= _TIMED]
+    recent = [each for each in of_start if of_start[-1]["seconds"] - each["seconds"] <= _RECENT_S]
+    seconds = recent[-1]["seconds"] - recent[0]["seconds"] if recent else 0.0
+    if seconds <= 0:
+        return count(last.get("env_frames_per_second")), "in the last record"
+    return count((recent[-1]["env_frames"] - recent[0]["env_frames"]) / seconds), "over the last minute"
 
 
 def _log_hint(run: Run) -> str:

@@ -233,7 +233,7 @@ def test_a_run_that_was_finished_and_goes_on_has_lost_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("summary", "value", "over"),
     [
-        (None, "2,000", "in the last record"),
+        (None, "2,000", "over the last minute"),
         ({"env_frames_per_second": 123.0, "steady_env_frames_per_second": 0.0}, "123", "since the last start"),
         ({"env_frames_per_second": 123.0, "steady_env_frames_per_second": 456.0}, "456", "without start-up"),
     ],
@@ -243,6 +243,23 @@ def test_a_rate_says_what_it_is_over(tmp_path, summary, value, over):
     figures = {name: (value, more) for name, value, more in facts.key_figures(run, facts.read_summary(run))}
     assert figures["frames/s"][0] == value
     assert figures["frames/s"][1].startswith(over)
+
+
+def test_the_rate_of_a_run_that_goes_on_is_over_many_records_as_one_may_be_between_two_iterations(tmp_path):
+    path = write_run(tmp_path / "a")
+    frames = [(1, 0), (1, 90_000), (2, 90_000), *((2, 100_000 + 4000 * (second // 4 * 4)) for second in range(100))]
+    records = [
+        record(0, 1.0, start=start, env_frames=num, seconds=float(k), env_frames_per_second=16_000.0 * (k % 4 == 3))
+        for k, (start, num) in enumerate(frames)
+    ]
+    for num_records in (100, 101, 102, 103):
+        (path / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records[:num_records]))
+        figures = {name: (value, more) for name, value, more in facts.key_figures(load(path), None)}
+        assert float(figures["frames/s"][0].replace(",", "")) == pytest.approx(4000, rel=0.1)
+        assert figures["frames/s"][1] == "over the last minute"
+    (path / "metrics.jsonl").write_text(json.dumps(records[3]) + "\n")
+    figures = {name: (value, more) for name, value, more in facts.key_figures(load(path), None)}
+    assert figures["frames/s"] == ("16,000", "in the last record")
 
 
 def test_a_setting_that_differs_beyond_six_digits_is_not_the_default(tmp_path):
