@@ -64,8 +64,10 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
     """now: seconds since the epoch, to tell a run that goes on from one that was killed."""
     if summary is None:
         silent_s = now - run.directory.metrics.stat().st_mtime
-        if silent_s < max(_SILENT_AT_LEAST_S, _SILENT_RECORDS * run.flags["summaries_every_sec"]):
-            return Status("running", f"running, last record {max(0.0, silent_s):.0f} s ago")
+        started_s = now - run.directory.system.stat().st_mtime if run.directory.system.is_file() else silent_s
+        if min(silent_s, started_s) < max(_SILENT_AT_LEAST_S, _SILENT_RECORDS * run.flags["summaries_every_sec"]):
+            what = "last record" if silent_s <= started_s else "started"
+            return Status("running", f"running, {what} {max(0.0, min(silent_s, started_s)):.0f} s ago")
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(now - silent_s))
         return Status("ended", f"ended without a summary (killed?), last record {since}{_log_hint(run)}")
     stopped_by = summary.get("stopped_by")

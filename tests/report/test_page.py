@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import time
 from html.parser import HTMLParser
 
 import numpy as np
@@ -171,6 +172,18 @@ def test_the_status_of_a_run_is_what_its_directory_tells(tmp_path, summary, sile
     status = facts.status(run, facts.read_summary(run), run.directory.metrics.stat().st_mtime + silent_s)
     assert status.kind == kind
     assert sentence in status.sentence
+
+
+def test_a_run_that_was_resumed_a_moment_ago_is_running_before_its_first_record(tmp_path):
+    path = write_run(tmp_path / "a")
+    record_start(RunDir(path))
+    os.utime(path / "metrics.jsonl", (1000.0, 1000.0))
+    os.utime(path / "system.json", (5000.0, 5000.0))
+    run = load(path)
+    assert facts.status(run, None, 5010.0) == facts.Status("running", "running, started 10 s ago")
+    ended = facts.status(run, None, 9000.0)
+    assert ended.kind == "ended"
+    assert time.strftime("last record %Y-%m-%d %H:%M", time.localtime(1000.0)) in ended.sentence
 
 
 def test_the_page_of_a_run_that_failed_names_its_log(tmp_path):
