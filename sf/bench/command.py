@@ -37,6 +37,9 @@ Measure the frames per second of each layer of the system, in turn, on this mach
   inference    the sampler with the real policy workers; trajectories are discarded
   training     everything
 
+Networks are compiled in runs of two minutes and more, not in these. On a CPU, train once before with the network: it is
+measured compiled from then on.
+
 With --autotune, try numbers of workers, environments, policy workers and batch sizes, and print the fastest command.
 All flags of sf-train are accepted; --autotune does not change those that are given.
 
