@@ -89,7 +89,8 @@ def elu_(x: Tensor) -> None:
 
 def takes_images(pixels: Tensor, offset: Tensor) -> bool:
     """Whether `shifted_and_scaled` is for such tensors."""
-    return pay(offset, pixels.numel()) and pixels.is_contiguous() and offset.is_contiguous()
+    is_dense = pixels.is_contiguous() and offset.is_contiguous()
+    return pay(offset, pixels.numel()) and pixels.dtype == torch.uint8 and is_dense
 
 
 def shifted_and_scaled(pixels: Tensor, offset: Tensor, scale: Tensor) -> Tensor:

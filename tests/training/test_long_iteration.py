@@ -9,6 +9,7 @@ import pytest
 from sf.config import Config
 from sf.learner.worker import learner
 from sf.policy.worker import policy_worker
+from sf.processes.stopping import StopFlag
 from sf.run.plan import make_plan
 from sf.run.trainer import Run
 from sf.storage import checkpoint
@@ -23,18 +24,16 @@ ASKED_BEFORE = (
 SYNC = {"async_rl": False}
 
 
-class StopAfter:
+class StopAfter(StopFlag):
     """A stop flag that is set when it has been looked at so often."""
 
     def __init__(self, num_looks):
+        super().__init__()
         self._num_left = num_looks
 
     def is_set(self):
         self._num_left -= 1
         return self._num_left < 0
-
-    def is_by_signal(self):
-        return False
 
 
 class DeathAfter(StopAfter):
