@@ -51,24 +51,40 @@ def test_a_policy_worker_reads_what_was_published_last():
         assert out[:-1].tolist() == weights(version).tolist()
 
 
+def watched_copies(monkeypatch, before_the_first=lambda: None, after_the_first=lambda: None):
+    """A list that grows with each copy of weights. The functions are called around the first, and copy unseen."""
+    copy, copies = weights_module.gpu.copy, []
+
+    def unseen(function):
+        with monkeypatch.context() as patch:
+            patch.setattr(weights_module.gpu, "copy", copy)
+            function()
+
+    def watched(*args):
+        is_first = not copies
+        if is_first:
+            unseen(before_the_first)
+        copies.append(copy(*args))
+        if is_first:
+            unseen(after_the_first)
+        return copies[-1]
+
+    monkeypatch.setattr(weights_module.gpu, "copy", watched)
+    return copies
+
+
 @pytest.mark.parametrize(("num_published", "num_reads"), [(2, 1), (3, 2)])
 def test_what_is_read_stays_until_the_third_publication_after_it(num_published, num_reads, monkeypatch):
     spec = spec_on("cpu")
     memory = SharedWeights.create(spec)
     memory.publish(weights(1), 1)
-    reader, out, copies = attached(memory, spec), torch.empty(NUM_WEIGHTS + 1), []
-    copy = weights_module.gpu.copy
+    reader, out = attached(memory, spec), torch.empty(NUM_WEIGHTS + 1)
 
-    def copy_meanwhile(*args):
-        copies.append(copy(*args))
-        if len(copies) == 1:
-            with monkeypatch.context() as patch:
-                patch.setattr(weights_module.gpu, "copy", copy)
-                for version in range(2, 2 + num_published):
-                    memory.publish(weights(version), version)
-        return copies[-1]
+    def publish():
+        for version in range(2, 2 + num_published):
+            memory.publish(weights(version), version)
 
-    monkeypatch.setattr(weights_module.gpu, "copy", copy_meanwhile)
+    copies = watched_copies(monkeypatch, after_the_first=publish)
     version = reader.read(out)
     assert len(copies) == num_reads
     assert version == (1 if num_reads == 1 else 1 + num_published)
@@ -96,20 +112,14 @@ def test_a_copy_that_is_being_written_anew_is_not_taken(monkeypatch):
     spec = spec_on("cpu")
     memory = SharedWeights.create(spec)
     memory.publish(weights(1), 1)
-    reader, out, copies = attached(memory, spec), torch.empty(NUM_WEIGHTS + 1), []
-    copy = weights_module.gpu.copy
+    reader, out = attached(memory, spec), torch.empty(NUM_WEIGHTS + 1)
 
-    def copy_meanwhile(*args):
-        if not copies:
-            with monkeypatch.context() as patch:
-                patch.setattr(weights_module.gpu, "copy", copy)
-                for version in (2, 3):
-                    memory.publish(weights(version), version)
-            begin_publication(memory, 4, monkeypatch)
-        copies.append(copy(*args))
-        return copies[-1]
+    def publish():
+        for version in (2, 3):
+            memory.publish(weights(version), version)
+        begin_publication(memory, 4, monkeypatch)
 
-    monkeypatch.setattr(weights_module.gpu, "copy", copy_meanwhile)
+    copies = watched_copies(monkeypatch, before_the_first=publish)
     assert reader.read(out) == 3
     assert out[:-1].tolist() == weights(3).tolist()
     assert len(copies) == 2

@@ -9,9 +9,9 @@ from sf.model.layers import activation, orthogonal
 
 
 class Convolutional(nn.Module):
-    """Convolutions, then linear layers, which multiply by more weights: all images at once, for these to be read once.
+    """Convolutions, which take images in parts, then linear layers, which take all at once.
 
-    A subclass sets the attributes.
+    Each part would cast the many weights of the linear layers anew. A subclass sets the attributes.
     """
 
     convolutions: nn.Sequential
