@@ -43,9 +43,9 @@ def take_preview(video: Path) -> bytes:
 
 
 def remove_unfinished(directory: Path) -> None:
-    """What an evaluator that died has left in a directory of videos."""
+    """What an evaluator that died has left in a directory of videos: half of a video, its copy, or half of the copy."""
     with suppress(OSError):
-        for path in directory.glob(".video_*"):
+        for path in (*directory.glob(".video_*"), *directory.glob("..video_*")):
             path.unlink(missing_ok=True)
 
 

@@ -7,6 +7,7 @@ import pytest
 from sf.processes.reports import Filmed
 from sf.run.evaluations.videos import Videos
 from sf.storage import video_files
+from sf.storage.run_dir import temporary_beside
 
 GIF = b"GIF89a" + (4).to_bytes(2, "little") + (3).to_bytes(2, "little")
 
@@ -55,5 +56,8 @@ def test_what_a_dead_evaluator_was_making_is_removed_and_no_video(made):
     whole = video_files.free_path(directories[0], 100)
     whole.touch()
     (directories[0] / ".video_000000000200.mp4.7.tmp").touch()
+    video_files.write_preview(whole, GIF)
+    (preview,) = directories[0].glob(".video_*.gif")
+    temporary_beside(preview).touch()
     videos.remove_unfinished()
     assert list(directories[0].iterdir()) == [whole]
