@@ -59,15 +59,21 @@ class SymmetricImages:
 
     def one_of(self, batch: Batch, mask: Tensor) -> tuple[Batch, Tensor]:
         """The image of all trajectories under one of the symmetries, drawn from the random numbers of the host, and the
-        mask [T, B] of its samples to train on: those of `mask` of which all legal actions are known there."""
+        mask [T, B] of its samples to train on: those of `mask` of which all legal actions are known there. The others
+        are not valid in the image: no trace goes through a step whose probability is not known.
+        """
         drawn = int(torch.randint(len(self._obs), ()))
         action = self._action[drawn][batch.discrete.long()]
         obs = {key: _taken(value, self._obs[drawn].get(key)) for key, value in batch.obs.items()}
-        image = dataclasses.replace(batch, obs=obs, discrete=action.clamp(min=0).to(batch.discrete.dtype))
         is_known = (action != UNKNOWN).all(-1)
         if ACTION_MASK in batch.obs and len(self._unknown[drawn]):  # else the mask of the image would be another
             legal = batch.obs[ACTION_MASK][:-1].flatten(2)  # [T, B, A]
             is_known &= (legal.index_select(2, self._unknown[drawn]) == 0).all(-1)
+        acts = batch.acts()
+        if acts is not None:
+            is_known |= ~acts[:-1]  # an agent that waits does nothing, there as here
+        discrete = action.clamp(min=0).to(batch.discrete.dtype)
+        image = dataclasses.replace(batch, obs=obs, discrete=discrete, valid=batch.valid & is_known)
         return image, mask & is_known
 
 

@@ -11,6 +11,7 @@ from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.symmetries import UNKNOWN, Symmetry
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.symmetric_images import SymmetricImages
+from sf.learner.loss.targets import make_targets
 from sf.learner.update import Updater
 
 T, B, A = 3, 64, 4
@@ -84,6 +85,31 @@ def test_a_sample_in_which_an_unknown_action_is_legal_is_not_trained_on():
     _, image_mask = SymmetricImages([symmetry], CPU).one_of(batch, mask)
     assert not image_mask[:, ::2].any()
     assert image_mask[:, 1::2].all()
+
+
+def test_no_trace_goes_through_a_step_whose_action_is_not_known():
+    """The probability of what stands there in its place would say how much of what comes after it counts."""
+    symmetry = Symmetry(MIRROR.obs, np.array([3, UNKNOWN, 1, 0]))
+    config = Config().replace(gamma=1.0, gae_lambda=1.0).learner
+    batch, mask = random_batch(legal=(1, 0, 1, 1)), torch.ones(T, B, dtype=torch.bool)
+    batch.terminated[:-1] = False
+    batch.obs[ACTION_MASK][1, :, 1] = 1
+    batch.discrete[1] = 1
+    image, _ = SymmetricImages([symmetry], CPU).one_of(batch, mask)
+    value = torch.tensor([3.0, 5.0, 7.0, 0.0])[:, None].expand(T + 1, B)
+    targets = make_targets(config, image, batch.log_prob + 1.0, value).value  # every ratio is clipped to 1
+    assert torch.equal(targets[0], batch.reward[0] + 5.0)
+    assert torch.equal(targets[2], batch.reward[2])
+
+
+def test_an_agent_that_waits_does_so_in_the_image_whatever_is_known_there():
+    symmetry = Symmetry(MIRROR.obs, np.array([UNKNOWN, 2, 1, 0]))
+    batch, mask = random_batch(legal=(0, 1, 1, 1)), torch.ones(T, B, dtype=torch.bool)
+    batch.obs[ACTION_MASK][1] = 0
+    batch.discrete[1] = 0
+    image, image_mask = SymmetricImages([symmetry], CPU).one_of(batch, mask)
+    assert image.valid.all()
+    assert image_mask.all()
 
 
 def test_each_of_several_comes():
