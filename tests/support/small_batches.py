@@ -47,7 +47,9 @@ CASES = {
 }
 
 
-def make_batch(space, spec, seed, version=1, state_size=0):
+def make_batch(space, spec, seed, version=1, state_size=0, size=(T, B)):
+    """size: steps of each trajectory, trajectories."""
+    num_trajectories, rows = size[1], (size[0] + 1, size[1])
     generator = torch.Generator().manual_seed(seed)
 
     def uniform(*shape):
@@ -55,7 +57,7 @@ def make_batch(space, spec, seed, version=1, state_size=0):
 
     def observations(box):
         high = 256 if box.dtype == np.uint8 else 2
-        shape = (T + 1, B, *box.shape)
+        shape = (*rows, *box.shape)
         if box.dtype == np.float32:
             return uniform(*shape)
         return torch.randint(0, high, shape, generator=generator).to(torch.from_numpy(np.zeros(0, box.dtype)).dtype)
@@ -63,19 +65,19 @@ def make_batch(space, spec, seed, version=1, state_size=0):
     obs = {key: observations(box) for key, box in space.items()}
     if "action_mask" in obs:
         obs["action_mask"][..., [0, 3]] = 1
-        obs["action_mask"][uniform(T + 1, B) < 0.4] = 0  # waits for its turn, so minibatches are smaller, and unequal
+        obs["action_mask"][uniform(*rows) < 0.4] = 0  # waits for its turn, so minibatches are smaller, and unequal
     sizes = spec.discrete_sizes
-    first_choice = torch.zeros(T, B, len(sizes), dtype=torch.int32)
+    first_choice = torch.zeros(*size, len(sizes), dtype=torch.int32)
     return Batch(
         obs=obs,
-        first=uniform(T + 1, B) < 0.2,
-        state=torch.zeros(B, state_size),
+        first=uniform(*rows) < 0.2,
+        state=torch.zeros(num_trajectories, state_size),
         discrete=first_choice,
-        continuous=uniform(T, B, spec.num_continuous),
-        log_prob=-uniform(T, B),
-        value=uniform(T, B),
-        policy_version=torch.full((T, B), version, dtype=torch.int32),
-        reward=uniform(T, B),
-        terminated=uniform(T, B) < 0.1,
-        valid=uniform(T, B) > 0.1,
+        continuous=uniform(*size, spec.num_continuous),
+        log_prob=-uniform(*size),
+        value=uniform(*size),
+        policy_version=torch.full(size, version, dtype=torch.int32),
+        reward=uniform(*size),
+        terminated=uniform(*size) < 0.1,
+        valid=uniform(*size) > 0.1,
     )

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from sf import gpu
 from sf.arrays import SharedArrays
+from sf.envs import EnvSpec
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.rows import OBS
+from sf.rows import OBS, slot_fields
 
 STEP_FIELDS = (
     "discrete",
@@ -66,6 +67,17 @@ class Batch:
             state=new((num_trajectories, state_size), torch.float32),
             **{name: like(rows[name]) for name in STEP_FIELDS},
         )
+
+    @classmethod
+    def example(cls, spec: EnvSpec) -> Batch:
+        """A trajectory of one step, of a network without memory. All of it is 0."""
+        tensors = {
+            field.name: torch.from_numpy(np.zeros((field.shape[1], 1, *field.shape[2:]), field.dtype))
+            for field in slot_fields(spec, num_slots=1, rollout=1)
+            if field.name.startswith(OBS) or field.name in ("first", *STEP_FIELDS)
+        }
+        obs = {name.removeprefix(OBS): tensors.pop(name) for name in list(tensors) if name.startswith(OBS)}
+        return cls(obs=obs, state=torch.zeros(1, 0), **tensors)
 
     def tensors(self) -> list[Tensor]:
         """All tensors, always in the same order."""

@@ -20,7 +20,7 @@ from torch import Tensor
 import sf.learner
 import sf.model
 from sf.config import Config, LearnerConfig
-from sf.envs import ActionSpec
+from sf.envs import ActionSpec, EnvSpec
 from sf.envs.spaces import space_json
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
@@ -45,6 +45,19 @@ def is_for(config: LearnerConfig, has_memory: bool) -> bool:
     return is_of_steps and config.optimizer == "adam"
 
 
+def of_env(
+    config: Config,
+    spec: EnvSpec,
+    bfloat16: bool,
+    say: Callable[[str], None],
+    most_threads: int = 1,
+    begins_after_s: float | None = None,
+) -> CompiledStep:
+    """For a learner of this environment. See `CompiledStep`."""
+    action_spec, example = ActionSpec.of(spec.action_space), Batch.example(spec)
+    return CompiledStep(config, spec.obs_space, action_spec, bfloat16, example, say, most_threads, begins_after_s)
+
+
 class CompiledStep(FasterStep):
     """Takes optimiser steps by a program, where that is there, agrees with the learner's own step, and is faster.
 
@@ -60,13 +73,17 @@ class CompiledStep(FasterStep):
         example: Batch,
         say: Callable[[str], None],
         most_threads: int = 1,
+        begins_after_s: float | None = None,
     ) -> None:
-        """example: of an iteration. say: to the user. most_threads: that there are cores for."""
+        """example: of an iteration of any size. say: to the user. most_threads: that there are cores for.
+        begins_after_s: to make the program where it is not there; None: when it is time in a run."""
         self._config, self._obs_space = config, obs_space
         self._config_seen, self._has_settings = config.learner, True
         self._fixed = Fixed(config.learner, action_spec, bfloat16)
         self._example = example
         self._say = say
+        # Before the policy worker's program, which gains less.
+        self._begins_after_s = BEGINS_AFTER_S / 2 if begins_after_s is None else begins_after_s
         self._network: Any = None
         self._optimizer: Optimizer
         self._beside: ProgramBeside | None = None
@@ -82,11 +99,15 @@ class CompiledStep(FasterStep):
         if not is_first:
             return
         try:
-            begins_after_s = BEGINS_AFTER_S / 2  # before the policy worker's program, which gains less
             path = self._path_of_program()
-            self._beside = ProgramBeside(path, self._followed, self._take, self._give_up, begins_after_s)
+            self._beside = ProgramBeside(path, self._followed, self._take, self._give_up, self._begins_after_s)
         except CompilerError as error:
             self._give_up(str(error))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the program is there, or will never be."""
+        return self._beside is None or self._beside.is_over
 
     @property
     def is_at_work(self) -> bool:
@@ -110,7 +131,7 @@ class CompiledStep(FasterStep):
         """Whether there is a program for this minibatch, and these settings."""
         if self._runner is None or cut.at is None or cut.whole.targets is None:
             return False
-        if len(cut.at) < MIN_STEPS or cut.whole.mask.shape != self._example.valid.shape:
+        if len(cut.at) < MIN_STEPS:
             return False
         if config is not self._config_seen:
             self._config_seen = config
@@ -188,7 +209,7 @@ class CompiledStep(FasterStep):
         )
 
     def _path_of_program(self) -> Path:
-        shapes = [f"{tuple(tensor.shape)} {tensor.dtype}" for tensor in self._example.tensors()]
+        shapes = [f"{tuple(tensor.shape[2:])} {tensor.dtype}" for tensor in self._example.tensors()]
         config = self._config.learner
         way = config.normalize_advantages, config.normalize_advantages_over
         made_from = [

@@ -30,6 +30,7 @@ from sf.model.layers import Compilable
 _NETWORK = "network."  # before the names of its weights
 MIN_STEPS = 2  # in a minibatch: PyTorch takes sizes of 0 and 1 to be special
 _UNUSUAL = 1009  # as a size
+_MOMENT = "moment/"
 RESULTS = (*PPOMetrics._fields, "loss", "grad_norm", "is_skipped")
 
 
@@ -64,25 +65,29 @@ class Fixed(NamedTuple):
 
 
 def tensors_of(whole: Minibatch) -> dict[str, Tensor]:
-    """Those of an iteration that steps are taken from, by names."""
+    """Those of an iteration that steps are taken from, by names: as one trajectory [T x B, 1], and observations as one
+    of [(T+1) x B, 1], so that a program holds for any number of trajectories of any length.
+    """
     assert whole.targets is not None
     names = [f"obs/{key}" for key in whole.batch.obs]
     named = dict(zip([*names, "first", "state", *STEP_FIELDS], whole.batch.tensors(), strict=True))
     named |= {"mask": whole.mask, "proximal_log_prob": whole.proximal_log_prob}
     named |= {f"target/{key}": value for key, value in whole.targets._asdict().items()}
+    state = named.pop("state")[:1]  # of no size: the network has no memory
+    named = {name: tensor.flatten(0, 1)[:, None] for name, tensor in named.items()} | {"state": state}
     if whole.advantage_moments is not None:
-        named |= {f"moment/{key}": value for key, value in whole.advantage_moments._asdict().items()}
+        named |= {_MOMENT + key: value for key, value in whole.advantage_moments._asdict().items()}
     return named
 
 
 def _whole(named: Mapping[str, Tensor]) -> Minibatch:
-    """The iteration of which these are the `tensors_of`."""
+    """An iteration of one trajectory, of which these are the `tensors_of`. Its observations go on beyond its steps."""
 
     def below(prefix: str) -> dict[str, Tensor]:
         return {key.removeprefix(prefix): value for key, value in named.items() if key.startswith(prefix)}
 
     fields = {key: named[key] for key in ("first", "state", *STEP_FIELDS)}
-    moments = below("moment/")
+    moments = below(_MOMENT)
     return Minibatch(
         Batch(obs=below("obs/"), **fields),
         named["mask"],
@@ -95,37 +100,57 @@ def _whole(named: Mapping[str, Tensor]) -> Minibatch:
 def followed(network: Any, fixed: Fixed, example: StepInputs) -> torch.export.ExportedProgram:
     """The program before it is compiled: leaves of `StepInputs` in, `RESULTS` [R] float32 out.
 
-    It holds for inputs with the shapes of the example, but for any number M of steps, of `MIN_STEPS` at least. Raises
-    whatever PyTorch does.
+    It holds for inputs with the shapes of the example, but for any number M of steps, of `MIN_STEPS` at least, of an
+    iteration of any size. Raises whatever PyTorch does.
     """
     for part in network.modules():
         if isinstance(part, Compilable):
             part.with_loops = False  # nobody can follow them
-    example = example._replace(at=torch.arange(_number_of_its_own(example)))
+    example, dims = _with_sizes_of_their_own(example)
     step = _Step(network, fixed)
     # On tensors without content, so a network that decides by what it computes cannot be followed.
-    operations = make_fx(step, tracing_mode="symbolic", _allow_non_fake_inputs=True)(_without_content(example))
+    operations = make_fx(step, tracing_mode="symbolic", _allow_non_fake_inputs=True)(_without_content(example, dims))
     leaves, structure = pytree.tree_flatten(example)
-    num_steps = {0: torch.export.Dim("M", min=MIN_STEPS)}
-    shapes = tuple(num_steps if leaf is example.at else None for leaf in leaves)
+    shapes = tuple({0: dims[leaf]} if leaf in dims else None for leaf in leaves)
     with torch.no_grad():
         inputs = tuple(leaf.detach() for leaf in leaves)
         return torch.export.export(_OfLeaves(operations, structure), inputs, dynamic_shapes=(shapes,))
 
 
-def _number_of_its_own(example: StepInputs) -> int:
-    """One that is no size of a tensor: where two are equal, PyTorch takes it that they have to be."""
+def _with_sizes_of_their_own(example: StepInputs) -> tuple[StepInputs, dict[Tensor, Any]]:
+    """The example with first axes that are left open, and their names by tensor.
+
+    Their sizes are those of no other axis: where two are equal, PyTorch takes it that they have to be.
+    """
     sizes = {size for tensor in pytree.tree_leaves(example) for size in tensor.shape}
-    return next(number for number in itertools.count(_UNUSUAL) if number not in sizes)
+    num_taken, num_steps, num_rows = itertools.islice((n for n in itertools.count(_UNUSUAL) if n not in sizes), 3)
+    taken, steps = (torch.export.Dim(name, min=MIN_STEPS) for name in ("taken", "steps"))
+    rows = torch.export.Dim("rows", min=MIN_STEPS + 1)  # there is a last observation
+    dims: dict[Tensor, Any] = {}
+
+    def opened(name: str, tensor: Tensor) -> Tensor:
+        if name == "state" or name.startswith(_MOMENT):
+            return tensor
+        has_last = name == "first" or name.startswith("obs/")
+        new = tensor.new_zeros((num_rows if has_last else num_steps, *tensor.shape[1:]))
+        dims[new] = rows if has_last else steps
+        return new
+
+    whole = {name: opened(name, tensor) for name, tensor in example.whole.items()}
+    at = torch.arange(num_taken)
+    dims[at] = taken
+    return example._replace(whole=whole, at=at), dims
 
 
-def _without_content(example: StepInputs) -> StepInputs:
-    """Tensors of the same shapes, but for M, which is left open. Each size that is left open costs seconds."""
+def _without_content(example: StepInputs, dims: Mapping[Tensor, Any]) -> StepInputs:
+    """Tensors of the same shapes, but for the axes that are left open. Each of these costs seconds."""
     mode = FakeTensorMode(shape_env=ShapeEnv(assume_static_by_default=True), allow_non_fake_inputs=True)
 
     def fake(tensor: Tensor) -> Tensor:
-        is_open = DimDynamic.DYNAMIC if tensor is example.at else DimDynamic.STATIC
-        return mode.from_tensor(tensor, symbolic_context=StatelessSymbolicContext([is_open] * tensor.dim()))
+        sizes = [DimDynamic.STATIC] * tensor.dim()
+        if tensor in dims:
+            sizes[0] = DimDynamic.DYNAMIC
+        return mode.from_tensor(tensor, symbolic_context=StatelessSymbolicContext(sizes))
 
     return pytree.tree_map(fake, example)
 

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from small_batches import CASES, FLAGS, make_batch
+from small_batches import CASES, FLAGS, B, T, make_batch
 
 from sf.config import Config
 from sf.envs import Planes
@@ -52,10 +52,10 @@ class Learner:
     def new_updater(self, bfloat16=False):
         return Updater(self.config, self.space, self.spec, bfloat16, CPU, faster_step=self.compiled)
 
-    def train(self, num_iterations, first_seed=1):
+    def train(self, num_iterations, first_seed=1, size=(T, B)):
         torch.manual_seed(5)  # of the order of the samples
         for seed in range(first_seed, first_seed + num_iterations):
-            batch = make_batch(self.space, self.spec, seed, self.updater.version)
+            batch = make_batch(self.space, self.spec, seed, self.updater.version, size=size)
             self.updater.train_iteration(batch, 0.1 * seed, lambda: None)
 
     def weights(self):
@@ -128,6 +128,22 @@ def test_what_changes_during_a_run_needs_no_other_program(followed_only):
         learner.train(2, first_seed=3)
     assert one.compiled._runner.num_runs >= 16
     assert_same(one.weights(), other.weights())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_program_holds_for_iterations_of_any_size(case, followed_only):
+    one, other = Learner(case), Learner(case, with_program=False)
+    for learner in (one, other):
+        learner.train(1)
+    for size in ((1, 5), (7, 1), (3, 9)):
+        num_runs = one.compiled._runner.num_runs
+        for learner in (one, other):
+            learner.train(2, first_seed=2, size=size)
+        assert one.compiled._runner.num_runs > num_runs
+    assert_same(one.weights(), other.weights(), tolerance=1e-2)  # Adam makes whole steps of what is only rounding
+    path = one.compiled._path_of_program()
+    one.compiled._example = make_batch(one.space, one.spec, seed=0, size=(2, 1))
+    assert one.compiled._path_of_program() == path
 
 
 def test_with_settings_that_it_was_not_made_for_the_learners_own_step_is_taken(followed_only):
