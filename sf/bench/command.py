@@ -37,8 +37,8 @@ Measure the frames per second of each layer of the system, in turn, on this mach
   inference    the sampler with the real policy workers; trajectories are discarded
   training     everything
 
-Networks are compiled in runs of two minutes and more, not in these. On a CPU, train once before with the network: it is
-measured compiled from then on.
+A run on a CPU compiles its networks while it trains; here they are compiled first, once for each network, which takes
+half a minute of a core or more. --compile false measures without.
 
 With --autotune, try numbers of workers, environments, policy workers and batch sizes, and print the fastest command.
 All flags of sf-train are accepted; --autotune does not change those that are given.
@@ -112,6 +112,8 @@ def _measure_layers(config: Config, layers: Sequence[str], seconds: float, round
     from sf.run.plan import make_plan  # noqa: PLC0415
 
     plan = make_plan(config)
+    if {"inference", "training"} & set(layers):
+        _make_programs(plan)
     results: dict[str, list[dict[str, Any]]] = {layer: [] for layer in layers}
     for round_idx in range(rounds):
         for layer in layers:
@@ -139,9 +141,10 @@ def _autotune(config: Config, given: Mapping[str, Any], seconds: float, budget_s
         _say(f"{shlex.join(cli.arguments(settings))}: {fps:,.0f} frames/s")
         return fps
 
+    plan = make_plan(config)
+    _make_programs(plan)
     started_at = time.monotonic()
     search = Search(measure, lambda: time.monotonic() - started_at > budget_s)
-    plan = make_plan(config)
     start = settings_of(plan.config, plan.num_workers)
     names = [name for name in TUNED if name not in given]
     found = search.climb(start, names)
@@ -155,6 +158,12 @@ def _autotune(config: Config, given: Mapping[str, Any], seconds: float, budget_s
     print(f"\n{command}\n", flush=True)
     trials = [{**settings, "fps": fps} for settings, fps in search.trials]
     return {"trials": trials, "best": dict(best), "ratio_to_start": ratio, "command": command}
+
+
+def _make_programs(plan: Plan) -> None:
+    from sf.bench.programs import make_programs  # noqa: PLC0415  torch is slow to import: not for --help
+
+    make_programs(plan, _say)
 
 
 def _print_layers(plan: Plan, results: dict[str, list[dict[str, Any]]]) -> None:

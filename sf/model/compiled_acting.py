@@ -36,12 +36,12 @@ def acting_of(
     bfloat16: bool,
     device: str,
     say: Callable[[str], None],
-    makes_it: bool = True,
+    begins_after_s: float | None = None,
 ) -> AnyActing:
     """Compiled, where `--compile` has it so, on a CPU that has a compiler.
 
     network: for inference, on `device`, of an actor that sees and does what `spec` says. bfloat16: of its trunk. say,
-    makes_it: see `CompiledActing`.
+    begins_after_s: see `CompiledActing`.
     """
     action_spec = ActionSpec.of(spec.action_space)
     acting = Acting(network, action_spec)
@@ -57,7 +57,7 @@ def acting_of(
         *ActionDistribution.noise(action_spec, (batch,), torch.device("cpu")),
     )
     made_from = repr((model, space_json.to_json(spec.obs_space), spec.action_space, dtype))
-    return CompiledActing(acting, example, made_from, dtype, say, makes_it)
+    return CompiledActing(acting, example, made_from, dtype, say, begins_after_s)
 
 
 class CompiledActing(AnyActing):
@@ -73,19 +73,21 @@ class CompiledActing(AnyActing):
         made_from: str,
         dtype: torch.dtype,
         say: Callable[[str], None],
-        makes_it: bool = True,
+        begins_after_s: float | None = None,
     ) -> None:
         """example: inputs with a batch of `programs.BATCH`. made_from: all that the network was built from. say: to
-        the user. makes_it: else it takes the program where another process has made it."""
+        the user. begins_after_s: to make the program where it is not there; None: when it is time in a run; inf: it is
+        taken where another process has made it."""
         self._acting = acting
         self._example = example
         self._say = say
-        self._makes_it = makes_it
+        if begins_after_s is None:
+            begins_after_s = BEGINS_AFTER_S
+        self._makes_it = begins_after_s < math.inf
         self._dtype = dtype
         self._program: Program | None = None
         self._is_checked = False
         self._beside: ProgramBeside | None = None
-        begins_after_s = BEGINS_AFTER_S if makes_it else math.inf
         try:
             path = programs.path_of(acting, example, [made_from, *programs.code_of(sf.model)])
             self._beside = ProgramBeside(path, self._followed, self._take, self._give_up, begins_after_s)
@@ -102,6 +104,11 @@ class CompiledActing(AnyActing):
             return self._run(self._program, inputs)
         answers, state = self._run(self._program, repeated(inputs, 2))  # one is no batch for PyTorch's compiler
         return answers[:1], state[:1]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the program is there, or will never be."""
+        return self._beside is None or self._beside.is_over
 
     def look(self) -> None:
         """Begin to make the program when it is time, and take it when it is made."""

@@ -8,6 +8,7 @@ Unblocked  by a rollout worker, by the parent, or by a stop.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -160,7 +161,7 @@ class _Players:
         policy = TorchPolicy(saved, name, device, precision="bfloat16" if args.bfloat16 else "float32")
         acting = None
         if policy.config.model == args.model:  # as a snapshot: what the policy workers compile is its program, too
-            acting = acting_of(policy.network, args.model, args.spec, args.bfloat16, args.device, _hush, makes_it=False)
+            acting = acting_of(policy.network, args.model, args.spec, args.bfloat16, args.device, _hush, math.inf)
         actors = NetworkActors(policy, args.num_actors, args.seed + turn, acting)
         return _Seated(actors, policy.network.state_size > 0, acting)
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sf.bench import command, layers
+from sf.bench import command, layers, programs
 from sf.machine import cores
 from sf.run.children.verdict import ChildError
 
@@ -13,6 +13,14 @@ from sf.run.children.verdict import ChildError
 def run_command(monkeypatch, *arguments):
     monkeypatch.setattr("sys.argv", ["sf-bench", *map(str, arguments)])
     command.main()
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch):
+    """The environments of the plans whose programs would have been made."""
+    found = []
+    monkeypatch.setattr(programs, "make_programs", lambda plan, say: found.append(plan.config.run.env))
+    return found
 
 
 @pytest.fixture
@@ -40,6 +48,19 @@ def test_layers_are_measured_with_the_flags_of_a_run(measured, monkeypatch, tmp_
     assert result["flags"] == ["--env", "toy_bandit", "--rollout", "16", "--async_rl", "false"]
     assert [len(rounds) for rounds in result["results"].values()] == [2, 2]
     assert "100%" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_compiled"),
+    [
+        (["--layers", "simulation"], False),
+        (["--layers", "simulation", "training"], True),
+        (["--autotune", "--budget_s", 0.001], True),
+    ],
+)
+def test_networks_are_compiled_once_and_before_what_runs_them(arguments, is_compiled, compiled, measured, monkeypatch):
+    run_command(monkeypatch, "--env", "toy_bandit", *arguments)
+    assert compiled == ["toy_bandit"] * is_compiled
 
 
 def test_the_name_of_the_environment_is_printed_as_it_is(capsys):

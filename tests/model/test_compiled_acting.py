@@ -1,5 +1,6 @@
 """Acting by a compiled program: made beside, checked at its first use; what goes wrong costs nothing but speed."""
 
+import math
 import os
 import time
 from pathlib import Path
@@ -66,9 +67,9 @@ class Actor:
         self.dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
         self.made_from = f"{flags} {precision}"
 
-    def compiled(self, makes_it=True):
+    def compiled(self, begins_after_s=None):
         example = self.inputs(programs.BATCH)
-        return CompiledActing(self.acting, example, self.made_from, self.dtype, self.said.append, makes_it)
+        return CompiledActing(self.acting, example, self.made_from, self.dtype, self.said.append, begins_after_s)
 
     def inputs(self, num):
         rng = np.random.default_rng(num)
@@ -124,7 +125,7 @@ def assert_same(found, expected, spec, tolerance):
 @torch.inference_mode()
 def test_a_program_is_made_beside_and_computes_the_same(name, precision):
     actor = Actor(*NETWORKS[name], precision)
-    compiled, player = actor.compiled(), actor.compiled(makes_it=False)
+    compiled, player = actor.compiled(), actor.compiled(begins_after_s=math.inf)
     player.look()
     assert player._beside._maker is None
     tolerance = TOLERANCE[actor.dtype]
@@ -169,8 +170,8 @@ def test_a_snapshot_acts_by_the_program_of_the_run(env, critic_clock, precision)
     spec = with_clock(spec) if critic_clock else spec
     of_run = inference_model(model, spec.obs_space, ActionSpec.of(spec.action_space), precision, "cpu")
     paths = {
-        acting_of(network, model, spec, precision == "bfloat16", "cpu", print, makes_it)._beside._path
-        for network, makes_it in ((of_run, True), (policy.network, False))
+        acting_of(network, model, spec, precision == "bfloat16", "cpu", print, begins_after_s)._beside._path
+        for network, begins_after_s in ((of_run, None), (policy.network, math.inf))
     }
     assert len(paths) == 1
 
@@ -221,7 +222,7 @@ def test_one_observation_is_compared_by_many_draws_of_its_action():
 
 def test_a_program_that_another_process_has_made_is_left_to_it():
     actor = Actor(*NETWORKS["vectors"])
-    compiled = actor.compiled(makes_it=False)
+    compiled = actor.compiled(begins_after_s=math.inf)
     compiled._program = lambda *inputs: changed("values")(*actor.acting(*inputs))
     compiled._beside._path.write_bytes(b"of a policy worker")
     inputs = actor.inputs(6)
