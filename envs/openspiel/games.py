@@ -87,6 +87,8 @@ def load(env_id: str, kwargs: Mapping[str, Any], seed: int) -> TensorGame:
         _registered(with_python=True)
     try:
         game = pyspiel.load_game(name, parameters)
+    except MemoryError:
+        raise UsageError(f"env {env_id!r} with env_kwargs {dict(kwargs)} is too large for memory: {_SMALLER}") from None
     except Exception as error:  # of several classes, for values that the game does not take
         raise UsageError(f"env {env_id!r} with env_kwargs {dict(kwargs)}: {summary(error)}") from error
     game_type = game.get_type()  # one that is made of another has tensors where that has some

@@ -19,6 +19,7 @@ from sf.envs.openspiel.camera import PICTURES_PER_S, FilmedMatch
 from sf.envs.openspiel.games import load
 from sf.envs.openspiel.match import Match
 from sf.envs.openspiel.traits import traits_of
+from sf.envs.openspiel.trial import require_playable
 from sf.envs.openspiel.views import Views
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.film import FilmedGroup
@@ -38,7 +39,14 @@ def make_group(
     return group
 
 
-describe = describer(make_group)
+_describe = describer(make_group)
+
+
+def describe(env_id: str, options: EnvOptions) -> EnvSpec:
+    """Parameters are tried first, in a process that may die of them."""
+    if options.kwargs:
+        require_playable(env_id, options.env_kwargs)
+    return _describe(env_id, options)
 
 
 def make_rendered_group(

@@ -20,6 +20,7 @@ from group_driver import play
 from sf import envs
 from sf.commands.envs.names import find
 from sf.envs import EnvOptions, UsageError
+from sf.envs.openspiel import trial
 from sf.envs.seeding import env_seed
 
 SEED, FIRST_ENV_IDX, NUM_ENVS = 7, 3, 2
@@ -240,6 +241,35 @@ class TestErrors:
         with pytest.raises(UsageError, match=sentence) as caught:
             _make(name, env_kwargs=kwargs)
         assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("name", "kwargs", "sentence"),
+        [
+            (
+                "hanabi",
+                {"colors": 0},
+                r"'openspiel:hanabi' with env_kwargs .* crash \(Input .* num_colors_ > 0.*\): change",
+            ),
+            ("blotto", {"fields": -1}, "'openspiel:blotto' with env_kwargs .* is too large for memory: change"),
+            ("leduc_poker", {"players": 50}, "'openspiel:leduc_poker' with env_kwargs .*'players': 50.*: SpielError"),
+        ],
+    )
+    def test_parameters_of_which_openspiel_crashes_or_does_not_come_back_are_one_sentence(
+        self, name: str, kwargs: dict[str, Any], sentence: str, pyspiel: Any
+    ) -> None:
+        with pytest.raises(UsageError, match=sentence) as caught:
+            envs.describe(f"openspiel:{name}", EnvOptions(env_kwargs=json.dumps(kwargs)))
+        assert "\n" not in str(caught.value)
+
+    def test_a_game_that_takes_too_long_to_make_is_given_up(
+        self, monkeypatch: pytest.MonkeyPatch, pyspiel: Any
+    ) -> None:
+        program = "import signal, time; signal.alarm(1); time.sleep(60)"
+        monkeypatch.setattr(trial, "_PROGRAM", program)
+        with pytest.raises(
+            UsageError, match=r"'openspiel:go' with env_kwargs .* was not made within 300 s: change them"
+        ):
+            trial.require_playable("openspiel:go", '{"board_size": 17}')
 
     def test_options_of_other_environments_are_refused(self, pyspiel: Any) -> None:
         with pytest.raises(UsageError, match="env_frameskip is 4, but a move is made once: leave it out"):
