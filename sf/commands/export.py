@@ -127,7 +127,12 @@ def _write_file(out: Path, file: Path, saved: Checkpoint) -> None:
 def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoint) -> None:
     """The policy for others: as a folder, as the card of its run, on the Hub. What is wrong is said before it plays."""
     from sf.evaluation.statistics import interval_text  # noqa: PLC0415
-    from sf.export.policy_folder import ScoredPolicy, card_of_run, require_folder  # noqa: PLC0415
+    from sf.export.policy_folder import (  # noqa: PLC0415
+        INSTEAD_OF_CARD,
+        ScoredPolicy,
+        card_of_run,
+        require_folder,
+    )
     from sf.storage import output_file  # noqa: PLC0415
     from sf.zoo import hub  # noqa: PLC0415
 
@@ -143,7 +148,8 @@ def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoin
         # Whoever names the run alone plays the latest of all its policies.
         is_run = flags.checkpoint == "latest" and saved.state["config"].get("num_policies", 1) == 1
         address = _address(flags.run if is_run else file, flags.run)
-        output_file.write("card", card, scored.card(address, flags.license).encode(), is_named=False)
+        text = scored.card(address, flags.license)
+        output_file.write("card", card, text.encode(), is_named=False, instead=INSTEAD_OF_CARD)
         print(f"card:   {card}")
     if folder is not None:
         for name, data in scored.files(_address(folder, folder), flags.license).items():

@@ -21,6 +21,9 @@ from sf.storage.run_dir import RunDir
 from sf.zoo.files import CARD, CONFIG, WEIGHTS
 from sf.zoo.folder import Precision, contents, without_training_state
 
+INSTEAD_OF_CARD = "--out FOLDER without --card"
+"""What to name where the run takes no card."""
+
 _DEPTH = 3  # of a checkpoint below its run
 
 
@@ -120,8 +123,8 @@ def card_of_run(run: Path, has_folder: bool = False) -> Path:
         instead = "leave --card out, as the folder has a card" if has_folder else "name --out FOLDER, which has a card"
         raise ValueError(f"card is true, but {run} is no run directory: {instead}")
     path = run / CARD
-    output_file.require_writable("card", path, is_named=False)
-    _require_own_card(path, "--out FOLDER without --card")
+    output_file.require_writable("card", path, is_named=False, instead=INSTEAD_OF_CARD)
+    _require_own_card(path, INSTEAD_OF_CARD)
     return path
 
 

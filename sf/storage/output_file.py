@@ -1,8 +1,8 @@
 """The file that a command writes its result to.
 
-flag: the one that named the file, for the message where it cannot be written. is_named: whether the user named the
-file itself. Then a link is followed. Elsewhere, as in a run directory of somebody else, it could lead anywhere, and is
-refused.
+flag: the one that named the file, for the message where it cannot be written. instead: what that message tells to name,
+where not another of that flag. is_named: whether the user named the file itself. Then a link is followed. Elsewhere, as
+in a run directory of somebody else, it could lead anywhere, and is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sf.storage import no_links
 from sf.storage.run_dir import write_atomically
 
 
-def require_writable(flag: str, path: Path, *, is_named: bool = True) -> None:
+def require_writable(flag: str, path: Path, *, is_named: bool = True, instead: str | None = None) -> None:
     """Before the work: raises ValueError where the file cannot be written. Makes missing directories."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -29,10 +29,10 @@ def require_writable(flag: str, path: Path, *, is_named: bool = True) -> None:
         if not _is_special(target):
             tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as error:
-        raise _refusal(flag, path, error) from None
+        raise _refusal(flag, path, error, instead) from None
 
 
-def write(flag: str, path: Path, data: bytes, *, is_named: bool = True) -> None:
+def write(flag: str, path: Path, data: bytes, *, is_named: bool = True, instead: str | None = None) -> None:
     """Readers see the old file or the new one, whole, also after a crash.
 
     Raises ValueError where it cannot be written.
@@ -45,7 +45,7 @@ def write(flag: str, path: Path, data: bytes, *, is_named: bool = True) -> None:
         else:
             write_atomically(path, data)
     except OSError as error:
-        raise _refusal(flag, path, error) from None
+        raise _refusal(flag, path, error, instead) from None
 
 
 def _is_directory(path: Path) -> bool:
@@ -61,5 +61,5 @@ def _is_special(path: Path) -> bool:
     return path.is_symlink() or (path.exists() and not path.is_file())
 
 
-def _refusal(flag: str, path: Path, error: OSError) -> ValueError:
-    return ValueError(f"{path} cannot be written ({error.strerror}): name another --{flag}")
+def _refusal(flag: str, path: Path, error: OSError, instead: str | None) -> ValueError:
+    return ValueError(f"{path} cannot be written ({error.strerror}): name {instead or f'another --{flag}'}")

@@ -114,6 +114,12 @@ def test_the_card_of_a_run_is_its_readme_and_is_written_again_but_never_over_tha
     assert (run / CARD).read_text() == "my notes"
 
 
+def test_a_card_that_cannot_be_written_says_what_to_name_in_its_place(run, monkeypatch, capsys):
+    (run / CARD).mkdir()
+    assert command(monkeypatch, export, run, "--card", "--episodes", "2") == 2
+    assert "README.md cannot be written (Is a directory): name --out FOLDER without --card" in capsys.readouterr().err
+
+
 def test_a_card_names_the_policy_that_it_scores(run, monkeypatch):
     saved = checkpoint.load(next((run / "checkpoints").glob("checkpoint_*")))
     best = checkpoint.save_best(run / "checkpoints", saved, 1.0)
