@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -82,7 +84,8 @@ def trace(policy: TorchPolicy) -> Graph:
     if policy.network.state_size:
         memory["state"] = torch.zeros(_TRACED_BATCH, policy.network.state_size)
         memory["first"] = torch.zeros(_TRACED_BATCH, dtype=torch.bool)
-    program = _traced(network, {"obs": obs, **memory})
+    with _without_torchs_log():
+        program = _traced(network, {"obs": obs, **memory})
     for module in program.graph_module.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
             node.meta.pop("stack_trace", None)  # it would publish paths of this machine
@@ -112,6 +115,17 @@ def _traced(network: ActingNetwork, inputs: dict[str, Any]) -> ExportedProgram:
                 f"{network.config.encoder}: write it without Python that depends on the values or the number of its "
                 f"inputs (it said: {first_line(strict_error)}; {first_line(error)})"
             ) from error
+
+
+@contextmanager
+def _without_torchs_log() -> Iterator[None]:
+    """It has a long traceback for the first way, also where the second one succeeds."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def action_layout(space: gym.Space) -> dict[str, list[Any]]:

@@ -1,6 +1,7 @@
 """Exported policies compute what the trainer's network does, and act without torch and without the trainer."""
 
 import json
+import logging
 import re
 import subprocess
 import sys
@@ -426,6 +427,19 @@ def test_the_command_says_what_it_wrote(run_dir, tmp_path, monkeypatch, capsys):
     assert "action_discrete int64 [N, 1], logits float32 [N, 2], value float32 [N]" in printed
     assert re.search(r"largest difference from PyTorch: \S+ \(allowed: 0.001\)", printed)
     assert [path.name for path in out.parent.iterdir()] == ["cartpole.pt2"]
+
+
+def test_nothing_is_said_of_a_way_to_trace_that_fails_where_the_other_succeeds():
+    said = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = said.append
+    logger = logging.getLogger("torch")
+    logger.addHandler(handler)
+    try:
+        trace(TorchPolicy(untrained("several_inputs"), "several_inputs"))
+    finally:
+        logger.removeHandler(handler)
+    assert said == []
 
 
 def test_a_link_that_is_named_stays_one_and_what_cannot_be_written_is_said_before_the_work(
