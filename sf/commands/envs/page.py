@@ -133,10 +133,14 @@ def space_text(space: gym.Space) -> str:
 
 
 def _adaptations_of(space: gym.Space) -> Iterator[str]:
-    kinds = set(map(type, _spaces(space)))
-    if gym.spaces.Tuple in kinds:
+    spaces = list(_spaces(space))
+    if any(isinstance(each, gym.spaces.Tuple) for each in spaces):
         yield "a Tuple of observations: a Dict with the indices as keys"
-    if kinds & {gym.spaces.Discrete, gym.spaces.MultiDiscrete}:
+    # A MultiDiscrete with several axes is a grid of codes.
+    if any(
+        isinstance(each, gym.spaces.Discrete | gym.spaces.MultiDiscrete) and len(each.shape or ()) < 2
+        for each in spaces
+    ):
         yield "Discrete observations: one-hot"
 
 

@@ -113,6 +113,13 @@ def test_what_is_adapted_has_its_name(capsys):
     assert "gym before 0.26" in found["adapted"][0]
 
 
+def test_a_multi_discrete_of_several_axes_is_not_said_to_be_one_hot(capsys, talking):
+    talking.observation_space = gym.spaces.MultiDiscrete([[3, 3], [3, 3]])
+    found = page(capsys, "talking", "--seconds", "0")
+    assert found["obs"]["obs"]["shape"] == [2, 2]
+    assert found["adapted"] == []
+
+
 def test_it_is_not_stepped_for_no_seconds(capsys, talking, monkeypatch):
     monkeypatch.setattr(talking, "step", None)
     assert page(capsys, "talking", "--seconds", "0")["random_play"] is None
