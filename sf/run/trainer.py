@@ -146,7 +146,7 @@ class Run:
         self._memory = RunMemory.allocate(plan, run_dir, counts(plan))
         hangs_after_s = plan.config.supervision.worker_timeout_s
         self._ranks = RanksReport(plan.place, board or Board(), hangs_after_s, self._memory.shaping)
-        self._is_resumed = any(resumed_steps)
+        self._resumed_steps = sum(resumed_steps)
         self._supervisor = Supervisor(self._memory, roles)
         if resumed_steps:
             self._supervisor.starter.resumed_steps = resumed_steps
@@ -183,7 +183,7 @@ class Run:
         target = Target(target_frames, target_seconds)
         log = RunLog(self._run_dir.log)
         with Display(title, target, log=log.write) as display, caught_signals() as signals:
-            for sentence in startup_messages(self._plan, self._is_resumed):
+            for sentence in startup_messages(self._plan, self._run_dir.path, self._resumed_steps):
                 display.say(sentence)
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
             decisions = Decisions(self._memory, self._supervisor.starter, self._progress, display.say)

@@ -1,17 +1,24 @@
-"""What a run says of its settings when it begins, where it chose them or they cost speed."""
+"""What a run says when it begins: that it resumes an earlier one, and of its settings those that it chose or that cost
+speed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from sf import gpu
 from sf.processes.torch_runtime import resolve_bfloat16
 from sf.run.plan import Plan
 
 
-def startup_messages(plan: Plan, is_resumed: bool) -> Iterator[str]:
-    """Sentences. is_resumed: the user has read some of them before."""
-    if not is_resumed:
+def startup_messages(plan: Plan, run: Path, resumed_steps: int) -> Iterator[str]:
+    """Sentences. run: its directory. resumed_steps: env steps that were trained before this start."""
+    if resumed_steps > 0:
+        yield (
+            f"resumes {run} at {resumed_steps:,} env steps (--restart_behavior restart starts over, --experiment NAME "
+            "starts another run)"
+        )
+    else:
         yield from _chosen(plan)
     if plan.why_no_loops is not None:
         yield (

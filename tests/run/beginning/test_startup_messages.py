@@ -1,0 +1,27 @@
+"""What a run says when it begins."""
+
+import pytest
+
+import sf
+from sf.run.beginning import startup_messages
+
+SMALL = {"num_workers": 1, "num_envs_per_worker": 2, "rollout": 8, "batch_size": 16, "device": "cpu"}
+
+
+@pytest.mark.parametrize(
+    ("has_it", "precision", "says"), [(False, "bfloat16", True), (True, "bfloat16", False), (False, "float32", False)]
+)
+def test_a_precision_for_which_there_are_no_instructions_is_said(has_it, precision, says, tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(startup_messages, "resolve_bfloat16", lambda precision, device: has_it)
+    sf.train(env="toy_identity", train_for_env_steps=64, train_dir=str(tmp_path), precision=precision, **SMALL)
+    said = "".join(capfd.readouterr())
+    assert ("precision is bfloat16, for which this CPU has no instructions" in said) == says
+
+
+def test_a_run_that_is_resumed_says_so(tmp_path, capfd):
+    said = []
+    for env_steps in (64, 128):
+        sf.train(env="toy_identity", train_for_env_steps=env_steps, train_dir=str(tmp_path), **SMALL)
+        said.append("".join(capfd.readouterr()))
+    assert "resumes" not in said[0]
+    assert f"resumes {tmp_path / 'toy_identity'} at 64 env steps (--restart_behavior restart starts over" in said[1]
