@@ -131,6 +131,20 @@ def is_users_own(env):
     return needed is not None and importlib.util.find_spec(needed) is None
 
 
+OF_LENGTH_AND_PLACE = {"train_for_env_steps", "num_learners", "num_workers", "num_envs_per_worker"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "benchmarks" not in page.parts], ids=name_of)
+def test_no_command_of_a_page_goes_on_with_an_earlier_run_of_it_under_other_settings(page, train_configs):
+    earlier = {}
+    for text in map(" ".join, commands(page)):
+        if text in train_configs:
+            flags = train_configs[text].flat()
+            name = train_configs[text].run.experiment_name
+            before = earlier.setdefault(name, flags)
+            assert {flag for flag in flags if flags[flag] != before[flag]} <= OF_LENGTH_AND_PLACE, text
+
+
 def test_a_wrong_flag_in_a_command_would_be_found(tmp_path):
     for wrong in ("sf-train --num_worker 3", "sf-eval train_dir/x --episodes 0", "python scripts/soak.py --hours 1"):
         with pytest.raises((AssertionError, ValueError)):
