@@ -21,9 +21,9 @@ def load_policy(
     Face Hub ("hf:USER/NAME"), or an ONNX file of `sf-export`, which needs no torch.
 
     which: "latest" or "best" of a run. policy_id: for a run with several. device: an ONNX file takes "cpu"
-    alone. seed: of the actions that it draws. trust: the checkpoint may import an encoder or model of its own
-    (module:Name) that you have not trained with before. Raises ValueError where there is no such policy or it cannot be
-    used.
+    alone. seed: of the actions that it draws. trust: take a checkpoint that names code (module:Name) which you have not
+    trained with before, and import its encoder or model. Raises ValueError where there is no such policy or it cannot
+    be used.
     """
     if not hasattr(policy_id, "__index__"):
         raise ValueError(f"policy_id is {policy_id!r}: name a policy by its number, from 0 on")
