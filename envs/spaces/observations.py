@@ -23,6 +23,7 @@ from sf.envs.spaces.seen_spaces import children, seen_space
 LOOK_EVERY = 127  # a prime: where a group writes for many environments in turn, each of them has its turn
 MOST_CHOICES = 10**7  # of an observation that is one-hot: each is a number of each row
 _SIDE_OF_PICTURE = 28
+_NUM_CHANNELS = {1, 3, 4}
 
 _Store = Callable[[Any, np.ndarray], None]
 
@@ -144,16 +145,27 @@ def _require_few_choices(env_id: str, key: str, space: gym.Space) -> None:
 
 
 def _remark_on_pictures(env_id: str, key: str, box: gym.spaces.Box) -> None:
-    """On what looks like pictures, and is a vector for the network: pictures have rank 3."""
+    """On what looks like pictures, and is a vector for the network: pictures are uint8 of rank 3."""
     shape = box.shape
-    if box.dtype != np.uint8 or len(shape) not in (2, 4) or min(sorted(shape)[-2:]) < _SIDE_OF_PICTURE:
+    if len(shape) < 2 or min(sorted(shape)[-2:]) < _SIDE_OF_PICTURE:
         return
-    what = "a picture without an axis for its channels" if len(shape) == 2 else "a stack of pictures in colour"
-    how = "give it one, of size 1" if len(shape) == 2 else "make them grey before they are stacked, or take --core gru"
+    if _are_pixels_as_floats(box):
+        what, how = "a picture of floats", "declare and return it as uint8, from 0 to 255"
+    elif box.dtype == np.uint8 and len(shape) == 2:
+        what, how = "a picture without an axis for its channels", "give it one, of size 1"
+    elif box.dtype == np.uint8 and len(shape) == 4:
+        what, how = "a stack of pictures in colour", "make them grey before they are stacked, or take --core gru"
+    else:
+        return
     remark(
         f"{env_id} pictures {key}",
         f"{env_id}: observation {key!r} of shape {list(shape)} looks like {what}, and is taken for a vector: {how}",
     )
+
+
+def _are_pixels_as_floats(box: gym.spaces.Box) -> bool:
+    has_channels = len(box.shape) == 3 and not _NUM_CHANNELS.isdisjoint((box.shape[0], box.shape[-1]))
+    return has_channels and box.dtype == np.float32 and not box.low.any() and bool(np.isin(box.high, (1, 255)).all())
 
 
 def _can_be_outside(box: Any) -> bool:

@@ -167,12 +167,21 @@ def test_a_toy_shares_its_rewards_where_it_is_trained_as_where_it_is_filmed():
 
 
 @pytest.mark.parametrize(
-    ("shape", "words"),
-    [((96, 96), "a picture without an axis"), ((4, 96, 96, 3), "a stack of pictures in colour"), ((96, 96, 3), None)],
+    ("space", "words"),
+    [
+        (gym.spaces.Box(0, 255, (96, 96), np.uint8), "a picture without an axis"),
+        (gym.spaces.Box(0, 255, (4, 96, 96, 3), np.uint8), "a stack of pictures in colour"),
+        (gym.spaces.Box(0, 255, (96, 96, 3), np.uint8), None),
+        (gym.spaces.Box(0, 1, (3, 64, 64), np.float32), "a picture of floats"),
+        (gym.spaces.Box(0, 255, (64, 64, 1), np.float64), "a picture of floats"),
+        (gym.spaces.Box(-1, 1, (3, 64, 64), np.float32), None),
+        (gym.spaces.Box(0, 1, (3, 8, 8), np.float32), None),
+        (gym.spaces.Box(0, 1, (30, 64, 64), np.float32), None),
+        (envs.Planes(3, 64, 64), None),
+    ],
 )
-def test_pictures_that_are_taken_for_a_vector_are_said(shape, words):
+def test_pictures_that_are_taken_for_a_vector_are_said(space, words):
     said = []
-    space = gym.spaces.Box(0, 255, shape, np.uint8)
     with handed_to(lambda about, sentence: said.append(sentence)):
         envs.spaces.observations.ObsWriter("env", gym.spaces.Dict(obs=space))
     assert len(said) == (words is not None)
