@@ -44,7 +44,8 @@ class Decorrelation:
         counting = left > 0
         if counting.any():
             has_stepped = self._of_envs(result.valid)  # else a late first observation, after an end before
-            begins_anew, is_truncated = self._of_envs(result.first), self._of_envs(result.truncated)
+            begins_anew = self._of_envs(result.first & ~result.joined)
+            is_truncated = self._of_envs(result.truncated)
             left[counting & has_stepped] -= 1
             left[counting & has_stepped & begins_anew] = _DONE  # by itself, and so at a step of its own
             left[counting & has_stepped & is_truncated] = _NOT_YET  # there is a shorter limit: see below

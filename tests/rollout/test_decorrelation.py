@@ -66,6 +66,26 @@ class Pair:
         pass
 
 
+class PairWithBreaks(Pair):
+    """The second agent leaves after a step, and is back two steps later."""
+
+    def reset(self, seed=None, options=None):
+        self._came_at = 0
+        return super().reset(seed)
+
+    def step(self, actions):
+        acted = {*self.agents}
+        observations, rewards, _, truncations, infos = super().step(actions)
+        leaves = {agent: agent == "b" and not truncations[agent] for agent in self.possible_agents}
+        if self.agents:
+            if self._steps == self._came_at + 3:
+                self._came_at = self._steps
+            self.agents = ["a", "b"] if self._steps == self._came_at else ["a"]
+        of_b = np.full(1, self._steps - self._came_at, np.float32)
+        answer = {**observations, "b": of_b}, rewards, leaves, truncations
+        return *({agent: part[agent] for agent in acted | {*self.agents}} for part in answer), infos
+
+
 class Limited(gym.Wrapper):
     """A limit that nobody knows beforehand."""
 
@@ -88,6 +108,10 @@ def singles():
 
 def pairs():
     return ClockedGroup(ParallelGroup("pair", [Pair() for _ in range(NUM_ENVS)], 0, 0))
+
+
+def pairs_with_breaks():
+    return ParallelGroup("pair", [PairWithBreaks() for _ in range(NUM_ENVS)], 0, 0)
 
 
 def played(group, num_steps, seed=0):
@@ -114,7 +138,7 @@ def played(group, num_steps, seed=0):
         finished = guarded.step(*actions, views, result)
         decorrelation.after_step(result, finished)
         seen.append(rows[key][:, 0].copy())
-        assert (rows[CLOCK] == rows[key]).all()
+        assert CLOCK not in rows or (rows[CLOCK] == rows[key]).all()
         steps.append((result, finished))
     return np.array(seen), steps, cuts
 
@@ -141,6 +165,12 @@ def test_episodes_are_spread_over_all_steps_after_one_cut_of_each(make, in_step_
     episodes = [episode for _, finished in steps for episode in finished]
     assert {episode.num_steps for episode in episodes} == {LIMIT}
     assert len(episodes) == truncated.sum()
+
+
+def test_a_match_whose_agents_come_and_go_is_cut_as_well():
+    seen, _, cuts = played(pairs_with_breaks(), 20 * LIMIT)
+    assert len(cuts) == len({*cuts}) > 0.7 * NUM_ENVS
+    assert len({*seen[-1, ::2].tolist()}) > 5
 
 
 def test_what_ends_by_itself_is_left_alone():
