@@ -31,7 +31,7 @@ class ClockedGroup:
 
     def __init__(self, group: EnvGroup) -> None:
         self._group = group
-        self._steps_of_late_first = getattr(group, "steps_of_late_first", 0)
+        self._steps_of_late_first = getattr(group, "steps_of_late_first", np.zeros(group.num_actors))
         self.spec = with_clock(group.spec)
         self.num_actors = group.num_actors
         self._steps = np.zeros(group.num_actors, np.float32)  # [N]
@@ -45,7 +45,8 @@ class ClockedGroup:
         episodes = self._group.step(discrete, continuous, obs, result)
         self._steps += result.valid
         self._steps[result.first] = 0.0
-        self._steps[result.first & ~result.valid] = self._steps_of_late_first
+        is_late = result.first & ~result.valid
+        self._steps[is_late] = self._steps_of_late_first[is_late]
         self._write(obs)
         return episodes
 

@@ -81,8 +81,6 @@ class VectorGroup:
         self._env_id = env_id
         self._env = env
         self._mode = mode
-        self.steps_of_late_first = 0 if mode is AutoresetMode.NEXT_STEP else 1
-        """How many steps an episode has had whose first observation comes one row late."""
         self._seed = env_seed(seed, first_env_idx)
         obs_space = calls.space(env_id, env, "single_observation_space")
         self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
@@ -100,6 +98,8 @@ class VectorGroup:
         self._unchosen = np.zeros(self.num_actors, bool)  # the next action is ignored: a reset is pending
         self._return = np.zeros(self.num_actors)
         self._num_steps = np.zeros(self.num_actors, np.int64)
+        self.steps_of_late_first = self._num_steps
+        """[E] How many steps an episode has had whose first observation comes one row late."""
 
     def reset(self, obs: ObsRows) -> None:
         first_obs = calls.reset(self._env_id, self._env, seed=self._seed)

@@ -50,7 +50,10 @@ def test_the_policys_observations_stay_what_they_were():
 
 
 class Counting(gym.Env):
-    """Shows how many steps its episode has lasted; truncated after five, and by chance terminated after three."""
+    """Shows how many steps its episode has lasted; truncated after five, and by chance terminated after one or three.
+
+    So an episode of one step may come after one that was truncated.
+    """
 
     observation_space = gym.spaces.Box(0, 9, (1,))
     action_space = gym.spaces.Discrete(2)
@@ -62,7 +65,7 @@ class Counting(gym.Env):
 
     def step(self, action):
         self.num_steps += 1
-        terminated = self.num_steps == 3 and self.np_random.random() < 0.5
+        terminated = self.num_steps in (1, 3) and self.np_random.random() < 0.5
         return np.full(1, self.num_steps, np.float32), 0.0, bool(terminated), self.num_steps == 5, {}
 
 
