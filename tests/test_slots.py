@@ -457,3 +457,26 @@ def test_beside_players_the_supply_is_what_is_begun_for_the_policy_that_learns()
     assert learner.take(at_most=1) == [2]
     assert learner.take(at_most=1) == []  # the word that there is less than it was
     assert learner.supply_beside([0, 2]) == 0
+
+
+@pytest.mark.parametrize("who_is_interrupted", ["rollout worker", "learner"])
+@pytest.mark.parametrize("at", range(7))
+def test_slots_that_are_begun_for_players_count_for_no_learner_at_any_moment(at, who_is_interrupted):
+    pool = SlotPool.allocate(
+        SPEC, 2, inboxes=make_inboxes(1), groups_per_worker=1, slots_per_group=3, actors_per_group=3, has_seats=True
+    )
+    pool.arrays["policy"][:] = 0  # that learns, and had the slots before
+    players = np.ones(3, np.int32)
+    found = []
+
+    def begin(arrays):
+        dataclasses.replace(pool, arrays=arrays).of_worker().take(0, 3, players)
+
+    def count(arrays):
+        found.append(dataclasses.replace(pool, arrays=arrays).of_learner().supply_beside([]))
+
+    interrupted, meanwhile = (begin, count) if who_is_interrupted == "rollout worker" else (count, begin)
+    accesses = Accesses({at: lambda: meanwhile(pool.arrays)})
+    interrupted({name: HalfwayArray(pool.arrays[name], accesses) for name in ("state", "policy")})
+    count(pool.arrays)
+    assert set(found) == {0}
