@@ -38,6 +38,8 @@ def test_fields_do_not_overlap_and_an_empty_field_is_allowed():
     arrays["c"][:] = 1.5
     assert arrays["none"].shape == (4, 0)
     assert arrays["a"].tolist() == [255] * 3
+    places = [arrays[name].__array_interface__["data"][0] for name in ("a", "c")]
+    assert all(place % os.sysconf("SC_PAGE_SIZE") == 0 for place in places)  # a GPU pins pages
     assert arrays["c"].tolist() == [1.5, 1.5]
 
 

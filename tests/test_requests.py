@@ -315,6 +315,44 @@ def test_requests_are_open_until_they_are_answered_or_their_worker_has_died():
     assert not channels.has_open_requests(1)
 
 
+def test_of_a_rollout_worker_that_has_died_no_policy_has_an_open_request():
+    channels = new_channels(num_workers=2, groups_per_worker=1, num_policies=3)
+    for idx in range(2):
+        channels.of_worker(idx).ask(idx, row=0, policy_ids=[0, 1, 2])
+    channels.recover_worker(0)
+    is_open = channels.tables["asked"] != channels.tables["answered"]  # [P, G]
+    assert is_open.tolist() == [[False, True]] * 3
+
+
+def test_all_groups_ask_one_player_worker_behind_however_many_policy_workers():
+    channels = Channels.allocate(
+        num_workers=2,
+        groups_per_worker=2,
+        slots_per_group=1,
+        actors_per_group=1,
+        policy_workers_per_policy=3,
+        num_policies=2,
+        has_seats=True,
+    )
+    players = 2  # the number by which seats are asked
+    assert channels.player_worker_idx == 6
+    for idx in range(2):
+        worker = channels.of_worker(idx)
+        for group in worker.groups:
+            worker.ask(group, row=0, policy_ids=[players])
+    for asked_again in (False, True):
+        if asked_again:
+            channels.recover_policy_worker(channels.player_worker_idx)
+        player_worker = channels.of_policy_worker(channels.player_worker_idx)
+        assert player_worker.num_groups == 4
+        assert player_worker.take(at_least=4).tolist() == [0, 1, 2, 3]
+    assert not any(queue.has_messages() for queue in channels.requests)
+    player_worker.answer(np.arange(3), player_worker.numbers(np.arange(3)))
+    assert channels.has_open_requests(channels.player_worker_idx)
+    player_worker.answer(np.array([3]), player_worker.numbers(np.array([3])))
+    assert not channels.has_open_requests(channels.player_worker_idx)
+
+
 def test_a_reset_forgets_requests_and_answers():
     channels = new_channels()
     channels.of_worker(0).ask(0, row=0)
