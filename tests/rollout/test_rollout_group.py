@@ -1,0 +1,269 @@
+"""A group of environments and the slots that it fills: what stands in the rows, and who is asked and told of what."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from allocated import allocate
+
+from sf import envs
+from sf.config import Config
+from sf.envs import EnvSpec, Episode
+from sf.envs.spaces.actions import ACTION_MASK
+from sf.rollout.group import RolloutGroup
+from sf.rows import env_steps_in
+from sf.run.children.roles import rollout
+from sf.run.children.roles.links import Links
+from sf.run.children.roles.role import Start
+from sf.storage.match_journal import Journal
+
+GROUP = 1  # the second one of the only worker
+SPEC = EnvSpec(gym.spaces.Dict(obs=gym.spaces.Box(-1.0, 100.0, (1,), np.float32)), gym.spaces.Discrete(4), num_agents=2)
+
+
+class Scripted:
+    """Matches of two agents that end every third step, those of all environments at once."""
+
+    def __init__(self, spec, num_envs, made):
+        self.spec = spec
+        self.num_actors = num_envs * spec.num_agents
+        self.cuts, self.shaped, self.actions, self.is_closed = [], [], [], False
+        self.made = made  # with these arguments
+        self._num_steps = 0
+
+    def reset(self, obs):
+        self._show(obs)
+
+    def step(self, discrete, continuous, obs, result):
+        self._num_steps += 1
+        self.actions.append(discrete[:, 0].tolist())
+        ends = self._num_steps % 3 == 0
+        result.reward[:] = self._num_steps
+        result.truncated[:] = False
+        result.valid[:] = True
+        result.terminated[:] = result.first[:] = ends
+        self._show(obs)
+        return [Episode(n, float(n), 3, 3) for n in range(self.num_actors)] if ends else []
+
+    def _show(self, obs):
+        for n in range(self.num_actors):
+            obs["obs"][n][...] = self._num_steps
+            if ACTION_MASK in obs:
+                obs[ACTION_MASK][n][...] = n % 2 == self._num_steps % 2  # its turn
+
+    def cut(self, env_idx):
+        self.cuts.append(env_idx)
+
+    def set_shaping(self, actor_idx, weights):
+        self.shaped.append((actor_idx, weights.tolist()))
+
+    def close(self):
+        self.is_closed = True
+
+
+class Stage:
+    """A group with all that it talks to, and policies that answer whatever is asked."""
+
+    def __init__(self, tmp_path, monkeypatch, spec=SPEC, num_before=0, group_idx=GROUP, journal=None, **flags):
+        flags = {"num_envs_per_worker": 4, "rollout": 4, "batch_size": 4, "decorrelate_episodes": True, **flags}
+        config = Config().replace(env="toy_match_rps", num_workers=1, device="cpu", seed=3, **flags)
+        monkeypatch.setattr("sf.run.plan.describe", lambda env, options: spec)
+        self.memory = allocate(config, tmp_path)
+        start = Start(0, num_before, self.memory, Links(), [0] * config.population.num_policies, lambda policy_id: {})
+        self.args = rollout.arguments(start)
+
+        def make_group(env, num_envs, options, **made):
+            self.env = Scripted(spec, num_envs, made)
+            return self.env
+
+        monkeypatch.setattr(envs, "make_group", make_group)
+        if self.memory.seats is not None:
+            for seat in range(self.memory.seats.num_seats):
+                self.memory.seats.give(seat, 0, "somebody")
+                self.memory.seats.set_open(seat, True)
+        self.group_idx, self.rows = group_idx, self.memory.pool.arrays
+        self.group = RolloutGroup(group_idx, self.args, journal or Journal(tmp_path))
+
+    def answer(self, action=1):
+        channels = self.memory.channels
+        asked = channels.tables["asked"] != channels.tables["answered"]
+        for who in np.flatnonzero(asked[:, self.group_idx]):
+            channel = channels.of_policy_worker(int(who))
+            groups = channel.take()
+            numbers = channel.numbers(groups)
+            slots, t, _ = channel.rows(groups, numbers)
+            self.rows["discrete"][slots, t] = action
+            channel.answer(groups, numbers)
+
+    def step(self, action=1):
+        self.group.begin_if_it_can()
+        self.answer(action)
+        assert self.args.channel.take([self.group_idx]) == [self.group_idx]
+        return self.group.advance()
+
+    @property
+    def slots(self):
+        return self.memory.channels.tables["slots"][self.group_idx]
+
+
+@pytest.fixture
+def stage(tmp_path, monkeypatch):
+    return lambda **settings: Stage(tmp_path, monkeypatch, **settings)
+
+
+def test_each_slot_says_whose_it_is_and_begins_with_what_the_one_before_ended_with(stage):
+    found = stage()
+    for begins_at in (0, 4, 8, 12):
+        for _ in range(4):
+            found.step()
+        assert found.rows["actor"][found.slots].tolist() == [4, 5, 6, 7]  # of the second group
+        assert found.rows["obs/obs"][found.slots[0], :, 0].tolist() == list(range(begins_at, begins_at + 5))
+        assert found.rows["first"][found.slots[0]].tolist() == [t % 3 == 0 for t in range(begins_at, begins_at + 5)]
+        learner = found.memory.pool.of_learner()
+        learner.give_back(learner.take(at_most=4))
+    assert found.group.is_parked
+
+
+def test_env_steps_are_those_of_agents_that_had_something_to_choose(stage):
+    found = stage()
+    found.step()
+    assert found.group.num_env_steps == 4
+    mask = gym.spaces.Box(0, 1, (4,), np.int8)
+    spec = dataclasses.replace(SPEC, obs_space=gym.spaces.Dict({**SPEC.obs_space.spaces, ACTION_MASK: mask}))
+
+    class FirstAlone(Scripted):
+        """The second agent of each match never chooses, nor does the first in every third row."""
+
+        def _show(self, obs):
+            super()._show(obs)
+            for n in range(self.num_actors):
+                obs[ACTION_MASK][n][...] = n % 2 == 0 and self._num_steps % 3 != 2
+
+    found = stage(spec=spec)
+    found.group._envs._group.__class__ = FirstAlone
+    found.group._envs.reset({key: list(rows) for key, rows in found.group._next_obs.items()})
+    counted = []
+    for _ in range(4):
+        found.step()
+        counted.append(found.group.num_env_steps)
+    assert counted == [2, 2, 0, 2]
+    assert sum(counted) == sum(env_steps_in(found.rows, found.slots.tolist()))
+
+
+def test_a_bots_number_is_played_and_no_action_of_a_trajectory(stage):
+    found = stage(spec=dataclasses.replace(SPEC, bots={"easy": -1}))
+    found.step(action=-1)
+    assert found.env.actions == [[-1] * 4]
+    assert (found.rows["discrete"][found.slots, 0] == 0).all()
+
+
+def test_episodes_are_those_of_the_policies_that_played_them_and_not_of_the_next(stage):
+    found = stage(num_policies=9, pbt_rollouts_per_draw=0)
+    changes = 0
+    for _ in range(6):
+        before = found.group._assignment.policy.copy()
+        episodes = found.step()
+        assert found.group.ended_with.tolist() == before.tolist()
+        changes += bool(episodes) and (found.group._assignment.policy != before).any()
+        found.memory.pool.reset()
+    assert changes > 0
+
+
+def test_rows_from_where_another_policy_plays_are_of_no_use_to_the_one_that_the_slot_is_for(stage):
+    found = stage(num_policies=9, pbt_rollouts_per_draw=0)
+    whose = []
+    for _ in range(4):
+        whose.append(found.group._assignment.policy.copy())
+        found.step()
+    valid = found.rows["valid"][found.slots].T
+    assert valid.tolist() == [(row == whose[0]).tolist() for row in whose]
+    assert valid[:3].all()
+    assert not valid[3].all()
+
+
+def test_rewards_are_shaped_by_the_weights_of_whoever_plays_from_the_start_and_where_an_episode_begins(stage):
+    found = stage(spec=dataclasses.replace(SPEC, shaping={"kills": 1.0}), num_policies=2, pbt_rollouts_per_draw=0)
+    weights = found.memory.shaping["weights"]
+    expected = [(n, [1.0]) for n in range(4)]
+    assert found.env.shaped == expected
+    weights[:, 0] = 5.0, 7.0
+    for _ in range(3):
+        assert found.env.shaped == expected
+        found.step()
+    assert found.env.shaped[4:] == [(n, [5.0 + 2.0 * who]) for n, who in enumerate(found.group._assignment.policy)]
+
+
+def test_a_match_is_noted_before_its_player_leaves_the_seat_and_no_seat_is_kept_at_the_end(stage):
+    played = []
+
+    def add(matches):
+        played.extend((match, found.memory.seats.tables["in_play"][GROUP].sum()) for match in matches)
+
+    found = stage(journal=SimpleNamespace(add=add), past_share=1.0, pbt_rollouts_per_draw=0, seats=2)
+    found.step()
+    found.step()
+    found.memory.seats.tables["is_open"][:] = False
+    found.step()
+    assert [in_play for _, in_play in played] == [2, 2]  # matches of both environments
+    assert {frozenset(match.who) for match, _ in played} == {frozenset((0, 1))}
+    assert not found.memory.seats.tables["in_play"].any()
+    found.memory.seats.tables["is_open"][:] = True
+    assert found.group._counters.get("player_steps") == 0
+    found.step()
+    assert found.group._counters.get("player_steps") == 2 * 4  # of each of the two matches one agent, four rows
+    found.memory.pool.reset()
+    found.step()
+    found.step()
+    assert found.memory.seats.tables["in_play"].sum() == 2
+    found.group.close()
+    assert found.env.is_closed
+    assert not found.memory.seats.tables["in_play"].any()
+
+
+def test_rows_of_a_match_that_waits_for_a_player_are_of_no_use_to_the_policy_that_began_the_slot(stage):
+    found = stage(past_share=1.0, players=("random",), pbt_rollouts_per_draw=0)
+    learns = found.group._assignment.policy == 0
+    assert learns.sum() == 2
+    found.memory.seats.tables["is_open"][:] = False
+    for _ in range(4):
+        found.step()
+    assert (found.group._assignment.policy == 0).all()
+    assert found.rows["valid"][found.slots].T[:, learns].tolist() == [[True, True]] * 3 + [[False, False]]
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_cut"),
+    [({}, True), ({"decorrelate_episodes": False}, False), ({"num_policies": 2}, False), ({"past_share": 0.5}, False)],
+)
+def test_an_early_episode_is_cut_where_one_policy_plays_alone(stage, flags, is_cut):
+    found = stage(spec=dataclasses.replace(SPEC, can_cut=True, time_limit=1), **flags)
+    found.step()
+    assert found.env.cuts == ([0, 1] if is_cut else [])
+
+
+def test_what_is_drawn_differs_from_group_to_group_from_start_to_start_and_not_in_between(stage):
+    def drawn(**settings):
+        found = stage(num_policies=6, num_envs_per_worker=40, **settings)
+        return tuple(found.group._assignment.policy.tolist()), found.env.made["seed"]
+
+    first, again = drawn(), drawn()
+    assert first == again
+    other_group, other_start = drawn(group_idx=0), drawn(num_before=1)
+    assert len({first[0], other_group[0], other_start[0]}) == 3
+    assert first[1] == other_group[1] != other_start[1]  # environments draw by their number beside it
+
+
+def test_environments_are_numbered_over_the_whole_run_and_made_anew_with_another_seed(stage):
+    found = stage()
+    assert found.env.made["first_env_idx"] == 2
+    before, found.env.step = found.env, None  # a fault
+    found.step()
+    assert before.is_closed
+    assert found.env.made["first_env_idx"] == 2
+    assert found.env.made["seed"] != before.made["seed"]
+    assert found.group.pop_num_cut() == 4
+    assert found.group.pop_num_cut() == 0
+    assert not found.rows["valid"][found.slots, 0].any()
+    assert found.rows["first"][found.slots, 1].all()
