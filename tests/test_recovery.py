@@ -3,10 +3,12 @@
 import copy
 import math
 import random
+from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 import torch
-from halfway import Accesses, HalfwayArray
+from halfway import Accesses, HalfwayArray, Killed
 from victims import fork, kill
 from waiting import has_message
 
@@ -98,6 +100,48 @@ def test_a_reader_that_the_writer_overtakes_reads_again(at, num_writes):
     names = ("data", "num_bytes", "header_bytes", "number", "latest")
     reader._arrays = {name: HalfwayArray(memory._arrays[name], accesses) for name in names}
     assert assert_whole(reader.read()) in written
+
+
+def write_half(memory, number):
+    """As a learner that is killed between the tensors."""
+    half = state(number)
+    no_tensor = SimpleNamespace(dtype=torch.float32, shape=())
+    half = Checkpoint({"weights": half.tensors["weights"], "step": no_tensor}, half.state)
+    with pytest.raises(TypeError):
+        memory.write(half)
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_a_reader_that_is_overtaken_by_half_a_write_reads_again(at):
+    memory = RecoveryMemory(capacity=5000)
+    for number in (1, 2):
+        memory.write(state(number))
+    reader = copy.copy(memory)
+
+    def write():
+        memory.write(state(3))
+        write_half(memory, 4)  # where the second one was
+
+    accesses = Accesses({at: write}, dies_at=100)
+    names = ("data", "num_bytes", "header_bytes", "number", "latest")
+    reader._arrays = {name: HalfwayArray(memory._arrays[name], accesses) for name in names}
+    assert assert_whole(reader.read()) in (2, 3)
+
+
+@pytest.mark.parametrize("dies_at", range(12))
+def test_a_writer_that_dies_at_any_access_leaves_a_state_that_is_read_at_once(dies_at):
+    memory = RecoveryMemory(capacity=5000)
+    for number in (1, 2):
+        memory.write(state(number))
+    writer, arrays = copy.copy(memory), memory._arrays
+    accesses = Accesses(dies_at=dies_at)
+    names = ("num_bytes", "header_bytes", "number", "latest")
+    writer._arrays = {name: HalfwayArray(arrays[name], accesses) for name in names} | {"data": arrays["data"]}
+    with suppress(Killed):
+        writer.write(state(3))
+    looks = Accesses(dies_at=100)  # instead of looking for ever
+    memory._arrays = {name: HalfwayArray(arrays[name], looks) for name in (*names, "data")}
+    assert assert_whole(memory.read()) in (2, 3)
 
 
 def write_for_ever(memory, start, written):

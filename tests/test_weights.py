@@ -2,14 +2,16 @@
 
 import multiprocessing
 import threading
+from multiprocessing import reduction
 
 import pytest
 import torch
+from halfway import Accesses, HalfwayArray
 from late import late_gpu
 
 from sf import weights as weights_module
 from sf.processes.child import FinalError
-from sf.weights import SharedWeights, SharedWeightsSpec
+from sf.weights import PolicyWorkers, SharedWeights, SharedWeightsSpec
 
 NUM_WEIGHTS = 5
 
@@ -225,3 +227,42 @@ def test_a_reader_beside_a_writer_that_never_waits_gets_no_mixed_weights():
         has_read.set()
         writer.join()
     assert versions == sorted(versions)
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_at_any_moment_of_a_publication_the_latest_version_is_one_that_can_be_read(at):
+    spec = spec_on("cpu")
+    memory = SharedWeights.create(spec)
+    memory.publish(weights(1), 1)
+    reader, out, found = attached(memory, spec), torch.empty(NUM_WEIGHTS + 1), []
+
+    def look():
+        found.append(reader.latest_version)
+        assert reader.read(out) == found[-1]
+        assert out[:-1].tolist() == weights(found[-1]).tolist()
+
+    accesses = Accesses({at: look})
+    memory._version = HalfwayArray(memory._version, accesses)
+    memory._latest = HalfwayArray(memory._latest, accesses)
+    memory.publish(weights(2), 2)
+    look()
+    assert set(found) <= {1, 2}
+    assert found[-1] == 2
+
+
+def test_policy_workers_that_have_died_or_come_later_do_not_keep_others_from_their_weights():
+    spec = spec_on("cpu")
+    memory = SharedWeights.create(spec)
+    memory.publish(weights(1), 1)
+    ours, announcements = multiprocessing.Pipe()
+    PolicyWorkers(memory, announcements, reports=None)
+    for is_alive in (True, False, True):
+        its_end, learners_end = multiprocessing.Pipe()
+        if not is_alive:
+            its_end.close()
+        reduction.send_handle(ours, learners_end.fileno(), None)
+        learners_end.close()
+        if is_alive:
+            assert its_end.poll(60.0)
+            assert SharedWeights.attach(spec, its_end).read(torch.empty(NUM_WEIGHTS + 1)) == 1
+    ours.close()

@@ -237,6 +237,25 @@ def test_a_player_that_cannot_be_loaded_is_said_once_and_replaced(leagues):
     assert [row["kind"] for row in leagues.rows()] == ["player", "player"]
 
 
+def test_a_seat_whose_player_cannot_be_loaded_or_no_more_is_never_open(leagues):
+    league = leagues.start(players={"gone": None, "lost": None, "here": None}, seats=1)
+    seats = leagues.seats
+    had_seat = set()
+    for _ in range(60):
+        league.act_if_due()
+        assert not (seats.tables["is_open"][0] and seats.has_failed(0))
+        name, turn, is_loaded = seats.name(0), seats.turn(0), seats.is_loaded(0)
+        had_seat.add(name)
+        # One cannot be loaded, the other one can be, but not by the next player worker.
+        if turn and not seats.has_failed(0) and (name == "gone" or (name == "lost" and is_loaded)):
+            seats.could_not_load(0, turn)
+            league.player_failed(name, "no such file")
+        else:
+            leagues.load_all()
+    assert leagues.seated == {"here"}
+    assert had_seat > {"gone", "here"}
+
+
 @pytest.mark.parametrize("past_share", [0.9, 1.0])
 def test_a_run_against_players_alone_is_over_when_none_can_be_loaded(leagues, past_share):
     league = leagues.start(players={"a": None, "b": None}, past_share=past_share)

@@ -114,6 +114,53 @@ def test_a_file_whose_content_no_learner_writes_is_said_and_nobody_takes_the_sea
     assert "lacks env_steps or config" in failed.text
 
 
+def test_of_a_player_that_cannot_be_loaded_no_move_is_made_and_the_matches_go_on(table):
+    players, channels, rows = table
+    seats, recorder = players._seats, Recorder()
+    players._reports = SimpleNamespace(send=lambda report: None)
+    players._seated[0] = _Seated(recorder, remembers=True)
+    seats.give(0, 0, "stranger")
+    players.take_seats()
+    assert players.act(np.array([0])) == 0
+    assert recorder.asked == []
+    assert (rows["discrete"] == 7).all()
+    assert channels.tables["answered"][PLAYERS, 0] == 1
+
+
+def test_of_all_that_a_seat_was_given_to_since_the_last_look_one_is_loaded_and_once(table, monkeypatch):
+    players, _, _ = table
+    loaded = []
+    monkeypatch.setattr(players, "_load", lambda name, turn: loaded.append((name, turn)))
+    players._reports = SimpleNamespace(send=lambda report: None)
+    for name in ("first", "second", "third"):
+        players._seats.give(0, 0, name)
+    for _ in range(3):
+        players.take_seats()
+    assert loaded == [("third", 3)]
+
+
+class Interrupted(Recorder):
+    """While it thinks, the rollout worker dies, and its slots are begun anew."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self._channels = channels
+
+    def act(self, *args, **kwargs):
+        self._channels.recover_worker(0)
+        return super().act(*args, **kwargs)
+
+
+@pytest.mark.parametrize("dies", ["before", "meanwhile"])
+def test_nothing_is_written_for_a_rollout_worker_that_has_died(table, dies):
+    players, channels, rows = table
+    players._seated[0] = _Seated(Interrupted(channels), remembers=True)
+    if dies == "before":
+        channels.recover_worker(0)
+    players.act(np.array([0]))
+    assert rows["discrete"][:, ROW, 0].tolist() == ([7, 7, 7, 7] if dies == "before" else [7, 0, 7, 0])
+
+
 def test_nobody_is_asked_where_all_wait(table):
     players, channels, rows = table
     rows["obs/action_mask"][:] = 0

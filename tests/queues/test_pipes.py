@@ -5,6 +5,7 @@ import fcntl
 import itertools
 import os
 import random
+import select
 
 import pytest
 from victims import fork, kill
@@ -13,6 +14,19 @@ from waiting import has_message
 from sf.queues import PipeQueue
 
 PATIENCE_S = 60.0  # after which something is taken to hang
+
+
+def test_no_write_is_longer_than_what_the_kernel_writes_at_once(monkeypatch):
+    queue, sizes, write = PipeQueue(capacity=10_000), [], os.write
+
+    def noted(fd, data):
+        sizes.append(memoryview(data).nbytes)
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", noted)
+    queue.put_many(range(5000))
+    assert sum(sizes) == 4 * 5000
+    assert max(sizes) <= select.PIPE_BUF
 
 
 def put_for_ever(queue, start):
