@@ -76,6 +76,7 @@ def ends(group: Scripted, obs: ObsRows, result: StepResult) -> list[Episode]:
 def raises(group: Scripted, obs: ObsRows, result: StepResult) -> list[Episode]:
     obs["pixel"][0][:] = 99  # it had come so far
     result.reward[:] = 55.0
+    result.joined[1] = True
     raise ZeroDivisionError("in the env")
 
 
@@ -169,6 +170,7 @@ def test_a_fault_cuts_all_episodes_at_the_observation_before_and_begins_new_ones
     assert stage.step() == []  # the episode that ended in this step is dropped
     assert stage.group.num_cut == NUM_ACTORS
     assert stage.flags() == [CUT, CUT]
+    assert not stage.result.joined.any()
     for n in range(NUM_ACTORS):  # every key, also where the broken group has written
         assert stage.rows["x"][n].tolist() == [1, 0]
         assert stage.rows["pixel"][n].tolist() == [10]

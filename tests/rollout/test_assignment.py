@@ -180,6 +180,16 @@ def test_the_share_of_matches_against_players_is_the_one_asked_for(share):
     assert num_past / (num_draws * NUM_ENVS) == pytest.approx(share, abs=spread)
 
 
+def test_who_plays_is_known_by_the_number_of_the_player_also_after_many_draws():
+    assignment, _ = with_seats(past_share=0.5)
+    for _ in range(20):
+        assignment.after_step(FIRST, Begins(range(NUM_ENVS)))
+        seated = assignment.policy >= 2
+        assert seated.any()
+        assert not seated.all()
+        assert (assignment.identity == assignment.policy + 10 * seated).all()
+
+
 def test_without_an_open_seat_policies_play_among_themselves():
     assignment, _ = with_seats(past_share=1.0, num_open=0)
     assert set(assignment.policy.tolist()) == {0, 1}

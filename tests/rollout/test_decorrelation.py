@@ -180,6 +180,16 @@ def test_what_ends_by_itself_is_left_alone():
     assert seen.max() <= 6
 
 
+def test_what_ends_by_itself_before_its_cut_is_left_alone_from_then_on():
+    envs = [Counting(ends_at=3) for _ in range(NUM_ENVS)]
+    group = GymGroup("counting", envs, 0, 0)
+    group.spec = dataclasses.replace(group.spec, time_limit=LIMIT)
+    seen, _, cuts = played(group, 60)
+    assert 0 < len(cuts) < NUM_ENVS / 2
+    assert len({*seen[3].tolist()}) > 1
+    assert (seen[6 + 3 :] == seen[6:-3]).all()  # all in threes
+
+
 def test_the_same_seed_cuts_alike():
     first, second, other = (played(singles(), 60, seed)[0] for seed in (1, 1, 2))
     assert (first == second).all()

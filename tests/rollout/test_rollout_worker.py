@@ -1,0 +1,89 @@
+"""What a rollout worker counts and reports, to the last step before it is stopped."""
+
+import threading
+
+import numpy as np
+import pytest
+from recorded_reports import RecordedReports
+from scripted_group import Scripted, Stage
+from waiting import has_message
+
+from sf import envs
+from sf.processes.reports import EnvFault, Episodes
+from sf.rollout.worker import rollout_worker
+
+PATIENCE_S = 60.0  # after which something is taken to hang
+
+
+class Worker:
+    """One with two groups of four actors, in a thread; the test answers its requests."""
+
+    def __init__(self, stage, monkeypatch):
+        self.stage = stage
+        self.reports = RecordedReports()
+        self.envs = []
+        make_group = envs.make_group
+
+        def noted(*args, **kwargs):
+            self.envs.append(make_group(*args, **kwargs))
+            return self.envs[-1]
+
+        monkeypatch.setattr(envs, "make_group", noted)
+        self._thread = threading.Thread(target=rollout_worker, args=(self.reports, self.stage.args), daemon=True)
+        self._asked = []
+
+    def run(self, groups):
+        """Answer these groups in this order, the last of which asks again, and stop it then."""
+        self._thread.start()
+        policy = self.stage.memory.channels.of_policy_worker(0)
+        for group in groups:
+            self._wait_until_it_asks(policy, group)
+            self._asked.remove(group)
+            policy.answer(np.array([group]), policy.numbers(np.array([group])))
+        self._wait_until_it_asks(policy, groups[-1])
+        self.stage.memory.channels.inboxes[0].stop()
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive()
+
+    def _wait_until_it_asks(self, policy, group):
+        while group not in self._asked:
+            assert has_message(policy.requests, PATIENCE_S)
+            self._asked += policy.look()
+
+    def reported(self, kind):
+        return [report for report in self.reports.sent if isinstance(report, kind)]
+
+    def counted(self, name):
+        return self.stage.args.counters.get(name)
+
+
+@pytest.fixture
+def worker(tmp_path, monkeypatch):
+    return Worker(Stage(tmp_path, monkeypatch, set_workers_cpu_affinity=False), monkeypatch)
+
+
+def test_all_steps_are_counted_and_all_episodes_reported_before_it_ends(worker):
+    worker.run([0, 1, 0, 1, 0, 1])
+    assert [worker.counted(name) for name in ("calls", "steps", "rows", "episodes")] == [6, 24, 24, 8]
+    episodes = [episode for report in worker.reported(Episodes) for episode in report.episodes]
+    assert len(episodes) == 8
+    assert all(env.is_closed for env in worker.envs)
+    assert worker.counted("heartbeat") % 2 == 0  # it waited
+
+
+def test_episodes_that_a_fault_has_ended_are_counted_and_reported_as_lost(worker, monkeypatch):
+    fails, step = iter([True]), Scripted.step
+
+    def fail_once(self, *args):
+        if next(fails, False):
+            raise RuntimeError("once")
+        return step(self, *args)
+
+    monkeypatch.setattr(Scripted, "step", fail_once)
+    worker.run([0, 0])
+    assert worker.counted("episodes") == 4
+    assert [(report.episodes, report.lost_episodes) for report in worker.reported(Episodes)] == [([], 4)]
+    (fault,) = worker.reported(EnvFault)
+    assert fault.message == "RuntimeError: once"
+    assert len(worker.envs) == 3
+    assert all(env.is_closed for env in worker.envs)
