@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Literal
 import tyro
 
 from sf.commands import cli
+from sf.commands.ends import end
 from sf.commands.envs.descriptions import as_json, describe_all, silence
 from sf.commands.envs.installed import find_installed
 from sf.commands.envs.names import families, find
-from sf.commands.envs.page import make_page, print_page
+from sf.commands.envs.page import Page, make_page, print_page
 from sf.commands.envs.tables import print_descriptions, print_installed, print_names
 from sf.envs import EnvOptions
 from sf.envs.field_types import require
@@ -75,7 +76,8 @@ class ListEnvsFlags:
 
 
 def main() -> None:
-    """Print the list; end with 0, 2 where nothing matches, 130 after Ctrl-C."""
+    """Print the list; end with 0, 2 where nothing matches, 130 after Ctrl-C, and as sf-train would where the only
+    environment that matches cannot be made."""
     flags = cli.parse_flags(
         ListEnvsFlags,
         "sf-envs",
@@ -110,17 +112,25 @@ def _list(flags: ListEnvsFlags) -> None:
     with silence():
         matches = find(flags.pattern, flags.family, options)
     if len(matches) == 1:
-        page = make_page(matches[0], options, flags.seconds)
-        if flags.json:
-            print(finite_json.dumps([page.as_json()], indent=2))
-        else:
-            print_page(page)
+        _print_page(make_page(matches[0], options, flags.seconds), flags.json)
     elif flags.json:
         print(finite_json.dumps([as_json(each) for each in describe_all(matches, options)], indent=2))
     elif len(matches) > MAX_DESCRIBED or (flags.pattern is None and flags.family is None):
         print_names(matches, of_all=flags.pattern is None and flags.family is None)
     else:
         print_descriptions(describe_all(matches, options))
+
+
+def _print_page(page: Page, as_json: bool) -> None:
+    described = page.described
+    if as_json:
+        print(finite_json.dumps([page.as_json()], indent=2))
+    elif described.error is None:
+        print_page(page)
+    else:
+        end(f"{described.env}: {described.error}", described.status)
+    if described.status:
+        raise SystemExit(described.status)
 
 
 if __name__ == "__main__":

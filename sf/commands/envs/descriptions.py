@@ -18,6 +18,7 @@ import gymnasium as gym
 from rich.progress import track
 
 from sf import envs
+from sf.commands.ends import FAILURE, USER_ERROR
 from sf.config import presets
 from sf.envs import EnvOptions
 from sf.envs.errors import summary
@@ -26,12 +27,13 @@ from sf.metrics.display.console import OutputConsole
 
 @dataclass(frozen=True)
 class Description:
-    """An environment, or why it cannot be made here."""
+    """An environment, or why it cannot be made here. status: of a command that needs it, such as sf-train."""
 
     env: str
     preset: str | None
     spec: envs.EnvSpec | None
     error: str | None
+    status: int = 0
 
 
 def describe_all(matches: Sequence[str], options: EnvOptions) -> list[Description]:
@@ -67,7 +69,8 @@ def describe(env: str, options: EnvOptions) -> Description:
         spec = envs.describe(env, options)
         return Description(env, preset or presets.name_for_spec(spec), spec, None)
     except Exception as error:  # one that fails in a way of its own must not end the list
-        return Description(env, preset, None, sentence_of(error))
+        status = USER_ERROR if isinstance(error, ValueError) else FAILURE
+        return Description(env, preset, None, sentence_of(error), status)
 
 
 def as_json(described: Description) -> dict[str, Any]:

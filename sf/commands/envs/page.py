@@ -68,12 +68,11 @@ class Page:
         yield from _adaptations_of(spec.native_obs_space)
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Names of what is known, and its text; a name that is empty goes on with the one before."""
+        """Names of what is known, and its text; a name that is empty goes on with the one before. Of one that could
+        be made."""
         spec = self.described.spec
+        assert spec is not None
         yield "env", self.described.env
-        if spec is None:
-            yield "error", self.described.error or ""
-            return
         yield "it returns", space_text(spec.native_obs_space)
         yield "policy sees", obs_text(spec.obs_space.spaces)
         yield "action", action_text(spec.action_space)

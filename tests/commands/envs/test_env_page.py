@@ -146,9 +146,25 @@ def test_ctrl_c_ends_it_quietly_and_closes_the_environment(capsys, talking, monk
     assert talking.is_closed
 
 
-def test_one_that_cannot_be_made_says_why(capsys):
-    assert page(capsys, "FrozenLake-v1", "--env_kwargs", '{"map": 1}')["error"]
-    assert "unexpected keyword argument 'map'" in run(capsys, "FrozenLake-v1", "--env_kwargs", '{"map": 1}')
+def ended(capsys, *args):
+    """Its status, standard output and standard error."""
+    with pytest.raises(SystemExit) as end:
+        run(capsys, *args)
+    return end.value.code, *capsys.readouterr()
+
+
+def test_one_that_cannot_be_made_says_why_and_ends_as_training_on_it_would(capsys, talking, monkeypatch):
+    wrong = ["FrozenLake-v1", "--env_kwargs", '{"map": 1}']
+    status, out, err = ended(capsys, *wrong)
+    assert (status, out) == (2, "")
+    assert err.startswith("error: FrozenLake-v1: ")
+    assert "unexpected keyword argument 'map'" in err
+    status, out, err = ended(capsys, *wrong, "--json")
+    assert (status, err) == (2, "")
+    assert "unexpected keyword argument 'map'" in json.loads(out)[0]["error"]
+    monkeypatch.setattr(talking, "reset", None)
+    monkeypatch.setattr(talking, "__init__", lambda self: {}["door"])
+    assert ended(capsys, "talking") == (1, "", "error: talking: KeyError: 'door'\n")
 
 
 @pytest.mark.parametrize(
