@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import uuid
 from collections.abc import Callable
@@ -27,6 +28,8 @@ def launch(num_ranks: int, may_start_again: Callable[[], bool]) -> int:
     the same again, a final failure too, and a rank that was asked to end has ended all.
     """
     logging.disable(logging.CRITICAL)  # torch tells in several lines what each rank has told in one
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup: torch ends the ranks at each that arrives
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     os.environ[LAUNCHER] = str(os.getpid())
     launch_id = uuid.uuid4().hex
