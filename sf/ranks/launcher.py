@@ -8,6 +8,7 @@ import signal
 import sys
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from tempfile import TemporaryDirectory
 
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
@@ -49,7 +50,8 @@ def _launch_again_and_again(launch_once: Callable[[], int], may_start_again: Cal
             return FAILURE
         if status in (0, USER_ERROR) or status in _ASKED_TO_END or not may_start_again():
             return status
-        print("all ranks are started again, from what was saved", flush=True)
+        with suppress(OSError):  # nobody reads it
+            print("all ranks are started again, from what was saved", flush=True)
         os.environ[STARTED_AGAIN] = "1"
 
 

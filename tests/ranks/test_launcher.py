@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -43,6 +44,12 @@ def launched(monkeypatch, statuses, num_restarts):
 def test_ranks_that_fail_are_started_again_and_know_it(monkeypatch):
     os.environ.pop(STARTED_AGAIN, None)
     assert launched(monkeypatch, [1, 137, 0], num_restarts=5) == (0, [False, True, True])
+
+
+def test_ranks_that_fail_are_started_again_though_nobody_reads_it(monkeypatch):
+    with open("/dev/full", "wb", buffering=0) as full:
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(full, write_through=True))
+        assert launched(monkeypatch, [1, 0], num_restarts=5) == (0, [False, True])
 
 
 def test_ranks_that_fail_again_and_again_are_given_up(monkeypatch):
