@@ -48,14 +48,15 @@ class EarlierRun:
         aside, self._aside = self._aside, None
         if aside is None:
             return
+        sentence = f"the new run did not start: the earlier one is still in {self._path}"
         try:
             with suppress(FileNotFoundError):
                 shutil.rmtree(self._path)
             aside.rename(self._path)
         except OSError as error:
-            say(f"the earlier run is in {aside}, and could not be put back ({error})")
-        else:
-            say(f"the new run did not start: the earlier one is still in {self._path}")
+            sentence = f"the earlier run is in {aside}, and could not be put back ({error})"
+        with suppress(OSError, ValueError):  # nobody reads it: why the run did not start is still to be said
+            say(sentence)
 
     @contextmanager
     def put_back_unless_settled(self, say: Say) -> Iterator[None]:

@@ -1,5 +1,7 @@
 """A run that begins anew where another one is: what is there is lost only when the new one is under way."""
 
+import io
+
 import pytest
 from runs import flags_of_run
 
@@ -41,6 +43,20 @@ def test_a_run_that_cannot_start_leaves_the_earlier_one_at_its_place(
     assert names(tmp_path) == ["toy_identity"]
     assert run_dir.summary.read_text() == "earlier"
     assert f"the earlier one is still in {run_dir.path}" in capsys.readouterr().out
+
+
+def test_why_a_run_could_not_start_is_said_though_nobody_reads_that_the_earlier_one_is_back(
+    tmp_path, run_dir, monkeypatch
+):
+    def fail(*_):
+        raise ValueError("there is no room")
+
+    monkeypatch.setattr(trainer.RunMemory, "allocate", fail)
+    with open("/dev/full", "wb", buffering=0) as full:
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(full, write_through=True))
+        with pytest.raises(ValueError, match="there is no room"):
+            train(tmp_path, "restart")
+    assert run_dir.summary.read_text() == "earlier"
 
 
 def test_overwrite_deletes_the_earlier_run_when_the_new_one_is_under_way(tmp_path, run_dir, capsys):
