@@ -140,6 +140,7 @@ class Run:
     ) -> None:
         """board: of the ranks that this trainer is one of."""
         self._on_under_way = on_under_way
+        self._has_been_under_way = False
         self._plan = plan
         self._run_dir = run_dir
         roles = roles_with(bodies)
@@ -262,6 +263,7 @@ class Run:
                 events.handle(child, report)
             signals.clear_wakeup()
             if self._supervisor.is_under_way:
+                self._has_been_under_way = True
                 self._on_under_way(display.say)
             decisions.act_if_due()
             self._supervisor.end_if(decisions.why_over)
@@ -281,7 +283,8 @@ class Run:
         else:
             display.say(self._hooks.last_words())
         if signals.first is not None:
-            display.say(f"{signal.Signals(signals.first).name}: the run saves and ends")
+            saves = self._has_been_under_way or self._progress.env_steps > 0
+            display.say(f"{signal.Signals(signals.first).name}: the run {'saves and ends' if saves else 'ends'}")
         if best is not None:
             best.keep_if_due(now=True)
         return asked_by

@@ -1,6 +1,8 @@
 """A run that begins anew where another one is: what is there is lost only when the new one is under way."""
 
 import io
+import os
+import signal
 
 import pytest
 from runs import flags_of_run
@@ -57,6 +59,17 @@ def test_why_a_run_could_not_start_is_said_though_nobody_reads_that_the_earlier_
         with pytest.raises(ValueError, match="there is no room"):
             train(tmp_path, "restart")
     assert run_dir.summary.read_text() == "earlier"
+
+
+@pytest.mark.parametrize("restart_behavior", ["restart", "overwrite"])
+def test_a_run_that_is_asked_to_end_before_it_is_under_way_does_not_say_that_it_saves(
+    tmp_path, run_dir, monkeypatch, capsys, restart_behavior
+):
+    monkeypatch.setattr(trainer.Supervisor, "start", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    assert train(tmp_path, restart_behavior)["stopped_by"] == "SIGTERM"
+    said = capsys.readouterr().out
+    assert "SIGTERM: the run ends\n" in said
+    assert f"the earlier one is still in {run_dir.path}" in said
 
 
 def test_overwrite_deletes_the_earlier_run_when_the_new_one_is_under_way(tmp_path, run_dir, capsys):
