@@ -76,6 +76,24 @@ def caught_signals() -> Iterator[Signals]:
 
 
 @contextmanager
+def ended_in_order() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise SystemExit while this is open, as Ctrl-C raises KeyboardInterrupt. By themselves they
+    would leave undone what is done at the end. Where one is ignored or handled, it stays so."""
+    raised = [s for s in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(s) == signal.SIG_DFL]
+    for signum in raised:
+        signal.signal(signum, _raise)
+    try:
+        yield
+    finally:
+        for signum in raised:
+            signal.signal(signum, signal.SIG_DFL)
+
+
+def _raise(signum: int, _frame: object) -> None:
+    raise SystemExit(128 + signum)
+
+
+@contextmanager
 def ended_by_ctrl_c() -> Iterator[None]:
     """Ctrl-C ends the process at once while this is open, whatever code runs: not only what heeds KeyboardInterrupt.
 

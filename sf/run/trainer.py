@@ -26,7 +26,7 @@ from sf.metrics.sinks.wandb_sink import WandbSink, require_wandb
 from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import read_starts, record_start
-from sf.processes.stopping import Signals, caught_signals
+from sf.processes.stopping import Signals, caught_signals, ended_in_order
 from sf.ranks.board import Board
 from sf.ranks.place import Place
 from sf.run.beginning import initial_weights
@@ -100,7 +100,7 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
         if not earlier.is_aside:
             rank.mark.set()
         log = RunLog(run_dir.log)
-        with earlier.put_back_unless_settled(print), log.of_process():
+        with earlier.put_back_unless_settled(print), ended_in_order(), log.of_process():
             for line in said:
                 log.write(line)
             known_code.remember(named_code(config.flat()), log.write)

@@ -62,6 +62,29 @@ def test_why_a_run_could_not_start_is_said_though_nobody_reads_that_the_earlier_
 
 
 @pytest.mark.parametrize("restart_behavior", ["restart", "overwrite"])
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
+def test_a_start_that_is_asked_to_end_puts_the_earlier_run_back(
+    tmp_path, run_dir, monkeypatch, restart_behavior, signum
+):
+    before = signal.signal(signum, signal.SIG_DFL)
+
+    def ask(*_):
+        assert signal.getsignal(signum) != signal.SIG_DFL  # which would end these tests
+        os.kill(os.getpid(), signum)
+
+    monkeypatch.setattr(trainer.RunMemory, "allocate", ask)
+    try:
+        with pytest.raises(SystemExit) as end:
+            train(tmp_path, restart_behavior)
+        assert signal.getsignal(signum) == signal.SIG_DFL
+    finally:
+        signal.signal(signum, before)
+    assert end.value.code == 128 + signum
+    assert names(tmp_path) == ["toy_identity"]
+    assert run_dir.summary.read_text() == "earlier"
+
+
+@pytest.mark.parametrize("restart_behavior", ["restart", "overwrite"])
 def test_a_run_that_is_asked_to_end_before_it_is_under_way_does_not_say_that_it_saves(
     tmp_path, run_dir, monkeypatch, capsys, restart_behavior
 ):
