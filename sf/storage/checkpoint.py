@@ -16,6 +16,7 @@ import math
 import re
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,12 +49,14 @@ class Checkpoint:
 def save(directory: Path, checkpoint: Checkpoint, at_env_steps: int, keep: int) -> Path:
     """Write a checkpoint, then remove all but the latest `keep`. Only one process may write to a directory.
 
-    Raises OSError where it cannot be written. The earlier ones stay whole, and the caller may try again.
+    Raises OSError where it cannot be written. The earlier ones stay whole, and the caller may try again. One that
+    cannot be removed stays as well.
     """
     path = _next_path(directory, "checkpoint", at_env_steps)
     write_atomically(path, encode(checkpoint))
     for old in newest_first(directory)[keep:]:
-        old.unlink()
+        with suppress(OSError):
+            old.unlink()
     return path
 
 

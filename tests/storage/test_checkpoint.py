@@ -203,6 +203,14 @@ def test_a_save_that_fails_leaves_the_earlier_ones_and_can_be_tried_again(tmp_pa
     assert names(tmp_path) == [saved.name]
 
 
+def test_a_save_has_not_failed_where_an_older_checkpoint_cannot_be_removed(tmp_path):
+    oldest = tmp_path / "checkpoint_000001_000000000640.safetensors"
+    oldest.mkdir()  # no file that `unlink` takes
+    older, newer = save(tmp_path, 1280), save(tmp_path, 1920, keep=2)
+    assert names(tmp_path) == [oldest.name, older.name, newer.name]
+    assert checkpoint.latest(tmp_path) == newer
+
+
 def test_a_save_for_which_there_is_too_little_space_leaves_no_part_of_itself(tmp_path):
     save(tmp_path)
     before = names(tmp_path)
