@@ -25,7 +25,7 @@ def held(directory: Path, say: Callable[[str], None] = print, flag: str | None =
 
     flag: that names the directory; None: it is that of a run.
     """
-    target = directory.resolve()
+    target = Path(os.path.realpath(directory))  # Path.resolve fails where links lead in a circle
     path = target.with_name(f".{target.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

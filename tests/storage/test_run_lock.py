@@ -146,6 +146,12 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path):
         pass
 
 
+def test_a_run_in_the_place_of_which_links_lead_in_a_circle_is_one_sentence(tmp_path):
+    (tmp_path / "toy_identity").symlink_to("toy_identity")
+    with refused("cannot hold a run"):
+        train(settings(tmp_path))
+
+
 def settings(tmp_path, **flags):
     return Config().replace(env="toy_identity", train_dir=str(tmp_path), num_workers=1, device="cpu", **flags)
 
