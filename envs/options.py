@@ -15,6 +15,8 @@ from sf.envs.errors import UsageError
 from sf.envs.field_types import AS_JSON, check_fields
 from sf.envs.wrappers.named import NamedWrapper, read_all
 
+_MOST_FRAMES = 1_000_000  # of a step: the frames of a run have to be a number of 64 bits
+
 
 @dataclass(frozen=True)
 class SharedOptions:
@@ -44,6 +46,8 @@ class SharedOptions:
         """Raises UsageError for a value that cannot be."""
         if self.env_frameskip is not None and self.env_frameskip < 1:
             raise UsageError(f"env_frameskip is {self.env_frameskip}: it must be at least 1 frame a step")
+        if self.env_frameskip is not None and self.env_frameskip > _MOST_FRAMES:
+            raise UsageError(f"env_frameskip is {self.env_frameskip}: it must be at most {_MOST_FRAMES} frames a step")
         self.kwargs  # noqa: B018  a wrong JSON is reported at once
         self.wrappers  # noqa: B018
 

@@ -25,7 +25,7 @@ from sf.ranks.config import RanksConfig
 from sf.rollout.config import SamplerConfig
 from sf.run.config import RunConfig, SupervisionConfig
 
-_LARGEST = 2**63 - 1
+_LARGEST = {int: 2**63 - 1, float: 3.4e38}  # of 64 bits, and of float32
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Config:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        self._require_64_bits()
+        self._require_that_numbers_fit()
         batch, rollout = self.learner.batch_size, self.sampler.rollout
         if batch != "auto" and rollout != "auto":
             require(
@@ -112,12 +112,14 @@ class Config:
         """Trajectories that the learner takes at once."""
         return self.slots_per_batch * self.learner.num_batches_per_epoch
 
-    def _require_64_bits(self) -> None:
-        """Counters, tensors and queues hold no larger integers."""
+    def _require_that_numbers_fit(self) -> None:
+        """Counters, tensors and queues hold no larger ones."""
         for part in dataclasses.fields(self):
             for name, value in vars(getattr(self, part.name)).items():
-                if isinstance(value, int) and abs(value) > _LARGEST:
-                    raise UsageError(f"{name} is {value}: it must be at most {_LARGEST}")
+                most = _LARGEST.get(type(value))
+                if most is not None and abs(value) > most:
+                    bound = f"most {most}" if value > 0 else f"least {-most}"
+                    raise UsageError(f"{name} is {value}: it must be at {bound}")
 
     def flat(self) -> dict[str, Any]:
         """Every field by its flag name."""

@@ -7,6 +7,8 @@ from typing import Literal
 
 from sf.envs.field_types import check_fields, require
 
+_MOST_HELPERS = 1000  # threads, and processes, of a learner
+
 
 @dataclass(frozen=True)
 class LearnerConfig:
@@ -215,12 +217,12 @@ class LearnerConfig:
             f"lr_adaptive_min is {self.lr_adaptive_min}: it must not exceed lr_adaptive_max {self.lr_adaptive_max}",
         )
         require(
-            self.learner_threads is None or self.learner_threads >= 1,
-            f"learner_threads is {self.learner_threads}: at least 1",
+            self.learner_threads is None or 1 <= self.learner_threads <= _MOST_HELPERS,
+            f"learner_threads is {self.learner_threads}: it must be from 1 to {_MOST_HELPERS}",
         )
         require(
-            self.gradient_workers is None or self.gradient_workers >= 0,
-            f"gradient_workers is {self.gradient_workers}: at least 0",
+            self.gradient_workers is None or 0 <= self.gradient_workers <= _MOST_HELPERS,
+            f"gradient_workers is {self.gradient_workers}: it must be from 0 to {_MOST_HELPERS}",
         )
 
     @property

@@ -7,6 +7,8 @@ from typing import Literal
 
 from sf.envs.field_types import check_fields, require
 
+_WIDEST = 1_000_000  # beyond all memory: sizes of its products are still numbers of 64 bits
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -94,6 +96,7 @@ class ModelConfig:
         for name in ("encoder_mlp_layers", "encoder_conv_mlp_layers"):
             widths = getattr(self, name)
             require(all(w >= 1 for w in widths), f"{name} is {widths}: every width must be at least 1")
+            require(all(w <= _WIDEST for w in widths), f"{name} is {widths}: every width must be at most {_WIDEST}")
             require(
                 not self.layer_norm or all(w >= 2 for w in widths),
                 f"layer_norm is true, {name} {widths}: every width must be at least 2, as a single number is 0 once it "
@@ -103,7 +106,7 @@ class ModelConfig:
             not (self.value_scale == "symlog" and self.normalize_returns),
             "value_scale is symlog, which takes the place of normalize_returns: set normalize_returns to false",
         )
-        require(self.rnn_size >= 1, f"rnn_size is {self.rnn_size}: at least 1")
+        require(1 <= self.rnn_size <= _WIDEST, f"rnn_size is {self.rnn_size}: it must be from 1 to {_WIDEST}")
         require(
             self.initial_stddev == "auto" or self.initial_stddev > 0,
             f"initial_stddev is {self.initial_stddev}: it must be above 0, or auto",
