@@ -204,6 +204,7 @@ class Run:
                 ranks=self._ranks,
             )
             asked_by = None
+            self._run_dir.remove_summary()  # not before: a start that is refused leaves it
             try:
                 self._supervisor.start(lambda: signals.first is not None)
                 asked_by = self._watch(signals, events, decisions, writer, display)

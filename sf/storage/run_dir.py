@@ -162,7 +162,6 @@ class RunDir:
         """Make the directory, move an earlier run aside unless it is resumed, and write config.yaml.
 
         run_id: of the run, the same on all machines.
-        The summary of a resumed run is removed: it tells how an earlier start ended, and the run may be killed now.
         Returns the earlier run, which the caller settles when the new one is under way, or puts back. Raises ValueError
         where the path holds something else than a run, has links among its files, or cannot be written.
         """
@@ -187,13 +186,17 @@ class RunDir:
                 if run_id is not None and run_id != self.saved_id():
                     write_atomically(self.id, run_id.encode())
                 self.checkpoints.mkdir(exist_ok=True)
-                self.summary.unlink(missing_ok=True)
             except BaseException:  # Ctrl-C, too
                 earlier.put_back()
                 raise
         except OSError as error:
             raise ValueError(f"{self.path} cannot hold a run ({error}): name another --train_dir") from None
         return earlier
+
+    def remove_summary(self) -> None:
+        """That of an earlier start: it tells how that one ended, and the run may be killed now."""
+        with suppress(OSError):
+            self.summary.unlink(missing_ok=True)
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         write_atomically(self.summary, (finite_json.dumps(summary, indent=2) + "\n").encode())

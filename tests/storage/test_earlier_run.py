@@ -32,7 +32,7 @@ def names(path):
     return sorted(entry.name for entry in path.iterdir() if entry.suffix != ".lock")
 
 
-@pytest.mark.parametrize("restart_behavior", ["restart", "overwrite"])
+@pytest.mark.parametrize("restart_behavior", ["resume", "restart", "overwrite"])
 def test_a_run_that_cannot_start_leaves_the_earlier_one_at_its_place(
     tmp_path, run_dir, monkeypatch, capsys, restart_behavior
 ):
@@ -44,7 +44,21 @@ def test_a_run_that_cannot_start_leaves_the_earlier_one_at_its_place(
         train(tmp_path, restart_behavior)
     assert names(tmp_path) == ["toy_identity"]
     assert run_dir.summary.read_text() == "earlier"
-    assert f"the earlier one is still in {run_dir.path}" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert (f"the earlier one is still in {run_dir.path}" in said) == (restart_behavior != "resume")
+
+
+def test_a_resumed_run_has_no_summary_until_it_ends(tmp_path, run_dir, monkeypatch):
+    seen = []
+
+    def start(*_):
+        seen.append(run_dir.summary.exists())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(trainer.Supervisor, "start", start)
+    train(tmp_path, "resume")
+    assert seen == [False]  # it may be killed now, and is not done
+    assert '"stopped_by": "SIGTERM"' in run_dir.summary.read_text()
 
 
 def test_why_a_run_could_not_start_is_said_though_nobody_reads_that_the_earlier_one_is_back(

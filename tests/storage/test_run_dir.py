@@ -80,13 +80,6 @@ def test_restart_moves_every_earlier_run_aside(run_dir, tmp_path):
     assert contents == {"toy_bandit.old1": "first", "toy_bandit.old2": "second", "toy_bandit": "third"}
 
 
-def test_a_resumed_run_has_no_summary_until_it_ends(run_dir):
-    run_dir.prepare(config())
-    run_dir.write_summary({"stopped_by": None})
-    run_dir.prepare(config())
-    assert not run_dir.summary.exists()  # it may be killed now, and is not done
-
-
 def test_overwrite_removes_the_earlier_run_once_the_new_one_is_under_way(run_dir, tmp_path):
     run_dir.prepare(config())
     run_dir.summary.write_text("first")
