@@ -150,10 +150,10 @@ def reference_of(path: Path) -> Mapping[str, float]:
 def rows_of(path: Path, with_word: bytes = b"") -> Iterator[Row]:
     """All whole rows of the kinds above, in their order, one by one: a long run has millions.
 
-    with_word: leave out the lines that lack it. Raises ValueError where a line is damaged, FileNotFoundError where
-    there is no record.
+    with_word: leave out the lines that lack it. Raises ValueError where a line is damaged or the record cannot be read,
+    FileNotFoundError where there is none.
     """
-    for number, line in enumerate(json_lines.whole_lines(path), start=1):
+    for number, line in enumerate(_lines(path), start=1):
         if with_word not in line:
             continue
         try:
@@ -163,6 +163,13 @@ def rows_of(path: Path, with_word: bytes = b"") -> Iterator[Row]:
             raise ValueError(f"{path}, line {number}, is no row of a league ({reason}): remove the line") from None
         if row is not None:
             yield row
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        yield from json_lines.whole_lines(path)
+    except (PermissionError, IsADirectoryError) as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}): restore the file, or its permissions") from None
 
 
 def _encoded(rows: Sequence[Row]) -> bytes:

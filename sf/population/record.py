@@ -94,11 +94,16 @@ class PopulationRecord:
 
 
 def read_events(run_dir: Path) -> list[Event]:
-    """All whole events. Raises ValueError where one is damaged, FileNotFoundError where there is no record."""
+    """All whole events. Raises ValueError where one is damaged or the record cannot be read, FileNotFoundError where it
+    is not there."""
     path = run_dir / EVENTS
+    try:
+        text = path.read_bytes()
+    except (PermissionError, IsADirectoryError) as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}): restore the file, or its permissions") from None
     events: list[Event] = []
     known: set[int] = set()  # policies that have started
-    for line in path.read_bytes().split(b"\n")[:-1]:  # after the last line end comes nothing, or half a line
+    for line in text.split(b"\n")[:-1]:  # after the last line end comes nothing, or half a line
         try:
             event = Event(**json.loads(line))
             _require_kinds(event, known)

@@ -90,6 +90,12 @@ def test_a_broken_line_is_one_sentence_with_its_number(path, line, reason):
     assert str(path) in str(error.value)
 
 
+def test_a_record_that_is_no_file_is_one_sentence(path):
+    path.mkdir()
+    with pytest.raises(ValueError, match=r"league.jsonl cannot be read \(Is a directory\)"):
+        record.read(path)
+
+
 def test_a_kind_of_row_that_nobody_knows_yet_is_left_out(path):
     record.append(path, ROWS[:1])
     path.write_text(path.read_text() + '{"kind": "weather", "sun": true}\n')

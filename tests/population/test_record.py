@@ -145,6 +145,12 @@ def test_a_damaged_record_is_said_and_left_alone(tmp_path, damage, sentence):
     assert (tmp_path / EVENTS).read_text() == damaged
 
 
+def test_a_record_that_is_no_file_is_said(tmp_path):
+    (tmp_path / EVENTS).mkdir()
+    with pytest.raises(ValueError, match=rf"{EVENTS} cannot be read \(Is a directory\)"):
+        PopulationRecord(tmp_path, INITIAL)
+
+
 def test_an_event_is_one_line_of_json(tmp_path):
     full_record(tmp_path)
     assert [json.loads(line)["number"] for line in lines(tmp_path / EVENTS)] == [0, 1, 2, 3, 4, 5]
