@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from sf.envs.field_types import check_fields
 
+_MOST_DECADES = 20
+
 
 @dataclass(frozen=True)
 class PopulationConfig:
@@ -73,14 +75,13 @@ class PopulationConfig:
             raise ValueError("with_pbt is true, but num_policies is 1: a population evolves from 2 policies on")
         if self.pbt_period_env_steps < 1:
             raise ValueError(f"pbt_period_env_steps is {self.pbt_period_env_steps}: at least 1")
-        for name in (
-            "pbt_start_mutation",
-            "pbt_replace_reward_gap",
-            "pbt_replace_reward_gap_absolute",
-            "pbt_initial_lr_decades",
-        ):
+        for name in ("pbt_start_mutation", "pbt_replace_reward_gap", "pbt_replace_reward_gap_absolute"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be 0 or greater, and finite")
+        if not 0.0 <= self.pbt_initial_lr_decades <= _MOST_DECADES:
+            raise ValueError(
+                f"pbt_initial_lr_decades is {self.pbt_initial_lr_decades}: it must be from 0 to {_MOST_DECADES}"
+            )
         if not 0.0 <= self.pbt_replace_fraction <= 0.5:
             raise ValueError(
                 f"pbt_replace_fraction is {self.pbt_replace_fraction}: from 0 to 0.5, since no policy can be among "

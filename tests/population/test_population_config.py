@@ -14,6 +14,7 @@ from sf.population.config import PopulationConfig
         ({"pbt_start_mutation": -1}, "pbt_start_mutation is -1: it must be 0 or greater"),
         ({"pbt_replace_reward_gap": -0.1}, "pbt_replace_reward_gap is -0.1: it must be 0 or greater"),
         ({"pbt_replace_reward_gap_absolute": float("nan")}, "pbt_replace_reward_gap_absolute is nan"),
+        ({"pbt_initial_lr_decades": 1000}, "pbt_initial_lr_decades is 1000.0: it must be from 0 to 20"),
         ({"pbt_replace_fraction": 0.6}, "pbt_replace_fraction is 0.6: from 0 to 0.5"),
         ({"pbt_mutation_rate": 1.5}, "pbt_mutation_rate is 1.5: a probability"),
         ({"pbt_perturb_min": 0.9}, "pbt_perturb_min is 0.9"),
