@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from sf import envs
@@ -87,6 +88,8 @@ def starting_flags(flags: Mapping[str, Any]) -> StartingFlags:
             # Where a run is, and what becomes of one that is there, is not for its own file to say.
             start = {k: v for k, v in {**BEFORE_THE_FLAG, **saved}.items() if k not in NOT_SAVED}
             return StartingFlags(_with_the_end_of(flags, {**start, **where}), str(run_dir.config))
+    elif "env" not in {**chosen, **flags}:
+        _require_no_other_env(run)
     name = flags.get("config") or presets.name_for_env(run.env) or _preset_of_kind(run.env, flags)
     preset = chosen or (presets.load(name) if name else {})
     preset = _with_the_end_of(flags, preset)
@@ -139,6 +142,18 @@ def _network_of(init_from: str | None) -> dict[str, Any]:
     if ":" not in str(theirs.get("encoder", ":")):  # else it names code
         network["encoder"] = theirs["encoder"]
     return checked(Config, {**network, "critic_clock": theirs["critic_clock"] is True}, str(file))
+
+
+def _require_no_other_env(run: RunConfig) -> None:
+    """Raises ValueError where the default environment would take the place of that of a run which is started over."""
+    saved = None
+    with suppress(ValueError):  # a broken file is no reason to keep the run
+        saved = RunDir.at(run.train_dir, run.experiment_name).saved_flags()
+    if saved is not None and saved["env"] != run.env:
+        raise ValueError(
+            f"env is not named, and the run {run.experiment_name!r}, which is to be started over, was trained on "
+            f"{saved['env']!r}: name --env"
+        )
 
 
 def _check_is_the_same(flags: Mapping[str, Any], saved: Mapping[str, Any], experiment: str) -> None:

@@ -49,6 +49,20 @@ def test_an_end_of_none_leaves_the_settings_of_the_run_as_they_were(tmp_path):
     assert cli.parse([*words, "--train_for_env_frames", "None"]).learner.gamma == 0.9
 
 
+@pytest.mark.parametrize("restart_behavior", ["restart", "overwrite"])
+def test_a_run_that_is_started_over_keeps_its_environment_or_gets_one_that_is_named(tmp_path, restart_behavior):
+    run = tmp_path / "run"
+    run.mkdir()
+    where = {"train_dir": str(tmp_path), "experiment": "run", "restart_behavior": restart_behavior}
+    (run / "config.yaml").write_text(yaml.safe_dump({"env": "doom_basic"}))
+    with pytest.raises(ValueError, match=r"env is not named, and the run 'run', .* on 'doom_basic': name --env"):
+        make_config(**where)
+    assert make_config(**where, env="toy_bandit").run.env == "toy_bandit"
+    assert make_config(**where, config=own_file(tmp_path)).run.env == "doom_basic"
+    (run / "config.yaml").write_text("{")  # a broken run may be started over as before
+    assert make_config(**where).run.env == "CartPole-v1"
+
+
 def own_file(tmp_path, **flags):
     path = tmp_path / "own.yaml"
     path.write_text(yaml.safe_dump({"env": "doom_basic", **flags}))
