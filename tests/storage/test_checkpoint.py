@@ -241,6 +241,13 @@ def test_a_process_that_is_killed_while_it_saves_leaves_the_earlier_one(tmp_path
     assert names(tmp_path) == sorted([earlier.name, saved.name])  # what it left is gone
 
 
+def test_what_a_kill_leaves_of_a_best_checkpoint_is_gone_with_the_next(tmp_path):
+    earlier = checkpoint.save_best(tmp_path, example(640), 1.0)
+    (tmp_path / f".{earlier.name}.123.tmp").touch()
+    best = checkpoint.save_best(tmp_path, example(1280), 2.0)
+    assert names(tmp_path) == [best.name]
+
+
 def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path):
     folder = tmp_path / "checkpoints"
     folder.touch()

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import signal
 
 import pytest
@@ -9,6 +10,7 @@ from runs import flags_of_run
 
 from sf.commands import cli
 from sf.run import trainer
+from sf.storage.earlier_run import EarlierRun, left_behind
 from sf.storage.run_dir import RunDir
 
 BUDGET = ["--train_for_env_steps", "640"]
@@ -121,3 +123,34 @@ def test_overwrite_deletes_the_earlier_run_when_the_new_one_is_under_way(tmp_pat
     assert seen[-1] == names(tmp_path) == ["toy_identity", "toy_identity.overwritten1"]
     assert '"env_steps"' in run_dir.summary.read_text()
     assert f"{killed} is an earlier run" in capsys.readouterr().out
+
+
+def test_an_overwritten_run_that_cannot_be_deleted_is_said(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run").symlink_to("elsewhere")
+    said = []
+    EarlierRun(tmp_path / "run", "overwrite").settle(said.append)
+    (sentence,) = said
+    assert f"{tmp_path / 'run.overwritten1'} is the overwritten run, which could not be deleted" in sentence
+    assert (tmp_path / "elsewhere").is_dir()
+
+
+def test_where_the_earlier_run_is_is_said_if_it_cannot_be_put_back(tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    earlier = EarlierRun(tmp_path / "run", "restart")
+    (tmp_path / "run").mkdir()  # of the new run
+    said = []
+
+    def fail(_path):
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(shutil, "rmtree", fail)
+    earlier.put_back(said.append)
+    assert said == [f"the earlier run is in {tmp_path / 'run.old1'}, and could not be put back (the disk is gone)"]
+    assert (tmp_path / "run.old1").is_dir()
+
+
+def test_what_killed_starts_left_is_found_whatever_the_name_of_the_run(tmp_path):
+    (tmp_path / "run[1].overwritten1").mkdir()
+    assert left_behind(tmp_path / "run[1]") == [tmp_path / "run[1].overwritten1"]
+    assert left_behind(tmp_path / "run1") == []

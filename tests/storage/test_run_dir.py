@@ -149,6 +149,19 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monke
     assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"old"]
 
 
+def test_a_write_waits_until_the_content_is_on_the_disk_and_then_the_name(tmp_path, monkeypatch):
+    path, fsync, synced = tmp_path / "file", os.fsync, []
+
+    def note(fd):
+        synced.append((os.path.samestat(os.fstat(fd), os.stat(tmp_path)), path.exists()))
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", note)
+    write_atomically(path, b"new")
+    is_directory = has_name = True
+    assert synced == [(not is_directory, not has_name), (is_directory, has_name)]
+
+
 def test_a_write_makes_the_directories_that_were_removed(tmp_path):
     path = tmp_path / "run" / "part" / "file"
     for data in (b"old", b"new"):

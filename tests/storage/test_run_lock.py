@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -85,6 +86,13 @@ def test_a_second_run_is_told_which_process_has_the_directory(tmp_path, holder):
     with refused(f"process {process.pid} .*name another --experiment"), held(tmp_path / "run"):
         pass
     assert is_free(tmp_path / "other")
+
+
+def test_it_is_told_nothing_of_an_earlier_process_with_a_longer_name(tmp_path):
+    (tmp_path / ".run.lock").write_text("process 123456789 on " + 50 * "a")
+    holder = f"^process {os.getpid()} on {socket.gethostname()} is running"
+    with held(tmp_path / "run"), refused(holder), held(tmp_path / "run"):
+        pass
 
 
 def test_a_run_that_was_killed_leaves_the_directory_free_though_a_child_is_alive(tmp_path, holder):
