@@ -192,7 +192,9 @@ def test_a_new_run_whose_first_start_fails_is_no_resumed_earlier_one(starter, tm
     wait_for(aside.exists, tmp_path)
     os.kill(parent_of_rank(1, process), signal.SIGKILL)
     assert ended(process, tmp_path) == 0
-    assert "the new run did not start: the earlier one is still in" in (tmp_path / "output").read_text()
+    output = (tmp_path / "output").read_text()
+    assert "the new run did not start: the earlier one is still in" in output
+    assert "the run saves and ends" not in output
     assert (aside / "checkpoints" / earlier.name).read_bytes() == content
 
 
