@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import signal
 
+CREATOR = "SF_FORK_SERVER_CREATOR"  # a variable of fork servers: the process id of the creator
 _PR_SET_PDEATHSIG = 1
 
 

@@ -19,6 +19,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from multiprocessing import forkserver, reduction, resource_tracker
 from multiprocessing.process import BaseProcess
 
+from sf.processes.creator import CREATOR
 from sf.processes.stopping import STOP_SIGNALS
 
 GONE_WITHIN_S = 2.0  # a process after its death
@@ -37,7 +38,7 @@ class ForkServer:
 
     def ensure_running(self) -> None:
         """It goes on importing while this process does something else."""
-        with _blocked_signals(), _import_path():
+        with _blocked_signals(), _told():
             self._server.ensure_running()
 
     def unsuspend(self) -> None:
@@ -50,7 +51,7 @@ class ForkServer:
     def start(self, process: BaseProcess) -> None:
         """Start it, and once more where this server turns out to have died: it is replaced when it is gone for good."""
         give_up_at = time.monotonic() + GONE_WITHIN_S
-        with _blocked_signals(), _import_path(), _unflushed_streams(), self._asked_by_multiprocessing():
+        with _blocked_signals(), _told(), _unflushed_streams(), self._asked_by_multiprocessing():
             while time.monotonic() < give_up_at:
                 with suppress(ConnectionError, EOFError):
                     process.start()
@@ -135,16 +136,18 @@ def _unflushed_streams() -> Iterator[None]:
 
 
 @contextmanager
-def _import_path() -> Iterator[None]:
-    """For a fork server that starts in here: it would not find what this program finds by a change of `sys.path`.
+def _told() -> Iterator[None]:
+    """For a fork server that starts in here: it would not know which process has started it, nor find what this program
+    finds by a change of `sys.path`.
 
     By itself it would look into the working directory before all else, and take a file `queue.py` there for the module
     of Python.
     """
+    told = {CREATOR: str(os.getpid())}
     if os.environ.get(_SAFE_PATH):  # then it does not look there at all
-        told = {"PYTHONPATH": os.pathsep.join(sys.path)}
+        told |= {"PYTHONPATH": os.pathsep.join(sys.path)}
     else:
-        told = {"PYTHONPATH": os.pathsep.join(_with_working_directory(sys.path)), _SAFE_PATH: _OURS}
+        told |= {"PYTHONPATH": os.pathsep.join(_with_working_directory(sys.path)), _SAFE_PATH: _OURS}
     before = {name: os.environ.get(name) for name in told}
     os.environ.update(told)
     try:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import cache
 from multiprocessing import forkserver, reduction
 
-from sf.processes.creator import die_with_creator
+from sf.processes.creator import CREATOR, die_with_creator
 
 if os.environ.get("PYTHONSAFEPATH") == "sf":  # by `sf.processes.fork_servers`, and not for what children start
     del os.environ["PYTHONSAFEPATH"]
@@ -19,6 +19,8 @@ PID = os.getpid()  # also known to what is forked from it
 # It ends when the parent does. It would not by itself: it waits for the end of a pipe whose other end all its children
 # hold, too.
 die_with_creator()
+if os.environ.pop(CREATOR, str(os.getppid())) != str(os.getppid()):
+    os._exit(1)  # the parent had died before that took effect
 
 # What is imported next leaves nothing to collect: looking for it takes a fifth of the time. Children turn it on again.
 gc.disable()

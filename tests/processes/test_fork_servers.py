@@ -16,6 +16,7 @@ from child_body import answer, end_simulators, tell
 from runs import train_here
 
 from sf.processes.child import start_child
+from sf.processes.creator import CREATOR
 from sf.processes.fork_servers import NETWORKS, SIMULATORS
 from sf.processes.stopping import STOP_SIGNALS
 from sf.queues import PipeQueue
@@ -51,6 +52,14 @@ def test_a_child_has_the_environment_variables_of_now_and_not_those_of_its_fork_
 
 def test_a_garbage_collection_in_a_child_copies_nothing_of_what_it_shares(told_by):
     assert told_by(NETWORKS)["frozen"] > 100_000
+
+
+@pytest.mark.parametrize(("has_parent", "status"), [(True, 0), (False, 1)])
+def test_a_fork_server_whose_parent_has_died_as_it_began_ends_before_it_imports_anything(has_parent, status):
+    creator = os.getpid() if has_parent else 2**22 + 1  # which no process can have
+    environ = {**os.environ, CREATOR: str(creator)}
+    begin = [sys.executable, "-c", "import sf.processes.preload"]
+    assert subprocess.run(begin, env=environ, timeout=60, check=False).returncode == status
 
 
 def test_the_fork_server_that_the_program_itself_may_use_is_left_alone(told_by):
