@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -29,8 +30,6 @@ def launch(num_ranks: int, may_start_again: Callable[[], bool]) -> int:
     the same again, a final failure too, and a rank that was asked to end has ended all.
     """
     logging.disable(logging.CRITICAL)  # torch tells in several lines what each rank has told in one
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup: torch ends the ranks at each that arrives
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     os.environ[LAUNCHER] = str(os.getpid())
     launch_id = uuid.uuid4().hex
@@ -68,6 +67,7 @@ def _launch_once(num_ranks: int, launch_id: str, logs: str) -> int:
         rdzv_endpoint=f"{here}:0",
         local_addr=here,
         max_restarts=0,
+        **_signals(),
     )
     try:
         elastic_launch(config, sys.executable)(*sys.orig_argv[1:])
@@ -77,3 +77,10 @@ def _launch_once(num_ranks: int, launch_id: str, logs: str) -> int:
         _, failure = error.get_first_failure()
         return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode
     return 0
+
+
+def _signals() -> dict[str, Any]:
+    """At which torch ends the ranks: not at a hangup that nohup has set to be ignored. An older torch takes no word."""
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN or not hasattr(LaunchConfig, "signals_to_handle"):
+        return {}
+    return {"signals_to_handle": "SIGTERM,SIGINT,SIGQUIT"}
