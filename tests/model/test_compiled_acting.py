@@ -107,19 +107,16 @@ def assert_same(found, expected, spec, tolerance):
     assert torch.allclose(found[1], expected[1], rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "precision"),
     [
         ("vectors", "float32"),
-        pytest.param("images, a recurrent core and mixed actions", "bfloat16", marks=pytest.mark.long),
-        pytest.param("images, a recurrent core and mixed actions", "float32", marks=pytest.mark.long),
-        pytest.param("an LSTM, and a critic of its own", "float32", marks=pytest.mark.long),
-        pytest.param(
-            "layer norms, and a critic of its own that predicts logarithms", "float32", marks=pytest.mark.long
-        ),
-        pytest.param(
-            "layer norms, and a critic of its own that predicts logarithms", "bfloat16", marks=pytest.mark.long
-        ),
+        ("images, a recurrent core and mixed actions", "bfloat16"),
+        ("images, a recurrent core and mixed actions", "float32"),
+        ("an LSTM, and a critic of its own", "float32"),
+        ("layer norms, and a critic of its own that predicts logarithms", "float32"),
+        ("layer norms, and a critic of its own that predicts logarithms", "bfloat16"),
     ],
 )
 @torch.inference_mode()

@@ -110,7 +110,7 @@ NUM_KILLS = int(os.environ.get("SF_TEST_KILLS", "3"))
 FLAGS = ["--past_share", "0.5", "--snapshot_every_env_steps", "2000", "--num_envs_per_worker", "8", "--rollout", "4"]
 
 
-@pytest.mark.parametrize("core", ["none", "gru"])
+@pytest.mark.parametrize("core", ["none", pytest.param("gru", marks=pytest.mark.long)])
 def test_a_run_meets_its_past_and_goes_on_with_it_when_resumed(tmp_path, core, capsys):
     pool = tmp_path / "pool.json"
     pool.write_text(json.dumps({"players": [{"name": "random", "rating": {"mean": 250}}]}))
