@@ -17,19 +17,24 @@ from sf.requests import Channels
 
 
 @cache
-def make_channels(num_workers, groups_per_worker, policy_workers_per_policy, num_policies):
+def make_channels(num_workers, groups_per_worker, policy_workers_per_policy, num_policies, num_actors, has_seats):
     return Channels.allocate(
         num_workers=num_workers,
         groups_per_worker=groups_per_worker,
-        slots_per_group=1,
-        actors_per_group=1,
+        slots_per_group=num_actors,
+        actors_per_group=num_actors,
         policy_workers_per_policy=policy_workers_per_policy,
         num_policies=num_policies,
+        has_seats=has_seats,
     )
 
 
-def new_channels(num_workers=2, groups_per_worker=2, policy_workers_per_policy=1, num_policies=1):
-    channels = make_channels(num_workers, groups_per_worker, policy_workers_per_policy, num_policies)
+def new_channels(
+    num_workers=2, groups_per_worker=2, policy_workers_per_policy=1, num_policies=1, num_actors=1, has_seats=False
+):
+    """num_actors: of each group."""
+    sizes = num_workers, groups_per_worker, policy_workers_per_policy, num_policies, num_actors
+    channels = make_channels(*sizes, has_seats)
     channels.reset()
     return channels
 
@@ -325,15 +330,7 @@ def test_of_a_rollout_worker_that_has_died_no_policy_has_an_open_request():
 
 
 def test_all_groups_ask_one_player_worker_behind_however_many_policy_workers():
-    channels = Channels.allocate(
-        num_workers=2,
-        groups_per_worker=2,
-        slots_per_group=1,
-        actors_per_group=1,
-        policy_workers_per_policy=3,
-        num_policies=2,
-        has_seats=True,
-    )
+    channels = new_channels(policy_workers_per_policy=3, num_policies=2, has_seats=True)
     players = 2  # the number by which seats are asked
     assert channels.player_worker_idx == 6
     for idx in range(2):
@@ -390,14 +387,7 @@ def test_a_group_goes_on_when_all_policies_that_play_in_it_have_answered_and_no_
 
 
 def test_a_policy_gets_the_slots_of_the_actors_that_it_plays():
-    channels = Channels.allocate(
-        num_workers=1,
-        groups_per_worker=2,
-        slots_per_group=3,
-        actors_per_group=3,
-        policy_workers_per_policy=1,
-        num_policies=2,
-    )
+    channels = new_channels(num_workers=1, num_policies=2, num_actors=3)
     worker = channels.of_worker(0)
     for group, slots, policy in ((0, [5, 6, 7], [1, 0, 1]), (1, [8, 9, 10], [1, 1, 0])):
         channels.tables["slots"][group] = slots
@@ -414,14 +404,7 @@ def test_a_policy_gets_the_slots_of_the_actors_that_it_plays():
 
 
 def test_of_several_policies_none_writes_what_a_rollout_worker_that_has_died_had_asked_for():
-    channels = Channels.allocate(
-        num_workers=1,
-        groups_per_worker=1,
-        slots_per_group=2,
-        actors_per_group=2,
-        policy_workers_per_policy=1,
-        num_policies=2,
-    )
+    channels = new_channels(num_workers=1, groups_per_worker=1, num_policies=2, num_actors=2)
     first, second = map(channels.of_policy_worker, range(2))
 
     def begin(policy):

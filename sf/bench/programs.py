@@ -10,6 +10,7 @@ import torch
 
 from sf import gpu
 from sf.envs import ActionSpec
+from sf.learner.batches.batch import Batch
 from sf.learner.compiled import compiled_step
 from sf.learner.compiled.compiled_step import CompiledStep
 from sf.learner.update import Updater
@@ -55,7 +56,8 @@ def _learners_step(plan: Plan, say: Callable[[str], None]) -> CompiledStep | Non
     config, spec = plan.config, plan.spec
     if not compiled_step.is_for(config.learner, has_memory=plan.state_size > 0):
         return None
-    step = compiled_step.of_env(config, spec, plan.bfloat16, say, begins_after_s=0.0)
-    action_spec = ActionSpec.of(spec.action_space)
-    Updater(config, spec.obs_space, action_spec, plan.bfloat16, torch.device(plan.device), faster_step=step)
+    obs_space, action_spec = spec.obs_space, ActionSpec.of(spec.action_space)
+    example = Batch.example(spec)
+    step = CompiledStep(config, obs_space, action_spec, plan.bfloat16, example, say, begins_after_s=0.0)
+    Updater(config, obs_space, action_spec, plan.bfloat16, torch.device(plan.device), faster_step=step)
     return step

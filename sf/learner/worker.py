@@ -16,11 +16,13 @@ import torch
 
 from sf import gpu
 from sf.counters import CounterRow
+from sf.envs import ActionSpec
 from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.choice import make_loader
 from sf.learner.batches.loaders import Loader
 from sf.learner.compiled import compiled_step, recorded_step
+from sf.learner.compiled.compiled_step import CompiledStep
 from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.gradients.workers import GradientWorkers
@@ -110,8 +112,10 @@ def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> Faster
         return None
     if not compiled_step.is_for(config.learner, has_memory=state_size > 0):
         return None
+    spec = args.spec
+    obs_space, action_spec, example = spec.obs_space, ActionSpec.of(spec.action_space), Batch.example(spec)
     most_threads = args.num_threads * (1 + args.num_gradient_workers)
-    return compiled_step.of_env(config, args.spec, args.bfloat16, reports.say, most_threads)
+    return CompiledStep(config, obs_space, action_spec, args.bfloat16, example, reports.say, most_threads)
 
 
 def _train(

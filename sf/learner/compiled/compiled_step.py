@@ -20,7 +20,7 @@ from torch import Tensor
 import sf.learner
 import sf.model
 from sf.config import Config, LearnerConfig
-from sf.envs import ActionSpec, EnvSpec
+from sf.envs import ActionSpec
 from sf.envs.spaces import space_json
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
@@ -43,19 +43,6 @@ def is_for(config: LearnerConfig, has_memory: bool) -> bool:
     """Whether the steps of such a learner can be programs: several in an iteration, on single steps, by Adam alone."""
     is_of_steps = config.shuffle_steps and not has_memory and config.steps_per_iteration > 1
     return is_of_steps and config.optimizer == "adam"
-
-
-def of_env(
-    config: Config,
-    spec: EnvSpec,
-    bfloat16: bool,
-    say: Callable[[str], None],
-    most_threads: int = 1,
-    begins_after_s: float | None = None,
-) -> CompiledStep:
-    """For a learner of this environment. See `CompiledStep`."""
-    action_spec, example = ActionSpec.of(spec.action_space), Batch.example(spec)
-    return CompiledStep(config, spec.obs_space, action_spec, bfloat16, example, say, most_threads, begins_after_s)
 
 
 class CompiledStep(FasterStep):
