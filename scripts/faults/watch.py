@@ -263,14 +263,16 @@ class RunWatch:
 
     def _attach(self, name: str, fields: list[Field]) -> SharedArrays:
         """Map the shared memory of the run that has this name."""
-        self.wait_until(lambda: self._memory_called(name), f"it has {name}")
-        return SharedArrays(fields, os.open(self._memory_called(name)[0], os.O_RDWR))
+        self.wait_until(lambda: memory_called(name, self.pid), f"it has {name}")
+        return SharedArrays(fields, os.open(memory_called(name, self.pid)[0], os.O_RDWR))
 
-    def _memory_called(self, name: str) -> list[Path]:
-        found = []
-        with suppress(OSError):  # the run ends
-            for fd in Path(f"/proc/{self.pid}/fd").iterdir():
-                with suppress(OSError):  # closed meanwhile
-                    if os.readlink(fd).startswith(f"/memfd:{name}"):
-                        found.append(fd)
-        return found
+
+def memory_called(name: str, pid: int) -> list[Path]:
+    """Shared memory of a process whose name begins so, where it has its size already."""
+    found = []
+    with suppress(OSError):  # the process ends
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):  # closed meanwhile
+                if os.readlink(fd).startswith(f"/memfd:{name}") and fd.stat().st_size:
+                    found.append(fd)
+    return found
