@@ -80,7 +80,7 @@ def _vector_arguments(
     if "num_envs" in options.kwargs:
         raise UsageError(f"{env_id}: env_kwargs has 'num_envs', which --num_envs_per_worker decides: leave it out")
     kwargs = {"num_envs": num_envs, **options.kwargs}
-    _require_arguments(env_id, factory, kwargs)
+    require_arguments(env_id, factory, kwargs)
     return kwargs
 
 
@@ -98,7 +98,7 @@ def _entry_of_singles(
         first_env_idx: int,
         core: int | None = None,
     ) -> EnvGroup:
-        _require_arguments(env_id, factory, options.kwargs)
+        require_arguments(env_id, factory, options.kwargs)
         makes = [partial(calls.make, env_id, factory, options.kwargs)] * num_envs
         with calls.made(env_id, makes, lambda env: wrapped(env_id, env, options)) as envs:
             return group(env_id, envs, options, seed, first_env_idx)
@@ -106,7 +106,7 @@ def _entry_of_singles(
     def make_rendered_group_of_singles(
         env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
     ) -> RenderedGroup:
-        _require_arguments(env_id, factory, options.kwargs)
+        require_arguments(env_id, factory, options.kwargs)
         return film(env_id, [partial(factory, **options.kwargs)] * num_envs, options, seed, first_env_idx)
 
     describe = describer(make_group_of_singles)
@@ -145,7 +145,7 @@ def _is_match(env: Any) -> bool:
     return hasattr(env, "possible_agents") or hasattr(type(env), "possible_agents")  # also one that raises
 
 
-def _require_arguments(env_id: str, factory: Callable[..., Any], kwargs: dict[str, Any]) -> None:
+def require_arguments(env_id: str, factory: Callable[..., Any], kwargs: dict[str, Any]) -> None:
     """Raises UsageError for arguments that the factory does not take. What it raises itself is not caught here."""
     try:
         inspect.signature(factory).bind(**kwargs)

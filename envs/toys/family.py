@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from sf.envs.entries import require_arguments
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.groups.gym import GymGroup
@@ -50,7 +51,10 @@ def _makers(env_id: str, num_envs: int, options: EnvOptions, first_env_idx: int)
     if env_id in _COUNTING:
         for i, counting in enumerate(kwargs):
             counting.setdefault("env_idx", first_env_idx + i)
-    return [partial(_toys()[env_id], **each) for each in kwargs]
+    make = _toys()[env_id]
+    for each in kwargs:
+        require_arguments(env_id, make, each)
+    return [partial(make, **each) for each in kwargs]
 
 
 def _toys() -> dict[str, Callable[..., Any]]:

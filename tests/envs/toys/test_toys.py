@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from group_driver import play
 
-from sf.envs import EnvOptions, describe, make_group
+from sf.envs import EnvOptions, UsageError, describe, make_group
 from sf.envs.toys.single import TOYS, Bandit, Counting, Memory, Symbols
 
 _TASKS = [toy for toy in TOYS if toy != "toy_counting"]
@@ -91,6 +91,11 @@ def test_the_counting_envs_of_a_run_know_their_number_in_it() -> None:
 def test_counting_episodes_take_every_length_from_one_to_seven() -> None:
     for env_idx in range(8):
         assert {Counting.num_steps(env_idx, episode) for episode in range(14)} == set(range(1, 8))
+
+
+def test_arguments_that_a_toy_does_not_take_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"env 'toy_identity' with env_kwargs \{'delay': 2\}: .*'delay'"):
+        describe("toy_identity", EnvOptions(env_kwargs='{"delay": 2}'))
 
 
 def test_env_kwargs_reach_a_toy() -> None:
