@@ -7,8 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sf import gpu
+from sf.config import Config, presets
 from sf.processes.torch_runtime import resolve_bfloat16
 from sf.run.plan import Plan
+from sf.storage.run_dir import NOT_SAVED
+
+_END = "train_for_"  # how the flags begin that give an end: to resume a run that is finished one has to change it
+_MOST_NAMED = 3  # settings of a file in one sentence
 
 
 def startup_messages(plan: Plan, run: Path, resumed_steps: int) -> Iterator[str]:
@@ -18,6 +23,7 @@ def startup_messages(plan: Plan, run: Path, resumed_steps: int) -> Iterator[str]
             f"resumes {run} at {resumed_steps:,} env steps (--restart_behavior restart starts over, --experiment NAME "
             "starts another run)"
         )
+        yield from _what_the_file_says_now(plan.config)
     else:
         yield from _chosen(plan)
     if plan.why_no_loops is not None:
@@ -30,6 +36,29 @@ def startup_messages(plan: Plan, run: Path, resumed_steps: int) -> Iterator[str]
         yield (
             f"precision is bfloat16, for which this {where} has no instructions, so it is slower than float32: take "
             "--precision auto"
+        )
+
+
+def _what_the_file_says_now(config: Config) -> Iterator[str]:
+    """A file of flags is read when a run is new: who has changed it since may count on what it says."""
+    path = config.run.config
+    if path is None or path in presets.preset_names():
+        return
+    try:
+        theirs = presets.load(path)
+    except ValueError:
+        return  # it is gone, or broken, and this run does not need it
+    ours = config.flat()
+    changed = [
+        f"{name} {theirs[name]} (the run: {ours[name]})"
+        for name in sorted(theirs.keys() - set(NOT_SAVED))
+        if theirs[name] not in (ours[name], "auto") and not name.startswith(_END)
+    ]
+    if changed:
+        named = ", ".join(changed[:_MOST_NAMED]) + (" and more" if changed[_MOST_NAMED:] else "")
+        yield (
+            f"{path} says {named}: a run keeps the settings that it was started with, and flags on the command line "
+            "change them"
         )
 
 

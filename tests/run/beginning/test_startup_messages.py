@@ -1,6 +1,7 @@
 """What a run says when it begins."""
 
 import pytest
+import yaml
 
 import sf
 from sf.run.beginning import startup_messages
@@ -25,3 +26,19 @@ def test_a_run_that_is_resumed_says_so(tmp_path, capfd):
         said.append("".join(capfd.readouterr()))
     assert "resumes" not in said[0]
     assert f"resumes {tmp_path / 'toy_identity'} at 64 env steps (--restart_behavior restart starts over" in said[1]
+
+
+def test_a_resumed_run_says_what_its_file_of_flags_says_meanwhile(tmp_path, capfd):
+    file = tmp_path / "mine.yaml"
+    where = {"config": str(file), "train_dir": str(tmp_path)}
+    said = []
+    for env_steps, rate in ((64, 0.001), (128, 0.001), (192, 0.002)):
+        file.write_text(
+            yaml.safe_dump({"env": "toy_identity", "learning_rate": rate, "train_for_env_steps": 64, **SMALL})
+        )
+        sf.train(**where, train_for_env_steps=env_steps)
+        said.append("".join(capfd.readouterr()))
+    assert [f"{file} says" in each for each in said] == [False, False, True]
+    assert f"{file} says learning_rate 0.002 (the run: 0.001): a run keeps the settings" in said[2]
+    file.unlink()
+    assert sf.train(experiment="toy_identity", train_dir=str(tmp_path), train_for_env_steps=256)["env_steps"] >= 256
