@@ -136,6 +136,13 @@ class LearnerConfig:
     """kl_adaptive: highest learning rate at the end of a run that ends by steps or seconds; lr_adaptive_max falls there
     linearly. Default: it does not change."""
 
+    lr_adaptive_advantage_share: float = 0.0
+    """kl_adaptive: from this share of the standard deviation of all returns so far on, that of the advantages is worth
+    a full step. Below it lr_adaptive_max falls in proportion, and lr_schedule_kl_threshold with the square. Where a
+    task is solved, advantages are the critic's errors, which normalize_advantages makes as large as any: a policy that
+    follows them at the full rate drifts away from what it has learned. With 0, or without normalize_returns, all steps
+    are full ones."""
+
     adam_eps: float = 1e-6
     """Adam's epsilon."""
 
@@ -208,6 +215,8 @@ class LearnerConfig:
         )
         final = self.lr_adaptive_max_final
         require(final is None or final >= 0, f"lr_adaptive_max_final is {final}: it must be 0 or greater")
+        share = self.lr_adaptive_advantage_share
+        require(0.0 <= share <= 1.0, f"lr_adaptive_advantage_share is {share}: from 0 to 1")
         require(
             self.lr_schedule_kl_threshold == "auto" or self.lr_schedule_kl_threshold > 0,
             f"lr_schedule_kl_threshold is {self.lr_schedule_kl_threshold}: it must be above 0, or auto",

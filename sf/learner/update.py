@@ -37,7 +37,7 @@ from sf.learner.optimizer.optimizer import Optimizer
 from sf.learner.optimizer.step import OptimizerStep
 from sf.learner.training_metrics import TrainingMetrics
 from sf.model.inference import Flat, num_weights
-from sf.model.normalizers import RunningMoments
+from sf.model.normalizers import ReturnNormalizer, RunningMoments
 from sf.model.registry import build_model
 from sf.ranks.ranks import ALONE, Ranks
 
@@ -234,8 +234,21 @@ class Updater:
         assert threshold != "auto"
         lowest, highest, final = config.lr_adaptive_min, config.lr_adaptive_max, config.lr_adaptive_max_final
         if final is not None:
-            highest = max(learning_rate.linear(highest, share_done, final), lowest)
+            highest = learning_rate.linear(highest, share_done, final)
+        worth = self._worth_of_a_step()
+        highest = max(worth * highest, lowest)
+        threshold *= worth**2  # a KL divergence grows with the square of the step
         self._learning_rate.set(learning_rate.kl_adaptive(self.learning_rate, kl, threshold, lowest, highest))
+
+    def _worth_of_a_step(self) -> float:
+        """By the advantages of the last epoch: see `learning_rate.worth_of_a_step`."""
+        config, value_norm = self._config, self.model.value_norm
+        if not config.lr_adaptive_advantage_share or not isinstance(value_norm, ReturnNormalizer):
+            return 1.0
+        advantage_stddev = self.metrics.mean_of_last(config.num_batches_per_epoch, "advantage_stddev")
+        assert advantage_stddev is not None  # the KL divergence is of the same samples
+        return_stddev = float(value_norm.moments.stddev)
+        return learning_rate.worth_of_a_step(advantage_stddev, return_stddev, config.lr_adaptive_advantage_share)
 
     def _cuts(self, batch: Batch, mask: Tensor, goes_on: Callable[[], bool]) -> Iterator[Cut]:
         """The minibatches of all epochs; none where `goes_on` says no meanwhile."""

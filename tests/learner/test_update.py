@@ -81,7 +81,7 @@ def same(a, b):
     [
         {},
         {"lr_schedule": "cosine"},
-        {"lr_schedule": "kl_adaptive"},
+        {"lr_schedule": "kl_adaptive", "lr_adaptive_advantage_share": 1.0},
         {"exploration_loss_coeff": 0.4, "exploration_loss_coeff_final": 0.1, "train_for_env_steps": 1000},
         {"trajectory_priority": 0.8, "normalize_advantages_over": "iteration"},
         {"layer_norm": True, "value_scale": "symlog", "normalize_returns": False},
@@ -215,6 +215,43 @@ def test_the_highest_adaptive_rate_may_fall_towards_the_end(final, share_done, h
     )
     updater.train_iteration(make_batch(0), share_done, lambda: None)
     assert updater.learning_rate == pytest.approx(highest)
+
+
+@pytest.mark.parametrize(
+    ("advantage_share", "kl", "rate"),
+    [
+        (0.5, 0.0, 0.5),  # advantages of a quarter of the returns' deviation: half of the highest rate
+        (0.5, 0.0041, 0.4 / 1.5),  # twice a quarter of 0.008 is 0.004
+        (0.5, 0.0039, 0.4),
+        (0.25, 0.0041, 0.4),
+        (0.25, 0.0039, 0.6),
+        (0.0, 0.0039, 0.6),
+    ],
+)
+def test_advantages_that_are_small_beside_the_returns_lower_the_highest_rate_and_the_kl_target(
+    advantage_share, kl, rate
+):
+    updater = make_updater(
+        lr_schedule="kl_adaptive", learning_rate=0.4, lr_adaptive_max=1.0, lr_adaptive_advantage_share=advantage_share
+    )
+
+    def measured(num_steps, name):
+        assert num_steps == 2  # of the last epoch
+        stddev = updater.model.value_norm.moments.stddev.item()
+        return {"approx_kl": kl, "advantage_stddev": stddev / 4}[name]
+
+    updater.metrics.mean_of_last = measured
+    updater.train_iteration(make_batch(0), 0, lambda: None)
+    assert updater.learning_rate == pytest.approx(rate)
+
+
+def test_without_statistics_of_returns_no_advantages_are_small():
+    flags = {"normalize_returns": False, "lr_adaptive_advantage_share": 1.0}
+    updater = make_updater(lr_schedule="kl_adaptive", learning_rate=1e-6, lr_adaptive_max=1.2e-6, **flags)
+    batch = make_batch(0)
+    batch.reward.mul_(1e-3)
+    updater.train_iteration(batch, 0, lambda: None)
+    assert updater.learning_rate == pytest.approx(1.2e-6)
 
 
 def test_every_optimiser_step_makes_a_version_and_is_published():

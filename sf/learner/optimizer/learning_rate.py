@@ -43,6 +43,18 @@ def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximu
     return min(max(rate, minimum), maximum)
 
 
+def worth_of_a_step(advantage_stddev: float, return_stddev: float, full_share: float) -> float:
+    """Which part of a full step advantages are worth, from 0 to 1: 1 from `full_share` of the returns' deviation on.
+
+    Both deviations are in the scale of returns. What normalised advantages leave to Adam is their direction alone,
+    whether they are half of what can be won or the errors of a critic that knows all: the size of a step has to come
+    from here. 1 where full_share is 0, or a number is NaN.
+    """
+    if full_share == 0 or return_stddev == 0:
+        return 1.0
+    return min(1.0, advantage_stddev / (full_share * return_stddev))
+
+
 class LearningRate:
     """The rate of an optimiser. It never exceeds `ceiling`, whatever a schedule asks for."""
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from sf.learner.optimizer.learning_rate import cosine, kl_adaptive, linear
+from sf.learner.optimizer.learning_rate import cosine, kl_adaptive, linear, worth_of_a_step
 
 
 def test_a_linear_rate_reaches_0_at_the_end():
@@ -33,3 +33,22 @@ def test_an_adaptive_rate_follows_bounds_that_have_changed():
 
 def test_an_adaptive_rate_ignores_a_kl_that_is_nan():
     assert kl_adaptive(1e-4, math.nan, 0.01, 1e-6, 1.0) == 1e-4
+
+
+@pytest.mark.parametrize(
+    ("advantages", "returns", "full_share", "worth"),
+    [
+        (1.0, 40.0, 0.05, 0.5),
+        (2.0, 40.0, 0.05, 1.0),
+        (30.0, 40.0, 0.05, 1.0),
+        (0.0, 40.0, 0.05, 0.0),
+        (0.1, 40.0, 0.0, 1.0),
+        (math.nan, 40.0, 0.05, 1.0),
+        (1.0, math.nan, 0.05, 1.0),
+        (1.0, 0.0, 0.05, 1.0),
+    ],
+)
+def test_advantages_that_are_small_beside_the_returns_are_worth_a_part_of_a_step(
+    advantages, returns, full_share, worth
+):
+    assert worth_of_a_step(advantages, returns, full_share) == worth
