@@ -75,9 +75,12 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
 
 
 def _launch(config: Config) -> NoReturn:
-    from sf.ranks.launcher import launch  # noqa: PLC0415
+    from sf.arrays import available_memory  # noqa: PLC0415
+    from sf.ranks.launcher import launch, require_memory  # noqa: PLC0415
     from sf.run.children.restarts import RestartBudget  # noqa: PLC0415
 
+    with ends.exit_status():
+        require_memory(config.ranks.num_learners, available_memory())
     supervision = config.supervision
     budget = RestartBudget(supervision.max_restarts, supervision.restart_window_s)
     raise SystemExit(launch(config.ranks.num_learners, lambda: budget.spend("ranks", time.monotonic())))

@@ -16,11 +16,23 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalEx
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from sf.envs.errors import UsageError
 from sf.processes.stopping import STOP_SIGNALS
 from sf.ranks.agent import LAUNCHER, SAID_ONCE
 from sf.ranks.place import FAILURE, FINAL_FAILURE, STARTED_AGAIN, USER_ERROR
 
+_BYTES_OF_RANK = 300 * 2**20  # the least: its libraries alone
 _ASKED_TO_END = tuple(128 + signum for signum in STOP_SIGNALS)
+
+
+def require_memory(num_ranks: int, free: int) -> None:
+    """free: bytes. Raises UsageError where so many ranks could not even import what they need."""
+    most = free // _BYTES_OF_RANK
+    if num_ranks > max(most, 1):
+        raise UsageError(
+            f"num_learners is {num_ranks:,}: each takes 300 MiB before anything else, and {free / 2**30:,.1f} GiB of "
+            f"memory are free, so take {most:,} at most; one for each GPU, or for every few cores, is what helps"
+        )
 
 
 def launch(num_ranks: int, may_start_again: Callable[[], bool]) -> int:

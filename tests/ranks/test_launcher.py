@@ -11,6 +11,7 @@ import tempfile
 import pytest
 
 from sf.commands import ends
+from sf.envs.errors import UsageError
 from sf.ranks import launcher
 from sf.ranks.agent import SAID_ONCE
 from sf.ranks.place import FINAL_FAILURE, STARTED_AGAIN, Place
@@ -100,3 +101,10 @@ def test_where_nohup_has_set_the_hangup_to_be_ignored_no_rank_is_ended_by_it(mon
         assert launcher.launch(1, lambda: False) == 0
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_more_ranks_than_memory_holds_are_refused_before_any_starts():
+    launcher.require_memory(8, free=8 * 300 * 2**20)
+    launcher.require_memory(1, free=0)  # it is for the run to say what it needs
+    with pytest.raises(UsageError, match=r"num_learners is 1,000,000: .* take 13 at most"):
+        launcher.require_memory(1_000_000, free=4 * 2**30)
