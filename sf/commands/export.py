@@ -126,7 +126,7 @@ def _write_file(out: Path, file: Path, saved: Checkpoint) -> None:
 
 def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoint) -> None:
     """The policy for others: as a folder, as the card of its run, on the Hub. What is wrong is said before it plays."""
-    from sf.evaluation.statistics import interval_text  # noqa: PLC0415
+    from sf.evaluation.statistics import mean_text  # noqa: PLC0415
     from sf.export.policy_folder import (  # noqa: PLC0415
         INSTEAD_OF_CARD,
         ScoredPolicy,
@@ -142,8 +142,7 @@ def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoin
     if flags.hub is not None:
         hub.require_upload(flags.hub, flags.private)
     scored = ScoredPolicy.of(saved, file, flags.precision, flags.episodes, flags.deterministic, cli.say_progress)
-    score = scored.statistics["return"]
-    print(f"{file}: mean return {score.mean:,.2f} ({interval_text(score)}) over {score.num} episodes")
+    print(f"{file}: mean return {mean_text(scored.statistics['return'])}")
     if card is not None:
         # Whoever names the run alone plays the latest of all its policies.
         is_run = flags.checkpoint == "latest" and saved.state["config"].get("num_policies", 1) == 1

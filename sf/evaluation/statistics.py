@@ -65,3 +65,9 @@ def _interval(x: np.ndarray, match_idxs: np.ndarray) -> tuple[float, float] | tu
 def interval_text(s: Statistics, form: str = ",.2f") -> str:
     """form: of a number."""
     return "-" if s.low is None or s.high is None else f"{s.low:{form}} to {s.high:{form}}"
+
+
+def mean_text(s: Statistics) -> str:
+    """The mean with its interval, where there is one, and of how many episodes they are."""
+    interval = "" if s.low is None else f" ({interval_text(s)})"
+    return f"{s.mean:,.2f}{interval} over {s.num} episode{'' if s.num == 1 else 's'}"

@@ -111,10 +111,11 @@ def _facts(subject: Subject, score: Score) -> list[tuple[str, str]]:
     env_steps = subject.state["env_steps"]
     frames = f" ({env_steps * subject.frameskip:,} frames)" if subject.frameskip > 1 else ""
     returned = score.statistics["return"]
+    interval = "" if returned.low is None else f" (95 % interval: {interval_text(returned)})"
     return [
         ("environment", f"`{subject.state['config']['env']}`"),
         ("env steps", f"{env_steps:,}{frames}"),
-        ("mean return", f"{returned.mean:,.2f} (95 % interval: {interval_text(returned)})"),
+        ("mean return", f"{returned.mean:,.2f}{interval}"),
         ("episodes", f"{returned.num}, {_manner(score)}"),
         ("weights", subject.weights),
     ]

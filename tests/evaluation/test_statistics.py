@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sf.evaluation import statistics as module
-from sf.evaluation.statistics import interval_text
+from sf.evaluation.statistics import interval_text, mean_text
 
 
 def statistics(values, match_idxs=None):
@@ -66,3 +66,6 @@ def test_one_match_has_no_spread_and_no_interval():
     assert statistics([7.0]).std == 0.0
     s = statistics([7.0, 9.0], [3, 3])
     assert (s.low, s.high, interval_text(s)) == (None, None, "-")
+    assert mean_text(s) == "8.00 over 2 episodes"
+    assert mean_text(statistics([7.0])) == "7.00 over 1 episode"
+    assert mean_text(statistics([4.0, 4.0])) == "4.00 (4.00 to 4.00) over 2 episodes"

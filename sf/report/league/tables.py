@@ -18,7 +18,8 @@ _NAME_WIDTH = 20  # that a name has at least, if it is as long
 
 
 def print_standings(console: Console, title: str, result: Standings) -> None:
-    _say(console, f"{title}: {len(result.players)} players")
+    num = len(result.players)
+    _say(console, f"{title}: {num} player{'' if num == 1 else 's'}")
     console.print(_scores(result))
     console.print(_ratings(result))
     _say(console, f"rating: Elo, and its 95 % interval; {described(result.held)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sf.evaluation.statistics import Statistics, interval_text
+from sf.evaluation.statistics import Statistics, mean_text
 from sf.metrics.progress import Progress
 from sf.metrics.sinks.writer import MetricsWriter
 from sf.processes.reports import Evaluated, Exploited
@@ -43,7 +43,7 @@ class Evaluations:
             s = Statistics(**result["statistics"]["return"])
             self._say(
                 f"evaluation{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: mean "
-                f"return {s.mean:,.2f} ({interval_text(s)}) over {s.num} episodes"
+                f"return {mean_text(s)}"
             )
 
     def exploited(self, report: Exploited) -> None:
