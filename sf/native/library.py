@@ -16,6 +16,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("kernels.cpp")
@@ -27,6 +29,7 @@ _FLAGS = ("-std=c++14", "-O3", "-shared", "-fPIC", "-march=native")
 _FLAGS_OF_NUMBERS = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-ffp-contract=fast")
 _FLAGS_OF_X86 = ("-mprefer-vector-width=512",)
 _COMPILES_WITHIN_S = 60
+_COMPILING = "compiling-"  # how folders begin in which a library is being made
 
 
 class CompilerError(Exception):
@@ -71,8 +74,9 @@ def _compile(numbers: str, path: Path) -> None:
     if compiler is None:
         raise CompilerError("this machine has no C++ compiler (Debian and Ubuntu: apt install g++)")
     try:
+        _remove_left_behind(path.parent)
         # A name of its own, then renamed: other processes may be at the same.
-        with tempfile.TemporaryDirectory(dir=path.parent) as beside:
+        with tempfile.TemporaryDirectory(prefix=_COMPILING, dir=path.parent) as beside:
             made = Path(beside, path.name)
             command = [*shlex.split(compiler), *_flags(), f"-DT={NUMBERS[numbers]}", str(SOURCE), "-o", str(made)]
             subprocess.run(command, check=True, capture_output=True, text=True, timeout=_COMPILES_WITHIN_S)
@@ -83,6 +87,14 @@ def _compile(numbers: str, path: Path) -> None:
         raise CompilerError(f"{compiler} fails: {first}") from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CompilerError(f"{compiler} cannot compile into {path.parent}: {error}") from None
+
+
+def _remove_left_behind(cache: Path) -> None:
+    """What processes have left that were killed while they compiled."""
+    for beside in cache.glob(f"{_COMPILING}*"):
+        with suppress(OSError):  # another process was faster
+            if time.time() - beside.stat().st_mtime > 2 * _COMPILES_WITHIN_S:
+                shutil.rmtree(beside)
 
 
 def _flags() -> tuple[str, ...]:

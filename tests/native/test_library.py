@@ -1,8 +1,10 @@
 """Where the compiled loops come from, and what is said where there are none."""
 
+import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -28,8 +30,14 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_a_library_is_made_once(cache, monkeypatch):
+    cache.mkdir(mode=0o700, parents=True)
+    for name, age_s in (("compiling-old", 1_000), ("compiling-now", 0)):
+        Path(cache, name).mkdir()  # of another process, which was killed, or is at it
+        Path(cache, name, "kernels.so").touch()
+        os.utime(Path(cache, name), (time.time() - age_s,) * 2)
     library.load("float32")
-    [made] = cache.iterdir()
+    other, made = sorted(cache.iterdir())
+    assert other.name == "compiling-now"
     assert made.name.startswith("kernels-float32-")
     assert stat.S_IMODE(cache.stat().st_mode) == stat.S_IMODE(made.stat().st_mode) == 0o700
     library.load.cache_clear()
