@@ -99,6 +99,11 @@ class LearnerConfig:
     exploration_loss_coeff at the start. Self-play comes closer to an equilibrium with a high one that falls. Default:
     exploration_loss_coeff all the time."""
 
+    exploration_loss_coeff_extra: float = 0.0
+    """Added to the weight of the entropy bonus at the start of a run that ends by steps or seconds. It falls with the
+    cube of what is left of the run: half of the way an eighth is left. No habit settles before the task is known, and
+    most of the run is for doing it well. A run without an end has none of it."""
+
     reward_scale: float = 1.0
     """Rewards are multiplied by this for the learner. Reported returns are not."""
 
@@ -195,7 +200,13 @@ class LearnerConfig:
             "adam_eps",
         ):
             require(getattr(self, name) > 0, f"{name} is {getattr(self, name)}: it must be above 0")
-        for name in ("ppo_clip_value", "value_loss_coeff", "exploration_loss_coeff", "max_grad_norm"):
+        for name in (
+            "ppo_clip_value",
+            "value_loss_coeff",
+            "exploration_loss_coeff",
+            "exploration_loss_coeff_extra",
+            "max_grad_norm",
+        ):
             require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}: it must be 0 or greater")
         final = self.exploration_loss_coeff_final
         require(final is None or final >= 0, f"exploration_loss_coeff_final is {final}: it must be 0 or greater")

@@ -65,6 +65,7 @@ class Updater:
         faster_step: takes the steps where it can. symmetries: to augment the data by."""
         self._config = config.learner
         self._config_now = self._config  # with what the run's progress has changed
+        self._has_end = config.run.ends_by_steps or config.run.ends_by_seconds
         self._max_policy_lag = config.sampler.max_policy_lag
         self._device = device
         self.model = build_model(config.model, obs_space, action_spec).to(device)
@@ -213,15 +214,23 @@ class Updater:
 
     def _with_entropy_bonus(self, share_done: float) -> LearnerConfig:
         """The configuration with the weight that the entropy bonus has now. Mutations change where its line begins."""
-        first, final = self._config.exploration_loss_coeff, self._config.exploration_loss_coeff_final
-        if final is None:
+        if not self._bonus_changes:
             return self._config
-        return dataclasses.replace(self._config, exploration_loss_coeff=learning_rate.linear(first, share_done, final))
+        weight, final = self._config.exploration_loss_coeff, self._config.exploration_loss_coeff_final
+        if final is not None:
+            weight = learning_rate.linear(weight, share_done, final)
+        if self._has_end:
+            weight += self._config.exploration_loss_coeff_extra * (1.0 - share_done) ** 3
+        return dataclasses.replace(self._config, exploration_loss_coeff=weight)
+
+    @property
+    def _bonus_changes(self) -> bool:
+        has_extra = self._has_end and self._config.exploration_loss_coeff_extra > 0
+        return has_extra or self._config.exploration_loss_coeff_final is not None
 
     def _annealed(self) -> dict[str, float]:
         """Settings of the loss that change with the run's progress, as they are now."""
-        is_constant = self._config.exploration_loss_coeff_final is None
-        return {} if is_constant else {"exploration_loss_coeff": self._config_now.exploration_loss_coeff}
+        return {"exploration_loss_coeff": self._config_now.exploration_loss_coeff} if self._bonus_changes else {}
 
     def _adapt_learning_rate(self, share_done: float) -> None:
         """By how far the last epoch found the policy to have moved. The first step has not seen it move at all."""

@@ -29,6 +29,7 @@ NOT_THE_EXPERIMENT = frozenset(
 
 
 _FINAL = ("exploration_loss_coeff_final", "lr_adaptive_max_final")
+_EXTRA = "exploration_loss_coeff_extra"
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def _key(run: Run, name: str, is_named: bool) -> str:
 def _is_scheduled(run: Run) -> bool:
     """Whether something in it changes up to its end."""
     falls = run.flags.get("lr_schedule") in ("linear", "cosine", "auto")
-    return falls or any(run.flags.get(final) is not None for final in _FINAL)
+    return falls or bool(run.flags.get(_EXTRA)) or any(run.flags.get(final) is not None for final in _FINAL)
 
 
 def _label(names: Sequence[str], values: Sequence[str]) -> str:

@@ -388,6 +388,26 @@ def test_an_annealed_entropy_bonus_has_the_weight_that_belongs_to_the_share_of_t
     assert not torch.allclose(annealed, other)
 
 
+@pytest.mark.parametrize(
+    ("final", "share_done", "now"),
+    [(None, 0.0, 0.4), (None, 0.5, 0.1375), (None, 1.0, 0.1), (0.0, 0.5, 0.0875), (0.0, 1.0, 0.0)],
+)
+def test_an_extra_entropy_bonus_falls_with_the_cube_of_what_is_left_of_the_run(final, share_done, now):
+    flags = {"exploration_loss_coeff": 0.1, "exploration_loss_coeff_final": final}
+    annealed, said = weights_after(share_done, exploration_loss_coeff_extra=0.3, **flags)
+    constant, _ = weights_after(share_done, exploration_loss_coeff=now)
+    assert said == pytest.approx(now)
+    torch.testing.assert_close(annealed, constant)
+
+
+def test_a_run_without_an_end_has_no_extra_entropy_bonus():
+    updater = make_updater(exploration_loss_coeff=0.1, exploration_loss_coeff_extra=0.3)
+    assert updater._with_entropy_bonus(0.0).exploration_loss_coeff == 0.1
+    assert "exploration_loss_coeff" not in updater.pop_metrics()
+    by_time = make_updater(exploration_loss_coeff=0.1, exploration_loss_coeff_extra=0.3, train_for_seconds=60)
+    assert by_time._with_entropy_bonus(0.0).exploration_loss_coeff == pytest.approx(0.4)
+
+
 def test_a_mutation_changes_where_the_line_of_an_annealed_entropy_bonus_begins():
     updater = make_updater(exploration_loss_coeff=0.4, exploration_loss_coeff_final=0.1, train_for_env_steps=1000)
     updater.set_hyperparameters({"exploration_loss_coeff": 0.8})

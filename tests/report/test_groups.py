@@ -49,6 +49,7 @@ def test_whole_numbers_in_a_preset_are_the_same_settings():
         {"lr_schedule": "cosine"},
         {"lr_adaptive_max_final": 0.0},
         {"exploration_loss_coeff_final": 0.01},
+        {"exploration_loss_coeff_extra": 0.1},
     ],
 )
 def test_the_number_of_steps_counts_where_something_changes_towards_their_end(changing):

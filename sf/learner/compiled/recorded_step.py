@@ -181,7 +181,12 @@ class _Recorded:
 
 def _settings(config: LearnerConfig) -> str:
     """The same for two with which a step computes the same: learning rate and entropy bonus are read anew."""
-    rates: dict[str, Any] = {"learning_rate": 1.0, "exploration_loss_coeff": 0.0, "exploration_loss_coeff_final": None}
+    rates: dict[str, Any] = {
+        "learning_rate": 1.0,
+        "exploration_loss_coeff": 0.0,
+        "exploration_loss_coeff_final": None,
+        "exploration_loss_coeff_extra": 0.0,
+    }
     return repr(dataclasses.replace(config, **rates))
 
 
