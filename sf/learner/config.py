@@ -100,9 +100,10 @@ class LearnerConfig:
     exploration_loss_coeff all the time."""
 
     exploration_loss_coeff_extra: float = 0.0
-    """Added to the weight of the entropy bonus at the start of a run that ends by steps or seconds. It falls with the
-    cube of what is left of the run: half of the way an eighth is left. No habit settles before the task is known, and
-    most of the run is for doing it well. A run without an end has none of it."""
+    """Added to exploration_loss_coeff at the start of a run that ends by steps or seconds. It falls with the cube of
+    what is left of the run: half of the way an eighth is left. No habit settles before the task is known, and most of
+    the run is for doing it well. A run without an end has none of it, nor one where exploration_loss_coeff is 0 or
+    exploration_loss_coeff_final says how it changes."""
 
     reward_scale: float = 1.0
     """Rewards are multiplied by this for the learner. Reported returns are not."""

@@ -214,23 +214,25 @@ class Updater:
 
     def _with_entropy_bonus(self, share_done: float) -> LearnerConfig:
         """The configuration with the weight that the entropy bonus has now. Mutations change where its line begins."""
-        if not self._bonus_changes:
-            return self._config
         weight, final = self._config.exploration_loss_coeff, self._config.exploration_loss_coeff_final
         if final is not None:
             weight = learning_rate.linear(weight, share_done, final)
-        if self._has_end:
+        elif self._has_extra_bonus:
             weight += self._config.exploration_loss_coeff_extra * (1.0 - share_done) ** 3
+        else:
+            return self._config
         return dataclasses.replace(self._config, exploration_loss_coeff=weight)
 
     @property
-    def _bonus_changes(self) -> bool:
-        has_extra = self._has_end and self._config.exploration_loss_coeff_extra > 0
-        return has_extra or self._config.exploration_loss_coeff_final is not None
+    def _has_extra_bonus(self) -> bool:
+        config = self._config
+        is_wanted = config.exploration_loss_coeff > 0 and config.exploration_loss_coeff_final is None
+        return self._has_end and is_wanted and config.exploration_loss_coeff_extra > 0
 
     def _annealed(self) -> dict[str, float]:
         """Settings of the loss that change with the run's progress, as they are now."""
-        return {"exploration_loss_coeff": self._config_now.exploration_loss_coeff} if self._bonus_changes else {}
+        changes = self._has_extra_bonus or self._config.exploration_loss_coeff_final is not None
+        return {"exploration_loss_coeff": self._config_now.exploration_loss_coeff} if changes else {}
 
     def _adapt_learning_rate(self, share_done: float) -> None:
         """By how far the last epoch found the policy to have moved. The first step has not seen it move at all."""

@@ -388,24 +388,28 @@ def test_an_annealed_entropy_bonus_has_the_weight_that_belongs_to_the_share_of_t
     assert not torch.allclose(annealed, other)
 
 
-@pytest.mark.parametrize(
-    ("final", "share_done", "now"),
-    [(None, 0.0, 0.4), (None, 0.5, 0.1375), (None, 1.0, 0.1), (0.0, 0.5, 0.0875), (0.0, 1.0, 0.0)],
-)
-def test_an_extra_entropy_bonus_falls_with_the_cube_of_what_is_left_of_the_run(final, share_done, now):
-    flags = {"exploration_loss_coeff": 0.1, "exploration_loss_coeff_final": final}
-    annealed, said = weights_after(share_done, exploration_loss_coeff_extra=0.3, **flags)
+@pytest.mark.parametrize(("share_done", "now"), [(0.0, 0.4), (0.5, 0.1375), (1.0, 0.1)])
+def test_an_extra_entropy_bonus_falls_with_the_cube_of_what_is_left_of_the_run(share_done, now):
+    annealed, said = weights_after(share_done, exploration_loss_coeff=0.1, exploration_loss_coeff_extra=0.3)
     constant, _ = weights_after(share_done, exploration_loss_coeff=now)
     assert said == pytest.approx(now)
     torch.testing.assert_close(annealed, constant)
 
 
-def test_a_run_without_an_end_has_no_extra_entropy_bonus():
-    updater = make_updater(exploration_loss_coeff=0.1, exploration_loss_coeff_extra=0.3)
-    assert updater._with_entropy_bonus(0.0).exploration_loss_coeff == 0.1
-    assert "exploration_loss_coeff" not in updater.pop_metrics()
-    by_time = make_updater(exploration_loss_coeff=0.1, exploration_loss_coeff_extra=0.3, train_for_seconds=60)
-    assert by_time._with_entropy_bonus(0.0).exploration_loss_coeff == pytest.approx(0.4)
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"train_for_env_steps": 1000}, 0.4),
+        ({"train_for_seconds": 1000}, 0.4),
+        ({}, None),  # a run without an end
+        ({"train_for_env_steps": 1000, "exploration_loss_coeff": 0.0}, None),
+        ({"train_for_env_steps": 1000, "exploration_loss_coeff_final": 0.0}, 0.1),
+    ],
+)
+def test_who_wants_no_entropy_bonus_or_one_on_a_line_has_no_extra_one(flags, said):
+    updater = make_updater(**{"exploration_loss_coeff": 0.1, "exploration_loss_coeff_extra": 0.3, **flags})
+    updater.train_iteration(make_batch(0), 0.0, lambda: None)
+    assert updater.pop_metrics().get("exploration_loss_coeff") == said
 
 
 def test_a_mutation_changes_where_the_line_of_an_annealed_entropy_bonus_begins():

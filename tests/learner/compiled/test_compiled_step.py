@@ -121,7 +121,6 @@ def test_a_step_by_a_program_does_what_the_learners_own_does(case, followed_only
 
 def test_what_changes_during_a_run_needs_no_other_program(followed_only):
     flags = {
-        "exploration_loss_coeff_final": 0.5,
         "exploration_loss_coeff_extra": 0.5,
         "train_for_env_steps": 1000,
         "lr_schedule": "linear",
