@@ -138,9 +138,10 @@ class LearnerConfig:
     """kl_adaptive: highest learning rate. auto: twice learning_rate, or just learning_rate with a recurrent core, which
     forgets what it has learned at a higher one."""
 
-    lr_adaptive_max_final: float | None = None
+    lr_adaptive_max_final: float | Literal["auto"] | None = None
     """kl_adaptive: highest learning rate at the end of a run that ends by steps or seconds; lr_adaptive_max falls there
-    linearly. Default: it does not change."""
+    linearly. auto: 0, where an iteration has at most 8,192 samples; larger ones are few, and what is not learned before
+    the rate is gone stays so. Default: it does not change."""
 
     lr_adaptive_advantage_share: float = 0.0
     """kl_adaptive: from this share of the standard deviation of all returns so far on, that of the advantages is worth
@@ -225,8 +226,11 @@ class LearnerConfig:
             f"trajectory_priority is {self.trajectory_priority}: a single minibatch has all trajectories, so raise "
             "num_batches_per_epoch, or set trajectory_priority to 0",
         )
-        final = self.lr_adaptive_max_final
-        require(final is None or final >= 0, f"lr_adaptive_max_final is {final}: it must be 0 or greater")
+        lowest = self.lr_adaptive_max_final
+        require(
+            lowest is None or lowest == "auto" or lowest >= 0,
+            f"lr_adaptive_max_final is {lowest}: it must be 0 or greater, or auto",
+        )
         share = self.lr_adaptive_advantage_share
         require(0.0 <= share <= 1.0, f"lr_adaptive_advantage_share is {share}: from 0 to 1")
         require(

@@ -243,6 +243,7 @@ class Updater:
         threshold = config.lr_schedule_kl_threshold
         assert config.lr_adaptive_max != "auto"  # see sf.config.auto_learning_rate
         assert threshold != "auto"
+        assert config.lr_adaptive_max_final != "auto"
         lowest, highest, final = config.lr_adaptive_min, config.lr_adaptive_max, config.lr_adaptive_max_final
         if final is not None:
             highest = learning_rate.linear(highest, share_done, final)

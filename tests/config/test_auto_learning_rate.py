@@ -4,6 +4,7 @@ import pytest
 
 from sf.config import Config
 from sf.config.auto_learning_rate import with_learning_rate
+from sf.run.beginning.starting_flags import make_config
 from sf.run.plan import make_plan
 
 
@@ -33,6 +34,20 @@ def test_a_recurrent_network_has_the_lower_limit():
     assert chosen(lr_adaptive_max="auto", learning_rate=1e-8)[1] == 1e-6  # lr_adaptive_min
 
 
+@pytest.mark.parametrize(("batch_size", "final"), [(256, 0.0), (1024, 0.0), (1032, None), (2048, None)])
+def test_the_limit_falls_to_0_unless_iterations_are_large(batch_size, final):
+    flags = {"rollout": 8, "batch_size": batch_size, "num_batches_per_epoch": 8}
+    assert learner_with(**flags, lr_adaptive_max_final="auto").lr_adaptive_max_final == final
+    assert learner_with(**flags, lr_adaptive_max_final=1e-4).lr_adaptive_max_final == 1e-4
+    assert learner_with(**flags).lr_adaptive_max_final is None
+
+
+@pytest.mark.parametrize(("num_envs", "final"), [(16, 0.0), (128, 0.0), (512, None)])
+def test_the_limit_follows_the_number_of_actors_where_sizes_do(num_envs, final):
+    flags = {"env": "toy_memory", "config": "vector", "device": "cpu", "num_envs_per_worker": num_envs}
+    assert make_plan(make_config(**flags)).config.learner.lr_adaptive_max_final == final
+
+
 @pytest.mark.parametrize(("num_continuous", "expected"), [(0, 0.008), (1, 0.008), (4, 0.016), (9, 0.024)])
 def test_the_divergence_may_be_larger_with_more_continuous_actions(num_continuous, expected):
     learner = learner_with(num_continuous=num_continuous, lr_schedule_kl_threshold="auto")
@@ -43,8 +58,10 @@ def test_the_divergence_may_be_larger_with_more_continuous_actions(num_continuou
 @pytest.mark.parametrize(("core", "highest"), [("none", 6e-4), ("gru", 3e-4)])
 def test_a_run_has_numbers_for_all(core, highest):
     flags = {"env": "toy_memory", "core": core, "device": "cpu"}
-    flags |= dict.fromkeys(("lr_schedule", "lr_adaptive_max", "lr_schedule_kl_threshold"), "auto")
+    names = ("lr_schedule", "lr_adaptive_max", "lr_adaptive_max_final", "lr_schedule_kl_threshold")
+    flags |= dict.fromkeys(names, "auto")
     learner = make_plan(Config().replace(**flags, learning_rate=3e-4)).config.learner
     assert learner.lr_schedule == "constant"
     assert learner.lr_adaptive_max == pytest.approx(highest)
     assert learner.lr_schedule_kl_threshold == 0.008
+    assert learner.lr_adaptive_max_final == 0.0
