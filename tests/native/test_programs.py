@@ -62,6 +62,7 @@ def made(tmp_path_factory):
         return module, path
 
 
+@pytest.mark.long
 def test_it_computes_what_the_module_does_for_every_batch_from_2_on(made):
     module, path = made
     program = Program(path, module)
@@ -71,6 +72,7 @@ def test_it_computes_what_the_module_does_for_every_batch_from_2_on(made):
             assert torch.allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.long
 def test_it_sees_new_weights_where_the_module_has_them(made):
     module, path = made
     program = Program(path, module)
@@ -82,6 +84,7 @@ def test_it_sees_new_weights_where_the_module_has_them(made):
     assert not torch.allclose(program(*given)[0], before)
 
 
+@pytest.mark.long
 def test_its_file_is_the_users_own_and_is_made_once(made):
     module, path = made
     assert programs.is_there(path)
@@ -91,6 +94,7 @@ def test_its_file_is_the_users_own_and_is_made_once(made):
     assert path.stat() == before
 
 
+@pytest.mark.long
 def test_a_file_that_others_can_write_is_not_there(made, tmp_path):
     _, path = made
     other = tmp_path / path.name
@@ -140,6 +144,7 @@ def test_a_file_that_is_no_program_is_one_sentence(tmp_path):
         Program(path, Sum())
 
 
+@pytest.mark.long
 def test_the_programs_that_were_used_last_are_kept(made, monkeypatch, tmp_path):
     module, path = made
     monkeypatch.setattr(programs, "_KEPT", 2)
