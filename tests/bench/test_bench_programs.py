@@ -85,7 +85,7 @@ def test_an_interrupt_ends_the_makers(taken, monkeypatch, tmp_path):
 
 @with_compiler
 @pytest.mark.long
-@pytest.mark.timeout(450)
+@pytest.mark.timeout(900)  # it compiles two networks at a low priority
 def test_a_measured_run_takes_them_from_its_start(tmp_path):
     plan, said = plan_of(tmp_path, **STEPS), []
     make_programs(plan, said.append)
