@@ -374,12 +374,11 @@ def _names() -> list[str]:
     return subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True).stdout.split()
 
 
-_SLOW = {"bridge", "bridge_uncontested_bidding"}  # half a minute and more
+_SLOW = {"bridge", "bridge_uncontested_bidding"}  # half a minute and more, and minutes beside other work
+_LONG = (pytest.mark.long, pytest.mark.timeout(600))
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) if name in _SLOW else name for name in _names()]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_LONG) if name in _SLOW else name for name in _names()])
 def test_every_game_of_openspiel_is_played_or_refused_with_a_sentence(name: str, pyspiel: Any) -> None:
     importlib.import_module("open_spiel.python.games")
     (game_type,) = [each for each in pyspiel.registered_games() if each.short_name == name]
