@@ -12,6 +12,7 @@ from sf.processes.torch_runtime import resolve_bfloat16
 from sf.run.plan import Plan
 from sf.storage.run_dir import NOT_SAVED
 
+_OF_ONE_RUN = {"config", *NOT_SAVED}  # what the file of another run says of itself alone
 _END = "train_for_"  # how the flags begin that give an end: to resume a run that is finished one has to change it
 _MOST_NAMED = 3  # settings of a file in one sentence
 
@@ -51,7 +52,7 @@ def _what_the_file_says_now(config: Config) -> Iterator[str]:
     ours = config.flat()
     changed = [
         f"{name} {theirs[name]} (the run: {ours[name]})"
-        for name in sorted(theirs.keys() - set(NOT_SAVED))
+        for name in sorted(theirs.keys() - _OF_ONE_RUN)
         if theirs[name] not in (ours[name], "auto") and not name.startswith(_END)
     ]
     if changed:

@@ -42,3 +42,14 @@ def test_a_resumed_run_says_what_its_file_of_flags_says_meanwhile(tmp_path, capf
     assert f"{file} says learning_rate 0.002 (the run: 0.001): a run keeps the settings" in said[2]
     file.unlink()
     assert sf.train(experiment="toy_identity", train_dir=str(tmp_path), train_for_env_steps=256)["env_steps"] >= 256
+
+
+def test_a_run_that_began_with_the_settings_of_another_has_nothing_to_say_of_them(tmp_path, capfd):
+    where = {"train_dir": str(tmp_path)}
+    sf.train(env="toy_identity", experiment="one", train_for_env_steps=64, config="vector", **where, **SMALL)
+    for env_steps in (256, 1024):
+        config = str(tmp_path / "one" / "config.yaml")
+        sf.train(config=config, experiment="two", train_for_env_steps=env_steps, **where)
+    said = "".join(capfd.readouterr())
+    assert f"resumes {tmp_path / 'two'}" in said
+    assert "config.yaml says" not in said
