@@ -17,8 +17,10 @@ import signal
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -78,6 +80,8 @@ def main() -> None:
     json_file.write(args.json, facts, indent=None)
     if broken is not None:
         sys.exit(f"BROKEN at the end: {broken}")
+    if not summary.get("parent"):
+        sys.exit("There was no time to look at the processes in the first or the last third: name more --minutes")
 
 
 def _end(session: Session) -> str | None:
@@ -91,23 +95,37 @@ def _end(session: Session) -> str | None:
 
 def _watch(session: Session, seconds: float, restart_every_s: float) -> tuple[dict[str, list[Sample]], int]:
     """Samples by the name of the process, and how many processes were killed."""
-    began = time.monotonic()
-    restart_at = began + restart_every_s
-    samples: defaultdict[str, list[Sample]] = defaultdict(list)
+    end_at = time.monotonic() + seconds
     num_restarts = 0
     victims = [_last(session, "rollout"), _last(session, "policy")]
-    while (now := time.monotonic()) < began + seconds:
-        for name, (megabytes, descriptors) in _look(session.pid).items():
-            samples[name].append((now - began, megabytes, descriptors))
-        if now >= restart_at:
-            with replaced(session, *victims) as pids:
-                for pid in pids:
-                    os.kill(pid, signal.SIGKILL)
-            session.wait_for_progress()
-            num_restarts += len(victims)
-            restart_at = time.monotonic() + restart_every_s
-        time.sleep(_LOOK_EVERY_S)
-    return samples, num_restarts
+    ended = threading.Event()
+    # A thread of its own looks, for a replacement may take longer than a third of a short soak.
+    with ThreadPoolExecutor(1) as pool:
+        looking = pool.submit(_look_until, ended, session.pid)
+        try:
+            while not ended.wait(min(restart_every_s, end_at - time.monotonic())) and time.monotonic() < end_at:
+                with replaced(session, *victims) as pids:
+                    for pid in pids:
+                        os.kill(pid, signal.SIGKILL)
+                session.wait_for_progress()
+                num_restarts += len(victims)
+        finally:
+            ended.set()
+        return looking.result(), num_restarts
+
+
+def _look_until(ended: threading.Event, parent: int) -> dict[str, list[Sample]]:
+    began = time.monotonic()
+    samples: defaultdict[str, list[Sample]] = defaultdict(list)
+    try:
+        while not ended.is_set():
+            at = time.monotonic() - began
+            for name, (megabytes, descriptors) in _look(parent).items():
+                samples[name].append((at, megabytes, descriptors))
+            ended.wait(_LOOK_EVERY_S)
+    finally:
+        ended.set()  # without looks there is no reason to go on
+    return samples
 
 
 def _last(session: Session, role: str) -> str:

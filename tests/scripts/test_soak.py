@@ -2,6 +2,8 @@
 
 import json
 import sys
+import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -53,8 +55,12 @@ def soaked(monkeypatch):
         return found.session
 
     monkeypatch.setattr(soak, "Session", start)
-    monkeypatch.setattr(soak, "_watch", lambda *_: ({}, 0))
+    monkeypatch.setattr(soak, "_watch", lambda _, seconds, __: ({"parent": looks(60, seconds - 1)}, 0))
     return soak_it
+
+
+def looks(*seconds):
+    return [(float(at), 100.0, 10) for at in seconds]
 
 
 @pytest.mark.parametrize(
@@ -85,3 +91,35 @@ def test_a_soak_that_is_too_short_for_its_table_is_refused(minutes, soaked, caps
         soaked("--minutes", minutes)
     assert end.value.code == 2
     assert f"--minutes is {minutes}: at least 1.5, with --settle_s 60" in capsys.readouterr().err
+
+
+def test_the_processes_are_looked_at_while_others_are_replaced(monkeypatch):
+    """A replacement may take longer than all of a short soak's last third."""
+    session = FakeSession(["--env", "toy_bandit"], None)
+    num_looks = []
+
+    @contextmanager
+    def replaced_after_three_more_looks(_, *names):
+        yield []
+        until, give_up_at = len(num_looks) + 3, time.monotonic() + 30
+        while len(num_looks) < until and time.monotonic() < give_up_at:
+            time.sleep(0.005)
+
+    monkeypatch.setattr(soak, "_LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(soak, "_look", lambda pid: num_looks.append(pid) or {"parent": (100.0, 10)})
+    monkeypatch.setattr(soak, "replaced", replaced_after_three_more_looks)
+    samples, num_restarts = soak._watch(session, seconds=0.5, restart_every_s=0)
+    assert num_restarts >= 2
+    assert len(samples["parent"]) == len(num_looks) >= 4
+
+
+def test_a_look_that_fails_ends_the_soak_with_its_error(monkeypatch):
+    monkeypatch.setattr(soak, "_look", lambda pid: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        soak._watch(FakeSession(["--env", "toy_bandit"], None), seconds=600, restart_every_s=600)
+
+
+def test_a_soak_that_saw_nothing_says_so(soaked, monkeypatch):
+    monkeypatch.setattr(soak, "_watch", lambda *_: ({"parent": looks(60)}, 2))
+    with pytest.raises(SystemExit, match="no time to look at the processes in the first or the last third: name"):
+        soaked()
