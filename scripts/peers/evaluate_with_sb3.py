@@ -14,11 +14,10 @@ from pathlib import Path
 from statistics import fmean
 
 import torch
-from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
-from train_with_sb3 import MODEL, STATISTICS, make_env
+from train_with_sb3 import MODEL, STATISTICS, algorithm, make_env
 
 ENVS = 4
 
@@ -28,7 +27,7 @@ def main() -> None:
     if task["torch_threads"] is not None:
         torch.set_num_threads(task["torch_threads"])
     folder = Path(task["save_to"])
-    model = PPO.load(folder / MODEL, device=task["device"])
+    model = algorithm(task).load(folder / MODEL, device=task["device"])
     means = {}
     for kind in ("stochastic", "deterministic"):
         set_random_seed(play["seed"])

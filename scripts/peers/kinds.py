@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-Kind = Literal["doom", "atari", "mujoco", "box2d", "gymnasium"]
+Kind = Literal["doom", "atari", "mujoco", "box2d", "minigrid", "gymnasium"]
 """The last is any other environment of Gymnasium."""
 
 _PATTERNS: dict[Kind, str] = {
@@ -14,6 +14,7 @@ _PATTERNS: dict[Kind, str] = {
     "mujoco": r"(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|InvertedPendulum|Pusher|Reacher"
     r"|Swimmer|Walker2d)-v[45]",
     "box2d": r"(BipedalWalker|BipedalWalkerHardcore|CarRacing|LunarLander|LunarLanderContinuous)-v\d",
+    "minigrid": r"MiniGrid-[\w-]+-v\d",
 }
 
 

@@ -17,11 +17,12 @@ from typing import Any
 from peers import virtual_envs
 from peers.kinds import Kind
 from peers.options import Options
-from peers.sb3_settings import MUJOCO_PPO, OTHERS, settings_for
+from peers.sb3_settings import MUJOCO_PPO, OTHERS, OWN, settings_for
 from peers.trainer import Report, Result, ReturnReport, Trainer, result_of
 from process_session import run_bounded
 
 PACKAGE = "stable-baselines3==2.9.2"
+RECURRENT = "sb3-contrib==2.9.2"
 TITLE = "Stable-Baselines3 2.9.2"
 PROGRAM = Path(__file__).with_name("train_with_sb3.py")
 
@@ -30,17 +31,20 @@ def refusal(env: str) -> str | None:
     if settings_for(env) is not None:
         return None
     tasks = ", ".join([*MUJOCO_PPO, *OTHERS])
-    return f"Stable-Baselines3 is run on atari_* and {tasks}, for which its zoo has settings, not on {env}"
+    zoo = f"atari_* and {tasks}, for which its zoo has settings"
+    return f"Stable-Baselines3 is run on {zoo}, and on {', '.join(OWN)} of the bench of learning, not on {env}"
 
 
 def install(kind: Kind, peers_dir: Path) -> Path:
-    packages = [PACKAGE, f"gymnasium=={version('gymnasium')}"]
+    packages = [PACKAGE, RECURRENT, f"gymnasium=={version('gymnasium')}"]
     if kind == "atari":
         packages += [f"ale-py=={version('ale-py')}", "opencv-python-headless"]
     elif kind == "mujoco":
         packages.append(f"mujoco=={version('mujoco')}")
     elif kind == "box2d":
         packages += ["box2d", "pygame-ce"]
+    elif kind == "minigrid":
+        packages.append(f"minigrid=={version('minigrid')}")
     return virtual_envs.install(virtual_envs.folder_of(PACKAGE, peers_dir), packages)
 
 

@@ -1,14 +1,17 @@
 """What the zoo of Stable-Baselines3 (rl-baselines3-zoo, hyperparams/ppo.yml) publishes for PPO, by environment.
 
-"lin_X" is a rate that falls from X to 0 over n_timesteps.
+"lin_X" is a rate that falls from X to 0 over n_timesteps. The tasks of this project's own bench are in no zoo:
+they are trained with the arguments that PPO and RecurrentPPO have by themselves.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ale_py
 import gymnasium as gym
+from peers.kinds import kind_of
 
 Settings = dict[str, Any]
 
@@ -75,6 +78,13 @@ OTHERS: dict[str, Settings] = {
             "n_steps": 1024, "batch_size": 64, "gae_lambda": 0.98, "gamma": 0.999, "n_epochs": 4, "ent_coef": 0.01,
         },
     },
+    "MiniGrid-DoorKey-5x5": {
+        "n_envs": 8, "n_timesteps": 100_000, "normalize": True, "wrapper": "minigrid.wrappers:FlatObsWrapper",
+        "ppo": {
+            "n_steps": 128, "batch_size": 64, "gae_lambda": 0.95, "gamma": 0.99, "n_epochs": 10, "ent_coef": 0.0,
+            "learning_rate": 2.5e-4, "clip_range": 0.2,
+        },
+    },
     "MountainCarContinuous": {
         "n_envs": 1, "n_timesteps": 20_000, "normalize": True,
         "ppo": {
@@ -93,10 +103,18 @@ OTHERS: dict[str, Settings] = {
 }  # fmt: skip
 """By the task. LunarLander's are published for v2, before Gymnasium 1.0."""
 
+OWN: dict[str, Settings] = {
+    "reach_camera:Reach": {"policy": "CnnPolicy", "n_envs": 8, "torch_threads": None, "ppo": {}},
+    "t_maze:TMaze": {**VECTORS, "algorithm": "RecurrentPPO", "policy": "MlpLstmPolicy", "n_envs": 8, "ppo": {}},
+}
+"""By module and class in scripts/learning/environments."""
+
 
 def settings_for(env: str) -> Settings | None:
     """None for an environment that it is not run on here."""
-    task = env.partition("-")[0]
+    if env in OWN:
+        return {"env_id": env, "kind": "gymnasium", **OWN[env]}
+    task = re.sub(r"-v\d+$", "", env)
     if env.startswith("atari_"):
         game = "".join(part.capitalize() for part in env.split("_")[1:])
         env_id = f"{game}NoFrameskip-v4"
@@ -105,5 +123,5 @@ def settings_for(env: str) -> Settings | None:
     if task in MUJOCO_PPO:
         return {"env_id": env, "kind": "mujoco", **MUJOCO, "ppo": MUJOCO_PPO[task]}
     if task in OTHERS:
-        return {"env_id": env, "kind": "gymnasium", **VECTORS, **OTHERS[task]}
+        return {"env_id": env, "kind": kind_of(env), **VECTORS, **OTHERS[task]}
     return None

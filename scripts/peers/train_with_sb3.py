@@ -1,7 +1,8 @@
-"""Trains with Stable-Baselines3's PPO until it is interrupted, or reaches the return, and reports in lines of JSON.
+"""Trains with PPO of Stable-Baselines3, or its RecurrentPPO, until it is interrupted, or reaches the return.
 
-`sb3.py` runs it in the virtual environment of the peer, with one argument: the settings, as JSON. It imports nothing of
-this project. A learning rate or clip range "lin_X" falls from X to 0 over n_timesteps, as in the zoo.
+It reports in lines of JSON. `sb3.py` runs it in the virtual environment of the peer, with one argument: the settings,
+as JSON. It imports nothing of this project, but it finds the environments of the bench of learning. A learning rate or
+clip range "lin_X" falls from X to 0 over n_timesteps, as in the zoo.
 
 With "save_to", a folder, it goes on after the return, to n_timesteps, and saves the model and the statistics that
 observations are normalised with.
@@ -16,10 +17,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
+from sb3_contrib import RecurrentPPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_atari_env, make_vec_env
@@ -30,6 +33,7 @@ with suppress(ImportError):  # it is installed for Atari only
     import ale_py  # noqa: F401  it registers the games, here and in the processes of SubprocVecEnv
 
 EPISODES = 100
+ENVIRONMENTS = Path(__file__).resolve().parent.parent / "learning" / "environments"
 MODEL, STATISTICS = "model.zip", "statistics.pkl"  # where it saves them
 
 
@@ -44,7 +48,7 @@ def main() -> None:
     env = make_env(task, seed or 0)
     if task.get("normalize", False):
         env = VecNormalize(env, gamma=task["ppo"].get("gamma", 0.99))
-    model = PPO(task["policy"], env, device=task["device"], seed=seed, **ppo_arguments(task["ppo"]))
+    model = algorithm(task)(task["policy"], env, device=task["device"], seed=seed, **ppo_arguments(task["ppo"]))
     model.learn(task["n_timesteps"], callback=reports)
     if save_to is not None:
         model.save(Path(save_to) / MODEL)
@@ -59,7 +63,23 @@ def make_env(task: dict[str, Any], seed: int) -> VecEnv:
         # In processes, since all games in one would use a single core.
         env = make_atari_env(task["env_id"], n_envs=task["n_envs"], seed=seed, vec_env_cls=SubprocVecEnv)
         return VecFrameStack(env, n_stack=task["frame_stack"])
-    return make_vec_env(task["env_id"], n_envs=task["n_envs"], seed=seed)
+    if task["kind"] == "minigrid":
+        import_module("minigrid")  # it registers its environments
+    env = named(task["env_id"]) if ":" in task["env_id"] else task["env_id"]
+    wrapper = named(task["wrapper"]) if "wrapper" in task else None
+    return make_vec_env(env, n_envs=task["n_envs"], seed=seed, wrapper_class=wrapper)
+
+
+def named(place: str) -> Any:
+    """The class of "module:class". Modules in the bench's folder of environments are found, too."""
+    module, _, name = place.partition(":")
+    if str(ENVIRONMENTS) not in sys.path:
+        sys.path.append(str(ENVIRONMENTS))
+    return getattr(import_module(module), name)
+
+
+def algorithm(task: dict[str, Any]) -> type[PPO] | type[RecurrentPPO]:
+    return RecurrentPPO if task.get("algorithm") == "RecurrentPPO" else PPO
 
 
 def ppo_arguments(published: dict[str, Any]) -> dict[str, Any]:

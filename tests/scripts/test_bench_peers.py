@@ -156,6 +156,8 @@ def test_stable_baselines3_gets_the_game_and_the_settings_of_its_zoo():
     assert sb3.settings_for("atari_pong")["ppo"]["learning_rate"] == "lin_2.5e-4"
     assert sb3.settings_for("Hopper-v5")["ppo"]["gamma"] == 0.999
     assert json.loads(json.dumps(sb3.settings_for("HalfCheetah-v5"))) == sb3.settings_for("HalfCheetah-v5")
+    assert sb3.settings_for("MiniGrid-DoorKey-5x5-v0")["wrapper"] == "minigrid.wrappers:FlatObsWrapper"
+    assert sb3.settings_for("MiniGrid-FourRooms-v0") is None  # another task than the one that the zoo has settings for
 
 
 @pytest.mark.parametrize("program", [sb3.PROGRAM, sb3.PROGRAM.with_name("evaluate_with_sb3.py")])
