@@ -11,6 +11,7 @@ import os
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
@@ -119,10 +120,30 @@ def words(value: Any) -> list[str]:
     return [str(value).lower() if isinstance(value, bool) else str(value)]
 
 
-def say_progress(done: int, total: int) -> None:
-    """Of the episodes of an evaluation, on a terminal."""
-    if sys.stderr.isatty():
-        print(f"\r{done} of {total} episodes", end="\n" if done == total else "", file=sys.stderr, flush=True)
+class EpisodeProgress:
+    """What is said of an evaluation that goes on: its episodes, on a terminal; once, that none comes to its end."""
+
+    _PATIENCE_S = 60.0
+
+    def __init__(self) -> None:
+        self._began_at: float | None = None
+        self._has_warned = False
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if done > 0 or self._began_at is None:
+            self._began_at = now
+        is_terminal = sys.stderr.isatty()
+        if is_terminal:
+            print(f"\r{done} of {total} episodes", end="\n" if done == total else "", file=sys.stderr, flush=True)
+        if done == 0 and now - self._began_at >= self._PATIENCE_S and not self._has_warned:
+            self._has_warned = True
+            limit = """'env_wrappers={"gymnasium.wrappers:TimeLimit": {"max_episode_steps": 1000}}'"""
+            sentence = (
+                f"no episode has ended in {self._PATIENCE_S:.0f} s: if they have no end, stop this, and give them one, "
+                f"in sf-eval by --override {limit}"
+            )
+            print("\n" * is_terminal + sentence, file=sys.stderr, flush=True)
 
 
 def report(config: Config, summary: dict[str, Any]) -> NoReturn:

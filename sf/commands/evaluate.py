@@ -129,7 +129,7 @@ def _run(flags: EvalFlags) -> None:
         num_envs_per_worker=flags.num_envs_per_worker,
     )
     exploitability = _exploitability(task) if flags.exploitability else {}
-    evaluation = evaluate(task, cli.say_progress)
+    evaluation = evaluate(task, cli.EpisodeProgress())
     _print(evaluation, list(players), exploitability)
     if flags.json is not None:
         settings = {name: _plain(value) for name, value in dataclasses.asdict(flags).items()}

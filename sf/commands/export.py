@@ -141,7 +141,7 @@ def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoin
         require_folder(folder)
     if flags.hub is not None:
         hub.require_upload(flags.hub, flags.private)
-    scored = ScoredPolicy.of(saved, file, flags.precision, flags.episodes, flags.deterministic, cli.say_progress)
+    scored = ScoredPolicy.of(saved, file, flags.precision, flags.episodes, flags.deterministic, cli.EpisodeProgress())
     print(f"{file}: mean return {mean_text(scored.statistics['return'])}")
     if card is not None:
         # Whoever names the run alone plays the latest of all its policies.

@@ -29,6 +29,7 @@ from sf.processes.reports import BegunAnew, EnvFault, EpisodesPlayed, Failed, Fi
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 
+_NEWS_EVERY_S = 5.0  # of the progress, where workers have none
 _SEED_KEY = 0x5C0E  # so that its environments differ from those that train
 
 
@@ -49,7 +50,8 @@ class EvaluationTask:
 
 
 def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Evaluation:
-    """Play all matches. on_progress: called with the number of episodes that are over, and of all.
+    """Play all matches. on_progress: called with the number of episodes that are over, and of all: at news, and every
+    few seconds without.
 
     Raises ValueError for what the user can fix, RuntimeError where a worker fails for another reason.
     """
@@ -103,7 +105,8 @@ def _collect(children: Sequence[Child], evaluation: Evaluation, on_episodes: Cal
     """Take reports until all workers have finished."""
     unfinished = list(children)
     while unfinished:
-        connection.wait([child.connection for child in unfinished])
+        if not connection.wait([child.connection for child in unfinished], timeout=_NEWS_EVERY_S):
+            on_episodes()
         for child in list(unfinished):
             for report in child.receive():
                 _take(child, report, evaluation)

@@ -1,0 +1,56 @@
+"""What is said of an evaluation while it goes on."""
+
+import pytest
+
+from sf import envs
+from sf.commands import cli
+from sf.envs import EnvOptions
+from sf.evaluation import task
+from sf.evaluation.task import EvaluationTask, evaluate
+from sf.play.opponents import Opponent
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that a test sets."""
+    now = [1000.0]
+    monkeypatch.setattr(cli.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_an_evaluation_whose_episodes_have_no_end_says_so_once(clock, capsys):
+    progress = cli.EpisodeProgress()
+    for seconds, is_said in ((0, False), (59, False), (60, True), (65, False), (500, False)):
+        clock[0] = 1000.0 + seconds
+        progress(0, 100)
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert ("no episode has ended in 60 s: if they have no end" in said.err) == is_said
+
+
+def test_one_that_has_episodes_says_nothing_beside_a_terminal(clock, capsys):
+    progress = cli.EpisodeProgress()
+    for seconds, done in ((0, 0), (59, 1), (500, 2), (900, 2)):
+        clock[0] = 1000.0 + seconds
+        progress(done, 100)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_is_told_without_news(monkeypatch):
+    class EnoughError(Exception):
+        pass
+
+    told = []
+
+    def on_progress(done, total):
+        told.append((done, total))
+        if len(told) == 6:
+            raise EnoughError
+
+    monkeypatch.setattr(task, "_NEWS_EVERY_S", 0.02)  # a worker takes longer to start
+    spec = envs.describe("toy_bandit", EnvOptions())
+    player = Opponent("random", "toy_bandit", EnvOptions(), spec.obs_space, spec.action_space)
+    playing = EvaluationTask("toy_bandit", EnvOptions(), {"random": player}, num_episodes=3, num_workers=1)
+    with pytest.raises(EnoughError):
+        evaluate(playing, on_progress)
+    assert told == [(0, 3)] * 6
