@@ -353,6 +353,10 @@ def test_the_progress_of_sample_factory_is_in_the_end_of_its_log(tmp_path):
     assert sample_factory._frames_so_far(log) == 0
     log.write_text("\n".join([line.format(512), "x" * 30_000, line.format(1024), ""]))
     assert sample_factory._frames_so_far(log) == 1024
+    rest = "\n" + line.format(2048) + "\n"
+    log.write_text(line.format(512).ljust(sample_factory._TAIL + 1 - len(rest), "x") + rest)
+    assert log.read_text()[-sample_factory._TAIL :].startswith("[36m[2026")  # it begins within a colour
+    assert sample_factory._frames_so_far(log) == 2048
     log.write_text("\x1b[37mmain_loop: 20.3391\x1b[0m\n\x1b[37mCollected {0: 6144, 1: 10}, FPS: 302.1\x1b[0m\n")
     assert sample_factory._frames(log) == 6154
     log.write_text("\x1b[37mAvg episode reward: -0.514\x1b[0m\n(0, -0.51399)\n")

@@ -103,7 +103,10 @@ class SampleFactory:
 
 def _frames_so_far(log_file: Path) -> int:
     with log_file.open("rb") as log:
-        log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL))
+        begin = max(0, log.seek(0, os.SEEK_END) - _TAIL)
+        log.seek(begin)
+        if begin > 0:
+            log.readline()  # the rest of a line, which may begin within a colour
         reports = reports_of(without_colours(log.read().decode(errors="replace")))
     return reports[-1].frames if reports else 0
 
