@@ -371,8 +371,8 @@ def programs(monkeypatch):
     """Instead of programs: their commands, and what each writes to its log."""
     asked, logs = [], {}
 
-    def run(command, log_file, **_):
-        asked.append([str(word) for word in command])
+    def run(command, log_file, variables=None, **_):
+        asked.append([*(f"{name}={value}" for name, value in (variables or {}).items()), *map(str, command)])
         log_file.write_text(logs[log_file.name])
         return Ran(100.0, 130.0, 0, 0)
 
@@ -429,6 +429,7 @@ def test_sample_factory_is_evaluated_where_it_can_be(name, program, expected, nu
         f"--eval_deterministic={value}" in words for value, words in zip((False, True), asked[1:], strict=False)
     ] == [True] * num_played
     assert all("--max_num_episodes=10" in words for words in asked[1:])
+    assert all("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1" in words for words in asked[1:])
 
 
 @pytest.mark.long

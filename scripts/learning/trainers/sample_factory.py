@@ -37,6 +37,8 @@ PLAYED = re.compile(r"\(0, (-?[\d.]+(?:e[+-]?\d+)?)\)")
 """The last line of an evaluation: 0 for success, and the mean return. Python ends with status 1 after it."""
 
 _TAIL = 20_000  # bytes of a log, with several reports
+_LOADS = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+"""Since torch 2.6 its checkpoints are refused, which hold numbers of numpy. These were made just before."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class SampleFactory:
                 f"--max_num_episodes={order.episodes}",
             ]
             play += [f"--eval_deterministic={score == 'deterministic'}", f"--seed={EVALUATION_SEED + order.seed}"]
-            run_to_end(play, folder / f"{score}.log", good=(0, 1))
+            run_to_end(play, folder / f"{score}.log", good=(0, 1), variables=_LOADS)
             scores[score] = _played(folder / f"{score}.log") / peer.return_scale
         reached = first_at_least(returns, order.task.at_least)
         return Outcome(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -99,16 +99,17 @@ def run_to_end(
     tree: Path | None = None,
     progress: Callable[[], int] | None = None,
     good: Collection[int] = (0,),
+    variables: Mapping[str, str] | None = None,
 ) -> Ran:
     """tree: what Python looks for modules in first. progress: a count that rises as long as the program works. good:
-    statuses of a program that has done its work.
+    statuses of a program that has done its work. variables: of its environment, beside those of this process.
 
     Raises RunError where a program fails, takes longer than it may, or makes no progress for STALL_S.
     """
     # Without the paths of this process: a peer with other versions of its packages fails, or hangs.
-    variables = {"PYTHONPATH": "" if tree is None else os.pathsep.join(map(str, (tree, ENVIRONMENTS)))}
+    path = "" if tree is None else os.pathsep.join(map(str, (tree, ENVIRONMENTS)))
     stall = None if progress is None else Stall(progress)
-    ran = run_bounded(list(command), log_file, MOST_S, stall, variables)
+    ran = run_bounded(list(command), log_file, MOST_S, stall, {"PYTHONPATH": path, **(variables or {})})
     if ran.status is None and ran.stopped - ran.started < MOST_S:
         raise RunError(f"it made no progress for {STALL_S / 60:g} minutes ({log_file.name})")
     if ran.status is None:
