@@ -140,8 +140,12 @@ class LearnerConfig:
 
     lr_adaptive_max_final: float | Literal["auto"] | None = None
     """kl_adaptive: highest learning rate at the end of a run that ends by steps or seconds; lr_adaptive_max falls there
-    linearly. auto: 0, where an iteration has at most 8,192 samples; larger ones are few, and what is not learned before
-    the rate is gone stays so. Default: it does not change."""
+    linearly, from lr_adaptive_max_hold on. auto: 0, where an iteration has at most 8,192 samples; larger ones are few,
+    and what is not learned before the rate is gone stays so. Default: it does not change."""
+
+    lr_adaptive_max_hold: float = 0.0
+    """kl_adaptive: share of the run for which lr_adaptive_max stays as it is, before it falls to lr_adaptive_max_final.
+    What is still being learned when the rate falls is learned more slowly."""
 
     lr_adaptive_advantage_share: float = 0.0
     """kl_adaptive: from this share of the standard deviation of all returns so far on, that of the advantages is worth
@@ -231,6 +235,8 @@ class LearnerConfig:
             lowest is None or lowest == "auto" or lowest >= 0,
             f"lr_adaptive_max_final is {lowest}: it must be 0 or greater, or auto",
         )
+        hold = self.lr_adaptive_max_hold
+        require(0.0 <= hold < 1.0, f"lr_adaptive_max_hold is {hold}: at least 0 and below 1")
         share = self.lr_adaptive_advantage_share
         require(0.0 <= share <= 1.0, f"lr_adaptive_advantage_share is {share}: from 0 to 1")
         require(

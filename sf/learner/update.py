@@ -246,7 +246,7 @@ class Updater:
         assert config.lr_adaptive_max_final != "auto"
         lowest, highest, final = config.lr_adaptive_min, config.lr_adaptive_max, config.lr_adaptive_max_final
         if final is not None:
-            highest = learning_rate.linear(highest, share_done, final)
+            highest = learning_rate.held(highest, share_done, final, config.lr_adaptive_max_hold)
         worth = self._worth_of_a_step()
         highest = max(worth * highest, lowest)
         threshold *= worth**2  # a KL divergence grows with the square of the step

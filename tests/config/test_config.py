@@ -34,6 +34,7 @@ from sf.storage.run_dir import RunDir
         ({"exploration_loss_coeff_final": -1.0}, "exploration_loss_coeff_final is -1.0: it must be 0 or greater"),
         ({"exploration_loss_coeff_extra": -1.0}, "exploration_loss_coeff_extra is -1.0: it must be 0 or greater"),
         ({"lr_adaptive_advantage_share": 1.5}, "lr_adaptive_advantage_share is 1.5: from 0 to 1"),
+        ({"lr_adaptive_max_hold": 1.0}, "lr_adaptive_max_hold is 1.0: at least 0 and below 1"),
         ({"lr_adaptive_max_final": -1.0}, "lr_adaptive_max_final is -1.0: it must be 0 or greater, or auto"),
         ({"lr_schedule_kl_threshold": 0.0}, "lr_schedule_kl_threshold is 0.0: it must be above 0, or auto"),
         ({"initial_stddev": -0.5}, "initial_stddev is -0.5: it must be above 0, or auto"),

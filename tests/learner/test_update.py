@@ -202,16 +202,26 @@ def test_the_adaptive_rate_knows_the_age_of_the_data_from_the_size_of_an_update(
 
 
 @pytest.mark.parametrize(
-    ("final", "share_done", "highest"),
-    [(None, 0.75, 1e-6), (0.0, 0.0, 1e-6), (0.0, 0.75, 0.25e-6), (2e-6, 0.5, 1.5e-6), (0.0, 1.0, 1e-9)],
+    ("final", "hold", "share_done", "highest"),
+    [
+        (None, 0.0, 0.75, 1e-6),
+        (0.0, 0.0, 0.0, 1e-6),
+        (0.0, 0.0, 0.75, 0.25e-6),
+        (2e-6, 0.0, 0.5, 1.5e-6),
+        (0.0, 0.0, 1.0, 1e-9),
+        (0.0, 0.5, 0.5, 1e-6),
+        (0.0, 0.5, 0.75, 0.5e-6),
+        (0.0, 0.5, 1.0, 1e-9),
+    ],
 )
-def test_the_highest_adaptive_rate_may_fall_towards_the_end(final, share_done, highest):
+def test_the_highest_adaptive_rate_may_fall_towards_the_end(final, hold, share_done, highest):
     updater = make_updater(
         lr_schedule="kl_adaptive",
         learning_rate=1e-6,
         lr_adaptive_max=1e-6,
         lr_adaptive_min=1e-9,
         lr_adaptive_max_final=final,
+        lr_adaptive_max_hold=hold,
     )
     updater.train_iteration(make_batch(0), share_done, lambda: None)
     assert updater.learning_rate == pytest.approx(highest)

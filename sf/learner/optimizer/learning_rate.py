@@ -17,6 +17,11 @@ def linear(initial: float, share_done: float, final: float = 0.0) -> float:
     return initial * (1.0 - share_done) + final * share_done
 
 
+def held(initial: float, share_done: float, final: float, hold: float) -> float:
+    """`initial` for the share `hold` of the run, then linearly to `final` at its end."""
+    return linear(initial, max(0.0, (share_done - hold) / (1.0 - hold)), final)
+
+
 def cosine(initial: float, share_done: float) -> float:
     """Half a cosine from `initial` down to 0: Loshchilov and Hutter 2017 (SGDR), equation 5 with one period and a
     minimum of 0.

@@ -2,11 +2,16 @@ import math
 
 import pytest
 
-from sf.learner.optimizer.learning_rate import cosine, kl_adaptive, linear, worth_of_a_step
+from sf.learner.optimizer.learning_rate import cosine, held, kl_adaptive, linear, worth_of_a_step
 
 
 def test_a_linear_rate_reaches_0_at_the_end():
     assert [linear(2.0, share_done) for share_done in (0.0, 0.25, 0.5, 1.0)] == [2.0, 1.5, 1.0, 0.0]
+
+
+def test_a_rate_may_be_held_before_it_falls():
+    assert [held(2.0, share_done, 1.0, 0.5) for share_done in (0.0, 0.5, 0.75, 1.0)] == [2.0, 2.0, 1.5, 1.0]
+    assert [held(2.0, share_done, 0.0, 0.0) for share_done in (0.0, 0.25, 1.0)] == [2.0, 1.5, 0.0]
 
 
 def test_a_cosine_rate_is_half_a_wave_from_the_initial_rate_to_0_at_the_end():
