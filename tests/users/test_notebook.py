@@ -1,6 +1,8 @@
 """Training in the kernel of a notebook: a class in a cell, an interrupt, a cell that runs twice, one display."""
 
 import asyncio
+import json
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -38,15 +40,25 @@ INTERRUPTED = 3  # position of its cell
 
 
 class Client(NotebookClient):
-    """Interrupts the kernel, as its button does, when the display of the endless run has changed."""
+    """Interrupts the kernel, as its button does, when its display changes and the endless run has a step to save.
 
+    The display changes before that, too, while the children start.
+    """
+
+    metrics: Path  # of the endless run
     is_interrupted = False
 
     def process_message(self, msg, cell, cell_index):
-        if cell_index == INTERRUPTED and msg["msg_type"] == "update_display_data" and not self.is_interrupted:
+        changes = cell_index == INTERRUPTED and msg["msg_type"] == "update_display_data"
+        if changes and not self.is_interrupted and self.has_steps:
             self.is_interrupted = True
             self.interrupt = asyncio.ensure_future(self.km.interrupt_kernel())
         return super().process_message(msg, cell, cell_index)
+
+    @property
+    def has_steps(self):
+        lines = self.metrics.read_text().splitlines(keepends=True) if self.metrics.exists() else []
+        return any(json.loads(line)["env_steps"] > 0 for line in lines if line.endswith("\n"))
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +72,9 @@ def cells(tmp_path_factory):
             cells=[nbformat.v4.new_code_cell(code) for code in (CLASS, TRAINS, TRAINS, ENDLESS, SHOWS)]
         )
         resources = {"metadata": {"path": str(directory)}}
-        Client(notebook, timeout=100, kernel_name="python3", resources=resources).execute()
+        client = Client(notebook, timeout=100, kernel_name="python3", resources=resources)
+        client.metrics = directory / "train_dir" / "endless" / "metrics.jsonl"
+        client.execute()
     return [cell.outputs for cell in notebook.cells]
 
 
