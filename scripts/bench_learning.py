@@ -18,7 +18,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NoReturn
 
@@ -26,7 +26,7 @@ from learning import machine_lock, making, plan
 from learning import tasks as task_table
 from learning.options import Options
 from learning.reporting import report
-from learning.results import NAME, Record, Results
+from learning.results import NAME, Record, Results, newest_own
 from learning.tasks import Task
 from learning.trainers.own import Own
 from learning.trainers.sample_factory import SampleFactory
@@ -110,9 +110,8 @@ def _bench(options: Options, tasks: Mapping[str, Task], chosen: Sequence[Task], 
 def _report(results: Results, tasks: Mapping[str, Task], chosen: Sequence[Task], options: Options) -> None:
     """Of the tasks that were chosen. Without --tasks: of all that there are results of."""
     names = {task.name for task in chosen}
-    records: list[Record] = [
-        record for record in results.latest().values() if not options.tasks or record["task"] in names
-    ]
+    of_each_run: Iterable[Record] = newest_own(results.records) if options.newest_own else results.latest().values()
+    records = [record for record in of_each_run if not options.tasks or record["task"] in names]
     if not records:
         raise ValueError(f"{results.path} has no result of these tasks: start without --report first")
     say(report.make(records, tasks, options.results))

@@ -52,6 +52,9 @@ class Options:
     report: cli.Switch = False
     """Only make the report again."""
 
+    newest_own: cli.Switch = False
+    """Report all states of this project as one trainer: of each task and seed the run that came last."""
+
     table: Path = TABLE
     """The tasks."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,31 @@ Key = tuple[str, str, int, int, str]
 
 _FIELDS = {"trainer", "title", "task", "frames", "seed", "settings", "state"}
 FINISHED, FAILED = "finished", "failed"
+OWN = "own@"  # and the commit, and flags
 
 
 def key_of(record: Mapping[str, Any]) -> Key:
     """What makes a run another one: trainer with commit, task, frames, seed and settings."""
     settings = json.dumps(record["settings"], sort_keys=True)
     return record["trainer"], record["task"], record["frames"], record["seed"], settings
+
+
+def newest_own(records: Iterable[Record]) -> list[Record]:
+    """All states of this project as one trainer, before the peers: of each task, frames and seed its last run.
+
+    So a table can grow over months: what a change can have touched is run again, the rest is kept. The commit of a
+    record has its flags with it.
+    """
+    as_one = map(_of_no_state, records)
+    newest = {key_of(record): record for record in as_one}
+    return sorted(newest.values(), key=lambda record: not record["trainer"].startswith(OWN))
+
+
+def _of_no_state(record: Record) -> Record:
+    _, is_own, state = record["trainer"].partition(OWN)
+    if not is_own:
+        return record
+    return {**record, "trainer": f"{OWN}newest", "title": "this project", "commit": state, "settings": {}}
 
 
 class Results:

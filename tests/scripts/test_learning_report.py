@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from learning.reporting import aggregates, comparison, report, table
+from learning.results import newest_own
 from learning.tasks import Task
 from matplotlib import pyplot as plt
 
@@ -103,6 +104,38 @@ def test_of_several_settings_the_last_count(plain_statistics):
     compared = comparison.compare([*earlier, record("easy", "own@abc", 1, 99.0)], TASKS)
     assert compared.rows[0].cells[0].scores == (99.0,)
     assert "3 results with other settings are left out" in table.as_markdown(compared)
+
+
+def test_states_of_this_project_are_one_trainer_of_what_came_last(plain_statistics):
+    records = [
+        record("easy", "own@abc", 1, 50.0, commit="abc"),
+        record("easy", "own@abc", 2, 60.0, commit="abc"),
+        record("easy", "peer", 1, 70.0, commit=None),
+        record("easy", "own@def lr=1", 1, 90.0, commit="def", settings={"flags": {"lr": 1}}),
+        record("hard", "own@def", 1, 5.0, commit="def"),
+        record("easy", "own@abc", 1, 20.0, commit="abc"),  # made again, so that it came last
+        record("hard", "own@abc", 1, 4.0, commit="abc"),
+        record("hard", "own@def", 2, 6.0, commit="def"),
+    ]
+    compared = comparison.compare(newest_own(records), TASKS)
+    assert compared.num_other_settings == 0
+    easy, hard = compared.rows
+    assert [(cell.title, cell.scores, cell.commits) for cell in easy.cells] == [
+        ("this project", (20.0, 60.0), ("abc",)),
+        ("peer", (70.0,), ()),
+    ]
+    (cell,) = hard.cells
+    assert (cell.scores, cell.commits) == ((4.0, 6.0), ("abc", "def"))
+    assert [line[3] for line in rows_of(table.as_markdown(compared)).values()] == [
+        "this project (abc)",
+        "peer",
+        "this project (abc, def)",
+    ]
+    of_flags = newest_own(records[:4])
+    assert [(each["seed"], each["commit"]) for each in of_flags if each["title"] == "this project"] == [
+        (1, "def lr=1"),
+        (2, "abc"),
+    ]
 
 
 def test_all_tasks_together_are_those_that_trainers_share(plain_statistics):

@@ -6,11 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median, multimode
+from typing import TypeVar
 
 import numpy as np
 from learning.reporting.aggregates import Estimate, estimate
-from learning.results import FINISHED, Record, key_of
+from learning.results import FINISHED, OWN, Record, key_of
 from learning.tasks import Task
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,9 @@ class Cell:
     title: str
     scores: tuple[float, ...]
     """Of each seed: with sampled actions, or in training where there is no evaluation."""
+
+    commits: tuple[str, ...]
+    """Of its runs, each once. The peers have none."""
 
     is_of_training: bool
     num_failed: int
@@ -101,6 +107,7 @@ def _cell(records: Sequence[Record], at_least: float | None) -> Cell:
         trainer=records[-1]["trainer"],
         title=records[-1]["title"],
         scores=tuple(scores),
+        commits=tuple(dict.fromkeys(_there(each.get("commit") for each in finished))),
         is_of_training=is_of_training,
         num_failed=len(records) - len(finished),
         stochastic=stochastic,
@@ -112,7 +119,7 @@ def _cell(records: Sequence[Record], at_least: float | None) -> Cell:
     )
 
 
-def _there(values: Iterable[float | None]) -> list[float]:
+def _there(values: Iterable[T | None]) -> list[T]:
     return [value for value in values if value is not None]
 
 
@@ -123,7 +130,7 @@ def _estimate(scores: Sequence[float]) -> Estimate | None:
 def _overall(rows: Sequence[Row], tasks: Mapping[str, Task]) -> list[Overall]:
     """Of all trainers, and of this project with each peer, since not every peer has every task."""
     names = list(dict.fromkeys(cell.trainer for row in rows for cell in row.cells))
-    own = [name for name in names if name.startswith("own@")]
+    own = [name for name in names if name.startswith(OWN)]
     groups = [(*names,), *((*own, name) for name in names if name not in own), (*own,)]
     found: dict[tuple[str, ...], Overall] = {}
     for group in dict.fromkeys(group for group in groups if group):

@@ -39,13 +39,19 @@ def _cells(row: Row, cell: Cell, is_first: bool) -> list[str]:
     seeds = f"{len(cell.scores)}" + (f" ({cell.num_failed} failed)" if cell.num_failed else "")
     return [
         *((row.task, f"{row.frames:,}", at_least) if is_first else ("", "", "")),
-        cell.title,
+        _title(cell),
         seeds,
         "-" if cell.stochastic is None else f"{cell.stochastic}{'*' if cell.is_of_training else ''}",
         "-" if cell.deterministic is None else shown(cell.deterministic.iqm),
         _to_score(cell),
         {None: "-", True: "yes", False: "no"}[cell.has_reached],
     ]
+
+
+def _title(cell: Cell) -> str:
+    """With the commits that it does not name."""
+    commits = [commit for commit in cell.commits if commit not in cell.title]
+    return f"{cell.title} ({', '.join(commits)})" if commits else cell.title
 
 
 def _to_score(cell: Cell) -> str:

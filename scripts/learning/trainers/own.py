@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from learning.results import OWN
 from learning.tasks import ENVIRONMENTS, Task
 from learning.trainers.trainer import (
     EPISODES_OF_A_MEAN,
@@ -50,7 +51,7 @@ class Own:
 
     @property
     def name(self) -> str:
-        return f"own@{self.tree.commit} {self.flags}".strip()
+        return f"{OWN}{self.tree.commit} {self.flags}".strip()
 
     @property
     def title(self) -> str:
