@@ -40,7 +40,7 @@ def install(kind: Kind, peers_dir: Path) -> Path:
     if kind == "atari":
         packages += [f"ale-py=={version('ale-py')}", "opencv-python-headless"]
     elif kind == "mujoco":
-        packages += [f"mujoco=={version('mujoco')}", "imageio"]  # gymnasium draws with it, and imports it first
+        packages += [f"mujoco=={version('mujoco')}", "imageio", "packaging"]  # gymnasium imports all three
     elif kind == "box2d":
         packages += ["box2d", "pygame-ce"]
     elif kind == "minigrid":
