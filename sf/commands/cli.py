@@ -11,7 +11,6 @@ import os
 import shlex
 import signal
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
@@ -27,6 +26,7 @@ from sf.config import Config, RunConfig, flag_mistakes
 from sf.config.flag_mistakes import parse_bool
 from sf.envs.custom.given import given_env
 from sf.envs.field_types import as_type
+from sf.evaluation.endless import EndlessWatch
 from sf.metrics.readable import outcome
 from sf.run.beginning.starting_flags import make_config
 from sf.storage.run_dir import RunDir
@@ -123,27 +123,18 @@ def words(value: Any) -> list[str]:
 class EpisodeProgress:
     """What is said of an evaluation that goes on: its episodes, on a terminal; once, that none comes to its end."""
 
-    _PATIENCE_S = 60.0
-
     def __init__(self) -> None:
-        self._began_at: float | None = None
-        self._has_warned = False
+        self._endless = EndlessWatch(say_below_progress)
 
     def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if done > 0 or self._began_at is None:
-            self._began_at = now
-        is_terminal = sys.stderr.isatty()
-        if is_terminal:
+        if sys.stderr.isatty():
             print(f"\r{done} of {total} episodes", end="\n" if done == total else "", file=sys.stderr, flush=True)
-        if done == 0 and now - self._began_at >= self._PATIENCE_S and not self._has_warned:
-            self._has_warned = True
-            limit = """'env_wrappers={"gymnasium.wrappers:TimeLimit": {"max_episode_steps": 1000}}'"""
-            sentence = (
-                f"no episode has ended in {self._PATIENCE_S:.0f} s: if they have no end, stop this, and give them one, "
-                f"in sf-eval by --override {limit}"
-            )
-            print("\n" * is_terminal + sentence, file=sys.stderr, flush=True)
+        self._endless(done, total)
+
+
+def say_below_progress(sentence: str) -> None:
+    """To standard error, whose last line may be that of an evaluation that goes on."""
+    print("\n" * sys.stderr.isatty() + sentence, file=sys.stderr, flush=True)
 
 
 def report(config: Config, summary: dict[str, Any]) -> NoReturn:

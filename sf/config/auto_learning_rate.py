@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 _HIGHEST = 2.0  # of the learning rate
 _KL_THRESHOLD = 0.008  # nats, of one action
-_FALLS_WITH = 8192  # samples of an iteration at most, where the rate falls to 0: see benchmarks/README.md
+_FALLS_WITH = 8192  # samples of an iteration at most, where the rate falls to 0: see benchmarks/learning_tried.md
 
 
 def with_learning_rate(config: Config, has_memory: bool, num_continuous: int) -> Config:
@@ -17,7 +17,7 @@ def with_learning_rate(config: Config, has_memory: bool, num_continuous: int) ->
     state. num_continuous: how many numbers an action has.
 
     A policy that has learned its task hardly moves, so `kl_adaptive` raises the rate up to its limit. A recurrent
-    network forgets there what it has learned: see benchmarks/README.md.
+    network forgets there what it has learned: see benchmarks/learning_tried.md.
     """
     learner = config.learner
     schedule, highest = learner.lr_schedule, learner.lr_adaptive_max

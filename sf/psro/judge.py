@@ -14,6 +14,7 @@ import numpy as np
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec, UsageError
 from sf.envs.openspiel.family import PREFIX
+from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch
 from sf.evaluation.task import EvaluationTask, evaluate
 from sf.model.registry import build_model
 from sf.play.exploitability import exploitability, information_states, mixture, require_no_memory, tabular
@@ -39,9 +40,12 @@ class Judge(Protocol):
 
 
 def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str], None]) -> Judge:
-    """say: is told why players are not judged exactly. Raises UsageError for a game that is not zero-sum."""
+    """say: is told why players are not judged exactly, and of matches that have no end.
+
+    Raises UsageError for a game that is not zero-sum.
+    """
     if not config.run.env.startswith(PREFIX):
-        return ByMatches(config, spec, num_matches)
+        return ByMatches(config, spec, num_matches, say)
     from sf.envs.openspiel.games import load  # noqa: PLC0415  an extra, which is there if the environment is
 
     utility = load(config.run.env, config.environment.kwargs, seed=0).game.get_type().utility.name
@@ -53,7 +57,7 @@ def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str
         return Exact(information_states(config.run.env, config.environment))
     except UsageError as error:
         say(f"{error}. Payoffs are those of {num_matches} matches a pair, and exploitability is not known")
-        return ByMatches(config, spec, num_matches)
+        return ByMatches(config, spec, num_matches, say)
 
 
 class Exact:
@@ -90,8 +94,9 @@ class Exact:
 class ByMatches:
     """By matches in all processes that the machine has cores for."""
 
-    def __init__(self, config: Config, spec: EnvSpec, num_matches: int) -> None:
+    def __init__(self, config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str], None]) -> None:
         self._config = config
+        self._on_progress = EndlessWatch(say, OF_SEVERAL_AGENTS)
         self._num_matches = num_matches
         self._random = Opponent(RANDOM, config.run.env, config.environment, spec.native_obs_space, spec.action_space)
 
@@ -107,7 +112,7 @@ class ByMatches:
                 seed=number,
                 device=resolve_device(self._config.run.device),
             )
-            won, lost = (evaluate(task).score_against(*pair) for pair in ((0, 1), (1, 0)))
+            won, lost = (evaluate(task, self._on_progress).score_against(*pair) for pair in ((0, 1), (1, 0)))
             assert won is not None
             assert lost is not None
             found.append((won.mean - lost.mean) / 2)

@@ -5,7 +5,7 @@ import pytest
 from sf import envs
 from sf.commands import cli
 from sf.envs import EnvOptions
-from sf.evaluation import task
+from sf.evaluation import endless, task
 from sf.evaluation.task import EvaluationTask, evaluate
 from sf.play.opponents import Opponent
 
@@ -14,7 +14,7 @@ from sf.play.opponents import Opponent
 def clock(monkeypatch):
     """Seconds that a test sets."""
     now = [1000.0]
-    monkeypatch.setattr(cli.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(endless.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -34,6 +34,20 @@ def test_one_that_has_episodes_says_nothing_beside_a_terminal(clock, capsys):
         clock[0] = 1000.0 + seconds
         progress(done, 100)
     assert capsys.readouterr() == ("", "")
+
+
+def test_of_several_evaluations_in_turn_each_has_its_minute(clock):
+    said = []
+    watch = endless.EndlessWatch(said.append, endless.OF_SEVERAL_AGENTS)
+    for seconds, done in ((0, 0), (59, 4), (59, 0), (118, 0)):
+        clock[0] = 1000.0 + seconds
+        watch(done, 4)
+    assert said == []
+    clock[0] = 1119.0
+    watch(0, 4)
+    [sentence] = said
+    assert "no episode has ended in 60 s" in sentence
+    assert "give the environment a limit of steps" in sentence
 
 
 def test_progress_is_told_without_news(monkeypatch):

@@ -26,7 +26,7 @@ def test_exact_payoffs_are_antisymmetric_and_those_of_many_matches():
     assert exact.payoffs("random", players, ["random"]) == pytest.approx([0.0])
     to_b, to_random = exact.payoffs("a", players, ["b", "random"])
     assert exact.payoffs("b", players, ["a"]) == pytest.approx([-to_b])
-    played = ByMatches(config_of(env), envs.describe(env, config_of(env).environment), 2000)
+    played = ByMatches(config_of(env), envs.describe(env, config_of(env).environment), 2000, print)
     assert played.payoffs("a", players, ["b", "random"]) == pytest.approx([to_b, to_random], abs=0.15)
 
 

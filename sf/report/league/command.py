@@ -247,15 +247,19 @@ def _said_how_to_go_on(flags: LeagueFlags) -> Iterator[None]:
 
 
 class _Progress:
-    """One line on a terminal, of the pair that plays."""
+    """One line on a terminal, of the pair that plays; a sentence, if none of its episodes ends."""
 
     def __init__(self, tournament: Tournament) -> None:
+        from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch  # noqa: PLC0415
+
         self._num_pairs = len(tournament.pairs)
+        self._endless = EndlessWatch(cli.say_below_progress, OF_SEVERAL_AGENTS)
 
     def __call__(self, number: int, pair: tuple[str, str], done: int, total: int) -> None:
         if sys.stderr.isatty():
             of_pair = f"pair {number + 1} of {self._num_pairs}, {pair[0]} and {pair[1]}: {done} of {total} episodes"
             print(f"\r\033[K{of_pair}" if done < total else "\r\033[K", end="", file=sys.stderr, flush=True)
+        self._endless(done, total)
 
 
 def _say(console: Console, pair: PairResult, which: str, remarks: set[str]) -> None:

@@ -1,0 +1,36 @@
+"""Evaluations whose episodes have no end: a sentence, where a person would wait for ever without a word."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+_PATIENCE_S = 60.0
+_OF_ONE_AGENT = (
+    "give them one, in sf-eval by --override "
+    """'env_wrappers={"gymnasium.wrappers:TimeLimit": {"max_episode_steps": 1000}}'"""
+)
+OF_SEVERAL_AGENTS = "give the environment a limit of steps, by its env_kwargs or a wrapper"
+
+
+class EndlessWatch:
+    """The on_progress of one evaluation, or of several in turn.
+
+    say: is told once, when no episode has ended for a minute. advice: what to do about it.
+    """
+
+    def __init__(self, say: Callable[[str], None], advice: str = _OF_ONE_AGENT) -> None:
+        self._say = say
+        self._advice = advice
+        self._began_at: float | None = None
+        self._has_said = False
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if done > 0 or self._began_at is None:
+            self._began_at = now
+        if done == 0 and now - self._began_at >= _PATIENCE_S and not self._has_said:
+            self._has_said = True
+            self._say(
+                f"no episode has ended in {_PATIENCE_S:.0f} s: if they have no end, stop this, and {self._advice}"
+            )
