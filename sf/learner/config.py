@@ -149,10 +149,10 @@ class LearnerConfig:
 
     lr_adaptive_advantage_share: float = 0.0
     """kl_adaptive: from this share of the standard deviation of all returns so far on, that of the advantages is worth
-    a full step. Below it lr_adaptive_max falls in proportion, and lr_schedule_kl_threshold with the square. Where a
-    task is solved, advantages are the critic's errors, which normalize_advantages makes as large as any: a policy that
-    follows them at the full rate drifts away from what it has learned. With 0, or without normalize_returns, all steps
-    are full ones."""
+    a full step. Below it lr_adaptive_max and lr_schedule_kl_threshold fall with its square. Where a task is solved,
+    advantages are the critic's errors, which normalize_advantages makes as large as any: a policy that follows them at
+    the full rate leaves what it has learned, in a drift, or at once after a rare action. With 0, or without
+    normalize_returns, all steps are full ones."""
 
     adam_eps: float = 1e-6
     """Adam's epsilon."""

@@ -249,7 +249,7 @@ class Updater:
             highest = learning_rate.held(highest, share_done, final, config.lr_adaptive_max_hold)
         worth = self._worth_of_a_step()
         highest = max(worth * highest, lowest)
-        threshold *= worth**2  # a KL divergence grows with the square of the step
+        threshold *= worth
         self._learning_rate.set(learning_rate.kl_adaptive(self.learning_rate, kl, threshold, lowest, highest))
 
     def _worth_of_a_step(self) -> float:

@@ -230,19 +230,19 @@ def test_the_highest_adaptive_rate_may_fall_towards_the_end(final, hold, share_d
 @pytest.mark.parametrize(
     ("advantage_share", "kl", "rate"),
     [
-        (0.5, 0.0, 0.5),  # advantages of a quarter of the returns' deviation: half of the highest rate
-        (0.5, 0.0041, 0.4 / 1.5),  # twice a quarter of 0.008 is 0.004
-        (0.5, 0.0039, 0.4),
-        (0.25, 0.0041, 0.4),
-        (0.25, 0.0039, 0.6),
-        (0.0, 0.0039, 0.6),
+        (0.5, 0.0, 0.25),  # advantages of a quarter of the returns' deviation: a quarter of the highest rate
+        (0.5, 0.0041, 0.2 / 1.5),  # twice a quarter of 0.008 is 0.004
+        (0.5, 0.0039, 0.2),
+        (0.25, 0.0041, 0.2),
+        (0.25, 0.0039, 0.3),
+        (0.0, 0.0039, 0.3),
     ],
 )
 def test_advantages_that_are_small_beside_the_returns_lower_the_highest_rate_and_the_kl_target(
     advantage_share, kl, rate
 ):
     updater = make_updater(
-        lr_schedule="kl_adaptive", learning_rate=0.4, lr_adaptive_max=1.0, lr_adaptive_advantage_share=advantage_share
+        lr_schedule="kl_adaptive", learning_rate=0.2, lr_adaptive_max=1.0, lr_adaptive_advantage_share=advantage_share
     )
 
     def measured(num_steps, name):

@@ -53,11 +53,12 @@ def worth_of_a_step(advantage_stddev: float, return_stddev: float, full_share: f
 
     Both deviations are in the scale of returns. What normalised advantages leave to Adam is their direction alone,
     whether they are half of what can be won or the errors of a critic that knows all: the size of a step has to come
-    from here. 1 where full_share is 0, or a number is NaN.
+    from here. It falls with their square: what a step can win falls with them, and so does the part of them that is no
+    error. 1 where full_share is 0, or a number is NaN.
     """
     if full_share == 0 or return_stddev == 0:
         return 1.0
-    return min(1.0, advantage_stddev / (full_share * return_stddev))
+    return min(1.0, advantage_stddev / (full_share * return_stddev)) ** 2
 
 
 class LearningRate:

@@ -43,7 +43,7 @@ def test_an_adaptive_rate_ignores_a_kl_that_is_nan():
 @pytest.mark.parametrize(
     ("advantages", "returns", "full_share", "worth"),
     [
-        (1.0, 40.0, 0.05, 0.5),
+        (1.0, 40.0, 0.05, 0.25),
         (2.0, 40.0, 0.05, 1.0),
         (30.0, 40.0, 0.05, 1.0),
         (0.0, 40.0, 0.05, 0.0),
