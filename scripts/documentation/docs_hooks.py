@@ -39,8 +39,9 @@ def on_config(config: Any) -> Any:
 
 def on_files(files: Files, config: Any) -> Files:
     for pattern in _SHOWN:
-        for path in sorted((ROOT / "benchmarks").glob(pattern)):
-            files.append(File.generated(config, f"benchmarks/{path.name}", abs_src_path=str(path)))
+        for path in sorted((ROOT / "benchmarks").rglob(pattern)):
+            uri = path.relative_to(ROOT).as_posix()
+            files.append(File.generated(config, uri, abs_src_path=str(path)))
     return files
 
 
