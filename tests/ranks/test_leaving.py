@@ -32,7 +32,7 @@ def ends(monkeypatch):
     monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
     monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: closed.append(True))
-    monkeypatch.setattr(module, "_LEAVES_WITHIN", timedelta(seconds=0.5))
+    monkeypatch.setattr(module, "_LEAVES_WITHIN", timedelta(seconds=30))
 
     def end(store):
         began = time.monotonic()
@@ -47,10 +47,11 @@ def test_a_rank_leaves_at_once_where_the_other_has_done_its_part(ends):
     store.set("leaves/0", "")
     has_closed, seconds = ends(store)
     assert has_closed
-    assert seconds < 0.4
+    assert seconds < 15
 
 
-def test_a_rank_does_not_wait_for_a_store_that_answers_nothing(ends):
+def test_a_rank_does_not_wait_for_a_store_that_answers_nothing(ends, monkeypatch):
+    monkeypatch.setattr(module, "_LEAVES_WITHIN", timedelta(seconds=0.5))
     store = StoreThatStandsStill()
     has_closed, seconds = ends(store)
     assert not has_closed  # a thread of it is in there

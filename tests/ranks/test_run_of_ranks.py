@@ -170,13 +170,18 @@ def test_a_stopped_run_of_ranks_saves_and_is_resumed_by_one(tmp_path):
 @pytest.mark.long
 @pytest.mark.timeout(3 * PATIENCE_S)
 def test_where_the_first_rank_is_gone_another_one_saves_what_it_remembers(tmp_path):
-    process = start(tmp_path, "--train_for_seconds", "25", "--save_every_sec", "1000", "--keep_checkpoints", "9")
-    wait_for(lambda: (latest_record(tmp_path) or {"seconds": 0})["seconds"] > 12, tmp_path)
+    process = start(tmp_path, "--save_every_sec", "1000", "--keep_checkpoints", "9")
+    wait_for(lambda: (latest_record(tmp_path) or {"env_steps": 0})["env_steps"] > 0, tmp_path)
+    began_at = latest_record(tmp_path)["seconds"]
+    wait_for(lambda: latest_record(tmp_path)["seconds"] > began_at + 7, tmp_path)  # it remembers its state every 5 s
     reached = latest_record(tmp_path)["env_steps"]
     os.kill(parent_of_rank(0, process), signal.SIGKILL)
-    assert ended(process, tmp_path) == 0, (tmp_path / "output").read_text()
-    saved = [int(path.stem.rpartition("_")[2]) for path in checkpoints(tmp_path)]
-    at_death, at_end = saved
+    wait_for(lambda: checkpoints(tmp_path), tmp_path)
+    at_death = int(checkpoints(tmp_path)[-1].stem.rpartition("_")[2])
+    wait_for(lambda: latest_record(tmp_path)["env_steps"] > max(reached, at_death), tmp_path)
+    process.send_signal(signal.SIGINT)
+    assert ended(process, tmp_path) == 130, (tmp_path / "output").read_text()
+    at_end = int(checkpoints(tmp_path)[-1].stem.rpartition("_")[2])
     assert reached / 4 < at_death < at_end
 
 

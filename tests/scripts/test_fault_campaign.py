@@ -18,6 +18,7 @@ CAMPAIGN = ROOT / "scripts" / "fault_campaign.py"
 
 
 @pytest.mark.long
+@pytest.mark.timeout(250)
 def test_the_command_of_the_page_made_short_finds_every_promise_kept(tmp_path):
     faults = ["learner killed", "environment raises", "SIGTERM"]
     (command,) = (words for words in commands(ROOT / "docs" / "reliability.md") if "scripts/fault_campaign.py" in words)
@@ -26,7 +27,7 @@ def test_the_command_of_the_page_made_short_finds_every_promise_kept(tmp_path):
         [sys.executable, CAMPAIGN, *command[2:], *short, "--json", tmp_path / "outcomes.json"],
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=230,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

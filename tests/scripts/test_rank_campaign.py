@@ -41,6 +41,7 @@ def two_machines():
 
 
 @pytest.mark.long
+@pytest.mark.timeout(450)
 @pytest.mark.parametrize("disks", [[], ["--shared-disk"]])
 def test_the_command_of_the_page_made_short_finds_every_promise_kept(disks, tmp_path, two_machines):
     (command,) = (words for words in commands(ROOT / "docs" / "reliability.md") if "scripts/rank_campaign.py" in words)

@@ -12,7 +12,7 @@ import bench_learning
 from learning.trainers.trainer import Outcome, RunError, run_to_end
 
 FAILS = "print('a line', flush=True); raise SystemExit('no memory left')"
-WAITS = "import subprocess, sys; open('started', 'w'); subprocess.Popen(['sleep', '1000']).wait()"
+WAITS = "import subprocess, sys; child = subprocess.Popen(['sleep', '1000']); open('started', 'w'); child.wait()"
 
 
 @dataclass

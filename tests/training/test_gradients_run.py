@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -38,8 +39,13 @@ def test_a_run_whose_gradient_worker_is_killed_goes_on_and_leaves_nothing_behind
     said = next(line for line in run.stdout if "gradient worker" in line)
     assert "a gradient worker died: the learner did its part, and has started a new one" in said
     assert next(line for line in run.stdout if "frames" in line)
-    alive = processes.alive_below(run.pid)
-    again = {process.name: process.pid for process in processes.below(run.pid) if process.pid in alive}
+
+    def pids():
+        return {process.name: process.pid for process in processes.below(run.pid) if not process.is_zombie}
+
+    while pids().get("gradients-0-0", victim.pid) == victim.pid:  # a new process has its creator's name for a moment
+        time.sleep(0.02)
+    alive, again = processes.alive_below(run.pid), pids()
     assert again["learner-0"] == by_name["learner-0"].pid
     assert again["gradients-0-0"] != victim.pid
     run.send_signal(signal.SIGINT)

@@ -151,7 +151,8 @@ def test_a_killed_run_keeps_its_league_and_leaves_nothing_behind(tmp_path):
     assert left_in_shared_memory(shared_memory_before) == set()
     whole = league.read_bytes().rpartition(b"\n")[0]
     league.write_bytes(whole + b'\n{"kind": "mat')  # as a kill may leave it
-    train_here(tmp_path, *flags, "--train_for_env_steps", "20000", env="toy_match_rps")
+    saved = [int(path.stem.rpartition("_")[2]) for path in (tmp_path / "run/checkpoints").glob("checkpoint_*")]
+    train_here(tmp_path, *flags, "--train_for_env_steps", str(max(saved, default=0) + 10_000), env="toy_match_rps")
     assert league.read_bytes().startswith(whole + b"\n{")
     league_of(tmp_path / "run")  # every line is whole
 

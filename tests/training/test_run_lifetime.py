@@ -6,6 +6,8 @@ import select
 import shutil
 import signal
 import subprocess
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -105,15 +107,24 @@ def test_a_killed_parent_takes_every_process_with_it(tmp_path, shm_before):
     assert left_in_shared_memory(shm_before) == set()
 
 
-def stop_with_a_dead_learner(tmp_path):
-    """A run that is interrupted and whose learner dies before it has saved."""
+def stop_with_a_dead_learner(tmp_path, meanwhile=lambda: None):
+    """A run that is interrupted and whose learner dies before it has saved. meanwhile: done when nothing is saved."""
     process = start(tmp_path)
     pids = {Path(f"/proc/{pid}/comm").read_text().strip(): pid for pid in descendants(process.pid)}
     os.kill(pids["learner-0"], signal.SIGSTOP)
+    meanwhile()
     process.send_signal(signal.SIGINT)
     assert wait_until_gone({pids["rollout-0"], pids["rollout-1"], pids["policy-0"]}, timeout_s=30.0) == set()
-    os.kill(pids["learner-0"], signal.SIGKILL)
+    with suppress(ProcessLookupError):  # its parent has lost patience before
+        os.kill(pids["learner-0"], signal.SIGKILL)
     return process
+
+
+def without_checkpoints(tmp_path):
+    """None can be written any more."""
+    folder = tmp_path / "toy_identity" / "checkpoints"
+    shutil.rmtree(folder)
+    folder.touch()
 
 
 @pytest.mark.long
@@ -132,10 +143,7 @@ def test_for_a_learner_that_dies_before_its_last_checkpoint_the_parent_saves_wha
 
 @pytest.mark.long
 def test_where_the_parent_cannot_save_either_it_does_not_go_unsaid(tmp_path):
-    process = stop_with_a_dead_learner(tmp_path)
-    run = tmp_path / "toy_identity"
-    shutil.rmtree(run / "checkpoints")
-    (run / "checkpoints").touch()
+    process = stop_with_a_dead_learner(tmp_path, partial(without_checkpoints, tmp_path))
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 1, output
     assert "learner-0 could not save what it had: died of SIGKILL" in output
@@ -143,11 +151,9 @@ def test_where_the_parent_cannot_save_either_it_does_not_go_unsaid(tmp_path):
 
 @pytest.mark.long
 def test_a_last_save_that_fails_for_good_ends_the_run_with_one_sentence(tmp_path):
-    process = start(tmp_path, "--train_for_seconds", "12")
-    checkpoints = tmp_path / "toy_identity" / "checkpoints"
-    shutil.rmtree(checkpoints)
-    checkpoints.touch()
-    output, _ = process.communicate(timeout=60)
+    process = start(tmp_path, "--train_for_seconds", "20")
+    without_checkpoints(tmp_path)
+    output, _ = process.communicate(timeout=100)
     assert process.returncode == 1, output
     assert output.count("error:") == 1
     assert "learner-0: the last checkpoint could not be written to" in output

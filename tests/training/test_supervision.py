@@ -69,7 +69,7 @@ def test_in_synchronous_mode_one_death_replaces_all_and_training_goes_on(start):
 def test_gradient_workers_that_die_or_hang_stop_no_training(start):
     run = start("toy_sync")
     inflict("gradient worker killed", run)
-    assert "a gradient worker died" in run.output()
+    run.wait_until(lambda: "a gradient worker died" in run.output(), "it is said")
     inflict("gradient worker stopped", run)
     assert len(processes.gradient_workers(run.pid)) == 1
 
@@ -134,7 +134,9 @@ def test_a_run_that_meets_its_past_goes_on_after_each_death(league, fault):
 
 
 def test_a_new_learner_goes_on_with_weights_and_moments_and_says_what_is_lost(run):
+    num_before = run.output().count("continues; training")
     inflict("learner killed", run)
+    run.wait_until(lambda: run.output().count("continues; training") > num_before, "it is said")
     run.wait_for_record()
     lost = re.findall(r"learner-0: continues; training on the last ([\d,]+) frames is lost", run.output())
     num_lost = sum(int(frames.replace(",", "")) for frames in lost)
