@@ -39,10 +39,12 @@ def wait_for(run, words):
 
 
 def wait_until_taken(run):
-    line = next(line for line in run.stdout if TAKEN in line or NO_FASTER in line)
-    if TAKEN not in line:
-        interrupt(run)
-        pytest.skip("this machine is too busy to tell that the program is faster")
+    """By one of three learners."""
+    for _ in range(3):
+        if TAKEN in next(line for line in run.stdout if TAKEN in line or NO_FASTER in line):
+            return
+        os.kill(learner_of(run), signal.SIGKILL)
+    pytest.fail("no program was faster")
 
 
 def learner_of(run):
@@ -65,9 +67,10 @@ def test_a_run_takes_its_program_and_so_do_its_next_learner_and_the_next_run(tmp
     wait_until_taken(run)
     interrupt(run)
     again = start_slow(tmp_path, "--experiment", "again")  # its first iteration comes before its first record
+    if NO_FASTER in (tmp_path / "again" / "run.log").read_text():
+        wait_until_taken(again)
     interrupt(again)
-    log = (tmp_path / "again" / "run.log").read_text()
-    assert TAKEN in log or NO_FASTER in log
+    assert TAKEN in (tmp_path / "again" / "run.log").read_text()
 
 
 def test_a_learner_that_dies_and_a_run_that_ends_while_it_is_made_leave_nothing_behind(tmp_path):

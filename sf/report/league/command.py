@@ -14,6 +14,7 @@ import tyro
 
 from sf.commands import cli
 from sf.config.input_file import is_file
+from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch
 from sf.storage import finite_json, output_file
 
 if TYPE_CHECKING:
@@ -250,8 +251,6 @@ class _Progress:
     """One line on a terminal, of the pair that plays; a sentence, if none of its episodes ends."""
 
     def __init__(self, tournament: Tournament) -> None:
-        from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch  # noqa: PLC0415
-
         self._num_pairs = len(tournament.pairs)
         self._endless = EndlessWatch(cli.say_below_progress, OF_SEVERAL_AGENTS)
 
