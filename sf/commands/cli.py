@@ -125,10 +125,12 @@ class EpisodeProgress:
 
     def __init__(self) -> None:
         self._endless = EndlessWatch(say_below_progress)
+        self._is_over = False
 
     def __call__(self, done: int, total: int) -> None:
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not (self._is_over and done == total):
             print(f"\r{done} of {total} episodes", end="\n" if done == total else "", file=sys.stderr, flush=True)
+        self._is_over = done == total
         self._endless(done, total)
 
 

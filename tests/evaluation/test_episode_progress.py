@@ -36,6 +36,14 @@ def test_one_that_has_episodes_says_nothing_beside_a_terminal(clock, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_on_a_terminal_the_last_line_of_each_evaluation_is_written_once(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    progress = cli.EpisodeProgress()
+    for done in (0, 2, 2, 0, 2):
+        progress(done, 2)
+    assert capsys.readouterr().err == "\r0 of 2 episodes\r2 of 2 episodes\n" * 2
+
+
 def test_of_several_evaluations_in_turn_each_has_its_minute(clock):
     said = []
     watch = endless.EndlessWatch(said.append, endless.OF_SEVERAL_AGENTS)
