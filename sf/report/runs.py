@@ -50,12 +50,13 @@ def find(paths: Iterable[Path], say: Callable[[str], None] = print) -> list[Path
 
     A run that a restart moved aside counts only where its own path is given, and so does what other ranks than the
     first have written. A run that is named twice, or also by a link, is there once. A path without a run is left out,
-    and `say` is told. Raises ValueError where a path does not exist, or no path has a run.
+    and so is a folder that may not be read: `say` is told. Raises ValueError where a path does not exist, or no path
+    has a run.
     """
     found: dict[Path, Path] = {}  # by what it really is
     empty = []
     for path in paths:
-        inside = [path] if _is_run(path) else _runs_inside(path)
+        inside = [path] if _is_run(path) else _runs_inside(path, say)
         for run in inside:
             found.setdefault(run.resolve(), run)
         if not inside:
@@ -128,7 +129,12 @@ def _is_run(path: Path) -> bool:
     return is_file(directory.config) and is_file(directory.metrics)
 
 
-def _runs_inside(path: Path) -> list[Path]:
-    candidates = sorted(metrics.parent for metrics in path.rglob("metrics.jsonl"))
+def _runs_inside(path: Path, say: Callable[[str], None]) -> list[Path]:
+    def leave_out(error: OSError) -> None:
+        if isinstance(error, PermissionError):
+            say(f"left out: {error.filename} cannot be read ({error.strerror})")
+
+    walked = os.walk(path, onerror=leave_out)
+    candidates = sorted(Path(folder) for folder, _, files in walked if "metrics.jsonl" in files)
     of_first_ranks = [c for c in candidates if RANKS not in c.relative_to(path).parts]
     return [c for c in of_first_ranks if _is_run(c) and not _MOVED_ASIDE.search(c.name)]

@@ -1,6 +1,8 @@
 """Runs are read as they lie on disk, finished or not."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -104,6 +106,22 @@ def test_what_is_no_run_is_left_out_beside_others_unless_it_does_not_exist(tmp_p
     ]
     with pytest.raises(ValueError, match="missing is no run and holds none"):
         find([tmp_path / "a", tmp_path / "missing"])
+
+
+def test_a_folder_that_may_not_be_read_is_left_out_with_a_sentence(tmp_path, monkeypatch):
+    for name in ("a", "of_others/b"):
+        write_run(tmp_path / name)
+    scandir, closed = os.scandir, tmp_path / "of_others"
+
+    def refuse(path):  # root may read what nobody else may
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", refuse)
+    said = []
+    assert find([tmp_path], said.append) == [tmp_path / "a"]
+    assert said == [f"left out: {closed} cannot be read (Permission denied)"]
 
 
 def test_a_run_that_cannot_be_read_is_left_out_and_refused_where_no_other_is_named(tmp_path):
