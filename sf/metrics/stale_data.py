@@ -1,4 +1,4 @@
-"""A sentence where a learner trains on data that says little of its policy, because another version acted."""
+"""A sentence where the data says little of the policy that is trained, because other versions acted."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Any
 from sf.config import Config
 
 FEWEST = 0.7  # a share of the samples; runs that learned well had 0.9 and more
+_MOST_MASKED = 0.5  # a share of the samples
 _FOR_S = 60.0
 _OLD = 1.5  # iterations; one is as it should be
 
 
 class StaleData:
-    """Watches the effective sample size of one learner: (sum w)^2 / sum w^2 of the importance weights w, as a share of
-    the samples (Kong 1992)."""
+    """Watches one learner: the share of its samples that are too old to be trained on, and the effective sample size of
+    the others, (sum w)^2 / sum w^2 of the importance weights w, as a share of them (Kong 1992)."""
 
     def __init__(self, config: Config, has_auto_sizes: bool) -> None:
         """config: of the run. has_auto_sizes: `sf.config.auto_sizes` has chosen its rollout, or its batch_size."""
         self._steps_per_iteration = config.learner.steps_per_iteration
+        self._max_policy_lag = config.sampler.max_policy_lag
         self._of_sampler = ["fewer --num_envs_per_worker"]
         if not has_auto_sizes:
             self._of_sampler.insert(0, "--rollout auto --batch_size auto")
@@ -32,8 +34,10 @@ class StaleData:
 
     def see(self, now: float, metrics: Mapping[str, Any]) -> str | None:
         """What was just measured, at `now` in seconds. Returns the sentence, once, after a minute of low ones."""
-        share = metrics.get("effective_sample_size")
-        if share is None or share >= FEWEST:
+        if not {"effective_sample_size", "masked_share"} & metrics.keys():
+            return None
+        sentence = self._sentence(metrics)
+        if sentence is None:
             self._low_since = None
             return None
         if self._low_since is None:
@@ -41,7 +45,16 @@ class StaleData:
         if self._was_said or now - self._low_since < _FOR_S:
             return None
         self._was_said = True
-        what = f"the data has been worth {share:.0%} of its samples for a minute (effective sample size)"
+        return sentence
+
+    def _sentence(self, metrics: Mapping[str, Any]) -> str | None:
+        masked, worth = metrics.get("masked_share", 0.0), metrics.get("effective_sample_size", 1.0)
+        if masked > _MOST_MASKED:
+            remedies = " or ".join([*self._of_sampler, f"a --max_policy_lag above {self._max_policy_lag}"])
+            return f"{masked:.0%} of the data of the last minute was too old to be trained on: try {remedies}"
+        if worth >= FEWEST:
+            return None
+        what = f"the data has been worth {worth:.0%} of its samples for a minute (effective sample size)"
         iterations = metrics.get("lag_mean", 0.0) / self._steps_per_iteration
         if iterations > _OLD:
             return f"{what}, and is {iterations:.1f} iterations old: try {' or '.join(self._of_sampler)}"

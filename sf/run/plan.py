@@ -236,7 +236,9 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         why_no_loops=_why_no_loops(config.model.compile, device),
         place=place,
     )
-    if not sampler.async_rl:
+    if sampler.async_rl:
+        _check_lag(plan)
+    else:
         _check_rounds(plan)
     memory_needed.require(available_memory(), plan)
     allow_many_descriptors()
@@ -282,6 +284,20 @@ def _check_rounds(plan: Plan) -> None:
             f"async_rl is false, the sampler collects {collected * rollout} samples a round (workers x envs x agents x "
             f"rollout) and the learner takes {taken * rollout} at once (batch_size x num_batches_per_epoch): one must "
             f"be a multiple of the other, for example --batch_size {example}"
+        )
+
+
+def _check_lag(plan: Plan) -> None:
+    """Where the sampler is the faster one, all slots wait for the learner. If its policy gets too far ahead of them, it
+    trains on nothing, for as long as the run goes on."""
+    limit, steps = plan.config.sampler.max_policy_lag, plan.config.learner.steps_per_iteration
+    waiting = math.ceil(plan.num_slots / (plan.config.slots_per_iteration * plan.num_policies))
+    if waiting * steps > limit:
+        sizes = "--batch_size auto" if plan.config.sampler.rollout == "auto" else "--rollout auto --batch_size auto"
+        raise UsageError(
+            f"max_policy_lag is {limit}: the data of {waiting} iterations can wait for the learner, whose policy is "
+            f"{steps} versions on after each (num_batches_per_epoch x num_epochs), so all of it could be too old to "
+            f"train on; take larger iterations ({sizes}), or --max_policy_lag {waiting * steps}"
         )
 
 

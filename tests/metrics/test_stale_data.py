@@ -29,6 +29,16 @@ def test_a_minute_begins_anew_where_it_was_high(between):
     assert sentences((0, LOW), (50, between), (55, LOW), (115, LOW))[-1] is not None
 
 
+def test_data_that_is_not_trained_on_is_said_though_it_has_no_effective_sample_size():
+    masked = {"masked_share": 0.9, "lag_mean": 1120.0}
+    assert sentences((0, masked), (30, {}), (59, masked)) == [None] * 3
+    sentence = sentences((0, masked), (30, {}), (60, masked))[-1]
+    assert sentence.startswith("90% of the data of the last minute was too old to be trained on: try --rollout auto ")
+    assert sentence.endswith(" or fewer --num_envs_per_worker or a --max_policy_lag above 1000")
+    some = {**HIGH, "masked_share": 0.4}
+    assert sentences((0, some), (60, some), (120, some)) == [None] * 3
+
+
 def test_a_report_without_a_figure_changes_nothing_that_is_said():
     assert sentences((0, {}), (100, {})) == [None, None]
 
