@@ -146,7 +146,8 @@ def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
         play = Play(group, policies, lineups, range(num_envs), num_envs, seed, deterministic)
         evaluation = Evaluation(config.population.pbt_target_objective)
         while not play.is_done:
-            evaluation.episodes += play.step()
+            played, begun_anew = play.step(), play.pop_begun_anew()
+            evaluation.episodes = [each for each in evaluation.episodes if each.match_idx not in begun_anew] + played
             evaluation.num_env_faults += sum(fault.count for fault in group.pop_faults())
             args.counters.working()
         return evaluation

@@ -14,7 +14,7 @@ from sf.evaluation.task import EvaluationTask, evaluate
 from sf.export.card import FRONT_MATTER, Score, Subject, card
 from sf.machine.cores import num_usable_cores
 from sf.metrics.system_info import read_starts
-from sf.play.named_checkpoint import config_of
+from sf.play.named_checkpoint import config_of, find_checkpoint
 from sf.storage import checkpoint, output_file
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
@@ -109,9 +109,18 @@ def require_folder(folder: Path) -> None:
     or something else than a policy."""
     for name in (CARD, WEIGHTS, CONFIG):
         output_file.require_writable("out", folder / name, is_named=False)
-    if any(folder.iterdir()) and not (folder / WEIGHTS).is_file():
+    if any(folder.iterdir()) and not _is_policy(folder / WEIGHTS):
         raise ValueError(f"{folder} exists and holds something else than a policy: name another --out")
     _require_own_card(folder / CARD, "another --out")
+
+
+def _is_policy(weights: Path) -> bool:
+    """Other programs call their weights the same."""
+    try:
+        find_checkpoint(weights)
+    except ValueError:
+        return False
+    return True
 
 
 def card_of_run(run: Path, has_folder: bool = False) -> Path:

@@ -180,13 +180,15 @@ def _require_same(there: Mapping[str, Any], here: Mapping[str, Any], directory: 
     """Raises ValueError where the tournament there is another one than this."""
     for name, value in here.items():
         old = there.get(name)
-        if old == value:
-            continue
         if name == "players" and isinstance(old, Mapping):
-            changed = [player for player in value if player in old and old[player] != value[player]]
-            what = (
-                f"{changed[0]} was another checkpoint" if list(old) == list(value) else f"players were {', '.join(old)}"
-            )
+            if list(old.items()) == list(value.items()):  # in the same order, as pairs are
+                continue
+            if list(old) == list(value):
+                what = f"{next(player for player in value if old[player] != value[player])} was another checkpoint"
+            else:
+                what = f"players were {', '.join(old)}, in this order"
+        elif old == value:
+            continue
         elif name == "options" and isinstance(old, Mapping):
             option = next(option for option in {**old, **value} if old.get(option) != value.get(option))
             what = f"{option} was {old.get(option)!r}, and is {value.get(option)!r} here"

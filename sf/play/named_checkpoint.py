@@ -43,8 +43,13 @@ def find_trusted(
     Raises ValueError as that does, and where the checkpoint names code that nobody vouches for.
     """
     file, saved = find_checkpoint(path, which, policy_id, say)
-    require_trusted(checked(Config, saved.state["config"], str(file)), file, is_trusted)
+    require_known_code(saved, file, is_trusted)
     return file, saved
+
+
+def require_known_code(saved: Checkpoint, file: Path, is_trusted: bool) -> None:
+    """Raises ValueError where a checkpoint names code that nobody vouches for. file: where it was found."""
+    require_trusted(checked(Config, saved.state["config"], str(file)), file, is_trusted)
 
 
 def num_policies(path: Path) -> int:

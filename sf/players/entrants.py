@@ -15,7 +15,7 @@ from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.league.record import policy_name
 from sf.play import opponents
-from sf.play.named_checkpoint import find_trusted, num_policies
+from sf.play.named_checkpoint import find_checkpoint, num_policies, require_known_code
 from sf.play.opponents import Opponent
 from sf.play.torch_policy import TorchPolicy
 from sf.players.snapshots import kept_at
@@ -108,13 +108,16 @@ def _num_policies(player: str, copy: Path) -> int:
 
 
 def _original_or_copy(player: str, policy_id: int, copy: Path, is_trusted: bool) -> tuple[Path, Checkpoint]:
+    """A copy stands in for an original that is gone or damaged, not for one whose code nobody vouches for."""
     try:
-        return find_trusted(located(Path(player)), "latest", policy_id, _warn, is_trusted)
+        file, saved = find_checkpoint(located(Path(player)), "latest", policy_id, _warn)
     except ValueError as error:
         if not copy.is_file():
             raise
         _warn(f"{error}. {copy} plays in its place")
-        return find_trusted(copy, "latest", 0, _warn, is_trusted)
+        file, saved = find_checkpoint(copy, "latest", 0, _warn)
+    require_known_code(saved, file, is_trusted)
+    return file, saved
 
 
 def _file_name(player: str) -> str:

@@ -45,14 +45,15 @@ class Population:
         self._order = order
         self._say = say
         self._is_failing = False
-        self._record = PopulationRecord(run_dir.path, initial_hyperparameters(config, spec))
+        self._initial = initial_hyperparameters(config, spec)
+        self._record = PopulationRecord(run_dir.path, self._initial)
         self._generation: int | None = None  # the last one; None: before all learners have begun
         for policy_id in self._record.policies:
             self._write_shaping(policy_id)
 
     def hyperparameters_of_learner(self, policy_id: int) -> dict[str, float]:
         """The present hyperparameters of a policy that are fields of LearnerConfig."""
-        of_policy = self._record.policies[policy_id].hyperparameters
+        of_policy = self._hyperparameters(policy_id)
         return {name: value for name, value in of_policy.items() if not name.startswith(SHAPING)}
 
     def learner_has(self, policy_id: int, weights_event: int) -> None:
@@ -77,10 +78,8 @@ class Population:
     def _evolve(self, generation: int) -> bool:
         """Returns whether the generation could be recorded. If not, nothing changes, and the caller tries again."""
         members = [
-            Member(policy_id, policy.objective(self._rules.pbt_target_objective), history.hyperparameters)
-            for (policy_id, history), policy in zip(
-                sorted(self._record.policies.items()), self._progress.policies, strict=True
-            )
+            Member(policy_id, policy.objective(self._rules.pbt_target_objective), self._hyperparameters(policy_id))
+            for policy_id, policy in zip(sorted(self._initial), self._progress.policies, strict=True)
         ]
         decisions = evolve(members, self._rules, np.random.default_rng((self._seed, generation)))
         env_steps = {policy_id: policy.env_steps for policy_id, policy in enumerate(self._progress.policies)}
@@ -109,9 +108,15 @@ class Population:
             weights_event=self._record.policies[policy_id].weights_event,
         )
 
+    def _hyperparameters(self, policy_id: int) -> Mapping[str, float]:
+        """As they are recorded. What the record does not have, as a shaped reward that is new, is as at the start; what
+        the run has no more is left out."""
+        recorded = self._record.policies[policy_id].hyperparameters
+        return {name: recorded.get(name, value) for name, value in self._initial[policy_id].items()}
+
     def _write_shaping(self, policy_id: int) -> None:
         if self._shaping is not None:
-            of_policy = self._record.policies[policy_id].hyperparameters
+            of_policy = self._hyperparameters(policy_id)
             self._shaping["weights"][policy_id] = [of_policy[SHAPING + name] for name in self._shaping_names]
 
 

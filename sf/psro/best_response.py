@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from sf.config import Config
-from sf.play.named_checkpoint import find_checkpoint
+from sf.play.named_checkpoint import find_trusted
 from sf.run.beginning.initial_weights import CompleteRunError
 from sf.run.trainer import train
 from sf.storage.checkpoint import Checkpoint
@@ -43,5 +43,6 @@ def train_best_response(config: Config, against: Mapping[str, float], say: Calla
         stopped_by = train(config)["stopped_by"]
         if stopped_by in signal.Signals.__members__:
             raise StoppedError(stopped_by)
-    _, saved = find_checkpoint(RunDir.at(config.run.train_dir, config.run.experiment_name).path, say=say)
+    run = RunDir.at(config.run.train_dir, config.run.experiment_name).path
+    _, saved = find_trusted(run, say=say, is_trusted=config.run.trust)
     return saved

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from sf.envs.errors import UsageError
 from sf.storage import json_lines
 
 NAME = "psro.jsonl"
@@ -62,11 +63,15 @@ def append(path: Path, iteration: Iteration) -> None:
 
 
 def read(path: Path) -> list[Iteration]:
-    """All whole lines; none where there is no file. Raises ValueError where one is damaged."""
-    if not path.exists():
-        return []
+    """All whole lines; none where there is no file. Raises ValueError where one is damaged, or none can be read."""
+    try:
+        lines = list(json_lines.whole_lines(path)) if path.exists() else []
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read ({error.strerror}): change that, or name another --experiment"
+        ) from None
     found: list[Iteration] = []
-    for number, line in enumerate(json_lines.whole_lines(path), start=1):
+    for number, line in enumerate(lines, start=1):
         try:
             iteration = Iteration(**json.loads(line))
             _require_kinds(iteration)

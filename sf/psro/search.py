@@ -8,6 +8,7 @@ zero-sum games of two players. One network plays both seats, so the game among p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ import numpy as np
 
 from sf.config import Config
 from sf.envs import UsageError
-from sf.envs.field_types import checked
 from sf.league.meta_solvers import SOLVERS
+from sf.play.named_checkpoint import find_checkpoint, require_known_code
 from sf.play.opponents import RANDOM
 from sf.psro import record
 from sf.psro.best_response import train_best_response
@@ -24,7 +25,6 @@ from sf.psro.judge import Judge
 from sf.psro.record import RESPONSES, Iteration, payoff_table
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint, without_optimizer
-from sf.trust.named_code import require_trusted
 
 _LEAST_SHARE = 1e-3  # players that are met less often are left out
 
@@ -84,9 +84,10 @@ class Search:
         )
         saved = train_best_response(config, {self._reference(p): share for p, share in against.items()}, say)
         path = f"{POLICIES}/{name}.safetensors"
-        (self._directory / POLICIES).mkdir(parents=True, exist_ok=True)
         policy = self._players[name] = without_optimizer(saved)
-        checkpoint.write(self._directory / path, policy)
+        with self._kept():
+            (self._directory / POLICIES).mkdir(parents=True, exist_ok=True)
+            checkpoint.write(self._directory / path, policy)
         return self._add(
             name,
             path,
@@ -116,26 +117,33 @@ class Search:
             seconds=seconds,
             settings=self._settings,
         )
-        self._directory.mkdir(parents=True, exist_ok=True)
-        try:
+        with self._kept():
+            self._directory.mkdir(parents=True, exist_ok=True)
             record.append(self._path, iteration)
-        except OSError as error:
-            raise UsageError(
-                f"{self._path} cannot be written ({error}): make room, and the same command goes on"
-            ) from None
         self.iterations.append(iteration)
         return iteration
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        """What is written there can be, or one sentence says what to change."""
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(
+                f"{error.filename or self._path} cannot be written ({error.strerror or error}): change that, for "
+                "example by making room, and the same command goes on"
+            ) from None
 
     def _load(self, iteration: Iteration) -> Checkpoint:
         path = self._directory / str(iteration.path)
         try:
-            saved = checkpoint.load(path)
-        except (OSError, ValueError) as error:
+            _, saved = find_checkpoint(path)
+        except ValueError as error:
             raise UsageError(
                 f"{path}, the policy of iteration {iteration.iteration}, cannot be read ({error}): put it back, or "
                 "name another --experiment, which begins anew"
             ) from None
-        require_trusted(checked(Config, saved.state["config"], str(path)), path, self._config.run.trust)
+        require_known_code(saved, path, self._config.run.trust)
         return saved
 
     def _reference(self, player: str) -> str:

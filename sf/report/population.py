@@ -72,7 +72,7 @@ def draw(run: Evolution, objective: str, hyperparameters: Sequence[str] = ()) ->
     if not run.has_objective:
         raise ValueError(f"metrics.jsonl has no policy_00/{objective} yet: wait, or name another --y")
     names = list(hyperparameters) or _varied(run.events)
-    unknown = set(names) - run.events[0].hyperparameters.keys()
+    unknown = set(names) - {name for event in run.events for name in event.hyperparameters}
     if unknown:
         raise ValueError(f"hyperparameters has {min(unknown)}, which the policies of this run do not have")
     rows = math.ceil(len(names) / _COLUMNS)
@@ -89,7 +89,9 @@ def draw(run: Evolution, objective: str, hyperparameters: Sequence[str] = ()) ->
 
 
 def _varied(events: list[Event]) -> list[str]:
-    return [name for name in events[0].hyperparameters if len({event.hyperparameters[name] for event in events}) > 1]
+    """Names of the hyperparameters that have had several values, in events that have them."""
+    names = dict.fromkeys(name for event in events for name in event.hyperparameters)
+    return [name for name in names if len({event.hyperparameters.get(name) for event in events} - {None}) > 1]
 
 
 def _draw_objective(axis: Axes, run: Evolution, objective: str, colors: dict[int, str]) -> None:
@@ -150,7 +152,9 @@ def _lineage_of(policy_id: int, run: Evolution) -> np.ndarray:
 def _draw_hyperparameter(axis: Axes, run: Evolution, name: str, colors: dict[int, str]) -> None:
     label = name
     for policy_id, line in run.curves.items():
-        events = [event for event in run.events if event.policy_id == policy_id]
+        events = [event for event in run.events if event.policy_id == policy_id and name in event.hyperparameters]
+        if not events:
+            continue
         values = np.array([event.hyperparameters[name] for event in events])
         if name == "gamma":  # its mutations scale the horizon
             label, values = "1 / (1 - gamma)", 1.0 / (1.0 - values)

@@ -245,7 +245,7 @@ class Tuner:
 
     def _prune(self) -> None:
         """Compare what trials have reached by the same env steps, and end those that are not worth going on with."""
-        for trial in self._open:
+        for trial in list(self._open):
             for curve in trial.curves:
                 curve.read()
             num_known = min(len(curve.values) for curve in trial.curves)
@@ -261,6 +261,8 @@ class Tuner:
                     trial.waiting.clear()
                     for run in trial.running:
                         self._launcher.interrupt(run)
+                    if not trial.running:
+                        self._tell(trial)
 
 
 def _short(value: object) -> str:

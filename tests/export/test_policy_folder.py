@@ -148,6 +148,14 @@ def test_a_folder_with_other_things_in_it_is_left_alone(run, monkeypatch, capsys
     assert Path("thesis/README.md").read_text() == "a year of work"
 
 
+def test_weights_of_another_program_are_left_alone(run, monkeypatch, capsys):
+    Path("theirs").mkdir()
+    Path("theirs", WEIGHTS).write_text("weights of another program")
+    assert command(monkeypatch, export, run, "--out", "theirs", "--episodes", "2") == 2
+    assert "theirs exists and holds something else than a policy" in capsys.readouterr().err
+    assert Path("theirs", WEIGHTS).read_text() == "weights of another program"
+
+
 def test_a_readme_of_the_users_own_in_a_folder_is_kept(run, monkeypatch, capsys):
     assert command(monkeypatch, export, run, "--out", "mine", "--episodes", "2") == 0
     Path("mine", CARD).write_text("# My notes")

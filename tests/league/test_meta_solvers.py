@@ -143,6 +143,12 @@ def test_alpharank_agrees_with_what_is_known_of_both_games():
     assert alpharank(np.zeros((1, 1))).tolist() == [1.0]
 
 
+def test_alpharank_takes_payoffs_of_any_size():
+    pytest.importorskip("pyspiel")
+    np.testing.assert_allclose(alpharank(1000 * ROCK_PAPER_SCISSORS), [1 / 3] * 3, atol=1e-6)
+    assert alpharank(20 * TRANSITIVE)[2] > 0.99
+
+
 def test_a_solver_whose_package_is_missing_is_one_sentence(monkeypatch):
     monkeypatch.setattr(meta_solvers.extras, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"alpha-rank needs pyspiel and open_spiel: pip install '.\[openspiel\]'"):

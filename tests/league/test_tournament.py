@@ -152,6 +152,10 @@ def test_a_tournament_that_is_over_plays_nothing(tmp_path, whole):
         ({"matches": 6}, "matches was 4, and is 6 here"),
         ({"seed": 1}, "seed was 0, and is 1 here"),
         ({"names": ("random", "own_players:rock")}, "players were own_players:paper, own_players:rock, random"),
+        (
+            {"names": ("random", "own_players:paper", "own_players:rock")},
+            "players were own_players:paper, own_players:rock, random, in this order",
+        ),
         ({"env": "toy_match_pennies"}, "env was 'toy_match_rps', and is 'toy_match_pennies' here"),
         ({"env_kwargs": '{"a": 1}'}, "env_kwargs was '{}'"),
     ],

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -15,11 +16,13 @@ from untrained import untrained
 
 from sf import envs
 from sf.commands import evaluate as evaluate_command
+from sf.config import Config
 from sf.envs import EnvOptions, EnvSpec, Planes, StepResult
 from sf.envs.guard import GuardedGroup
 from sf.envs.registry import name_of
 from sf.envs.spaces import space_json
 from sf.envs.toys.single import Identity
+from sf.evaluation import evaluator
 from sf.evaluation.results import Evaluation
 from sf.evaluation.task import EvaluationTask, _take, evaluate
 from sf.play.contestants import find_policies, require_spaces
@@ -340,6 +343,16 @@ def test_what_had_ended_of_a_match_whose_environment_failed_does_not_count():
         _take(None, EpisodesPlayed(played), evaluation)
     assert len(group.pop_faults()) == 1
     assert [(each.match_idx, each.policy_idx) for each in evaluation.episodes] == [(0, 0), (0, 1)]
+
+
+def test_nor_in_the_evaluations_of_a_run():
+    config = Config().replace(env="breaks", eval_episodes=4, eval_num_envs=2)
+    args = SimpleNamespace(config=config, num_agents=2, counters=SimpleNamespace(working=lambda: None))
+    saved = untrained("breaks")
+    Breaks.num_made = 0
+    evaluation = evaluator._play(args, [saved])
+    assert evaluation.num_env_faults == 1
+    assert sorted((each.match_idx, each.agent_idx) for each in evaluation.episodes) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
 def test_no_level_of_training_is_played_again():

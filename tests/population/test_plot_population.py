@@ -11,7 +11,7 @@ import plot_population
 from plot_population import draw, load
 
 from sf.population.config import PopulationConfig
-from sf.population.evolution import Member, evolve
+from sf.population.evolution import Decision, Member, evolve
 from sf.population.lineage import histories
 from sf.population.record import PopulationRecord
 
@@ -61,6 +61,17 @@ def test_a_picture_is_written_in_the_format_of_its_name(directory, suffix, monke
     beginning = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix]
     assert out.read_bytes().startswith(beginning)
     assert out.stat().st_size > 5000
+
+
+def test_a_hyperparameter_that_is_in_some_events_alone_is_drawn_from_these(directory):
+    record = PopulationRecord(directory, {idx: {} for idx in range(4)})
+    rates = {idx: dict(history.hyperparameters) for idx, history in record.policies.items()}
+    members = [Member(idx, 1.0, rates[idx]) for idx in range(4)]
+    added = [Decision(1, None, {**rates[1], "shaping/NEW": weight}) for weight in (1.0, 1.5)]
+    for decision in added:
+        record.add([decision], members, dict.fromkeys(range(4), 6 * PERIOD))
+    evolution = load(directory, "true_objective")
+    assert "shaping/NEW" in [axis.get_title() for axis in draw(evolution, "true_objective").axes]
 
 
 def test_there_is_a_panel_for_the_objective_and_one_for_each_hyperparameter_that_changed(directory):

@@ -16,7 +16,8 @@ from sf.psro.best_response import StoppedError
 from sf.psro.flags import default_end
 from sf.psro.record import Iteration, append, payoff_table, read
 from sf.psro.search import Search
-from sf.storage import json_lines
+from sf.storage import checkpoint, json_lines
+from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
 
 ROCK_PAPER_SCISSORS = {"random": 0, "policy_001": 1, "policy_002": 2, "policy_003": 0}
@@ -41,6 +42,25 @@ def new_search(tmp_path, solver="nash", is_warm=True, **settings):
 
 def mixtures(search):
     return [[round(share, 2) for share in iteration.mixture.values()] for iteration in search.iterations]
+
+
+def test_what_cannot_be_written_or_read_is_one_sentence(tmp_path, trained):
+    (tmp_path / "search").write_text("")
+    with pytest.raises(UsageError, match=r"search cannot be written \(File exists\): change that.*command goes on"):
+        list(new_search(tmp_path).run(1, print))
+    (tmp_path / "search").unlink()
+    (tmp_path / "search" / "psro.jsonl").mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"psro.jsonl cannot be read \(Is a directory\): change that, or name another"):
+        new_search(tmp_path)
+    (tmp_path / "search" / "psro.jsonl").rmdir()
+    (tmp_path / "search" / "policies").write_text("")
+    with pytest.raises(UsageError, match=r"policies cannot be written \(File exists\)"):
+        list(new_search(tmp_path).run(1, print))
+    (tmp_path / "search" / "policies").unlink()
+    list(new_search(tmp_path).run(1, print))
+    checkpoint.write(tmp_path / "search" / "policies" / "policy_001.safetensors", Checkpoint({}, {}))
+    with pytest.raises(UsageError, match=r"lacks env_steps or config.*: put it back, or name another --experiment"):
+        new_search(tmp_path)
 
 
 def test_each_best_response_meets_the_solution_of_the_game_before_it(tmp_path, trained):
@@ -227,7 +247,7 @@ def test_a_record_that_cannot_be_written_is_one_sentence(tmp_path, trained, monk
         raise OSError("No space left on device")
 
     monkeypatch.setattr(json_lines, "append", full)
-    with pytest.raises(UsageError, match=r"psro.jsonl cannot be written .*: make room, and the same command goes on"):
+    with pytest.raises(UsageError, match=r"psro.jsonl cannot be written .*: change that.* the same command goes on"):
         list(new_search(tmp_path).run(1, print))
 
 

@@ -7,9 +7,13 @@ import pytest
 from untrained import untrained
 
 from sf.config import Config
+from sf.players.entrants import _file_name
+from sf.players.snapshots import kept_at
 from sf.players.worker import _Players
 from sf.psro import record
+from sf.psro.exploit import EXPLOITED, pin
 from sf.psro.search import Search
+from sf.run.plan import make_plan
 from sf.storage import checkpoint
 
 NET = "theirs:Net"
@@ -37,6 +41,23 @@ def test_a_snapshot_in_the_league_of_a_run(tmp_path, flag):
     players._args = SimpleNamespace(directory=tmp_path, opponents={}, model=Config().model, trusts=False, device="cpu")
     with pytest.raises(ValueError, match=f"names {flag} '{NET}': that is code.* add --trust true"):
         players._load("policy_00_000000000064", turn=1)
+
+
+def test_a_player_of_a_run_whose_copy_names_no_code(tmp_path):
+    plant(tmp_path / "theirs.safetensors", encoder=NET)
+    run = tmp_path / "run"
+    plant(kept_at(run, _file_name(str(tmp_path / "theirs.safetensors"))))
+    flags = {"env": "toy_match_rps", "past_share": 0.5, "players": (str(tmp_path / "theirs.safetensors"),)}
+    with pytest.raises(ValueError, match=f"names encoder '{NET}': that is code.* add --trust true"):
+        make_plan(Config().replace(**flags, train_dir=str(tmp_path), experiment="run"))
+
+
+def test_the_policy_that_a_response_is_to(tmp_path):
+    pin(tmp_path, {"run": "a"}, untrained("toy_match_rps"))
+    plant(tmp_path / EXPLOITED, encoder=NET)
+    with pytest.raises(ValueError, match=f"names encoder '{NET}': that is code.* add --trust true"):
+        pin(tmp_path, {"run": "a"}, untrained("toy_match_rps"))
+    assert pin(tmp_path, {"run": "a"}, untrained("toy_match_rps"), is_trusted=True).state["config"]["encoder"] == NET
 
 
 def test_a_policy_of_a_search(tmp_path):

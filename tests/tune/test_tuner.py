@@ -347,6 +347,29 @@ def test_a_run_that_is_pruned_ends_its_trial_as_pruned_however_it_ends(tmp_path,
     assert hunt.states() == ["COMPLETE"] * 6 + ["PRUNED"]
 
 
+def test_a_trial_that_is_pruned_before_its_run_is_started_again_is_told_as_pruned(tmp_path):
+    hunt, signals, runs = Hunt(tmp_path, trials=7), SimpleNamespace(first=None), {}
+
+    def ends(run, num_looks):
+        env_steps = (num_looks + 1) * END // 10
+        hunt.write(run, 1.0, env_steps, ends=env_steps == END)
+        return 0 if env_steps == END else None
+
+    def stops_in_the_last_two(run, num_looks):
+        if run.name not in ("trial_00005", "trial_00006"):
+            return ends(run, num_looks)
+        runs[run.name] = run
+        signals.first = 2 if len(runs) == 2 else None
+        return None
+
+    hunt.start(stops_in_the_last_two, signals, places=2)
+    assert hunt.states() == ["COMPLETE"] * 5 + ["RUNNING"] * 2
+    for env_steps in range(END // 10, END // 2, END // 10):
+        hunt.write(runs["trial_00006"], -100.0, env_steps, ends=False)
+    assert hunt.start(ends, places=1).started == ["trial_00005"]
+    assert hunt.states() == ["COMPLETE"] * 6 + ["PRUNED"]
+
+
 def test_trials_with_few_records_are_compared_only_where_they_have_been(tmp_path):
     """Of each of them there is a record late in the run alone."""
     hunt = Hunt(tmp_path, trials=7)
