@@ -86,10 +86,10 @@ class ModelConfig:
 
     compile: bool | Literal["auto"] = "auto"
     """Compile, where networks run on a CPU: loops for activations and recurrent cores before the run (two seconds, once
-    for each machine), and a program each for the policy workers' step and, with shuffle_steps, the learner's. These are
-    made beside a run that has lasted half a minute (half a minute of a core, once for each network; not with
-    --async_rl false). auto: where the machine has a C++ compiler. On a GPU the kernels of these steps are recorded, and
-    queued at once (CUDA graphs). false: PyTorch's operations alone."""
+    for each machine), and a program each for the policy workers' step and, with shuffle_steps, the learner's. The
+    learner's is made beside a run that has lasted half a minute, the policy workers' after a minute (half a minute of a
+    core each, once for each network; not with --async_rl false). auto: where the machine has a C++ compiler. On a GPU
+    the kernels of these steps are recorded, and queued at once (CUDA graphs). false: PyTorch's operations alone."""
 
     def __post_init__(self) -> None:
         check_fields(self)

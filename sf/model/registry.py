@@ -13,8 +13,9 @@ or by a package with an entry point in the group `sf.models`, which is loaded wh
         def forward(self, obs: Tensor) -> Tensor:  # [N, ...] -> [N, out_size]
             return self.layer(obs)
 
-Numbers arrive in the dtype of the network's products, images as they are: uint8, in the layout of the space
-(`sf.model.encoders.images.PixelConv2d` takes them).
+Vectors and images arrive normalised (`--normalize_input`), in the dtype of the network's products and the layout of the
+space. With `--normalize_input false` images arrive as they are, in uint8: `sf.model.encoders.images.PixelConv2d` takes
+both.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ class SamplerConfig:
     weights to the bit."""
 
     max_policy_lag: int = 1000
-    """Do not train on samples that are more than this many policy versions old. train/masked_share counts them."""
+    """Do not train on samples that are more than this many policy versions old. train/masked_share counts them. A run
+    in which so much data can wait for the learner that all of it would be older is refused."""
 
     extra_slots: int = 0
     """Trajectories that may wait for the learner, beyond one per actor and the two batches in the learner. Rounded

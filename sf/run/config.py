@@ -15,7 +15,7 @@ class RunConfig:
     """What to train, for how long, and where the results go."""
 
     env: str = "CartPole-v1"
-    """Environment to train on: doom_*, atari_*, toy_*, doom:my.cfg, a Gymnasium id, envpool:NAME,
+    """Environment to train on: doom_*, atari_*, rts_*, toy_*, doom:my.cfg, a Gymnasium id, envpool:NAME,
     openspiel:NAME, pettingzoo:FAMILY/NAME, or module:Name for one of your own. sf-envs lists them."""
 
     config: str | None = None

@@ -49,6 +49,14 @@ def test_a_far_mean_and_a_large_count_lose_no_digits():
     assert moments.mean.item() == pytest.approx(before[1] + 8e-10, abs=2e-10)
 
 
+def test_whole_numbers_far_from_0_keep_their_digits():
+    norm = ObsNormalizer({"clock": gym.spaces.Box(0, 2**62, (1,), np.int64)})
+    clock = torch.arange(1_700_000_000, 1_700_003_600)[:, None]
+    norm.update({"clock": clock[:, None]}, torch.ones(len(clock), 1, dtype=torch.bool))
+    out = norm({"clock": clock}, torch.float32)["clock"]
+    np.testing.assert_allclose(out[:, 0], (np.arange(3600) - 1799.5) / np.arange(3600).std(), atol=1e-5)
+
+
 def test_normalised_observations_have_mean_0_stddev_1_and_are_clipped():
     norm = ObsNormalizer({"numbers": gym.spaces.Box(-np.inf, np.inf, (2,))})
     obs = {"numbers": 100 + 5 * torch.randn(50, 20, 2), "image": torch.zeros(50, 20, 1)}

@@ -123,6 +123,8 @@ class CompiledStep(FasterStep):
         if config is not self._config_seen:
             self._config_seen = config
             self._has_settings = self._fixed._replace(config=config).words() == self._fixed.words()
+            if not self._has_settings:
+                self._threads.rest()
         return self._has_settings
 
     def step(self, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:

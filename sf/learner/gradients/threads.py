@@ -23,6 +23,11 @@ class Threads:
         self._spare = max(0, min(MOST_THREADS, most) - self._at_least)
         self._share = Share(most=float(self._spare))
 
+    def rest(self) -> None:
+        """Give back what was taken, where something else takes the steps now."""
+        self._share = Share(most=float(self._spare))
+        torch.set_num_threads(self._at_least)
+
     def measured(self, num_steps: int, busy_s: float, for_batch_s: float) -> None:
         """Of an iteration: optimiser steps, seconds that they took, and those of waiting for its data."""
         self._share.measured(num_steps, busy_s, 0.0, for_batch_s)

@@ -43,6 +43,14 @@ def test_a_learner_that_waits_for_batches_leaves_the_cores_to_the_sampler_one_by
     assert falling[-1] == 1
 
 
+def test_a_learner_whose_steps_something_else_takes_gives_its_threads_back():
+    threads, seconds = Threads(most=4), {1: 1.0, 4: 0.6}
+    assert numbers(threads, 6, seconds)[-1] == 4
+    threads.rest()
+    assert torch.get_num_threads() == 1
+    assert numbers(threads, 6, seconds)[-1] == 4
+
+
 def test_threads_that_the_user_has_asked_for_stay():
     torch.set_num_threads(2)
     assert numbers(Threads(most=4), 6, {2: 1.0, 4: 0.6})[-1] == 4
