@@ -236,13 +236,13 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         why_no_loops=_why_no_loops(config.model.compile, device),
         place=place,
     )
-    if sampler.async_rl:
-        _check_lag(plan)
-    else:
+    if not sampler.async_rl:
         _check_rounds(plan)
     memory_needed.require(available_memory(), plan)
     allow_many_descriptors()
     _check_descriptors(plan)
+    if sampler.async_rl:
+        _check_lag(plan)
     return plan
 
 
