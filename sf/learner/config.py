@@ -15,9 +15,9 @@ class LearnerConfig:
     """Losses, optimiser and batches."""
 
     batch_size: int | Literal["auto"] = 1024
-    """Samples per minibatch, that is, per optimiser step. A multiple of rollout. auto: about 256. Fewer,
-    where so many minibatches make 2,048 samples or whole trajectories of all actors anyway; more, where an iteration
-    would not hold a trajectory of every actor of the policy, for its data would be older than one iteration."""
+    """Samples per minibatch, that is, per optimiser step. A multiple of rollout. auto: about 256. Fewer, where so many
+    minibatches make 2,048 samples or whole trajectories of all actors anyway; more, where an iteration would not hold a
+    trajectory of every actor of the policy, for its data would be older than one iteration."""
 
     num_batches_per_epoch: int = 1
     """Minibatches per epoch. An iteration takes batch_size x num_batches_per_epoch samples."""
