@@ -112,6 +112,10 @@ class Family:
     training_aids: Collection[str] = ()
     """Names in `env_kwargs` that make training easier and are no part of the task: evaluations go without them."""
 
+    writes_files: Collection[str] = ()
+    """Names in `env_kwargs` that say where an environment writes files. A file that has one of them is obeyed only if
+    the user trusts it."""
+
     code_of: Callable[[str], str | None] = _no_code
     """The file of the code that a name has run, beside that of installed packages; None: there is none.
 

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
-from sf.envs import CuttableGroup, EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError
+from sf.envs import CuttableGroup, EnvError, EnvGroup, EnvSpec, Episode, ObsRows, ShapedGroup, StepResult, UsageError
 from sf.envs.errors import ApiError, place_of, summary, traceback_of
 from sf.envs.groups import calls
 from sf.envs.remarks import remark
@@ -89,15 +89,14 @@ class GuardedGroup:
         self._reported: set[_Place] = set()
         self.spec = self._group.spec
         self.num_actors = self._group.num_actors
-        spaces = self.spec.obs_space.items()
         self._awaits_choice = ACTION_MASK in self.spec.obs_space.spaces
         self._steps_without_choice = 0
-        self._float_keys = [key for key, space in spaces if np.issubdtype(space.dtype, np.floating)]
+        self._float_keys = float_keys(self.spec)
 
     def reset(self, obs: ObsRows) -> None:
         """Whatever the group raises here is not caught either. Raises UsageError for NaN and infinity."""
         self._group.reset(obs)
-        self._require_finite_obs(obs)
+        require_finite_obs(self._env_id, obs, self._float_keys)
         if self._awaits_choice:
             self._look_for_choice(obs)
 
@@ -106,8 +105,8 @@ class GuardedGroup:
         speak the API and have never worked."""
         try:
             episodes = self._group.step(discrete, continuous, obs, result)
-            self._require_finite_rewards(result.reward, episodes)
-            self._require_finite_obs(obs)
+            require_finite_rewards(self._env_id, result.reward, episodes)
+            require_finite_obs(self._env_id, obs, self._float_keys)
             episodes = [self._with_finite_stats(episode) for episode in episodes]
         except Exception as error:
             self._count(error)
@@ -158,7 +157,7 @@ class GuardedGroup:
                 self._is_open = True
                 self._require_as_before()
                 self._group.reset(obs)
-                self._require_finite_obs(obs)
+                require_finite_obs(self._env_id, obs, self._float_keys)
             except Exception as error:
                 self._count(error)
 
@@ -204,17 +203,6 @@ class GuardedGroup:
                 "that it is made"
             )
 
-    def _require_finite_obs(self, obs: ObsRows) -> None:
-        for key in self._float_keys:
-            rows = obs[key]
-            # One copy of all rows: a call for each of them takes four times as long where they are short.
-            if not np.isfinite(np.concatenate(rows, axis=None)).all():
-                actors = [n for n, row in enumerate(rows) if not np.isfinite(row).all()]
-                raise UsageError(
-                    f"{self._env_id}: observation {key!r} of actors {actors} of a group has NaN or infinite numbers: "
-                    "the environment must return finite ones, which float32 can hold"
-                )
-
     def _look_for_choice(self, obs: ObsRows) -> None:
         """Say once where masks have never allowed anything: agents that only wait are never trained, nor counted."""
         self._awaits_choice = not any(row.any() for row in obs[ACTION_MASK])
@@ -226,20 +214,6 @@ class GuardedGroup:
                 f"{self._env_id}: observation {ACTION_MASK!r} has been 0 throughout {CLEAN_STEPS} steps, so all agents "
                 "wait, and none of their steps is counted: give 1 for what is allowed",
             )
-
-    def _require_finite_rewards(self, reward: np.ndarray, episodes: list[Episode]) -> None:
-        if not np.isfinite(reward).all():
-            actors = np.flatnonzero(~np.isfinite(reward)).tolist()
-            raise UsageError(
-                f"{self._env_id}: the reward of actors {actors} of a group is {reward[actors[0]]}: the environment "
-                "must return finite ones, which float32 can hold"
-            )
-        for episode in episodes:  # whose rewards need not all have been for the learner
-            if not math.isfinite(episode.episode_return):
-                raise UsageError(
-                    f"{self._env_id}: an episode of actor {episode.actor_idx} of a group has the return "
-                    f"{episode.episode_return}: the environment must return finite rewards"
-                )
 
     def _with_finite_stats(self, episode: Episode) -> Episode:
         left_out = [name for name, value in episode.stats.items() if not math.isfinite(value)]
@@ -267,3 +241,37 @@ def _last_place(error: BaseException) -> str:
 def _text(place: _Place) -> str:
     kind, where = place
     return f"{kind} in {where}"
+
+
+def float_keys(spec: EnvSpec) -> list[str]:
+    """Of the observations that could have NaN or infinite numbers."""
+    return [key for key, space in spec.obs_space.items() if np.issubdtype(space.dtype, np.floating)]
+
+
+def require_finite_obs(env_id: str, obs: ObsRows, keys: Iterable[str]) -> None:
+    """Raises UsageError for NaN or infinite numbers. keys: `float_keys`."""
+    for key in keys:
+        rows = obs[key]
+        # One copy of all rows: a call for each of them takes four times as long where they are short.
+        if not np.isfinite(np.concatenate(rows, axis=None)).all():
+            actors = [n for n, row in enumerate(rows) if not np.isfinite(row).all()]
+            raise UsageError(
+                f"{env_id}: observation {key!r} of actors {actors} of a group has NaN or infinite numbers: "
+                "the environment must return finite ones, which float32 can hold"
+            )
+
+
+def require_finite_rewards(env_id: str, reward: np.ndarray, episodes: Iterable[Episode]) -> None:
+    """Raises UsageError for NaN or infinite rewards [N], or returns."""
+    if not np.isfinite(reward).all():
+        actors = np.flatnonzero(~np.isfinite(reward)).tolist()
+        raise UsageError(
+            f"{env_id}: the reward of actors {actors} of a group is {reward[actors[0]]}: the environment "
+            "must return finite ones, which float32 can hold"
+        )
+    for episode in episodes:  # whose rewards need not all have been for the learner
+        if not math.isfinite(episode.episode_return):
+            raise UsageError(
+                f"{env_id}: an episode of actor {episode.actor_idx} of a group has the return "
+                f"{episode.episode_return}: the environment must return finite rewards"
+            )

@@ -127,6 +127,18 @@ def code_of(env_id: str) -> str | None:
     return None if family is None else family.code_of(env_id)
 
 
+def writes_files(env_id: str, env_kwargs: str) -> bool:
+    """Whether these arguments, as a JSON object, have the environment write files. See `Family.writes_files`."""
+    family = _first_asked(env_id)
+    if family is None or not family.writes_files:
+        return False
+    try:
+        given = json.loads(env_kwargs)
+    except ValueError:
+        return True  # it is refused elsewhere
+    return not isinstance(given, dict) or any(given.get(name) is not None for name in family.writes_files)
+
+
 def preset_of_family(env_id: str) -> str | None:
     """See `Family.preset`."""
     family = _first_asked(env_id)

@@ -60,9 +60,11 @@ def reset(env_id: str, env: Any, **kwargs: Any) -> Any:
                 "(Gymnasium's API)"
             ) from None
         raise failure(env_id, "reset()", error) from error
-    if not isinstance(answer, tuple) or len(answer) != 2:
+    is_pair = isinstance(answer, tuple) and len(answer) == 2
+    if not is_pair or not isinstance(answer[1], Mapping | None):
+        kind = f"a tuple whose second part is {_kind(answer[1])}" if is_pair else _kind(answer)
         raise ApiError(
-            f"{env_id}: reset() returned {_kind(answer)}: return the observation and a dict, `return obs, {{}}` "
+            f"{env_id}: reset() returned {kind}: return the observation and a dict, `return obs, {{}}` "
             "(Gymnasium's API)"
         )
     return answer[0]

@@ -138,13 +138,16 @@ class VectorGroup:
                 next_obs = calls.reset(self._env_id, self._env, options={"reset_mask": ended})
             np.logical_or(result.terminated, unchosen, out=result.first)
             self._writer.write_batch(next_obs, obs)
+            final = infos.get("final_obs") if result.truncated.any() else None
+            if isinstance(final, Mapping | tuple):  # batched, as observations are
+                final = self._unbatched(final)
             for n in np.flatnonzero(result.truncated):
-                if "final_obs" not in infos:
+                if final is None:
                     raise UsageError(
                         f"{self._env_id}: an episode was truncated without infos['final_obs']: a vector "
                         "environment that resets in the same step must return the last observations there"
                     )
-                self._writer.write(infos["final_obs"][n], obs, int(n))
+                self._writer.write(final[n], obs, int(n))
             self._unchosen = result.truncated.copy()
         return episodes
 

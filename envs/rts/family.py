@@ -46,4 +46,5 @@ RTS = Family(
     install=INSTALL,
     against=_against,
     training_aids=("curriculum",),
+    writes_files=("replays",),
 )

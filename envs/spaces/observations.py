@@ -286,7 +286,7 @@ def _one_hot_store(env_id: str, key: str, space: gym.spaces.Discrete) -> _Store:
 
 
 def _one_hots_store(env_id: str, key: str, space: gym.spaces.MultiDiscrete) -> _Store:
-    starts, sizes = space.start.ravel(), space.nvec.ravel()
+    starts, sizes = space.start.ravel().astype(np.int64), space.nvec.ravel()
     begins = np.cumsum(sizes) - sizes
 
     def store(value: Any, row: np.ndarray) -> None:
@@ -296,7 +296,7 @@ def _one_hots_store(env_id: str, key: str, space: gym.spaces.MultiDiscrete) -> _
                 f"{env_id}: observation {key!r} came as {value.dtype} of shape {value.shape}, but its space is "
                 f"{space.dtype} of shape {space.shape}: change the one or the other"
             )
-        choices = value.ravel() - starts
+        choices = value.ravel().astype(np.int64) - starts
         if ((choices < 0) | (choices >= sizes)).any():
             raise UsageError(
                 f"{env_id}: observation {key!r} came as {value.tolist()}, but its space is {space}: change the one or "

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from sf.envs import registry
 from sf.envs.custom.named_objects import file_of_module
 from sf.envs.errors import UsageError
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
-from sf.envs.registry import code_of
+from sf.envs.registry import code_of, writes_files
 from sf.envs.wrappers.named import code_of as code_of_wrapper
 from sf.envs.wrappers.named import read_all
 from sf.trust import known_code
@@ -19,15 +20,19 @@ _OF_THE_NETWORK = ("encoder", "model")
 
 
 def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
-    """The code that these flags would import and that does not come with the package. Imports none of it.
+    """The code that these flags would import and that does not come with the package, and environments that they would
+    have write files. Imports none of it.
 
     flags: with values of the types that a `Config` has. Raises ValueError for wrappers that are not written so.
     """
     found = []
     env = flags.get("env", "")
+    env_kwargs = flags.get("env_kwargs", "{}")
     file = code_of(env)
+    if file is None and writes_files(env, env_kwargs):
+        file = registry.__file__
     if file is not None:
-        found.append(NamedCode("env", env, flags.get("env_kwargs", "{}"), file))
+        found.append(NamedCode("env", env, env_kwargs, file))
     for wrapper in read_all(flags.get("env_wrappers", ())):
         file = code_of_wrapper(wrapper)
         if file is not None:

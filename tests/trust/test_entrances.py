@@ -252,6 +252,16 @@ def test_gymnasiums_own_wrappers_need_no_trust_unless_they_write_files(name):
     assert (recorder.flag, recorder.name) == ("env_wrappers", "gymnasium.wrappers:RecordVideo")
 
 
+def test_a_strategy_game_needs_trust_where_it_writes_files():
+    from sf.trust.named_code import named_code  # noqa: PLC0415
+
+    for env_kwargs in ("{}", '{"opponent": "rush"}', '{"replays": null}'):
+        assert named_code({"env": "rts_mini", "env_kwargs": env_kwargs}) == []
+    for env_kwargs in ('{"replays": "anywhere"}', "["):
+        (writer,) = named_code({"env": "rts_mini", "env_kwargs": env_kwargs})
+        assert (writer.flag, writer.name, writer.env_kwargs) == ("env", "rts_mini", env_kwargs)
+
+
 def test_a_file_that_is_trusted_is_used():
     Path("planted.py").write_text("from sf.envs.toys.single import Identity as Env\n")
     write_run("theirs", {"env": "planted:Env"})

@@ -15,6 +15,7 @@ import numpy as np
 from sf import envs
 from sf.envs import ActionSpec, EnvOptions, Episode, StepResult, working_directory
 from sf.envs.errors import EnvError
+from sf.envs.guard import float_keys, require_finite_obs, require_finite_rewards
 from sf.envs.spaces.actions import ACTION_MASK, random_actions
 from sf.envs.spaces.observations import obs_arrays
 from sf.machine.cores import usable_cores
@@ -57,12 +58,12 @@ def play_randomly(env: str, options: EnvOptions, seconds: float) -> RandomPlay:
         except EnvError:
             group = make(1)
         try:
-            return _play(group, seconds)
+            return _play(env, group, seconds)
         finally:
             group.close()
 
 
-def _play(group: envs.EnvGroup, seconds: float) -> RandomPlay:
+def _play(env: str, group: envs.EnvGroup, seconds: float) -> RandomPlay:
     rng = np.random.default_rng(0)
     action = ActionSpec.of(group.spec.action_space)
     arrays = obs_arrays(group.spec.obs_space, group.num_actors)
@@ -70,10 +71,15 @@ def _play(group: envs.EnvGroup, seconds: float) -> RandomPlay:
     result = StepResult.empty(group.num_actors)
     episodes: list[Episode] = []
     num_steps = 0
+    keys = float_keys(group.spec)
     group.reset(obs)
+    require_finite_obs(env, obs, keys)
     start = time.perf_counter()
     while (taken := time.perf_counter() - start) < seconds:
-        episodes += group.step(*random_actions(rng, action, group.num_actors, mask), obs, result)
+        ended = group.step(*random_actions(rng, action, group.num_actors, mask), obs, result)
+        require_finite_rewards(env, result.reward, ended)
+        require_finite_obs(env, obs, keys)
+        episodes += ended
         num_steps += group.num_actors
     return RandomPlay(
         seconds=taken,

@@ -134,6 +134,12 @@ def test_what_goes_wrong_in_its_steps_is_said_before_a_run_starts(capsys, talkin
     assert talking.is_closed
 
 
+def test_rewards_that_are_no_numbers_are_said_before_a_run_starts(capsys, talking, monkeypatch):
+    monkeypatch.setattr(talking, "reward", float("nan"))
+    found = page(capsys, "talking", "--seconds", SECONDS)
+    assert "is nan: the environment must return finite ones" in found["random_play_error"]
+
+
 def test_ctrl_c_ends_it_quietly_and_closes_the_environment(capsys, talking, monkeypatch):
     def interrupted(self, action):
         raise KeyboardInterrupt

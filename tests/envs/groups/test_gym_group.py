@@ -115,6 +115,19 @@ def test_an_observation_that_does_not_fit_its_space_is_named(obs: np.ndarray, se
         group.reset(Memory(group).rows)
 
 
+def test_a_reset_without_an_info_is_named_where_the_observation_is_a_pair() -> None:
+    class Pair(Both):
+        observation_space = gym.spaces.Tuple([gym.spaces.Box(0.0, 1.0, (2,))] * 2)
+
+        def reset(self, **kwargs):
+            return np.zeros(2, np.float32), np.zeros(2, np.float32)
+
+    with pytest.raises(
+        ValueError, match=r"reset\(\) returned a tuple whose second part is one object .*: return the obs"
+    ):
+        play(GymGroup("mine", [Pair()], seed=0, first_env_idx=0), 1)
+
+
 def test_a_later_observation_of_the_wrong_shape_is_named() -> None:
     env = Both()
     env.step = lambda action: (np.zeros((2, 2), np.float32), 0.0, False, False, {})

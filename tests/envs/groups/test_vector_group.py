@@ -95,8 +95,9 @@ def test_vector_envs_of_every_space_play_as_single_ones(toy: str) -> None:
     assert any(step.result.terminated.any() for step in steps)
 
 
+@pytest.mark.parametrize("batches_final_obs", [False, True])
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_final_observations_of_a_dict_space_are_handed_on(mode: AutoresetMode) -> None:
+def test_final_observations_of_a_dict_space_are_handed_on(mode: AutoresetMode, batches_final_obs: bool) -> None:
     class Named(gym.Env):
         observation_space = gym.spaces.Dict(count=Counting.observation_space, mark=gym.spaces.Discrete(2))
         action_space = Counting.action_space
@@ -111,7 +112,15 @@ def test_final_observations_of_a_dict_space_are_handed_on(mode: AutoresetMode) -
             count, *rest = self._env.step(action)
             return {"count": count, "mark": 1}, *rest
 
-    _, steps = play(VectorGroup("named", SyncVectorEnv([Named] * 2, autoreset_mode=mode), 0, 0), 30)
+    class Vector(SyncVectorEnv):
+        def step(self, actions):
+            *rest, infos = super().step(actions)
+            if batches_final_obs and "final_obs" in infos:  # as all observations are, with anything in other rows
+                last = [obs or {"count": np.zeros(3), "mark": 0} for obs in infos["final_obs"]]
+                infos["final_obs"] = {key: np.array([obs[key] for obs in last]) for key in ("count", "mark")}
+            return *rest, infos
+
+    _, steps = play(VectorGroup("named", Vector([Named] * 2, autoreset_mode=mode), 0, 0), 30)
     truncated = [step for step in steps if step.result.truncated[0]]
     assert truncated
     for step in truncated:

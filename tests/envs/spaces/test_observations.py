@@ -99,6 +99,16 @@ def test_a_multi_discrete_is_the_one_hots_of_its_numbers_in_a_row() -> None:
     assert rows["obs"][0].tolist() == [0, 0, 1, 1, 0]
 
 
+def test_a_multi_discrete_may_come_in_any_kind_of_integers() -> None:
+    writer = ObsWriter("env", gym.spaces.MultiDiscrete([3, 2], start=[0, 5]))
+    for dtype in (np.uint8, np.int16, np.uint64):
+        rows = _rows(writer)
+        writer.write(np.array([2, 5], dtype), rows, 0)
+        assert rows["obs"][0].tolist() == [0, 0, 1, 1, 0]
+    with pytest.raises(ValueError, match=r"observation 'obs' came as .*, but its space is"):
+        writer.write(np.array([2**63, 5], np.uint64), _rows(writer), 0)
+
+
 @pytest.mark.parametrize("came", [[3, 0], [0, -1], [0], [0.0, 1.0]])
 def test_what_is_outside_of_a_multi_discrete_is_named(came: list[float]) -> None:
     writer = ObsWriter("env", gym.spaces.MultiDiscrete([3, 2]))
