@@ -35,8 +35,8 @@ _HEAD = """# Every flag
 This page lists every flag of every command, as `COMMAND --help` does.
 `python scripts/documentation/make_flags_page.py` generates it.
 Write a flag as `--gamma 0.9` or `--gamma=0.9`, and one with several values as `--encoder_mlp_layers 64 64`.
-A flag with the values true, false needs one, as in `--with_pbt true`; `--check`, `--autotune`, `--card`, `--private` and
-`--installed` may also stand alone.
+A flag with the values true, false needs one, as in `--with_pbt true`; `--check`, `--autotune`, `--card`, `--private`
+and `--installed` may also stand alone.
 """
 _PRESETS_HEAD = """## Presets
 
@@ -44,9 +44,10 @@ Defaults come from the best-matching preset in `configs/`; flags override them. 
 environment, else of its family (the name up to the first `_` or `/`), else of its kind: `image` if an observation is
 an image, or `image_continuous` if an action is a Box, too; else `symbols` if one is a grid of codes or a board, or
 `board` if several agents have legal actions there, too; else
-`continuous` if an action is a Box, else `vector`. `--config` selects another preset, or a YAML file of your own, which takes the
-place of the preset: what it does not name has the default of the table above. Its key `extends: vector` starts from a preset. A run
-prints its preset at the start, and saves the name as `config` in its `config.yaml`. The presets set:
+`continuous` if an action is a Box, else `vector`. `--config` selects another preset, or a YAML file of your own, which
+takes the place of the preset: what it does not name has the default of the table above. Its key `extends: vector`
+starts from a preset. A run prints its preset at the start, and saves the name as `config` in its `config.yaml`. The
+presets set:
 """
 _HEADS = ("flag", "values", "default", "meaning")
 _ENDLESS = 10_000_000_000  # what stands for no end, in steps and in seconds
