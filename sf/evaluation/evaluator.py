@@ -13,6 +13,7 @@ evaluations and videos are late. Nothing waits for it, so it is killed at the en
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 EVALUATE, FILM, EXPLOIT = 0, 1, 2  # the orders
 
 _NICENESS = 19  # at 15 the sampler lost 2 to 8 % on two cores that were full
+_LOOK_EVERY_S = 0.1  # for the first iteration of a learner
 _SEED_KEY = 0xE7A1  # so that its environments differ from those that train
 
 
@@ -71,7 +73,7 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
         args.counters.waiting()
         (order,) = args.orders.get_many(at_most=1)
         args.counters.working()
-        policies = [_remembered(recovery) for recovery in args.recoveries]
+        policies = [_remembered(recovery, args.counters) for recovery in args.recoveries]
         with handed_to(lambda about, sentence: None):  # rollout workers report the same
             if order == FILM:
                 _film(reports, args, policies)
@@ -123,12 +125,12 @@ def _exploit(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint],
     reports.send(Exploited(results))
 
 
-def _remembered(recovery: RecoveryMemory) -> Checkpoint:
-    """What a learner keeps for a successor. It has begun, so there is something."""
-    while True:
-        remembered = recovery.read()
-        if remembered is not None:
-            return remembered
+def _remembered(recovery: RecoveryMemory, counters: CounterRow) -> Checkpoint:
+    """What a learner keeps for a successor. It has begun, so there is something, after its first iteration."""
+    while (remembered := recovery.read()) is None:
+        counters.working()
+        time.sleep(_LOOK_EVERY_S)
+    return remembered
 
 
 def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:

@@ -240,7 +240,9 @@ class LearnerState:
             f"{num_skipped} updates in a row were not finite ({', '.join(names)}), so it goes back to "
             f"{goes_back_to.description}, with learning rate {self.updater.learning_rate:g}"
         )
-        lost_steps = self._trained_steps - goes_back_to.trained_steps
+        lost_steps = 0
+        if self._args.place.is_first:  # those of all ranks
+            lost_steps = self._trained_steps - goes_back_to.trained_steps
         self._reports.send(RolledBack(text, lost_steps, self.weights_event))
         self._trained_steps = goes_back_to.trained_steps
         # A successor must not go on with the old state, and the new one has to last before it is saved.

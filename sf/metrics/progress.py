@@ -50,7 +50,7 @@ class Progress:
     counters: Counters
     roles: Roles
     frameskip: int
-    stats_avg: int
+    stats_avg: int  # episodes that means are over, of all ranks
     num_policies: int = 1
     objective: str = "true_objective"  # the statistic of episodes that says how good a policy is
     machine: Machine = field(default_factory=Machine)
@@ -58,6 +58,7 @@ class Progress:
     num_steps_before_update: int = 0  # that are sampled before the first one; 0: not known
     is_on_gpu: bool = False
     is_synchronous: bool = False
+    num_ranks: int = 1  # whose records are merged
     started_at: float = field(default_factory=time.perf_counter)
     seconds_before: float = 0.0  # wall time of earlier parts of a resumed run
     start: int = 1  # of the run, from 1 on
@@ -71,7 +72,8 @@ class Progress:
 
     def __post_init__(self) -> None:
         self._meter = Meter(self.counters, self.roles, self.machine)
-        self.policies = [PolicyProgress(self.stats_avg) for _ in range(self.num_policies)]
+        own_share = -(-self.stats_avg // self.num_ranks)
+        self.policies = [PolicyProgress(own_share) for _ in range(self.num_policies)]
         self._begun: set[int] = set()  # policies whose learners have told where they begin
         self._added: dict[str, Any] = {}  # of the next record
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
@@ -96,6 +98,10 @@ class Progress:
         if policy_id in self._begun:
             return False
         self._begun.add(policy_id)
+        earlier_steps = env_steps - self.policies[policy_id].env_steps
+        if self._first_trained is not None and self._last_trained is not None:  # others have trained since then
+            self._first_trained = self._first_trained[0], self._first_trained[1] + earlier_steps
+            self._last_trained = self._last_trained[0], self._last_trained[1] + earlier_steps
         self.policies[policy_id].env_steps = env_steps
         self.seconds_before = max(self.seconds_before, seconds_before)
         return True

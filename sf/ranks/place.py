@@ -97,7 +97,6 @@ class Place:
     def config_of(self, run: Config) -> Config:
         """The configuration of this rank: it draws other numbers than the first, and leaves to that one what is done
         once."""
-        run = run.replace(stats_avg=-(-run.run.stats_avg // self.size))  # means are over the episodes of all
         if self.is_first:
             return run
         return run.replace(

@@ -167,6 +167,7 @@ class Run:
             num_steps_before_update=plan.num_steps_before_update,
             is_on_gpu=plan.device != "cpu",
             is_synchronous=not plan.config.sampler.async_rl,
+            num_ranks=plan.place.size,
             start=max(1, len(read_starts(run_dir))),
         )
         hooks: dict[str, OnRecord] = {} if on_record is None else {"on_record": on_record}

@@ -157,6 +157,21 @@ def test_the_load_has_the_share_of_the_player_worker():
     assert progress.load().player_busy == 1.0
 
 
+def test_steps_of_a_policy_whose_learner_begins_late_are_of_no_time_since(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("sf.metrics.progress.time.perf_counter", lambda: now[0])
+    progress = Progress(Counters.allocate(3), {"rollout": [0], "policy": [1], "learner": [2]}, 4, 100, 2, num_ranks=3)
+    assert progress.policies[0].episodes.maxlen == 34  # a third
+    progress.resume(0, 10_000_000, 0.0)
+    progress.add_training(0, 10_000_100, {})
+    progress.resume(1, 10_000_000, 0.0)
+    now[0] += 10.0
+    progress.add_training(0, 10_001_100, {})
+    summary = progress.summary()
+    assert summary["steady_env_frames_per_second"] == 400.0
+    assert summary["stats_avg"] == 100
+
+
 def test_other_programs_on_the_same_cores_are_told_apart():
     crowded = bottleneck(full(ENVIRONMENTS))
     assert "--num_workers" in crowded

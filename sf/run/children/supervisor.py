@@ -21,7 +21,7 @@ from sf.processes.stopping import Signals
 from sf.run.children.last_save import save_for_learner
 from sf.run.children.living import Event, LivingChildren, Phase
 from sf.run.children.replacing import Replacer
-from sf.run.children.restarts import RestartBudget
+from sf.run.children.restarts import RestartBudget, RestartBudgets
 from sf.run.children.roles.role import Role
 from sf.run.children.roles.table import ROLES
 from sf.run.children.starter import Starter
@@ -48,7 +48,7 @@ class Supervisor:
         self._replacer = Replacer(memory, roles, self.starter, self._living)
         self._watchdog = Watchdog(memory, by_name)
         config = memory.plan.config.supervision
-        self._budget = RestartBudget(config.max_restarts, config.restart_window_s)
+        self._budgets = RestartBudgets(config.max_restarts, config.restart_window_s, self._watchdog.start_within_s)
         self._is_stopping = False
         self._is_cut_off = False  # from another rank
         self._is_optional_awaited: Callable[[], bool] = lambda: False
@@ -163,8 +163,9 @@ class Supervisor:
             if is_hopeless and self._living.phase_of(child) is Phase.TRAINS:
                 self._living.phases[child.idx] = Phase.IS_HOPELESS
             return []
-        if not self._budget.spend(child.name, time.monotonic()):
-            return self._give_up(child, cause)
+        used_up = self._budgets.spend(child.name, time.monotonic(), has_hung=child.hung_for_s is not None)
+        if used_up is not None:
+            return self._give_up(child, cause, used_up)
         events, self.failure = self._replacer.replace(child, cause)
         return events
 
@@ -183,10 +184,10 @@ class Supervisor:
             rank=place.rank if takes_the_learner and not place.is_alone else None,
         )
 
-    def _give_up(self, child: Child, cause: str) -> list[Event]:
+    def _give_up(self, child: Child, cause: str, budget: RestartBudget) -> list[Event]:
         """It has died too often."""
         text = (
-            f"{child.name} has died {self._budget.max_restarts + 1} times within {self._budget.window_s:g} s "
+            f"{child.name} has died {budget.max_restarts + 1} times within {budget.window_s:g} s "
             f"(--max_restarts, --restart_window_s), at last: {cause}"
         )
         if self._living.is_optional(child):

@@ -15,14 +15,15 @@ START_WITHIN_S = 120.0  # a child, at least: simulators and torch take their tim
 class Watchdog:
     """A child hangs if it stays at one piece of work, or does not begin one that waits for it.
 
-    Where all wait and nothing moves, one of them has taken a message and not said so: then all of them hang.
+    start_within_s: a child has so long to start, which is the longest that one hangs before it is found. Where all wait
+    and nothing moves, one of them has taken a message and not said so: then all of them hang.
     """
 
     def __init__(self, memory: RunMemory, roles: Mapping[str, Role]) -> None:
         self._memory = memory
         self._roles = roles
         self._timeout_s = memory.plan.config.supervision.worker_timeout_s
-        self._start_within_s = max(self._timeout_s, START_WITHIN_S)
+        self.start_within_s = max(self._timeout_s, START_WITHIN_S)
         self._checked_at = time.monotonic()
         self._moved_at = time.monotonic()  # when any child was last seen to begin or end a piece of work
 
@@ -38,7 +39,7 @@ class Watchdog:
                 self._moved_at = now
             if has_moved or not self._is_at_work(child, beat, children):
                 child.beat, child.beat_at = beat, now
-        hanging = [c for c in children if now - c.beat_at > (timeout_s if c.is_ready else self._start_within_s)]
+        hanging = [c for c in children if now - c.beat_at > (timeout_s if c.is_ready else self.start_within_s)]
         if not hanging and now - self._moved_at > timeout_s:
             hanging = list(children)
         for child in hanging:

@@ -398,3 +398,15 @@ def test_a_queue_that_the_parent_finds_locked_ends_the_run(run, monkeypatch):
     run.children["rollout-0"].process.kill()
     run.supervisor.receive(run._wakeup, timeout_s=0.0)
     assert re.search(r"a queue is locked.*--queues pipes", str(run.supervisor.failure))
+
+
+def test_a_process_that_hangs_in_every_life_ends_the_run(run):
+    drain(run)
+    for _ in range(6):
+        assert run.supervisor.failure is None
+        run.row("rollout-1").working()
+        assert run.go_on(TIMEOUT_S + 2, moving=others(run, "rollout-1")) == ["rollout-1"]
+        drain(run)
+    run.end("rollout-1")
+    run.receive()
+    assert "rollout-1 has died 6 times within" in str(run.supervisor.failure)
