@@ -23,8 +23,8 @@ from sf.learner.worker import learner
 from sf.processes.reports import Report, Reports, Trained
 from sf.processes.stopping import StopFlag
 from sf.run.children.roles.role import Body
+from sf.run.lifetime import Run
 from sf.run.plan import Plan
-from sf.run.trainer import Run
 from sf.storage.run_dir import RunDir
 
 Measure = Callable[[Plan, float], dict[str, Any]]

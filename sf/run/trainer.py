@@ -1,52 +1,25 @@
-"""The parent: allocates the shared memory, has the children supervised, and records what they report.
-
-Consumes   reports of the children, signals.
-Produces   metrics, the display, the summary.
-Waits for  a report, the death of a child, a signal, or the time of the next record.
-"""
+"""A run from its flags: the directory, what it goes on with, and its lifetime."""
 
 from __future__ import annotations
 
 import dataclasses
-import signal
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import MappingProxyType
 from typing import Any
 
 from sf.config import Config
-from sf.metrics.display.live import Display
-from sf.metrics.display.panel import Target
-from sf.metrics.meter import Machine
-from sf.metrics.progress import Progress
 from sf.metrics.readable import outcome
-from sf.metrics.sinks.tensorboard_events import TensorBoard
-from sf.metrics.sinks.wandb_sink import WandbSink, require_wandb
-from sf.metrics.sinks.writer import MetricsWriter, Sink
-from sf.metrics.stale_data import StaleData
-from sf.metrics.system_info import read_starts, record_start
-from sf.processes.stopping import Signals, caught_signals, ended_in_order
-from sf.ranks.board import Board
+from sf.metrics.sinks.wandb_sink import require_wandb
+from sf.metrics.system_info import record_start
+from sf.processes.stopping import ended_in_order
 from sf.ranks.place import Place
 from sf.run.beginning import initial_weights
-from sf.run.beginning.startup_messages import startup_messages
-from sf.run.children.roles.role import Body
-from sf.run.children.roles.table import counts, roles_with
-from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
-from sf.run.decisions import Decisions
-from sf.run.evaluations.best_checkpoints import BestCheckpoints
-from sf.run.evaluations.results import Evaluations
-from sf.run.evaluations.videos import Videos
-from sf.run.joining import ANOTHER_RANK, Joined, joined
-from sf.run.memory import RunMemory
+from sf.run.joining import Joined, joined
+from sf.run.lifetime import Run
 from sf.run.plan import Plan, make_plan
-from sf.run.ranks_report import RanksReport
-from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
-from sf.run.reports import ReportHandler
+from sf.run.record_hooks import OnRecord
 from sf.storage.earlier_run import left_behind
 from sf.storage.printable import printable
-from sf.storage.run_dir import FAILURE, RunDir
 from sf.storage.run_log import RunLog
 from sf.trust import known_code
 from sf.trust.named_code import named_code
@@ -117,205 +90,3 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
             summary = Run(plan, run_dir, resumed_steps, on_record, on_under_way=settle, board=rank.board).run()
             log.write(outcome(summary))
             return summary
-
-
-class Run:
-    """A run in its lifetime: start, watch, stop.
-
-    resumed_steps: env steps of earlier parts of the run, by policy. on_record: see `sf.api.train`. on_under_way: is
-    called with a function that prints a sentence, once all processes are ready, or the run has ended with something
-    trained; it may be called again.
-    bodies: by role, what runs in those processes instead; benchmarks put simpler ones there.
-    """
-
-    def __init__(
-        self,
-        plan: Plan,
-        run_dir: RunDir,
-        resumed_steps: Sequence[int] = (),
-        on_record: OnRecord | None = None,
-        bodies: Mapping[str, Body] = MappingProxyType({}),
-        on_under_way: Callable[[Callable[[str], None]], None] = lambda say: None,
-        board: Board | None = None,
-    ) -> None:
-        """board: of the ranks that this trainer is one of."""
-        self._on_under_way = on_under_way
-        self._has_been_under_way = False
-        self._plan = plan
-        self._run_dir = run_dir
-        roles = roles_with(bodies)
-        self._memory = RunMemory.allocate(plan, run_dir, counts(plan))
-        hangs_after_s = plan.config.supervision.worker_timeout_s
-        self._ranks = RanksReport(plan.place, board or Board(), hangs_after_s, self._memory.shaping)
-        self._resumed_steps = sum(resumed_steps)
-        self._supervisor = Supervisor(self._memory, roles)
-        if resumed_steps:
-            self._supervisor.starter.resumed_steps = resumed_steps
-        self._progress = Progress(
-            self._memory.counters,
-            {
-                role.name: rows
-                for role in roles
-                if (rows := self._memory.counter_rows[role.name]) and not role.is_optional
-            },
-            plan.spec.frameskip,
-            plan.config.run.stats_avg,
-            plan.num_policies,
-            plan.config.population.pbt_target_objective,
-            machine=Machine(plan.cores, plan.num_cores),
-            num_epochs=plan.config.learner.num_epochs,
-            num_steps_before_update=plan.num_steps_before_update,
-            is_on_gpu=plan.device != "cpu",
-            is_synchronous=not plan.config.sampler.async_rl,
-            num_ranks=plan.place.size,
-            start=max(1, len(read_starts(run_dir))),
-        )
-        hooks: dict[str, OnRecord] = {} if on_record is None else {"on_record": on_record}
-        if (threshold := plan.config.run.stop_at_return) is not None:
-            hooks["stop_at_return"] = stop_at_return(threshold, plan.config.run.stats_avg, plan.num_policies)
-        self._hooks = RecordHooks(hooks)
-
-    def run(self) -> dict[str, Any]:
-        run = self._plan.config.run
-        endless = run.train_for_env_steps >= 10**10 and run.train_for_env_frames is None
-        frameskip = self._plan.spec.frameskip
-        target_frames = None if endless else self._plan.target_env_steps * frameskip
-        target_seconds = run.train_for_seconds if run.train_for_seconds < 10**10 else None
-        title = f"{run.env} in {self._run_dir.path}"
-        target = Target(target_frames, target_seconds)
-        log = RunLog(self._run_dir.log)
-        with Display(title, target, log=log.write) as display, caught_signals() as signals:
-            for sentence in startup_messages(self._plan, self._run_dir.path, self._resumed_steps):
-                display.say(sentence)
-            writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
-            decisions = Decisions(self._memory, self._supervisor.starter, self._progress, display.say)
-            orders = decisions.orders
-            videos = Videos(orders, self._memory.videos, frameskip, writer, display.say)
-            evaluations = Evaluations(orders, self._progress, writer, display.say)
-            events = ReportHandler(
-                self._progress,
-                frameskip,
-                display.say,
-                orders,
-                evaluations,
-                videos,
-                decisions.population,
-                decisions.matchmaker,
-                stale_data=lambda: StaleData(self._plan.config, self._plan.has_auto_sizes),
-                ranks=self._ranks,
-            )
-            asked_by = None
-            self._run_dir.remove_summary()  # not before: a start that is refused leaves it
-            try:
-                self._supervisor.start(lambda: signals.first is not None)
-                asked_by = self._watch(signals, events, decisions, writer, display)
-            finally:
-                self._ranks.note_failure(self._supervisor.failure)
-                if orders.is_filming and signals.first is None and self._supervisor.failure is None:
-                    display.say(
-                        f"the last video is finished, within {OPTIONAL_WITHIN_S:.0f} s; Ctrl-C ends the run now"
-                    )
-                for child, report in self._supervisor.stop(signals, lambda: orders.is_filming):
-                    events.handle(child, report)
-                if self._ranks.has_signalled_rank and signals.first is None:
-                    self._ranks.wait_for_own_signal(signals)
-                decisions.end()
-                videos.remove_unfinished()
-                if self._progress.env_steps > 0:
-                    self._on_under_way(display.say)
-                self._memory.pinned.release()
-        summary = {
-            **self._ranks.summary_of_all(self._progress.summary(), self._supervisor.failure is not None),
-            "stopped_by": self._stopped_by(signals, asked_by),
-        }
-        writer.write_summary(summary)
-        if self._supervisor.failure is not None:
-            raise self._supervisor.failure from self._hooks.error
-        if self._hooks.error is not None:
-            raise self._hooks.error
-        return summary
-
-    def _sinks(self, display: Display) -> list[Sink]:
-        config = self._plan.config
-        sinks: list[Sink] = [TensorBoard(self._run_dir, config.flat())]
-        if config.watch.with_wandb:
-            sinks.append(WandbSink(self._run_dir, config, display.say))
-        return sinks
-
-    def _watch(
-        self,
-        signals: Signals,
-        events: ReportHandler,
-        decisions: Decisions,
-        writer: MetricsWriter,
-        display: Display,
-    ) -> str | None:
-        """Until all steps are done, a signal arrives, time is up, a hook asks for the end, or a child fails for good.
-
-        Returns the name of the hook that asked.
-        """
-        run = self._plan.config.run
-        record_at = time.monotonic() + run.summaries_every_sec
-        best: BestCheckpoints | None = None
-        while not (self._supervisor.is_finished or self._supervisor.failure or signals.first):
-            if self._hooks.stopped_by or self._progress.seconds > run.train_for_seconds or self._has_all_steps:
-                break
-            timeout_s = min(record_at - time.monotonic(), run.train_for_seconds - self._progress.seconds)
-            for child, report in self._supervisor.receive(signals.wakeup, max(0.0, timeout_s)):
-                events.handle(child, report)
-            signals.clear_wakeup()
-            if self._supervisor.is_under_way:
-                self._has_been_under_way = True
-                self._on_under_way(display.say)
-            decisions.act_if_due()
-            self._supervisor.end_if(decisions.why_over)
-            lost = self._ranks.why_lost(self._learners())
-            if lost is not None:
-                self._supervisor.cut_off(lost)
-            if time.monotonic() >= record_at:
-                record_at = time.monotonic() + run.summaries_every_sec
-                self._record(writer, display, decisions)
-                if best is not None:
-                    best.keep_if_due()
-            if best is None and self._plan.place.saves and not decisions.orders.has_evaluations:
-                best = BestCheckpoints(self._memory, self._progress, display.say)
-        asked_by = self._hooks.stopped_by
-        if asked_by is None:
-            self._record(writer, display, decisions)
-        else:
-            display.say(self._hooks.last_words())
-        if signals.first is not None:
-            saves = self._has_been_under_way or self._progress.env_steps > 0
-            display.say(f"{signal.Signals(signals.first).name}: the run {'saves and ends' if saves else 'ends'}")
-        if best is not None:
-            best.keep_if_due(now=True)
-        return asked_by
-
-    def _stopped_by(self, signals: Signals, asked_by: str | None) -> str | None:
-        """asked_by: the name of the hook that asked for the end. None: the run has come to its end."""
-        if signals.first is not None:
-            return signal.Signals(signals.first).name
-        if self._ranks.has_signalled_rank:
-            return ANOTHER_RANK
-        return FAILURE if self._supervisor.failure is not None else asked_by
-
-    def _learners(self) -> list[tuple[bool, float]]:
-        """Of each policy: whether other ranks hold its learner up, and its heartbeat."""
-        rows = (self._memory.counter_row("learner", policy_id) for policy_id in range(self._plan.num_policies))
-        return [(bool(row.get("is_held_up")), row.get("heartbeat")) for row in rows]
-
-    @property
-    def _has_all_steps(self) -> bool:
-        """Of several policies. A single learner ends by itself, at the very step."""
-        return self._plan.num_policies > 1 and self._progress.env_steps >= self._plan.target_env_steps
-
-    def _record(self, writer: MetricsWriter, display: Display, decisions: Decisions) -> None:
-        decisions.before_record()
-        record, outlook = self._progress.record(), self._progress.outlook()
-        self._ranks.tell(record, outlook)
-        record, outlook = self._ranks.of_all(record), self._ranks.outlook_of_all(outlook)
-        if self._progress.has_begun:
-            writer.write(record)
-        display.show(record, outlook)
-        if self._progress.has_begun:
-            self._hooks.call(record)

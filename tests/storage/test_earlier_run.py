@@ -9,7 +9,7 @@ import pytest
 from runs import flags_of_run
 
 from sf.commands import cli
-from sf.run import trainer
+from sf.run import lifetime, trainer
 from sf.storage.earlier_run import EarlierRun, left_behind
 from sf.storage.run_dir import RunDir
 
@@ -41,7 +41,7 @@ def test_a_run_that_cannot_start_leaves_the_earlier_one_at_its_place(
     def fail(*_):
         raise ValueError("there is no room")
 
-    monkeypatch.setattr(trainer.RunMemory, "allocate", fail)
+    monkeypatch.setattr(lifetime.RunMemory, "allocate", fail)
     with pytest.raises(ValueError, match="there is no room"):
         train(tmp_path, restart_behavior)
     assert names(tmp_path) == ["toy_identity"]
@@ -57,7 +57,7 @@ def test_a_resumed_run_has_no_summary_until_it_ends(tmp_path, run_dir, monkeypat
         seen.append(run_dir.summary.exists())
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(trainer.Supervisor, "start", start)
+    monkeypatch.setattr(lifetime.Supervisor, "start", start)
     train(tmp_path, "resume")
     assert seen == [False]  # it may be killed now, and is not done
     assert '"stopped_by": "SIGTERM"' in run_dir.summary.read_text()
@@ -69,7 +69,7 @@ def test_why_a_run_could_not_start_is_said_though_nobody_reads_that_the_earlier_
     def fail(*_):
         raise ValueError("there is no room")
 
-    monkeypatch.setattr(trainer.RunMemory, "allocate", fail)
+    monkeypatch.setattr(lifetime.RunMemory, "allocate", fail)
     with open("/dev/full", "wb", buffering=0) as full:
         monkeypatch.setattr("sys.stdout", io.TextIOWrapper(full, write_through=True))
         with pytest.raises(ValueError, match="there is no room"):
@@ -88,7 +88,7 @@ def test_a_start_that_is_asked_to_end_puts_the_earlier_run_back(
         assert signal.getsignal(signum) != signal.SIG_DFL  # which would end these tests
         os.kill(os.getpid(), signum)
 
-    monkeypatch.setattr(trainer.RunMemory, "allocate", ask)
+    monkeypatch.setattr(lifetime.RunMemory, "allocate", ask)
     try:
         with pytest.raises(SystemExit) as end:
             train(tmp_path, restart_behavior)
@@ -104,7 +104,7 @@ def test_a_start_that_is_asked_to_end_puts_the_earlier_run_back(
 def test_a_run_that_is_asked_to_end_before_it_is_under_way_does_not_say_that_it_saves(
     tmp_path, run_dir, monkeypatch, capsys, restart_behavior
 ):
-    monkeypatch.setattr(trainer.Supervisor, "start", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr(lifetime.Supervisor, "start", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     assert train(tmp_path, restart_behavior)["stopped_by"] == "SIGTERM"
     said = capsys.readouterr().out
     assert "SIGTERM: the run ends\n" in said

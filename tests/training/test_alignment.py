@@ -21,8 +21,8 @@ from sf.config import Config
 from sf.learner.batches.choice import make_loader
 from sf.processes.reports import LearnerFinished
 from sf.processes.torch_runtime import configure
+from sf.run.lifetime import Run
 from sf.run.plan import make_plan
-from sf.run.trainer import Run
 from sf.storage.run_dir import RunDir
 from sf.weights import PolicyWorkers, SharedWeights
 

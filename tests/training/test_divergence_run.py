@@ -17,8 +17,8 @@ from sf.model.registry import register_model
 from sf.policy.worker import policy_worker
 from sf.processes.reports import RolledBack, SaveFailed
 from sf.run.children.verdict import ChildError
+from sf.run.lifetime import Run
 from sf.run.plan import make_plan
-from sf.run.trainer import Run
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
 

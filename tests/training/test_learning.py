@@ -11,7 +11,7 @@ import pytest
 from sf.config import Config, presets
 from sf.envs.toys import single as toys
 from sf.metrics.sinks.writer import MetricsWriter
-from sf.run import trainer
+from sf.run import lifetime, trainer
 
 COMMON = {
     "num_workers": 2,
@@ -49,7 +49,7 @@ def learn(tmp_path, monkeypatch):
                         signal.raise_signal(signal.SIGINT)
                     scores.append(record["mean_return"])
 
-        monkeypatch.setattr(trainer, "MetricsWriter", Watched)
+        monkeypatch.setattr(lifetime, "MetricsWriter", Watched)
         scores.append(trainer.train(config)["mean_return"])  # with the episodes that ended after the last record
         return max(scores)
 

@@ -10,8 +10,8 @@ from sf.config import Config
 from sf.learner.worker import learner
 from sf.policy.worker import policy_worker
 from sf.processes.stopping import StopFlag
+from sf.run.lifetime import Run
 from sf.run.plan import make_plan
-from sf.run.trainer import Run
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
 
