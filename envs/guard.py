@@ -18,15 +18,16 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
-from sf.envs import CuttableGroup, EnvError, EnvGroup, EnvSpec, Episode, ObsRows, ShapedGroup, StepResult, UsageError
+from sf.envs import CuttableGroup, EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError
 from sf.envs.errors import ApiError, place_of, summary, traceback_of
 from sf.envs.groups import calls
+from sf.envs.groups.finite import float_keys, require_finite_obs, require_finite_rewards
 from sf.envs.remarks import remark
 from sf.envs.spaces.actions import ACTION_MASK
 
@@ -241,37 +242,3 @@ def _last_place(error: BaseException) -> str:
 def _text(place: _Place) -> str:
     kind, where = place
     return f"{kind} in {where}"
-
-
-def float_keys(spec: EnvSpec) -> list[str]:
-    """Of the observations that could have NaN or infinite numbers."""
-    return [key for key, space in spec.obs_space.items() if np.issubdtype(space.dtype, np.floating)]
-
-
-def require_finite_obs(env_id: str, obs: ObsRows, keys: Iterable[str]) -> None:
-    """Raises UsageError for NaN or infinite numbers. keys: `float_keys`."""
-    for key in keys:
-        rows = obs[key]
-        # One copy of all rows: a call for each of them takes four times as long where they are short.
-        if not np.isfinite(np.concatenate(rows, axis=None)).all():
-            actors = [n for n, row in enumerate(rows) if not np.isfinite(row).all()]
-            raise UsageError(
-                f"{env_id}: observation {key!r} of actors {actors} of a group has NaN or infinite numbers: "
-                "the environment must return finite ones, which float32 can hold"
-            )
-
-
-def require_finite_rewards(env_id: str, reward: np.ndarray, episodes: Iterable[Episode]) -> None:
-    """Raises UsageError for NaN or infinite rewards [N], or returns."""
-    if not np.isfinite(reward).all():
-        actors = np.flatnonzero(~np.isfinite(reward)).tolist()
-        raise UsageError(
-            f"{env_id}: the reward of actors {actors} of a group is {reward[actors[0]]}: the environment "
-            "must return finite ones, which float32 can hold"
-        )
-    for episode in episodes:  # whose rewards need not all have been for the learner
-        if not math.isfinite(episode.episode_return):
-            raise UsageError(
-                f"{env_id}: an episode of actor {episode.actor_idx} of a group has the return "
-                f"{episode.episode_return}: the environment must return finite rewards"
-            )

@@ -15,7 +15,7 @@ import numpy as np
 from sf import envs
 from sf.envs import ActionSpec, EnvOptions, Episode, StepResult, working_directory
 from sf.envs.errors import EnvError
-from sf.envs.guard import float_keys, require_finite_obs, require_finite_rewards
+from sf.envs.groups.finite import float_keys, require_finite_obs, require_finite_rewards
 from sf.envs.spaces.actions import ACTION_MASK, random_actions
 from sf.envs.spaces.observations import obs_arrays
 from sf.machine.cores import usable_cores
