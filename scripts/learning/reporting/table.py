@@ -63,9 +63,9 @@ def _to_score(cell: Cell) -> str:
 
 def _overall(overall: Overall) -> list[str]:
     header = ["trainer", "normalised score"]
+    seeds = "1 seed" if overall.num_seeds == 1 else f"{overall.num_seeds} seeds"
     return [
-        f"Over {len(overall.tasks)} tasks, {overall.num_seeds} seeds each, 0 is random and 1 is good: "
-        f"{', '.join(overall.tasks)}.",
+        f"Over {len(overall.tasks)} tasks, {seeds} each, 0 is random and 1 is good: {', '.join(overall.tasks)}.",
         "",
         _line(header),
         "|---|---|",
