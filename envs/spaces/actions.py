@@ -102,9 +102,18 @@ def decoder(space: gym.Space) -> Callable[[np.ndarray, np.ndarray], Any]:
 
 
 def centre_and_half(space: gym.spaces.Box) -> tuple[np.ndarray, np.ndarray]:
-    """Where 0 of a policy lies in a Box, and how far from it 1 does: both of its shape, float32."""
+    """Where 0 of a policy lies in a Box, and how far from it 1 does: both of its shape, float32 or its own float64.
+
+    Far from 0, float32 has a single number for all of a Box: from 1e9 to 1e9 + 10, for one.
+    """
     bottom, top = middle_range(space)
-    return ((top + bottom) / 2).astype(np.float32), ((top - bottom) / 2).astype(np.float32)
+    dtype = float_dtype(space)
+    return ((top + bottom) / 2).astype(dtype), ((top - bottom) / 2).astype(dtype)
+
+
+def float_dtype(space: gym.spaces.Box) -> np.dtype:
+    """In which its actions are computed."""
+    return np.promote_types(space.dtype, np.float32)
 
 
 def middle_range(space: gym.spaces.Box) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.errors import UsageError
-from sf.envs.spaces.actions import centre_and_half
+from sf.envs.spaces.actions import centre_and_half, float_dtype
 from sf.envs.spaces.seen_spaces import children
 
 ReadObs = Callable[[Mapping[str, np.ndarray]], Any]
@@ -73,7 +73,7 @@ def _numbers(space: gym.Space, action: Any) -> np.ndarray:
     values = np.asarray(action)
     if isinstance(space, gym.spaces.Box):
         centre, half = centre_and_half(space)
-        floats = values.astype(np.float32).reshape(space.shape)
+        floats = values.astype(float_dtype(space)).reshape(space.shape)
         if not np.isfinite(floats).all():
             raise ValueError
         return ((floats - centre) / np.where(half > 0, half, 1)).ravel()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sf.envs.spaces.actions import ActionSpec, decoder
+from sf.envs.spaces.reading_back import action_encoder
 
 _DISCRETE = st.builds(gym.spaces.Discrete, st.integers(1, 9), start=st.integers(-5, 5))
 _MULTI_DISCRETE = st.lists(st.integers(1, 5), min_size=1, max_size=4).flatmap(
@@ -60,6 +61,16 @@ def test_a_bounded_box_is_reached_from_end_to_end_by_numbers_from_minus_one_to_o
     none = np.zeros(0, np.int32)
     for number, action in [(-1, [0, -2]), (0, [5, 0]), (1, [10, 2]), (3, [10, 2])]:
         assert decode(none, np.full(2, number, np.float32)).tolist() == action
+
+
+def test_a_box_of_float64_far_from_0_has_its_own_numbers() -> None:
+    space = gym.spaces.Box(1e9, 1e9 + 10, (1,), np.float64)
+    decode, encode = decoder(space), action_encoder(space)
+    for number, action in [(-1, 1e9), (-0.5, 1e9 + 2.5), (0, 1e9 + 5), (1, 1e9 + 10)]:
+        decoded = decode(np.zeros(0, np.int32), np.array([number], np.float32))
+        assert decoded.dtype == np.float64
+        assert decoded.tolist() == [action]
+        assert encode(decoded)[1].tolist() == [number]
 
 
 def test_an_unbounded_axis_is_left_alone() -> None:
