@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import fmean
 
 import torch
+from gsde import ExploringAsTrained
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
@@ -27,7 +28,7 @@ def main() -> None:
     if task["torch_threads"] is not None:
         torch.set_num_threads(task["torch_threads"])
     folder = Path(task["save_to"])
-    model = algorithm(task).load(folder / MODEL, device=task["device"])
+    model = ExploringAsTrained(algorithm(task).load(folder / MODEL, device=task["device"]), ENVS)
     means = {}
     for kind in ("stochastic", "deterministic"):
         set_random_seed(play["seed"])
