@@ -2,6 +2,8 @@
 
     python scripts/bench_peers.py --env doom_battle --seconds 120 --rounds 3 --json benchmarks/NAME.json
     python scripts/bench_peers.py --env Hopper-v5 --to_return 1000 --seconds 900 --peers stable_baselines3
+    python scripts/bench_peers.py --env CartPole-v1 --peers pufferlib --num_envs_per_worker 1024 --rollout 64 \
+        --batch_size 8192 --own_flags "--core lstm --rnn_size 128 --encoder_mlp_layers 128 --num_epochs 1"
 
 Each peer is installed from PyPI into a virtual environment in --peers_dir, which later calls reuse. A round is one run
 of each. The ratio is taken within each round, whose runs follow one another, since a shared machine drifts.
@@ -14,6 +16,10 @@ here, byte for byte. Its MuJoCo tasks are always Gymnasium's v4. On Atari and Mu
 
 Stable-Baselines3's PPO gets the settings that its zoo publishes for the environment, and none of the flags above. It
 has no Doom.
+
+PufferLib 3.0 gets the same rollout and batch size, and has the environment, the number of copies and the network of its
+own. It computes in float32. torch gives it all cores, and OMP_NUM_THREADS, which goes for all trainers, as many as it
+names.
 
 A frame is one tic of the simulator that was trained on: decisions x frameskip, which is 4 on Atari. On MuJoCo it is a
 step. The steady rate is without start-up, from the first optimiser step on; that of the whole run is from the launch.
@@ -43,11 +49,17 @@ from peers import virtual_envs
 from peers.machine import PACKAGES
 from peers.options import Options
 from peers.own import OWN
+from peers.puffer import PUFFER
 from peers.sample_factory import SAMPLE_FACTORY
 from peers.sb3 import SB3
 from peers.trainer import Result, Trainer
 
-TRAINERS: dict[str, Trainer] = {"sample_factory": SAMPLE_FACTORY, "stable_baselines3": SB3, "own": OWN}
+TRAINERS: dict[str, Trainer] = {
+    "sample_factory": SAMPLE_FACTORY,
+    "stable_baselines3": SB3,
+    "pufferlib": PUFFER,
+    "own": OWN,
+}
 
 _NOT_REACHED = (
     "A ratio is 0 where only this project did not reach the return, inf where only the peer did not. It is - where "

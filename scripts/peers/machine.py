@@ -14,7 +14,9 @@ from peers.options import REPOSITORY
 
 from sf import gpu
 
-PACKAGES = ("sample-factory", "stable-baselines3", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "mujoco")
+PACKAGES = (
+    "sample-factory", "stable-baselines3", "pufferlib", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "mujoco",
+)  # fmt: skip
 """Whose versions are recorded."""
 
 

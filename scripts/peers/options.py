@@ -11,7 +11,7 @@ from peers.kinds import Kind, kind_of
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
-PeerName = Literal["sample_factory", "stable_baselines3"]
+PeerName = Literal["sample_factory", "stable_baselines3", "pufferlib"]
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,11 @@ class Options:
     """What to compare, and for how long."""
 
     env: str = "doom_battle"
-    """doom_* or atari_*, or a MuJoCo task of Gymnasium such as Hopper-v5: a name of this project."""
+    """doom_* or atari_*, a MuJoCo task of Gymnasium such as Hopper-v5, or CartPole-v1: a name of this project."""
 
     peers: tuple[PeerName, ...] = ("sample_factory",)
-    """What this project is compared with. Stable-Baselines3 has no Doom."""
+    """What this project is compared with. Stable-Baselines3 has no Doom. PufferLib is run on CartPole-v1, and nothing
+    else."""
 
     seconds: float = 120.0
     """Wall time of each run, start-up included. With --to_return: its limit."""
@@ -40,7 +41,7 @@ class Options:
 
     num_workers: int | None = 2
     """Rollout worker processes. This flag and the next three are for this project and Sample Factory, and None leaves
-    each its own default. Stable-Baselines3 has the settings of its zoo."""
+    each its own default. PufferLib gets the last two. Stable-Baselines3 has the settings of its zoo."""
 
     num_envs_per_worker: int | None = 8
     """Environments of one rollout worker."""
@@ -61,14 +62,16 @@ class Options:
     """Also write everything to this file."""
 
     peer_flags: str = ""
-    """More flags for Sample Factory, as one string: "--worker_num_splits=1"."""
+    """More flags for Sample Factory or PufferLib, as one string: "--worker_num_splits=1"."""
 
     own_flags: str = ""
     """More flags for this project, as one string: "--precision float32"."""
 
     def __post_init__(self) -> None:
-        if self.kind not in ("doom", "atari", "mujoco"):
-            raise ValueError(f"env is {self.env}: name one of doom_*, atari_* or MuJoCo's, such as Hopper-v5")
+        if self.kind not in ("doom", "atari", "mujoco") and self.env != "CartPole-v1":
+            raise ValueError(
+                f"env is {self.env}: name one of doom_*, atari_*, MuJoCo's, such as Hopper-v5, or CartPole-v1"
+            )
         if not self.peers or len(set(self.peers)) < len(self.peers):
             raise ValueError(f"peers is {' '.join(self.peers) or 'empty'}: name at least one, and each once")
         if not self.seconds >= 30:
@@ -77,6 +80,8 @@ class Options:
             raise ValueError(f"to_return is {self.to_return}: name the return to reach, a finite number")
         if self.to_return is not None and self.kind == "doom":
             raise ValueError(f"to_return is for atari_* and MuJoCo: both trainers shape the rewards of {self.env}")
+        if self.to_return is not None and "pufferlib" in self.peers:
+            raise ValueError("to_return is not for pufferlib: episodes of its CartPole end after 200 steps, not 500")
         if self.warm_up_seconds and not self.warm_up_seconds >= 30:
             raise ValueError(f"warm_up_seconds is {self.warm_up_seconds}: at least 30, or 0 for none")
         if self.rounds < 1:

@@ -18,7 +18,7 @@ from peers import virtual_envs
 from peers.kinds import Kind
 from peers.options import Options
 from peers.sb3_settings import MUJOCO_PPO, OTHERS, OWN, settings_for
-from peers.trainer import Report, Result, ReturnReport, Trainer, result_of
+from peers.trainer import Result, Trainer, reports_in_json, result_of
 from process_session import run_bounded
 
 PACKAGE = "stable-baselines3==2.9.2"
@@ -61,20 +61,8 @@ def run(options: Options, python: Path, train_dir: Path, experiment: str) -> Res
     log_file = train_dir / f"{experiment}.log"
     ran = run_bounded([str(python), str(PROGRAM), json.dumps(task)], log_file, options.seconds)
     log = log_file.read_text()
-    reports, returns = read(log, options.frameskip)
+    reports, returns = reports_in_json(log, options.frameskip)
     return result_of(TITLE, log, reports, returns, options.to_return, ran)
-
-
-def read(log: str, frameskip: int) -> tuple[list[Report], list[ReturnReport]]:
-    """What it says of its progress, and of its returns, in lines of JSON between others."""
-    reports, returns = [], []
-    for said in (json.loads(line) for line in log.splitlines() if line.startswith('{"at"')):
-        frames = frameskip * said["steps"]
-        if said["are_trained_on"]:
-            reports.append(Report(said["at"], frames))
-        if said["mean_return"] is not None:
-            returns.append(ReturnReport(said["at"], frames, said["mean_return"]))
-    return reports, returns
 
 
 def settings(folder: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,18 @@ class ReturnReport(NamedTuple):
     at: float
     frames: int
     mean_return: float  # of the latest 100 episodes
+
+
+def reports_in_json(log: str, frameskip: int) -> tuple[list[Report], list[ReturnReport]]:
+    """What a program of ours says of a trainer's progress, and of its returns, in lines of JSON between others."""
+    reports, returns = [], []
+    for said in (json.loads(line) for line in log.splitlines() if line.startswith('{"at"')):
+        frames = frameskip * said["steps"]
+        if said["are_trained_on"]:
+            reports.append(Report(said["at"], frames))
+        if said["mean_return"] is not None:
+            returns.append(ReturnReport(said["at"], frames, said["mean_return"]))
+    return reports, returns
 
 
 def steady_rate(reports: Sequence[Report]) -> float | None:

@@ -10,15 +10,17 @@ import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
+from unittest import mock
 
 import bench_peers
 import pytest
 import stand_in_peer
 from faults import processes
 from pages import PAGES, ROOT, commands
-from peers import own, sample_factory, sb3, virtual_envs
+from peers import own, puffer, sample_factory, sb3, virtual_envs
+from peers.gsde import ExploringAsTrained
 from peers.options import Options
-from peers.trainer import Report, Result, ReturnReport, result_of
+from peers.trainer import Report, Result, ReturnReport, reports_in_json, result_of
 from process_session import Ran
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
@@ -95,7 +97,7 @@ def test_all_trainers_run_in_turn(peers_dir, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ({"env": "CartPole-v1"}, "env is CartPole-v1: name one of doom_*, atari_* or MuJoCo's, such as Hopper-v5"),
+        ({"env": "CartPole-v0"}, "env is CartPole-v0: name one of doom_*, atari_*, MuJoCo's, such as Hopper-v5, or"),
         ({"env": "Hopper-v3"}, "env is Hopper-v3: name one of"),
         ({"peers": ()}, "peers is empty: name at least one"),
         ({"peers": ("sample_factory", "sample_factory")}, "peers is sample_factory sample_factory: name at least one"),
@@ -105,6 +107,7 @@ def test_all_trainers_run_in_turn(peers_dir, tmp_path):
         ({"rounds": 0}, "rounds is 0: at least 1"),
         ({"env": "atari_pong", "to_return": float("inf")}, "to_return is inf: name the return to reach"),
         ({"env": "doom_basic", "to_return": 1.0}, "to_return is for atari_* and MuJoCo"),
+        ({"env": "CartPole-v1", "peers": ("pufferlib",), "to_return": 100.0}, "to_return is not for pufferlib"),
     ],
 )
 def test_a_wrong_flag_is_answered_with_a_sentence(flags, sentence):
@@ -119,6 +122,8 @@ def test_a_wrong_flag_is_answered_with_a_sentence(flags, sentence):
         (sb3.SB3, "Reacher-v5", "not on Reacher-v5"),
         (sb3.SB3, "atari_tetris", "not on atari_tetris"),
         (sample_factory.SAMPLE_FACTORY, "Pusher-v5", "Sample Factory has no Pusher-v5"),
+        (sample_factory.SAMPLE_FACTORY, "CartPole-v1", "Sample Factory has no CartPole-v1"),
+        (puffer.PUFFER, "doom_battle", "PufferLib is run on its own CartPole-v1, not on doom_battle"),
         (own.OWN, "atari_pnog", "did you mean atari_pong?"),
     ],
 )
@@ -160,13 +165,47 @@ def test_stable_baselines3_gets_the_game_and_the_settings_of_its_zoo():
     assert sb3.settings_for("MiniGrid-FourRooms-v0") is None  # another task than the one that the zoo has settings for
 
 
-@pytest.mark.parametrize("program", [sb3.PROGRAM, sb3.PROGRAM.with_name("evaluate_with_sb3.py")])
-def test_the_programs_of_stable_baselines3_need_nothing_of_this_project(program):
+@pytest.mark.parametrize(
+    ("with_gsde", "sample_freq", "n_steps", "drawn_at"),
+    [(True, 4, 1024, [0, 4, 8]), (True, -1, 8, [0, 8]), (False, 4, 8, [])],
+)
+def test_state_dependent_noise_of_stable_baselines3_is_drawn_as_in_training(with_gsde, sample_freq, n_steps, drawn_at):
+    model = mock.Mock(use_sde=with_gsde, sde_sample_freq=sample_freq, n_steps=n_steps)
+    exploring = ExploringAsTrained(model, num_envs=4)
+    seen = []
+    for step in range(10):
+        before = model.policy.reset_noise.call_count
+        assert exploring.predict("obs", state=step) is model.predict.return_value
+        seen += [step] * (model.policy.reset_noise.call_count - before)
+    assert seen == drawn_at
+    assert model.predict.call_args == mock.call("obs", state=9)
+    assert model.policy.reset_noise.call_args_list == [mock.call(4)] * len(drawn_at)
+
+
+@pytest.mark.parametrize("program", [sb3.PROGRAM, sb3.PROGRAM.with_name("evaluate_with_sb3.py"), puffer.PROGRAM])
+def test_the_programs_of_peers_need_nothing_of_this_project(program):
     source = program.read_text()
     compile(source, program, "exec")
     assert not any(
         line.startswith(("from peers", "import peers", "from sf", "import sf")) for line in source.splitlines()
     )
+
+
+def test_pufferlib_gets_rollout_and_batch_size_and_its_own_flags_last():
+    words = puffer.flags(Options(env="CartPole-v1", rollout=64, batch_size=8192, peer_flags="--rnn-name=None"))
+    assert words[-3:] == ["--train.minibatch-size=8192", "--train.bptt-horizon=64", "--rnn-name=None"]
+    given = puffer.flags(Options(env="CartPole-v1", rollout=None, batch_size=None))
+    assert not [word for word in given if "minibatch" in word or "horizon" in word]
+
+
+def test_the_build_file_of_pufferlib_is_changed_or_the_one_that_is_another_is_refused():
+    there = "".join(there if there.endswith("\n") else f"glob({there})\n" for there, _ in puffer.CHANGES)
+    setup = puffer.changed(there)
+    assert "download" not in setup
+    assert "nvcc" not in setup
+    assert "cartpole" in setup
+    with pytest.raises(ValueError, match=r"has no 'download_box2d\(BOX2D_NAME\)': the changes are for another version"):
+        puffer.changed(there.replace("BOX2D_NAME", "BOX3D"))
 
 
 def test_pip_is_called_where_a_package_is_missing_or_another_version():
@@ -249,7 +288,7 @@ def test_of_stable_baselines3_lines_of_json_count_and_others_do_not():
         json.dumps({"at": 14.0, "steps": 2048, "are_trained_on": True, "mean_return": -20.5}),
         json.dumps({"at": 15.0, "steps": 2100, "are_trained_on": False, "mean_return": -20.0}),
     ]
-    reports, returns = sb3.read("\n".join(lines), frameskip=4)
+    reports, returns = reports_in_json("\n".join(lines), frameskip=4)
     assert reports == [Report(10.0, 4096), Report(14.0, 8192)]
     assert returns == [ReturnReport(14.0, 8192, -20.5), ReturnReport(15.0, 8400, -20.0)]
 

@@ -25,6 +25,7 @@ from peers import sb3, virtual_envs
 from peers.kinds import kind_of
 from peers.machine import PACKAGES
 from peers.sb3_settings import settings_for
+from peers.trainer import reports_in_json
 
 EVALUATE = sb3.PROGRAM.with_name("evaluate_with_sb3.py")
 
@@ -69,7 +70,7 @@ class StableBaselines3:
         task = {**settings, "seed": order.seed, "to_return": order.task.at_least, "save_to": str(folder)}
         log_file = folder / "train.log"
         ran = run_to_end([str(self._python), str(sb3.PROGRAM), json.dumps(task)], log_file)
-        reports, returns = sb3.read(log_file.read_text(), settings["frameskip"])
+        reports, returns = reports_in_json(log_file.read_text(), settings["frameskip"])
         frames = max((report.frames for report in reports), default=0)
         require_frames(frames, order)
         play = {"episodes": order.episodes, "seed": EVALUATION_SEED + order.seed}
