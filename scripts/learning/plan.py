@@ -32,7 +32,7 @@ class Turn:
             "task": task.name,
             "frames": self.order.frames,
             "seed": self.order.seed,
-            "settings": self.trainer.settings(self.order),
+            "settings": {**self.trainer.settings(self.order), **task.environment},
             "at_least": task.at_least,
         }
 

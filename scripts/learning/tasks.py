@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -52,6 +53,12 @@ class Task:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
                 raise ValueError(f"{name} is {value}: it must be a finite number")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """A digest of the file that has the environment, if it is one of ours: a run in another one is another run."""
+        file = ENVIRONMENTS / f"{self.env.partition(':')[0]}.py"
+        return {"environment": hashlib.sha256(file.read_bytes()).hexdigest()[:12]} if file.is_file() else {}
 
     def normalised(self, score: float) -> float | None:
         """0 is random, 1 is good. None where the row does not say what these are."""

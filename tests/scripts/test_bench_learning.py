@@ -86,6 +86,21 @@ def test_only_what_is_missing_is_made(monkeypatch, capsys, tmp_path):
     assert len(records(tmp_path)) == 5
 
 
+def test_a_run_in_an_environment_that_has_changed_is_made_again(monkeypatch, capsys, tmp_path):
+    (tmp_path / "corridor.py").write_text("LENGTH = 20")
+    monkeypatch.setattr(tasks, "ENVIRONMENTS", tmp_path)
+    table = tmp_path / "tasks.yaml"
+    table.write_text("corridor: {env: 'corridor:Corridor', frames: 100}")
+    trainer = StandIn("first")
+    words = ["--table", str(table), "--seeds", "1"]
+    for _ in range(2):
+        bench(monkeypatch, capsys, tmp_path, [trainer], *words)
+    assert len(trainer.made) == 1
+    (tmp_path / "corridor.py").write_text("LENGTH = 5")
+    bench(monkeypatch, capsys, tmp_path, [trainer], *words)
+    assert len(trainer.made) == 2
+
+
 def test_states_and_flags_of_this_project_are_trainers_each(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = Options(trainers=("own",), own_flags=("", "optimizer=muon"), results=tmp_path)
