@@ -12,6 +12,8 @@ from sf.sweep.launchers.launcher import Launcher
 from sf.sweep.launchers.run_process import ASKED_TO_END
 from sf.sweep.results import Result, State, files_seen, is_done, read_result
 
+_MOST_REFUSALS = 60  # of a start: that many looks, two minutes on one machine
+
 
 class SweepRunner:
     """directory: of the sweep. say: prints a sentence. show: is called with all results now and then."""
@@ -31,6 +33,7 @@ class SweepRunner:
         self._show = show
         self._read: dict[str, tuple[object, Result]] = {}  # by the name of a run: its files as they were, what they say
         self._complaint: str | None = None  # the last one of a run that cannot be started now
+        self._num_refusals = 0  # looks in a row at which no run was under way, and none could be started
         self._states: dict[str, State] = {
             run.name: "done" if is_done(run, self._run_dir(run)) else "waiting" for run in runs
         }
@@ -48,9 +51,10 @@ class SweepRunner:
         try:
             while (waiting or not self._launcher.is_empty) and signals.first is None:
                 while waiting and self._launcher.has_place and signals.first is None:
-                    if not self._start(waiting[0]):
+                    run = waiting.pop(0)
+                    if not self._start(run):
+                        waiting.append(run)  # the next look begins with another
                         break
-                    waiting.pop(0)
                 for run, status in self._launcher.wait(signals):
                     self._end(run, status)
                 self._show(self.results)
@@ -76,11 +80,11 @@ class SweepRunner:
         return "waiting" if state == "running" and self._launcher.is_queued(run) else state
 
     def _start(self, run: SweepRun) -> bool:
-        """False: not now, while others are under way; it waits for the next look."""
+        """False: not now, since others are under way, or a process of before still saves; it waits for a later look."""
         try:
             done = self._launcher.start(run)
         except OSError as error:
-            if isinstance(error, BlockingIOError) and not self._launcher.is_empty:
+            if isinstance(error, BlockingIOError) and self._may_wait():
                 if self._complaint != str(error):
                     self._complaint = str(error)
                     self._say(f"{run.name} waits ({error})")
@@ -88,9 +92,15 @@ class SweepRunner:
             self._states[run.name] = "failed"
             self._say(f"failed {run.name}: it cannot be started ({error})")
         else:
+            self._num_refusals = 0
             self._states[run.name] = "running"
             self._say(f"{done} {run.name}")
         return True
+
+    def _may_wait(self) -> bool:
+        """Whether a start that was refused may be tried again."""
+        self._num_refusals = self._num_refusals + 1 if self._launcher.is_empty else 0
+        return self._num_refusals < _MOST_REFUSALS
 
     def _end(self, run: SweepRun, status: int, *, is_stopping: bool = False) -> None:
         if status == 0:

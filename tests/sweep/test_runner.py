@@ -101,6 +101,53 @@ def test_a_run_that_cannot_be_started_now_waits_while_others_go_on(tmp_path):
     assert said == ["started seed=0", "seed=1 waits (full True)", "done seed=0", "started seed=1", "done seed=1"]
 
 
+class Refusing(SimpleNamespace):
+    """Refuses run 0 until after so many looks; what it starts ends at the next look."""
+
+    has_place = True
+
+    def __init__(self, num_looks):
+        super().__init__(num_looks=num_looks, started=[])
+
+    @property
+    def is_empty(self):
+        return not self.started
+
+    def is_queued(self, run):
+        return False
+
+    def start(self, run):
+        if run.seed == 0 and self.num_looks > 0:
+            raise BlockingIOError("still saves")
+        self.started.append(run)
+        return "started"
+
+    def wait(self, _signals):
+        self.num_looks -= 1
+        ended, self.started = self.started, []
+        return [(run, 0) for run in ended]
+
+    def stop(self, _signals):
+        return []
+
+
+@pytest.mark.parametrize("num_looks", [1, 3, 60])
+def test_a_run_whose_process_of_before_still_saves_waits_though_no_other_is_under_way(tmp_path, num_looks):
+    said = []
+    sweep = SweepRunner([run_of(0)], tmp_path, Refusing(num_looks), said.append, lambda results: None)
+    sweep.run(SimpleNamespace(first=None))
+    end = ["started seed=0", "done seed=0"] if num_looks < 60 else ["failed seed=0: it cannot be started (still saves)"]
+    assert said == ["seed=0 waits (still saves)", *end]
+
+
+def test_the_others_begin_while_a_run_waits_for_its_process_of_before(tmp_path):
+    said = []
+    runs = [run_of(seed) for seed in range(3)]
+    SweepRunner(runs, tmp_path, Refusing(4), said.append, lambda results: None).run(SimpleNamespace(first=None))
+    assert said[:3] == ["seed=0 waits (still saves)", "started seed=1", "started seed=2"]
+    assert said[-2:] == ["started seed=0", "done seed=0"]
+
+
 def test_a_run_is_not_started_while_a_process_of_before_still_saves_in_its_directory(tmp_path):
     launcher = LocalLauncher([Config().replace(num_workers=1, device="cpu")], 1)
     launcher.open(tmp_path, 1, print)
