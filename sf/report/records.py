@@ -70,6 +70,14 @@ def settled(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) ->
     return kept
 
 
+def is_settled(record: Mapping[str, float], name: str) -> bool:
+    """Whether this number of a record, if it is a mean over episodes, is one over enough of them, as far as it says."""
+    prefix = _prefix_of_mean(name)
+    if prefix is None or "stats_avg" not in record:
+        return True
+    return record.get(f"{prefix}episodes_in_mean", math.inf) >= enough_episodes(int(record["stats_avg"]))
+
+
 def not_undone(records: Sequence[Mapping[str, float]]) -> list[Mapping[str, float]]:
     """The records without those that were undone: where a run went back to a checkpoint, all after that checkpoint.
 

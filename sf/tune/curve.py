@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from sf.report.records import parsed
+from sf.report import records
 
 
 class Curve:
     """values: the objective at each of `rungs` (env steps, ascending), as far as the run is: on the line between the
     records before and after it. None: no record is before it.
 
-    metrics: the metrics.jsonl of the run. A record in which the objective is not known yet is passed over.
+    metrics: the metrics.jsonl of the run. A record in which the objective is not known yet is passed over. So is a mean
+    over few episodes after one over enough: the first that end after a resume are the short ones.
     """
 
     def __init__(self, metrics: Path, objective: str, rungs: Sequence[int]) -> None:
@@ -21,6 +22,7 @@ class Curve:
         self._objective = objective
         self._rungs = rungs
         self._offset = 0  # bytes that have been read
+        self._is_settled = False  # whether a record was over enough episodes
         self._before: tuple[float, float] | None = None  # env steps and objective of the last record
 
     def read(self) -> None:
@@ -34,8 +36,12 @@ class Curve:
         whole = written[: written.rfind(b"\n") + 1]
         self._offset += len(whole)
         for line in whole.splitlines():
-            record = parsed(line) or {}
+            record = records.parsed(line)
             if self._objective in record and "env_steps" in record:
+                is_settled = records.is_settled(record, self._objective)
+                if self._is_settled and not is_settled:
+                    continue
+                self._is_settled = is_settled
                 self._add(record["env_steps"], record[self._objective])
 
     def _add(self, env_steps: float, value: float) -> None:

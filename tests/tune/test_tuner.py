@@ -441,6 +441,22 @@ def test_a_curve_has_no_value_before_its_first_record(tmp_path):
     assert curve.values == [None, None, 3.0]
 
 
+def test_means_over_few_episodes_after_a_resume_are_passed_over(tmp_path):
+    def record(env_steps, mean, episodes):
+        return json.dumps({"env_steps": env_steps, "mean_return": mean, "episodes_in_mean": episodes, "stats_avg": 100})
+
+    metrics = tmp_path / "metrics.jsonl"
+    first = [record(10, 1, 20), record(20, 2, 50), record(30, 3, 100)]
+    resumed = [record(31, 90, 2), record(39, 80, 49), record(50, 5, 50)]
+    metrics.write_text("".join(line + "\n" for line in [*first, *resumed]))
+    curve = Curve(metrics, "mean_return", [10, 20, 30, 40, 50])
+    curve.read()
+    assert curve.values == [1, 2, 3, 4, 5]
+    of_another = Curve(metrics, "env_steps", [10, 40])
+    of_another.read()
+    assert of_another.values == [10, 40]
+
+
 def test_the_sampler_learns_from_what_it_was_told(tmp_path):
     """The best value of TPE's last trials lies nearer the best there is than that of its first, random ones."""
     hunt = Hunt(tmp_path, trials=30, pruner="none")
