@@ -34,12 +34,17 @@ def inference_model(
 
 
 def num_weights(model: nn.Module) -> int:
-    """Numbers in the flat vector: all parameters, then all buffers, in the order of their registration."""
-    return sum(tensor.numel() for tensor in _tensors(model))
+    """Numbers in the flat vector: all parameters, then all buffers, in the order of their registration, and then the
+    rests of those in float64."""
+    tensors = _tensors(model)
+    return sum(tensor.numel() for tensor in [*tensors, *_doubles(tensors)])
 
 
 class Flat:
     """All numbers of a network as one vector, and the way between the two.
+
+    A number in float64 is two of the vector: itself, and the rest that float32 has no digits for. The mean of a clock
+    is wrong by a minute without it.
 
     It looks at the network once: to go through its modules takes longer than to copy a small one.
     """
@@ -47,12 +52,14 @@ class Flat:
     def __init__(self, model: nn.Module, vector: Tensor) -> None:
         """vector: [num_weights] float32. Raises ValueError where it is of another length."""
         tensors = _tensors(model)
-        sizes = [tensor.numel() for tensor in tensors]
+        self._doubles = _doubles(tensors)
+        sizes = [tensor.numel() for tensor in [*tensors, *self._doubles]]
         if vector.shape != (sum(sizes),):
             raise ValueError(f"a flat vector of shape {tuple(vector.shape)}: this network has {sum(sizes)} weights")
+        parts = vector.split(sizes)
         # In the shapes of the tensors: logical order, whatever the memory format.
-        parts = [part.view(tensor.shape) for part, tensor in zip(vector.split(sizes), tensors, strict=True)]
-        pairs = list(zip(parts, tensors, strict=True))
+        pairs = [(part.view(tensor.shape), tensor) for part, tensor in zip(parts, tensors, strict=False)]
+        self._rests = [part.view(x.shape) for part, x in zip(parts[len(tensors) :], self._doubles, strict=True)]
         # Tensors of one dtype at a time: with several among the targets, CUDA wrote them all as the first (PyTorch 2.7
         # to 2.10, pull request 173531).
         dtypes = dict.fromkeys(tensor.dtype for tensor in tensors)
@@ -67,12 +74,16 @@ class Flat:
         """From the network into the vector."""
         for parts, tensors in self._alike:
             torch._foreach_copy_(parts, tensors)
+        for rest, tensor in zip(self._rests, self._doubles, strict=True):
+            rest.copy_(tensor - tensor.float())
 
     @torch.no_grad()
     def load(self) -> None:
         """From the vector into the network, in the dtypes it has."""
         for parts, tensors in self._alike:
             torch._foreach_copy_(tensors, parts)
+        for rest, tensor in zip(self._rests, self._doubles, strict=True):
+            tensor.add_(rest)
 
 
 def write_flat(model: nn.Module, out: Tensor) -> None:
@@ -87,3 +98,7 @@ def load_flat(model: nn.Module, flat: Tensor) -> None:
 
 def _tensors(model: nn.Module) -> list[Tensor]:
     return [*model.parameters(), *model.buffers()]
+
+
+def _doubles(tensors: list[Tensor]) -> list[Tensor]:
+    return [tensor for tensor in tensors if tensor.dtype == torch.float64]

@@ -70,10 +70,29 @@ def test_in_bfloat16_the_copy_stays_close_and_its_outputs_are_float32(core, enco
 
 
 def test_writing_what_was_loaded_gives_the_same_vector():
-    flat = torch.randn(num_weights(trained()))
+    flat = published(trained())
     copy = inference_model(CONFIG, SPACE, SPEC, "float32", "cpu")
     load_flat(copy, flat)
     assert torch.equal(published(copy), flat)
+
+
+@pytest.mark.parametrize(("about", "spread"), [(1_700_000_050, 3), (1_700_000_000_000, 3_000), (20_000_001, 1)])
+def test_whole_numbers_far_from_0_are_the_same_to_the_copy(about, spread):
+    space = gym.spaces.Dict({"clock": gym.spaces.Box(0, 2**62, (2,), np.int64)})
+    config = ModelConfig(normalize_input=True, normalize_returns=True)
+    model = build_model(config, space, SPEC)
+    generator = torch.Generator().manual_seed(1)
+    clocks = about + torch.randint(-spread, spread + 1, (64, 2), generator=generator)
+    model.obs_norm.update({"clock": clocks.unsqueeze(0)}, torch.ones(1, 64, dtype=torch.bool))
+    with torch.no_grad():
+        model.policy_head.weight.mul_(300)
+    copy = inference_model(config, space, SPEC, "float32", "cpu")
+    load_flat(copy, published(model))
+    state, first = torch.zeros(64, copy.state_size), torch.zeros(64, dtype=torch.bool)
+    with torch.inference_mode():
+        ours, theirs = (each.step({"clock": clocks}, state, first).params for each in (copy, model))
+    assert theirs[:, : sum(SPEC.discrete_sizes)].std(0).min() > 0.1
+    torch.testing.assert_close(ours, theirs)
 
 
 def test_the_order_of_numbers_does_not_depend_on_the_memory_format():
