@@ -12,7 +12,16 @@ from sf.envs.group import CuttableGroup, EnvGroup, EnvSpec, Episode, ObsRows, Re
 from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.groups.turns import TurnEnv
 from sf.envs.options import EnvOptions
-from sf.envs.registry import as_evaluated, describe, env_ids, make_group, make_rendered_group, require_name, symmetries
+from sf.envs.registry import (
+    as_evaluated,
+    describe,
+    env_ids,
+    flags_for_training,
+    make_group,
+    make_rendered_group,
+    require_name,
+    symmetries,
+)
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.planes import Planes
 
@@ -35,6 +44,7 @@ __all__ = [
     "as_evaluated",
     "describe",
     "env_ids",
+    "flags_for_training",
     "make_group",
     "make_rendered_group",
     "register",

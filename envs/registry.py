@@ -157,11 +157,24 @@ def kwargs_against(env_id: str, name: str) -> Mapping[str, Any] | None:
 def as_evaluated(env_id: str, options: EnvOptions) -> EnvOptions:
     """`options` without what is for training alone: see `Family.training_aids`."""
     family = _first_asked(env_id)
-    kwargs = options.kwargs
-    if family is None or not kwargs.keys() & set(family.training_aids):
+    if family is None:
         return options
-    left = {name: value for name, value in kwargs.items() if name not in family.training_aids}
-    return dataclasses.replace(options, env_kwargs=json.dumps(left))
+    flags = {name: value for name, value in _flags_for_training(family).items() if getattr(options, name) != value}
+    kwargs = options.kwargs
+    if kwargs.keys() & set(family.training_aids):
+        flags["env_kwargs"] = json.dumps({k: v for k, v in kwargs.items() if k not in family.training_aids})
+    return dataclasses.replace(options, **flags) if flags else options
+
+
+def flags_for_training() -> set[str]:
+    """Those of `EnvOptions` that evaluations are without."""
+    return {name for family in FAMILIES for name in _flags_for_training(family)}
+
+
+def _flags_for_training(family: Family) -> dict[str, Any]:
+    """The flags among its training aids, with their defaults."""
+    own = [] if family.options is None else dataclasses.fields(family.options)
+    return {field.name: field.default for field in own if field.name in family.training_aids}
 
 
 def env_ids() -> list[str]:

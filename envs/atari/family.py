@@ -38,5 +38,6 @@ ATARI = Family(
     listed=lambda env_ids: [env_id for env_id in env_ids if env_id.startswith("atari_")],
     options=AtariOptions,
     preset="atari",
+    training_aids=("atari_episodic_life",),
     package="ale_py",
 )

@@ -12,7 +12,8 @@ class AtariOptions:
     """A part of `sf.envs.options.EnvOptions`."""
 
     atari_episodic_life: bool = False
-    """Atari: a lost life ends the episode for the learner. The reported score is still that of the whole game."""
+    """Atari: a lost life ends the episode for the learner. The reported score is still that of the whole game, and
+    evaluations play whole games."""
 
     atari_clip_rewards: bool = True
     """Atari: clip the learner's rewards to [-1, 1]. The reported score is not clipped."""

@@ -14,7 +14,7 @@ import gymnasium as gym
 import yaml
 
 from sf.config import Config
-from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, working_directory
+from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, flags_for_training, working_directory
 from sf.envs.spaces import space_json
 from sf.envs.spaces.layouts import layouts
 from sf.envs.spaces.observations import ObsWriter
@@ -183,6 +183,8 @@ def overridden(options: EnvOptions, override: tuple[str, ...]) -> EnvOptions:
             raise ValueError(
                 f"override is {assignment!r}: write NAME=VALUE, with a name among {', '.join(sorted(known))}"
             )
+        if name in flags_for_training():
+            raise ValueError(f"override is {assignment!r}: {name} is for training alone, so leave it out")
         changed[name] = value if known[name].type == "str" else _parsed(assignment, value)
     try:
         return dataclasses.replace(options, **changed)

@@ -423,6 +423,7 @@ def test_the_command_prints_a_table_and_writes_both_files(run, tmp_path):
         (["--policy", "2"], "policy is 2"),
         (["--override", "doom_map"], "write NAME=VALUE"),
         (["--override", "doom_match_s=["], "'[' is no value"),
+        (["--override", "atari_episodic_life=true"], "atari_episodic_life is for training alone, so leave it out"),
         (["--checkpoint", "first"], "latest, best, or the path of a file"),
         (["--against", "policy.onnx"], "policy.onnx is an export"),
     ],

@@ -12,7 +12,7 @@ import pytest
 from ale_py.vector_env import AtariVectorEnv
 from group_driver import Step, play
 
-from sf.envs import EnvOptions, describe, make_group
+from sf.envs import EnvOptions, as_evaluated, describe, make_group
 from sf.envs.atari.group import ENV_IDS, AtariGroup
 
 
@@ -49,6 +49,13 @@ def test_the_learner_sees_clipped_rewards_and_the_episode_the_whole_score() -> N
     for steps in (clipped, full):
         episodes = [episode for step in steps for episode in step.episodes]
         assert [episode.episode_return for episode in episodes] == score.tolist()
+
+
+@pytest.mark.parametrize("env_id", ["atari_breakout", "ALE/Breakout-v5"])
+def test_evaluations_play_whole_games(env_id: str) -> None:
+    trained = EnvOptions(atari_episodic_life=True, atari_clip_rewards=False)
+    assert as_evaluated(env_id, trained) == EnvOptions(atari_clip_rewards=False)
+    assert as_evaluated("CartPole-v1", trained) == trained
 
 
 def test_an_episode_counts_the_frames_of_its_own_decisions() -> None:
