@@ -69,7 +69,7 @@ class Assignment:
             self._draw_matches(np.arange(num_envs))
 
     def after_step(self, first: np.ndarray, matches: Matches | None = None) -> None:
-        """first: [N] bool, whose next observation begins an episode. Some of these draw anew.
+        """first: [N] bool, whose next observation begins an episode, or a game of several. Some of these draw anew.
 
         matches: of the group, where `rules.draws_by_match`: then all agents of an environment draw together, when a
         match begins.

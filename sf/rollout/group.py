@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -83,6 +84,7 @@ class RolloutGroup:
         self._decorrelation = Decorrelation(self._envs.cut, num_envs, num_agents, limit, rng) if cuts else None
         self._shaping = args.shaping
         self.ended_with = self._assignment.learner.copy()  # [N] who learns from the step that was taken last
+        self._is_over = np.zeros(num_actors, bool)  # [N] an Episode has come, and the next has not begun
         self._slot_policy = self._assignment.learner.copy()  # [N] whose the slots are that are being filled
         self._actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)
         self._result = StepResult.empty(num_actors)
@@ -172,11 +174,21 @@ class RolloutGroup:
             if self._has_seats:
                 # Before the player gets up: the parent, which gives its seat to another one, has read it by then.
                 self._journal.add(played)
-        self._assignment.after_step(result.first, self._matches)
+        self._assignment.after_step(self._begins(result.first, finished), self._matches)
         self._shape_rewards(result.first)
         if self._decorrelation is not None:
             self._decorrelation.after_step(result, finished)
         return finished
+
+    def _begins(self, first: np.ndarray, finished: Sequence[Episode]) -> np.ndarray:
+        """[N] bool, where another may play from the next row on. Not after a lost life, which is an episode for the
+        learner alone: the game, and its score, go on."""
+        if self._matches is not None:
+            return first
+        self._is_over[[episode.actor_idx for episode in finished]] = True
+        begins = first & self._is_over
+        self._is_over &= ~first
+        return begins
 
     def _hand_over(self) -> None:
         """Give the filled slots to the learner; their last observations begin the next ones."""

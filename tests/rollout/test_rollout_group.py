@@ -1,6 +1,7 @@
 """A group of environments and the slots that it fills: what stands in the rows, and who is asked and told of what."""
 
 import dataclasses
+from itertools import pairwise
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -73,6 +74,22 @@ def test_episodes_are_those_of_the_policies_that_played_them_and_not_of_the_next
         changes += bool(episodes) and (found.group._assignment.policy != before).any()
         found.memory.pool.reset()
     assert changes > 0
+
+
+def test_a_game_whose_lives_are_episodes_is_played_by_one_policy(stage):
+    class OfTwoLives(Scripted):
+        def step(self, *args):
+            episodes = super().step(*args)
+            return episodes if self._num_steps % 6 == 0 else []
+
+    found = stage(spec=dataclasses.replace(SPEC, num_agents=1), num_policies=9, pbt_rollouts_per_draw=0)
+    found.group._envs._group.__class__ = OfTwoLives
+    who = []
+    for _ in range(12):
+        found.step()
+        who.append(found.group._assignment.policy.tolist())
+        found.memory.pool.reset()
+    assert [row != before for before, row in pairwise(who)] == [step % 6 == 5 for step in range(1, 12)]
 
 
 def test_rows_from_where_another_policy_plays_are_of_no_use_to_the_one_that_the_slot_is_for(stage):
