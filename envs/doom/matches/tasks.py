@@ -13,6 +13,7 @@ from sf.envs.options import EnvOptions
 FRAMESKIP = 2
 TICS_PER_S = 35
 MAX_PLAYERS = 16  # of the engine, bots included
+PLACES_OF_A_DEATHMATCH = 4  # that a map for one has, by the rules of the game
 DEFAULT_WAD, DEFAULT_MAP = "cig.wad", "MAP02"  # docs/doom.md says why
 
 
@@ -61,13 +62,22 @@ def match_setup(env_id: str, options: EnvOptions) -> MatchSetup:
             "bots included"
         )
     wad = find_wad(options.doom_wad or DEFAULT_WAD)
+    map_name = _find_map(wad, options)
+    places = deathmatch_starts(wad)[map_name]
+    # With the two of multi_duel.wad, the engine crashes for three players and more. With four it never has.
+    if places < min(num_agents + num_bots, PLACES_OF_A_DEATHMATCH):
+        raise UsageError(
+            f"doom_map {map_name} of {wad.name} has {places} places to start from, and the match "
+            f"{num_agents + num_bots} players: name another map, or {places} players by --doom_num_agents and "
+            "--doom_num_bots"
+        )
     return MatchSetup(
         num_agents,
         num_bots,
         options.doom_bot_difficulty,
         wad,
         is_complete_game(wad),
-        _find_map(wad, options),
+        map_name,
         round(options.doom_match_s * TICS_PER_S),
         task.shaping,
         winning_is_objective=num_agents > 1,

@@ -4,6 +4,7 @@ import pytest
 from sf.envs.doom.group import describe
 from sf.envs.doom.matches.tasks import MATCHES, match_setup
 from sf.envs.doom.shaping import AGAINST_BOTS, SELF_PLAY
+from sf.envs.errors import UsageError
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ActionSpec
 
@@ -41,6 +42,7 @@ def test_agents_bots_wad_and_map_can_be_chosen():
     assert (setup.num_agents, setup.num_bots, setup.time_limit) == (3, 2, 2100)
     assert (setup.wad.name, setup.wad_is_complete, setup.map_name) == ("freedoom2.wad", True, "MAP07")
     assert match_setup("doom_duel", EnvOptions(doom_wad="multi_duel.wad")).map_name == "MAP01"
+    assert match_setup("doom_duel_bots", EnvOptions(doom_wad="multi_duel.wad")).map_name == "MAP01"
     assert match_setup("doom_duel", EnvOptions(doom_wad="cig.wad")).map_name == "MAP02"
 
 
@@ -72,3 +74,14 @@ def test_a_number_out_of_range_names_its_flag(flags):
 def test_every_match_is_described_without_an_engine(monkeypatch):
     monkeypatch.setattr("vizdoom.DoomGame.init", lambda game: pytest.fail("an engine was started"))
     assert all(describe(env_id, EnvOptions()) for env_id in MATCHES)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "players"),
+    [("doom_deathmatch", {}), ("doom_deathmatch_bots", {}), ("doom_deathmatch", {"doom_num_agents": 3})],
+)
+def test_a_map_with_two_places_takes_two_players(env_id, players):
+    with pytest.raises(
+        UsageError, match=r"MAP01 of multi_duel.wad has 2 places to start from, and the match \d players"
+    ):
+        match_setup(env_id, EnvOptions(doom_wad="multi_duel.wad", **players))
