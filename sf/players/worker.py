@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from sf.counters import CounterRow
 from sf.envs import EnvSpec
 from sf.envs.clock import CLOCK
 from sf.envs.field_types import checked
+from sf.envs.seeding import env_seed
 from sf.model.acting import AnyActing
 from sf.model.compiled_acting import acting_of
 from sf.play.named_checkpoint import require_whole_state
@@ -53,6 +55,7 @@ class PlayerWorkerArgs:
     device: str
     num_threads: int
     seed: int
+    seed_key: tuple[int, ...]  # differs from one start of this worker to the next
     num_actors: int
     seats: Seats
     rows: SharedArrays  # of the slots
@@ -91,6 +94,7 @@ class _Players:
         self._seats = args.seats
         self._turns = [0] * args.seats.num_seats  # of the players that are here
         self._seated: dict[int, _Seated] = {}  # by seat
+        self._of_snapshots: dict[int, tuple[Any, AnyActing]] = {}  # by seat: the network, and how it acts
         self._decisions = Turns.where_there_are(args.rows)
         self._obs = args.rows.named(OBS)  # [num_slots, T+1, ...]
         self._keys = [key for key in self._obs if key != CLOCK]  # what an environment itself shows
@@ -105,7 +109,7 @@ class _Players:
             name = self._seats.name(seat)
             loading_since = time.perf_counter()
             try:
-                self._seated[seat] = self._load(name, turn)
+                self._seated[seat] = self._load(name, seat, turn)
             except (OSError, ValueError) as error:
                 self._seated.pop(seat, None)
                 self._seats.could_not_load(seat, turn)
@@ -149,10 +153,11 @@ class _Players:
         rows["discrete"][where] = actions.discrete[asked]
         rows["continuous"][where] = actions.continuous[asked]
 
-    def _load(self, name: str, turn: int) -> _Seated:
+    def _load(self, name: str, seat: int, turn: int) -> _Seated:
         args = self._args
+        seed = env_seed(args.seed, *args.seed_key, seat, turn)
         if name in args.opponents:
-            return _Seated(args.opponents[name].player().actors(args.num_actors, args.seed + turn), remembers=True)
+            return _Seated(args.opponents[name].player().actors(args.num_actors, seed), remembers=True)
         path = args.directory / f"{name}.safetensors"
         saved = checkpoint.load(path)
         require_whole_state(saved, path)
@@ -161,9 +166,21 @@ class _Players:
         policy = TorchPolicy(saved, name, device, precision="bfloat16" if args.bfloat16 else "float32")
         acting = None
         if policy.config.model == args.model:  # as a snapshot: what the policy workers compile is its program, too
-            acting = acting_of(policy.network, args.model, args.spec, args.bfloat16, args.device, _hush, math.inf)
-        actors = NetworkActors(policy, args.num_actors, args.seed + turn, acting)
+            acting = self._acting_of_snapshot(seat, policy)
+        actors = NetworkActors(policy, args.num_actors, seed, acting)
         return _Seated(actors, policy.network.state_size > 0, acting)
+
+    def _acting_of_snapshot(self, seat: int, policy: TorchPolicy) -> AnyActing:
+        """All snapshots of a seat have one network: PyTorch never frees the weights that a program was given."""
+        args = self._args
+        if seat in self._of_snapshots:
+            network, acting = self._of_snapshots[seat]
+            network.load_state_dict(policy.network.state_dict())
+            policy.network = network
+        else:
+            acting = acting_of(policy.network, args.model, args.spec, args.bfloat16, args.device, _hush, math.inf)
+            self._of_snapshots[seat] = policy.network, acting
+        return acting
 
     def _require_trusted(self, saved: Checkpoint, path: Path) -> None:
         """Raises ValueError for the network of somebody else that is code, unless the run trains with it, too."""

@@ -1,15 +1,21 @@
 """The player worker's part of a request: whose actions it computes, and what it leaves in the rows."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from untrained import untrained
 
-from sf.config import ModelConfig
+from sf.config import Config, ModelConfig
 from sf.counters import Counters
-from sf.envs import EnvSpec
+from sf.envs import EnvSpec, describe
+from sf.envs.field_types import checked
+from sf.model.compiled_acting import acting_of
 from sf.play.player import Actions
+from sf.play.torch_policy import TorchPolicy
+from sf.players import worker
 from sf.players.worker import PlayerWorkerArgs, _Players, _Seated
 from sf.requests import Channels
 from sf.seats import Seats
@@ -76,6 +82,7 @@ def table(tmp_path):
         device="cpu",
         num_threads=1,
         seed=0,
+        seed_key=(0, 0),
         num_actors=NUM_ACTORS,
         seats=Seats.allocate(1, 1, 1),
         rows=rows,
@@ -130,13 +137,13 @@ def test_of_a_player_that_cannot_be_loaded_no_move_is_made_and_the_matches_go_on
 def test_of_all_that_a_seat_was_given_to_since_the_last_look_one_is_loaded_and_once(table, monkeypatch):
     players, _, _ = table
     loaded = []
-    monkeypatch.setattr(players, "_load", lambda name, turn: loaded.append((name, turn)))
+    monkeypatch.setattr(players, "_load", lambda name, seat, turn: loaded.append((name, seat, turn)))
     players._reports = SimpleNamespace(send=lambda report: None)
     for name in ("first", "second", "third"):
         players._seats.give(0, 0, name)
     for _ in range(3):
         players.take_seats()
-    assert loaded == [("third", 3)]
+    assert loaded == [("third", 0, 3)]
 
 
 class Interrupted(Recorder):
@@ -170,3 +177,40 @@ def test_nobody_is_asked_where_all_wait(table):
     assert recorder.asked == []
     assert channels.tables["answered"][PLAYERS, 0] == 1
     assert rows["discrete"][:, ROW, 0].tolist() == [7, 0, 7, 0]
+
+
+def test_snapshots_of_one_seat_have_one_network_and_each_its_own_weights(table, monkeypatch):
+    """PyTorch never frees the weights that a program was given."""
+    players, _, _ = table
+    saved = {name: untrained("CartPole-v1", seed) for seed, name in enumerate(("first", "second"))}
+    for name, snapshot in saved.items():
+        checkpoint.write(players._args.directory / f"{name}.safetensors", snapshot)
+    config = Config().replace(**checked(Config, saved["first"].state["config"], "first"))
+    spec = describe("CartPole-v1", config.environment)
+    players._args = replace(players._args, model=config.model, spec=spec)
+    made = []
+    monkeypatch.setattr(worker, "acting_of", lambda *args: made.append(args) or acting_of(*args))
+    loaded = [players._load(name, seat, turn) for seat, turn, name in [(0, 1, "first"), (1, 1, "first")]]
+    loaded.append(players._load("second", 0, 2))
+    assert len(made) == 2
+    assert loaded[2].acting is loaded[0].acting is not loaded[1].acting
+    obs, first = {"obs": np.ones((NUM_ACTORS, 4), np.float32)}, np.ones(NUM_ACTORS, bool)
+    values = [each.actors.act(obs, first).value[0] for each in loaded]
+    expected = [
+        TorchPolicy(saved[name], name).actors(1, 0).act({"obs": obs["obs"][:1]}, first[:1]).value[0]
+        for name in ("second", "first", "second")
+    ]
+    assert values == pytest.approx(expected, rel=1e-4)
+    assert expected[0] != pytest.approx(expected[1], rel=1e-2)
+
+
+def test_what_is_drawn_differs_between_seats_turns_and_starts_of_the_worker(table):
+    players, _, _ = table
+    seeds = []
+    drawing = SimpleNamespace(player=lambda: SimpleNamespace(actors=lambda num_actors, seed: seeds.append(seed)))
+    players._args = replace(players._args, opponents={"random": drawing})
+    for seed_key in [(0, 0), (0, 1), (500, 0)]:
+        players._args = replace(players._args, seed_key=seed_key)
+        for seat, turn in [(0, 1), (1, 1), (0, 2)]:
+            players._load("random", seat, turn)
+    assert len(set(seeds)) == 9

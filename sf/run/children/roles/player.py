@@ -23,6 +23,7 @@ def arguments(start: Start) -> PlayerWorkerArgs:
         device=plan.device_of(0),
         num_threads=plan.policy_threads,
         seed=plan.config.run.seed,
+        seed_key=(sum(start.resumed_steps), start.num_before),  # what is drawn must not repeat
         num_actors=plan.num_actors,
         seats=memory.seats,
         rows=memory.pool.arrays,
