@@ -24,16 +24,17 @@ class TrainingMetrics:
         self._waiting.append(metrics)
 
     def mean_of_last(self, num_steps: int, name: str) -> float | None:
-        """Over the samples of the last steps of an iteration that has not been added. Waits for the device.
+        """Over the samples with a choice of the last steps of an iteration that has not been added. name: of a metric
+        of the policy. Waits for the device.
 
         None where they had none.
         """
         steps = self._waiting[-num_steps:]
-        values, weights = (torch.stack([step[key].float() for step in steps]) for key in (name, "num_samples"))
-        has_samples = weights > 0
-        if not has_samples.any():
+        values, weights = (torch.stack([step[key].float() for step in steps]) for key in (name, "num_choices"))
+        has_choices = weights > 0
+        if not has_choices.any():
             return None
-        values, weights = values[has_samples], weights[has_samples]
+        values, weights = values[has_choices], weights[has_choices]
         return float((values * weights).sum() / weights.sum())
 
     def not_finite(self) -> list[str]:

@@ -25,7 +25,7 @@ from sf.envs.spaces.symmetries import Symmetry
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, cut
 from sf.learner.batches.symmetric_images import SymmetricImages
-from sf.learner.checkpoints.tensors import are_finite, load_tensors, tensors_of
+from sf.learner.checkpoints.tensors import are_finite, load_tensors, never_finite, tensors_of
 from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.divergence import SkippedUpdates
 from sf.learner.gradients.workers import GradientWorkers
@@ -74,6 +74,7 @@ class Updater:
             if isinstance(part, RunningMoments):
                 part.ranks = ranks
         self._images = SymmetricImages(symmetries, device) if symmetries else None
+        self._never_finite = never_finite(self.model)
         self._optimizer = Optimizer(self._config, self.model)
         self._optimizer_step = OptimizerStep(
             self.model, self._optimizer, action_spec, bfloat16, device, gradient_workers, ranks, faster_step
@@ -174,8 +175,8 @@ class Updater:
         }
 
     def is_finite(self) -> bool:
-        """Whether all tensors of a checkpoint are finite."""
-        return are_finite(self.tensors())
+        """Whether all tensors of a checkpoint are finite that were so in the new network."""
+        return are_finite(self.tensors(), but_for=self._never_finite)
 
     def load(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on from what `tensors` and `state` gave for the same network."""

@@ -75,7 +75,7 @@ class Flat:
         for parts, tensors in self._alike:
             torch._foreach_copy_(parts, tensors)
         for rest, tensor in zip(self._rests, self._doubles, strict=True):
-            rest.copy_(tensor - tensor.float())
+            rest.copy_((tensor - tensor.float()).nan_to_num_(0.0, 0.0, 0.0))  # of what is infinite there is no rest
 
     @torch.no_grad()
     def load(self) -> None:

@@ -87,7 +87,7 @@ _SHARES = ("Share of time at work", "Share of time waiting")
 _NOT_DRAWN = {
     "start", "stats_avg", "env_steps", "env_frames", "seconds", "episodes", "episodes_in_mean",
     "std_return", "min_return", "max_return", "mean_episode_frames",
-    "train/num_samples", "train/policy_version",
+    "train/num_samples", "train/num_choices", "train/policy_version",
     "eval/env_steps", "eval/mean_return_low", "eval/mean_return_high",
 }  # fmt: skip
 _NOTES = {

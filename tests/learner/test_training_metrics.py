@@ -31,10 +31,10 @@ def test_a_name_is_missing_where_no_step_had_samples():
     assert metrics.pop() == {"num_samples": 0.0}
 
 
-def test_the_mean_of_the_last_steps_is_that_over_their_samples():
+def test_the_mean_of_the_last_steps_is_that_over_their_samples_with_a_choice():
     metrics = TrainingMetrics()
-    for num_samples, kl in ((9, 9.0), (3, 0.1), (0, 0.0), (1, 0.5)):
-        metrics.add_step(step(num_samples, approx_kl=kl))
+    for num_samples, num_choices, kl in ((9, 9, 9.0), (7, 3, 0.1), (7, 0, 0.0), (1, 1, 0.5)):
+        metrics.add_step(step(num_samples, num_choices=num_choices, approx_kl=kl))
     assert metrics.mean_of_last(3, "approx_kl") == pytest.approx((3 * 0.1 + 0.5) / 4)
-    metrics.add_step(step(0, approx_kl=0.0))
+    metrics.add_step(step(7, num_choices=0, approx_kl=0.0))
     assert metrics.mean_of_last(1, "approx_kl") is None

@@ -6,11 +6,15 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.priorities import priorities
+from sf.learner.checkpoints.tensors import never_finite
+from sf.learner.compiled.outcome import Outcome
+from sf.learner.compiled.training_step import RESULTS
 from sf.learner.loss import minibatch_loss
 from sf.learner.loss.ppo import ppo_loss
 from sf.learner.loss.targets import make_targets
@@ -170,6 +174,49 @@ def test_steps_without_a_sample_move_no_weight_and_no_learning_rate(optimizer):
     assert not all(torch.equal(p, before[name]) for name, p in updater.model.named_parameters())
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_steps_without_a_choice_move_no_learning_rate(share):
+    """Nobody knows how far the policy has moved, and nothing how much its advantages are worth."""
+    flags = {"lr_schedule": "kl_adaptive", "lr_adaptive_max": 1.0, "lr_adaptive_advantage_share": share}
+    space = gym.spaces.Dict({**OBS_SPACE.spaces, "action_mask": gym.spaces.Box(0, 1, (5,), np.int8)})
+    config = CONFIG.replace(**flags)
+    updater = Updater(config, space, ActionSpec((3, 2), 0), bfloat16=False, device=torch.device("cpu"))
+    batch = make_batch(0)
+    batch.obs["action_mask"] = torch.tensor([1, 0, 0, 1, 0], dtype=torch.int8).expand(T + 1, B, 5)
+    batch.discrete.zero_()
+    batch = dataclasses.replace(batch, continuous=torch.zeros(T, B, 0), log_prob=torch.zeros(T, B))
+    rate, before = updater.learning_rate, updater.model.value_head.weight.clone()
+    updater.train_iteration(batch, 0, lambda: None)
+    assert updater.learning_rate == rate
+    assert not torch.equal(updater.model.value_head.weight, before)
+    metrics = updater.pop_metrics()
+    assert metrics["num_choices"] == 0
+    assert metrics["num_samples"] > 0
+
+
+def test_a_buffer_that_is_infinite_by_intention_keeps_nobody_from_saving():
+    updater = make_updater()
+    assert updater.is_finite()
+    updater.model.trunk.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(3))
+    assert not updater.is_finite()  # it has come to be so
+    updater._never_finite = never_finite(updater.model)
+    assert updater.is_finite()
+    weight = next(updater.model.parameters())
+    for broken in (torch.nan, torch.inf):
+        with torch.no_grad():
+            weight.view(-1)[0] = broken
+        assert not updater.is_finite()
+
+
+@pytest.mark.parametrize(
+    ("found", "agrees"), [([-torch.inf, 1.0], True), ([-torch.inf, 1.5], False), ([0.0, 1.0], False)]
+)
+def test_infinite_numbers_agree_with_infinite_ones(found, agrees):
+    results = {name: torch.zeros(()) for name in RESULTS}
+    outcomes = [Outcome(results, {"mask": torch.tensor(mask)}, {}) for mask in (found, [-torch.inf, 1.0])]
+    assert outcomes[0].agrees_with(outcomes[1], 0.1, 0.001) is agrees
+
+
 @pytest.mark.parametrize(("rate", "factor"), [(0.1, 1 / 1.5), (1e-6, 1.5)])
 def test_the_adaptive_rate_changes_once_an_iteration_by_how_far_that_moved_the_policy(rate, factor):
     updater = make_updater(lr_schedule="kl_adaptive", learning_rate=rate, lr_adaptive_max=1.0)
@@ -186,7 +233,7 @@ def test_the_adaptive_rate_goes_by_the_samples_of_the_last_epoch(monkeypatch):
     updater, batch = make_updater(lr_schedule="kl_adaptive"), make_batch(0)
     batch.valid[:, :2] = False  # so that minibatches differ in their samples
     updater.train_iteration(batch, 0, lambda: steps.append(dict(updater.metrics._last_step)))
-    kls, counts = ([step[name].item() for step in steps[2:]] for name in ("approx_kl", "num_samples"))
+    kls, counts = ([step[name].item() for step in steps[2:]] for name in ("approx_kl", "num_choices"))
     assert counts[0] != counts[1]
     assert seen == [pytest.approx(np.average(kls, weights=counts), rel=1e-5)]
 

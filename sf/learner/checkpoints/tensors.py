@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +22,15 @@ def tensors_of(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     return {**out, RNG: torch.get_rng_state()}
 
 
-def are_finite(tensors: Mapping[str, Tensor]) -> bool:
-    floats = [value for value in tensors.values() if value.is_floating_point() and value.numel()]
+def never_finite(model: nn.Module) -> frozenset[str]:
+    """The names of buffers of a new network that hold Inf or NaN by intention, such as the mask of an attention."""
+    return frozenset(MODEL + name for name, buffer in model.named_buffers() if not buffer.isfinite().all())
+
+
+def are_finite(tensors: Mapping[str, Tensor], but_for: Collection[str]) -> bool:
+    """but_for: names of those that need not be."""
+    checked = [value for name, value in tensors.items() if name not in but_for]
+    floats = [value for value in checked if value.is_floating_point() and value.numel()]
     # Both are NaN if any element is. They take no memory, and a quarter of the time of isfinite().
     extremes = [extreme for value in floats for extreme in torch.aminmax(value)]
     return bool(torch.stack([extreme.double().isfinite() for extreme in extremes]).all())

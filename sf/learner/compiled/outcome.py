@@ -92,9 +92,14 @@ def trained(network: Any) -> dict[str, nn.Parameter]:
 
 
 def _size(tensor: Tensor) -> float:
-    """Its largest number; 0 where there are none."""
-    return float(tensor.double().abs().max()) if tensor.numel() else 0.0
+    """Its largest finite number; 0 where there are none."""
+    return _largest(torch.where(tensor.isfinite(), tensor, 0.0))
 
 
 def _differ_by(found: Tensor, expected: Tensor) -> float:
-    return _size(found.double() - expected.double())
+    """Not where both are infinite."""
+    return _largest(torch.where(found == expected, 0.0, found.double() - expected.double()))
+
+
+def _largest(tensor: Tensor) -> float:
+    return float(tensor.double().abs().max()) if tensor.numel() else 0.0

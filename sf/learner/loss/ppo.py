@@ -53,6 +53,7 @@ class PPOMetrics(NamedTuple):
     advantage_mean: Tensor  # before normalisation
     advantage_stddev: Tensor
     num_samples: Tensor  # in the mask
+    num_choices: Tensor  # of these, with more than one possible action
 
 
 class PPOLoss(NamedTuple):
@@ -212,6 +213,7 @@ def ppo_loss(
             advantage_mean=own_moments.mean,
             advantage_stddev=own_moments.stddev,
             num_samples=mean.num_samples,
+            num_choices=mean_of_chosen.num_samples,
         )
     return PPOLoss(loss, PPOMetrics(*(metric.detach() for metric in metrics)), of_all.loss.detach())
 

@@ -27,6 +27,7 @@ TAGS = {
     "sampled_env_frames_per_second": "throughput/frames_per_second_sampled",
     "policy/actions_per_batch": "throughput/actions_per_inference_batch",
     "train/num_samples": "throughput/samples_per_minibatch",
+    "train/num_choices": "throughput/choices_per_minibatch",
     "train/lag_mean": "lag/mean",
     "train/lag_max": "lag/max",
     "train/masked_share": "lag/masked_share",
