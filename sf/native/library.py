@@ -40,8 +40,10 @@ class CompilerError(Exception):
 def load(numbers: str) -> ctypes.CDLL:
     """The library for float32 or bfloat16, made now where there is none yet. Raises CompilerError."""
     path = folder() / f"kernels-{numbers}-{_made_from()}.so"
-    if not is_own(path):
-        _compile(numbers, path)
+    if is_own(path):
+        with suppress(OSError):  # it is damaged, as after a power cut: another one takes its place
+            return ctypes.CDLL(str(path))
+    _compile(numbers, path)
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -80,13 +82,20 @@ def _compile(numbers: str, path: Path) -> None:
             made = Path(beside, path.name)
             command = [*shlex.split(compiler), *_flags(), f"-DT={NUMBERS[numbers]}", str(SOURCE), "-o", str(made)]
             subprocess.run(command, check=True, capture_output=True, text=True, timeout=_COMPILES_WITHIN_S)
-            made.chmod(0o700)
-            made.replace(path)
+            put(made, path)
     except subprocess.CalledProcessError as error:
         first = next(iter(error.stderr.strip().splitlines()), f"exit status {error.returncode}")
         raise CompilerError(f"{compiler} fails: {first}") from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CompilerError(f"{compiler} cannot compile into {path.parent}: {error}") from None
+
+
+def put(made: Path, path: Path) -> None:
+    """In its place, once it is on the disk: a file that is there is taken for a whole one. Raises OSError."""
+    made.chmod(0o700)
+    with made.open("rb") as file:
+        os.fsync(file.fileno())
+    made.replace(path)
 
 
 def _remove_left_behind(cache: Path) -> None:

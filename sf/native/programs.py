@@ -26,7 +26,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
 from sf.native import library, packing
-from sf.native.library import CompilerError
+from sf.native.library import CompilerError, put
 from sf.native.packing import PackedProducts, PackedWeights
 
 _MAKING = "making-"  # begins the names of folders
@@ -104,8 +104,7 @@ def make(follow: Callable[[], torch.export.ExportedProgram], path: Path) -> None
             with zipfile.ZipFile(package) as files:
                 (name,) = [name for name in files.namelist() if name.endswith(".so")]
                 made.write_bytes(files.read(name))
-            made.chmod(0o700)
-            made.replace(path)
+            put(made, path)
 
 
 def followed(module: nn.Module, example: Sequence[Any]) -> torch.export.ExportedProgram:

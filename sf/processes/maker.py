@@ -69,7 +69,7 @@ class ProgramBeside:
             self._end(why_not or ("" if programs.is_there(self._path) else "no file was made"))
 
     def discard(self) -> None:
-        """Remove the file of a program that was made of other code: the next run makes it anew."""
+        """Remove the file of a program that was made of other code, or is damaged: the next run makes it anew."""
         self._path.unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -83,6 +83,7 @@ class ProgramBeside:
                 self._take(self._path)
         except CompilerError as error:
             why_not = str(error)
+            self.discard()
         if why_not:
             self._give_up(why_not)
 

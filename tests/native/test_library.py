@@ -45,6 +45,17 @@ def test_a_library_is_made_once(cache, monkeypatch):
     library.load("float32")
 
 
+@pytest.mark.parametrize("left", [b"", b"\x7fELF of which the disk has lost the rest"])
+def test_a_damaged_library_is_made_anew(cache, left):
+    command = [sys.executable, "-c", "from sf.native import library; library.load('float32').elu"]
+    subprocess.run(command, check=True)  # in processes of their own: the linker knows a file that is open by its name
+    (made,) = cache.iterdir()
+    size = made.stat().st_size
+    made.write_bytes(left)
+    subprocess.run(command, check=True)
+    assert made.stat().st_size == size
+
+
 def test_another_cpu_or_another_source_makes_another_library(cache, monkeypatch):
     name = library._made_from()
     library._made_from.cache_clear()
