@@ -77,8 +77,8 @@ class RolloutGroup:
         self._matches = Matches(num_actors, num_agents, args.objective) if by_match else None
         self._journal, self._has_seats = journal, args.assignment.seats is not None
         # With several policies a slot is of use up to the first change of who plays, so cuts would cost more.
-        is_alone = args.assignment.num_policies == 1 and self._matches is None
-        cuts = args.decorrelate and is_alone and self._envs.spec.can_cut
+        self._is_alone = args.assignment.num_policies == 1 and self._matches is None
+        cuts = args.decorrelate and self._is_alone and self._envs.spec.can_cut
         num_envs, limit = args.num_envs_per_group, self._envs.spec.time_limit
         rng = np.random.default_rng((*key, _OF_CUTS))
         self._decorrelation = Decorrelation(self._envs.cut, num_envs, num_agents, limit, rng) if cuts else None
@@ -183,7 +183,7 @@ class RolloutGroup:
     def _begins(self, first: np.ndarray, finished: Sequence[Episode]) -> np.ndarray:
         """[N] bool, where another may play from the next row on. Not after a lost life, which is an episode for the
         learner alone: the game, and its score, go on."""
-        if self._matches is not None:
+        if self._is_alone or self._matches is not None:
             return first
         self._is_over[[episode.actor_idx for episode in finished]] = True
         begins = first & self._is_over
