@@ -3,7 +3,8 @@
     python scripts/bench_peers.py --env doom_battle --seconds 120 --rounds 3 --json benchmarks/NAME.json
     python scripts/bench_peers.py --env Hopper-v5 --to_return 1000 --seconds 900 --peers stable_baselines3
     python scripts/bench_peers.py --env CartPole-v1 --peers pufferlib --num_envs_per_worker 1024 --rollout 64 \
-        --batch_size 8192 --own_flags "--core lstm --rnn_size 128 --encoder_mlp_layers 128 --num_epochs 1"
+        --batch_size 8192 --own_flags="--core lstm --rnn_size 128 --encoder_mlp_layers 128 --share_critic true \
+        --num_epochs 1 --num_batches_per_epoch 1"
 
 Each peer is installed from PyPI into a virtual environment in --peers_dir, which later calls reuse. A round is one run
 of each. The ratio is taken within each round, whose runs follow one another, since a shared machine drifts.
