@@ -15,7 +15,7 @@ import json
 import math
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,16 +173,27 @@ def load(path: Path) -> Checkpoint:
 
 def encode(checkpoint: Checkpoint) -> bytes:
     """The content of a file."""
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
     metadata = {_STATE: json.dumps(checkpoint.state), _DIGEST: _NO_DIGEST}
-    data = safetensors.torch.save(tensors, metadata)
+    data = safetensors.torch.save(_apart(checkpoint.tensors), metadata)
     place = _digest_place(data)
     return b"".join((data[: place.start], _digest(data), data[place.stop :]))
 
 
 def fingerprint(checkpoint: Checkpoint) -> str:
     """The same for two checkpoints if and only if their tensors are, in whichever file they lie."""
-    return hashlib.sha256(safetensors.torch.save(dict(checkpoint.tensors))).hexdigest()
+    return hashlib.sha256(safetensors.torch.save(_apart(checkpoint.tensors))).hexdigest()
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Dense, in the memory of the host, and no two in the same: a network may have one weight under two names."""
+    out: dict[str, Tensor] = {}
+    places: set[int] = set()
+    for name, tensor in tensors.items():
+        dense = tensor.detach().cpu().contiguous()
+        place = dense.untyped_storage().data_ptr()
+        out[name] = dense.clone() if place in places else dense
+        places.add(place)
+    return out
 
 
 def weights_of(checkpoint: Checkpoint) -> str:

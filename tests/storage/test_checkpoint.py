@@ -71,6 +71,16 @@ def test_what_is_loaded_is_what_was_saved(tmp_path):
     assert checkpoint_names.env_steps(path) == 640
 
 
+def test_a_weight_under_two_names_is_saved_under_both(tmp_path):
+    weight, empty = torch.randn(5, 7), torch.empty(0, 4)
+    tensors = {"model/a": weight, "model/b": weight, "model/row": weight[1], "model/none": empty, "model/no": empty}
+    saved = Checkpoint(tensors, {"env_steps": 640})
+    loaded = checkpoint.load(checkpoint.save(tmp_path, saved, 640, KEEP))
+    assert loaded.tensors.keys() == tensors.keys()
+    assert all(torch.equal(loaded.tensors[name], tensor) for name, tensor in tensors.items())
+    assert checkpoint.fingerprint(saved) == checkpoint.fingerprint(loaded)
+
+
 def test_any_reader_of_the_format_can_open_a_checkpoint(tmp_path):
     loaded = safetensors.torch.load_file(save(tmp_path))
     assert torch.equal(loaded["model/weight"], example().tensors["model/weight"])
