@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
@@ -55,11 +55,19 @@ def _failures_of_the_network(network: nn.Module) -> Iterator[None]:
     wrong: list[str] = []
 
     def look(encoder: nn.Module, inputs: Any, features: Any) -> None:
-        if isinstance(features, Tensor) and features.ndim and features.shape[-1] != encoder.out_size:
-            num = features.shape[-1]
-            name = type(encoder).__name__
+        name, out_size = type(encoder).__name__, encoder.out_size
+        if not isinstance(features, Tensor):
             wrong.append(
-                f"the encoder {name} gives {num} features, but its out_size is {encoder.out_size}: set it to {num}"
+                f"the encoder {name} returns a {type(features).__name__} in place of a tensor: return its features "
+                f"[N, {out_size}]"
+            )
+        elif features.ndim and features.shape[-1] != out_size:
+            num = features.shape[-1]
+            wrong.append(f"the encoder {name} gives {num} features, but its out_size is {out_size}: set it to {num}")
+        elif features.shape != (len(inputs[0]), out_size):
+            wrong.append(
+                f"the encoder {name} gives features of the shape {tuple(features.shape)} for {len(inputs[0])} "
+                f"observations: return [N, {out_size}], a row for each"
             )
 
     hooks = [module.register_forward_hook(look) for module in network.modules() if _is_own_encoder(module)]
@@ -71,6 +79,13 @@ def _failures_of_the_network(network: nn.Module) -> Iterator[None]:
         if wrong:
             raise UsageError(wrong[0]) from error
         place = place_of(error)
+        if place is None and hooks:
+            names = ", ".join(
+                sorted({type(module).__name__ for module in network.modules() if _is_own_encoder(module)})
+            )
+            raise UsageError(
+                f"the network fails on observations of zeros: {summary(error)}: mend the encoder {names}"
+            ) from error
         if place is None:
             raise
         raise UsageError(
@@ -86,6 +101,26 @@ def _is_own_encoder(module: nn.Module) -> bool:
     return of_package != __name__.partition(".")[0] and isinstance(getattr(module, "out_size", None), Integral)
 
 
+def _require_known_numbers(tensors: Mapping[str, Tensor]) -> None:
+    """Raises UsageError for weights and buffers that cannot travel to the policy workers."""
+    for name, tensor in tensors.items():
+        if tensor.is_complex():
+            raise UsageError(
+                f"the network has {name} in {str(tensor.dtype).removeprefix('torch.')}: keep its real and imaginary "
+                "part as float32, which torch.view_as_complex joins in forward"
+            )
+
+
+def _require_made_at_once(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> None:
+    """Raises UsageError for what a network makes in its first forward pass: no checkpoint could be loaded into it."""
+    made = ", ".join(sorted(after.keys() - before.keys()))
+    if made:
+        raise UsageError(
+            f"the network makes {made} in its first forward pass, so its checkpoints would fit no new one: make all "
+            "layers and buffers in __init__"
+        )
+
+
 def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     config, device = args.config, args.weights.device
     num_trajectories = config.slots_per_iteration
@@ -99,6 +134,8 @@ def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
         augment_by_symmetry=False,
     )
     updater = new_updater(args, of_one_step)
+    tensors = dict(updater.model.state_dict())
+    _require_known_numbers(tensors)
     batch = Batch.empty(args.slots.arrays, width, state_size, device)
     for tensor in batch.tensors():
         tensor.zero_()
@@ -113,6 +150,7 @@ def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
         return time.perf_counter() - began
 
     seconds_of_one()  # starts everything up
+    _require_made_at_once(tensors, updater.model.state_dict())
     seconds = seconds_of_one()
     for _ in range(_TIMES - 1 if seconds < _SHORT_S else 0):  # others may have had the core
         seconds = min(seconds, seconds_of_one())

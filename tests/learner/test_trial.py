@@ -72,6 +72,52 @@ def test_an_encoder_that_gives_more_features_than_it_says_is_one_sentence(tmp_pa
         iteration_seconds(args_with(SaysFour, tmp_path, monkeypatch), state_size=0)
 
 
+class GivesAPair(Draws):
+    def forward(self, obs):
+        return super().forward(obs), None
+
+
+class LosesTheBatch(Draws):
+    def forward(self, obs):
+        return super().forward(obs).mean(0, keepdim=True)
+
+
+class WantsTwo(Draws):
+    def forward(self, obs, state):
+        return super().forward(obs)
+
+
+class Grows(Draws):
+    def forward(self, obs):
+        if not hasattr(self, "second"):
+            self.second = nn.Linear(4, 4)
+        return self.second(super().forward(obs))
+
+
+class Complex(Draws):
+    def __init__(self, space, config):
+        super().__init__(space, config)
+        self.register_buffer("waves", torch.ones(4, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "sentence"),
+    [
+        (GivesAPair, r"the encoder GivesAPair returns a tuple in place of a tensor: return its features \[N, 4\]"),
+        (LosesTheBatch, r"the encoder LosesTheBatch gives features of the shape \(1, 4\) for \d+ observations: return"),
+        (WantsTwo, r"TypeError: WantsTwo.forward\(\) missing 1 required .*: mend the encoder WantsTwo"),
+        (
+            Grows,
+            r"makes \S+second.bias, \S+second.weight in its first forward pass, .*: make all layers and",
+        ),
+        (Complex, r"the network has \S+waves in complex64: keep its real and imaginary part as float32"),
+    ],
+)
+def test_a_mistake_in_an_encoder_is_one_sentence(tmp_path, monkeypatch, encoder, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        iteration_seconds(args_with(encoder, tmp_path, monkeypatch), state_size=0)
+
+
 def test_a_trial_is_of_a_network_of_its_own_and_leaves_every_generator_as_it_was(tmp_path, monkeypatch):
     args = args_with(Draws, tmp_path, monkeypatch)
     made.clear()
