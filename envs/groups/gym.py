@@ -54,6 +54,13 @@ class GymGroup:
         obs_space = calls.space(env_id, self._envs[0], "observation_space")
         self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
         action_space = supported_action_space(env_id, calls.space(env_id, self._envs[0], "action_space"))
+        for env in self._envs[1:]:
+            other = supported_action_space(env_id, calls.space(env_id, env, "action_space"))
+            if other != action_space:
+                raise UsageError(
+                    f"{env_id}: one of its environments has the action space {other}, another one {action_space}: give "
+                    "it the same one each time that it is made"
+                )
         self._decode = decoder(action_space)
         shaping = _shaping(env_id, self._envs[0])
         self._shaping_names = tuple(shaping)

@@ -47,6 +47,7 @@ class RolloutWorkerArgs:
     is_first_start: bool  # of this worker in the run: no other one has died before it
     core: int | None  # pin this process, and the simulators it starts, to that core
     assignment: AssignmentRules
+    action_space: gym.Space  # as the run was planned for
     objective: str  # the statistic of episodes that decides a match
     run_dir: Path  # where matches are noted
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
@@ -229,7 +230,8 @@ def _require_as_planned(args: RolloutWorkerArgs, group: EnvGroup) -> None:
     action = ActionSpec.of(group.spec.action_space)
     layout = (len(action.discrete_sizes), action.num_continuous)
     shown = gym.spaces.Dict({key: box for key, box in group.spec.obs_space.items() if key != CLOCK})
-    if planned != found or layout != tuple(arrays[name].shape[-1] for name in ("discrete", "continuous")):
+    fits = layout == tuple(arrays[name].shape[-1] for name in ("discrete", "continuous"))
+    if planned != found or not fits or group.spec.action_space != args.action_space:
         raise UsageError(
             f"{args.env}: its spaces are {shown} and {group.spec.action_space} in a rollout worker, and "
             "were others when the run was planned: give it the same ones each time that it is made"

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scripted_group import GROUP, SPEC, Scripted, Stage
 
+from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ACTION_MASK
+from sf.rollout.group import RolloutGroup
 from sf.rows import env_steps_in
 
 
@@ -90,6 +92,13 @@ def test_a_game_whose_lives_are_episodes_is_played_by_one_policy(stage):
         who.append(found.group._assignment.policy.tolist())
         found.memory.pool.reset()
     assert [row != before for before, row in pairwise(who)] == [step % 6 == 5 for step in range(1, 12)]
+
+
+@pytest.mark.parametrize("space", [gym.spaces.Discrete(5), gym.spaces.Discrete(4, start=1)])
+def test_actions_that_differ_from_those_of_the_plan_are_refused(stage, space):
+    args = dataclasses.replace(stage().args, action_space=space)
+    with pytest.raises(UsageError, match=r"Discrete\(4\) in a rollout worker, and were others when the run was"):
+        RolloutGroup(GROUP, args, journal=None)
 
 
 def test_rows_from_where_another_policy_plays_are_of_no_use_to_the_one_that_the_slot_is_for(stage):

@@ -8,6 +8,7 @@ import pytest
 from group_driver import Memory, play
 
 from sf.envs import ActionSpec, EnvOptions, StepResult, make_group
+from sf.envs.errors import UsageError
 from sf.envs.groups.gym import GymGroup
 from sf.envs.toys.single import Counting
 
@@ -196,3 +197,10 @@ def test_rewards_of_several_objectives_are_refused_before_the_first_step_unless_
         with pytest.raises(ValueError, match=r"^sea: its reward has 2 objectives: give each a weight, .*LinearReward"):
             GymGroup("sea", [env], 0, 0)
     play(GymGroup("sea", [Weighted(Objectives())], 0, 0), 3)
+
+
+def test_environments_with_other_actions_than_the_first_are_refused() -> None:
+    envs = [Counting(env_idx=0), Counting(env_idx=1)]
+    envs[1].action_space = gym.spaces.Discrete(97)
+    with pytest.raises(UsageError, match=r"one of its environments has the action space Discrete\(97\), another one"):
+        GymGroup("mixed", envs, 0, 0)

@@ -41,6 +41,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
             waits_for_players=config.players.waits_for_players,
             targets=plan.targets,
         ),
+        action_space=plan.spec.action_space,
         objective=config.population.pbt_target_objective,
         run_dir=memory.run_dir.path,
         shaping=memory.shaping,
