@@ -63,7 +63,7 @@ def load(name_or_path: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]
     if name_or_path in extended_by:
         raise ValueError(f"{name_or_path} extends itself: {' extends '.join((*extended_by, name_or_path))}")
     if name_or_path in preset_names():
-        text = _directory().joinpath(f"{name_or_path}.yaml").read_text()
+        text = _directory().joinpath(f"{name_or_path}.yaml").read_text(encoding="utf-8")
     elif is_file(Path(name_or_path)):
         text = read(Path(name_or_path))
     else:
@@ -81,7 +81,7 @@ def load(name_or_path: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]
 def read(path: Path) -> str:
     """Raises ValueError where a file of flags cannot be read."""
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} cannot be read ({error})") from None
 

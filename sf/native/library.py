@@ -114,7 +114,7 @@ def _flags() -> tuple[str, ...]:
 @functools.cache
 def _made_from() -> str:
     """A name for the source, the flags, the compiler and this kind of CPU."""
-    words = [SOURCE.read_text(), *_flags(), machine()]
+    words = [SOURCE.read_text(encoding="utf-8"), *_flags(), machine()]
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
 
 
@@ -127,7 +127,7 @@ def _cpu() -> str:
     """What the first core is, as Linux says it: its model, and its instructions."""
     words = ("vendor_id", "cpu family", "model", "flags", "CPU implementer", "CPU part", "Features")
     try:
-        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
     except OSError:
         return ""
     return "\n".join(line for line in lines if line.split("\t")[0].split(":")[0].strip() in words)

@@ -68,7 +68,10 @@ def path_of(module: nn.Module, example: Sequence[Any], made_from: Iterable[str])
     """
     tensors = pytree.tree_leaves((weights_of(module), tuple(example)))
     words = [*made_from, str(module), *(f"{tuple(tensor.shape)} {tensor.dtype}" for tensor in tensors)]
-    words += [file.read_text() for file in (Path(__file__), Path(packing.__file__), *sorted(_files_of_parts(module)))]
+    words += [
+        file.read_text(encoding="utf-8")
+        for file in (Path(__file__), Path(packing.__file__), *sorted(_files_of_parts(module)))
+    ]
     words += [torch.__version__, library.machine()]
     name = hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
     return library.folder() / f"program-{name}.so"
@@ -77,7 +80,7 @@ def path_of(module: nn.Module, example: Sequence[Any], made_from: Iterable[str])
 def code_of(*packages: ModuleType) -> list[str]:
     """All of their files, for what the classes of a network call besides what stands in their own files."""
     files = (file for package in packages for file in sorted(Path(*package.__path__).rglob("*.py")))
-    return [file.read_text() for file in files]
+    return [file.read_text(encoding="utf-8") for file in files]
 
 
 def is_there(path: Path) -> bool:

@@ -10,7 +10,7 @@ from sf import gpu
 from sf.config import Config, presets
 from sf.processes.torch_runtime import resolve_bfloat16
 from sf.run.plan import Plan
-from sf.storage.run_dir import NOT_SAVED
+from sf.storage.run_dir import NOT_SAVED, RunDir
 
 _OF_ONE_RUN = {"config", *NOT_SAVED}  # what the file of another run says of itself alone
 _END = "train_for_"  # how the flags begin that give an end: to resume a run that is finished one has to change it
@@ -26,6 +26,11 @@ def startup_messages(plan: Plan, run: Path, resumed_steps: int) -> Iterator[str]
         )
         yield from _what_the_file_says_now(plan.config)
     else:
+        if _has_records(run):
+            yield (
+                f"{run} has records of an earlier start and no checkpoint, so training begins at 0 again; if its "
+                "checkpoints were moved, stop this, move them back, and start again"
+            )
         yield from _chosen(plan)
     if plan.why_no_loops is not None:
         yield (
@@ -38,6 +43,13 @@ def startup_messages(plan: Plan, run: Path, resumed_steps: int) -> Iterator[str]
             f"precision is bfloat16, for which this {where} has no instructions, so it is slower than float32: take "
             "--precision auto"
         )
+
+
+def _has_records(run: Path) -> bool:
+    try:
+        return RunDir(run).metrics.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _what_the_file_says_now(config: Config) -> Iterator[str]:

@@ -28,6 +28,16 @@ def test_a_run_that_is_resumed_says_so(tmp_path, capfd):
     assert f"resumes {tmp_path / 'toy_identity'} at 64 env steps (--restart_behavior restart starts over" in said[1]
 
 
+def test_a_run_whose_checkpoints_are_gone_says_that_it_begins_at_0(tmp_path, capfd):
+    said = []
+    for _ in range(2):
+        sf.train(env="toy_identity", train_for_env_steps=64, train_dir=str(tmp_path), **SMALL)
+        said.append("".join(capfd.readouterr()))
+        for file in (tmp_path / "toy_identity" / "checkpoints").iterdir():
+            file.unlink()
+    assert ["has records of an earlier start and no checkpoint" in each for each in said] == [False, True]
+
+
 def test_a_resumed_run_says_what_its_file_of_flags_says_meanwhile(tmp_path, capfd):
     file = tmp_path / "mine.yaml"
     where = {"config": str(file), "train_dir": str(tmp_path)}
