@@ -6,6 +6,7 @@ last process that maps it goes, however that process ends.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from collections.abc import Callable, Iterable
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from sf.envs.errors import UsageError
 from sf.machine import cgroups
 
 _ALIGNMENT = 4096  # a page: the arrays of different writers never share a cache line, and a GPU can pin each alone
@@ -50,9 +52,9 @@ class SharedArrays:
             offsets.append(size)
             size += -(-field.num_bytes // _ALIGNMENT) * _ALIGNMENT
         self.num_bytes = max(size, _ALIGNMENT)
+        self._fd = -1
         if fd is None:
-            fd = os.memfd_create(name)
-            os.ftruncate(fd, self.num_bytes)
+            fd = _memory(name, self.num_bytes)
         self._fd = fd
         self._mmap = mmap.mmap(fd, self.num_bytes)
         self.buffer = np.frombuffer(self._mmap, np.uint8)  # all of it, [num_bytes]
@@ -64,7 +66,8 @@ class SharedArrays:
         }
 
     def __del__(self) -> None:
-        os.close(self._fd)  # the mapping stays as long as an array of it lives
+        if self._fd >= 0:
+            os.close(self._fd)  # the mapping stays as long as an array of it lives
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._arrays[name]
@@ -75,6 +78,22 @@ class SharedArrays:
 
     def __reduce__(self) -> tuple[Callable[..., SharedArrays], tuple[Any, ...]]:
         return _attach, (self._fields, reduction.DupFd(self._fd))
+
+
+def _memory(name: str, num_bytes: int) -> int:
+    """A file descriptor of it. Raises UsageError where it is larger than a file may be."""
+    fd = os.memfd_create(name)
+    try:
+        os.ftruncate(fd, num_bytes)
+    except OSError as error:
+        os.close(fd)
+        if error.errno == errno.EFBIG:
+            raise UsageError(
+                f"the processes share {num_bytes:,} bytes of memory, and no file may be as large here: raise "
+                "`ulimit -f`, which counts for shared memory, too"
+            ) from None
+        raise
+    return fd
 
 
 def _attach(fields: tuple[Field, ...], duplicate: Any) -> SharedArrays:

@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -85,3 +87,16 @@ def test_the_limit_of_the_first_version_of_control_groups_counts(tmp_path):
         "memory/job/memory.usage_in_bytes": "1000000",
     }
     assert available_memory(*groups(tmp_path, "4:cpu:/other\n3:memory:/job\n", files)) == 5_000_000
+
+
+def test_a_limit_on_the_size_of_files_is_one_sentence():
+    """In a process of its own: the limit would stay."""
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)); import numpy as np\n"
+        "from sf.arrays import Field, SharedArrays\n"
+        "try: SharedArrays([Field('rows', (1 << 20,), np.uint8)])\n"
+        "except ValueError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "share 1,048,576 bytes of memory, and no file may be as large here: raise `ulimit -f`" in done.stdout
+    assert done.stderr == ""

@@ -27,7 +27,10 @@ from sf.envs.remarks import remark
 
 def make(env_id: str, factory: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
     with call_of(env_id, "__init__()"):
-        return factory(**kwargs)
+        env = factory(**kwargs)
+    if isinstance(env, type):
+        raise UsageError(f"{env_id}: it returns the class {env.__name__}: return an environment, {env.__name__}()")
+    return env
 
 
 @contextmanager

@@ -186,3 +186,13 @@ def test_pictures_that_are_taken_for_a_vector_are_said(space, words):
         envs.spaces.observations.ObsWriter("env", gym.spaces.Dict(obs=space))
     assert len(said) == (words is not None)
     assert words is None or (words in said[0] and "is taken for a vector" in said[0])
+
+
+def its_class() -> type[Base]:
+    return Base
+
+
+def test_a_function_that_returns_the_class_is_told_to_return_an_object():
+    for group_of in (envs.make_group, envs.make_rendered_group):
+        with pytest.raises(ValueError, match=r"its_class: it returns the class Base: return an environment, Base\(\)"):
+            group_of(f"{HERE}:its_class", 1, EnvOptions(), seed=0, first_env_idx=0)
