@@ -38,9 +38,11 @@ def plant(path, **flags):
 def test_a_snapshot_in_the_league_of_a_run(tmp_path, flag):
     plant(tmp_path / "policy_00_000000000064.safetensors", **{flag: NET})
     players = object.__new__(_Players)
-    players._args = SimpleNamespace(directory=tmp_path, opponents={}, model=Config().model, trusts=False, device="cpu")
+    players._args = SimpleNamespace(
+        directory=tmp_path, opponents={}, model=Config().model, trusts=False, device="cpu", seed=0, seed_key=(0, 0)
+    )
     with pytest.raises(ValueError, match=f"names {flag} '{NET}': that is code.* add --trust true"):
-        players._load("policy_00_000000000064", turn=1)
+        players._load("policy_00_000000000064", seat=0, turn=1)
 
 
 def test_a_player_of_a_run_whose_copy_names_no_code(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -165,7 +166,7 @@ def test_torch_is_not_imported():
 
 
 def test_a_reader_that_leaves_early_is_no_error():
-    command = f"{sys.executable} -m sf.commands.envs.command | head -1"
+    command = f"{shlex.quote(sys.executable)} -m sf.commands.envs.command | head -1"
     bash = ["bash", "-o", "pipefail", "-c", command]
     done = subprocess.run(bash, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
