@@ -51,7 +51,7 @@ completion: $(INSTALLED)
 	$(BIN)/python -m sf.commands.completion --shell bash
 
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
 
 release: $(VENV)/.release

@@ -6,6 +6,7 @@ and that the packages that it needs besides have the versions that it asks for.
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -102,7 +103,7 @@ def made(tmp_path):
 
 def program(shell, name, module, *flags):
     path = shell.bin / name
-    words = " ".join([sys.executable, "-m", module, '"$@"', *flags])
+    words = " ".join([shlex.quote(sys.executable), "-m", module, '"$@"', *flags])
     path.write_text(f"#!/bin/sh\nexec {words}\n")
     path.chmod(0o755)
 
