@@ -114,10 +114,8 @@ def run(options: Options, python: Path, train_dir: Path, experiment: str) -> Res
 
 
 def flags(options: Options) -> list[str]:
-    """Rollout and batch size are those of this project; how many copies of the environment, is its own choice.
-
-    All copies are stepped by one call in its own process, which is its fastest arrangement where they cost nothing.
-    """
+    """Rollout and batch size are those of this project, the number of copies of the environment is its own. One call in
+    its own process steps all of them."""
     words = [f"--train.device={options.device}", f"--train.total-timesteps={10**10}"]
     words += ["--vec.backend=Serial", "--vec.num-envs=1"]
     if options.batch_size is not None:

@@ -28,7 +28,7 @@ from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
-from sf.learner.trial import iteration_seconds
+from sf.learner.trial.iteration import iteration_seconds
 from sf.native import kernels
 from sf.processes.child import FinalError, end_with_error
 from sf.processes.reports import HasWeights, LearnerFinished, LearnerReady, RankWaits, Reports, Saving, Trained

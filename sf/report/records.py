@@ -56,9 +56,7 @@ def settled(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) ->
     """
 
     def has_enough(record: Mapping[str, float], prefix: str) -> bool:
-        enough = enough_episodes(int(record.get("stats_avg", flags["stats_avg"])))
-        needed = enough if prefix else enough * flags["num_policies"]
-        return record.get(f"{prefix}episodes_in_mean", math.inf) >= needed
+        return _has_enough(record, prefix, flags["stats_avg"], 1 if prefix else flags["num_policies"])
 
     prefix_of = {name: _prefix_of_mean(name) for record in records for name in record}
     prefixes = {prefix for prefix in prefix_of.values() if prefix is not None}
@@ -73,9 +71,13 @@ def settled(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) ->
 def is_settled(record: Mapping[str, float], name: str) -> bool:
     """Whether this number of a record, if it is a mean over episodes, is one over enough of them, as far as it says."""
     prefix = _prefix_of_mean(name)
-    if prefix is None or "stats_avg" not in record:
-        return True
-    return record.get(f"{prefix}episodes_in_mean", math.inf) >= enough_episodes(int(record["stats_avg"]))
+    return prefix is None or _has_enough(record, prefix, stats_avg=0, num_policies=1)
+
+
+def _has_enough(record: Mapping[str, float], prefix: str, stats_avg: int, num_policies: int) -> bool:
+    """stats_avg: where the record does not say its own."""
+    needed = enough_episodes(int(record.get("stats_avg", stats_avg))) * num_policies
+    return record.get(f"{prefix}episodes_in_mean", math.inf) >= needed
 
 
 def not_undone(records: Sequence[Mapping[str, float]]) -> list[Mapping[str, float]]:

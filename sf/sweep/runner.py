@@ -8,11 +8,9 @@ from pathlib import Path
 from sf.processes.stopping import Signals
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun
-from sf.sweep.launchers.launcher import Launcher
+from sf.sweep.launchers.launcher import MOST_REFUSALS, Launcher
 from sf.sweep.launchers.run_process import ASKED_TO_END
 from sf.sweep.results import Result, State, files_seen, is_done, read_result
-
-_MOST_REFUSALS = 60  # of a start: that many looks, two minutes on one machine
 
 
 class SweepRunner:
@@ -100,7 +98,7 @@ class SweepRunner:
     def _may_wait(self) -> bool:
         """Whether a start that was refused may be tried again."""
         self._num_refusals = self._num_refusals + 1 if self._launcher.is_empty else 0
-        return self._num_refusals < _MOST_REFUSALS
+        return self._num_refusals < MOST_REFUSALS
 
     def _end(self, run: SweepRun, status: int, *, is_stopping: bool = False) -> None:
         if status == 0:

@@ -18,14 +18,13 @@ from sf.envs.errors import UsageError
 from sf.processes.stopping import Signals
 from sf.storage.run_dir import RunDir
 from sf.sweep.grid import SweepRun
-from sf.sweep.launchers.launcher import Launcher
+from sf.sweep.launchers.launcher import MOST_REFUSALS, Launcher
 from sf.sweep.launchers.run_process import ASKED_TO_END
 from sf.sweep.results import changed_setting, is_done, read_result
 from sf.tune import study as studies
 from sf.tune.curve import Curve
 from sf.tune.search import Search
 
-_MOST_REFUSALS = 60  # of a start: that many looks, two minutes on one machine
 _MOST_SAMPLED = 10  # trials in a row that cannot run, before one is drawn at random: a sampler may insist
 _MOST_DRAWN = 1000  # at random; most can run when a search begins
 
@@ -163,7 +162,7 @@ class Tuner:
         """Raises UsageError after the last of many looks."""
         if self._launcher.is_empty:
             self._num_refusals += 1
-        if self._num_refusals == _MOST_REFUSALS:
+        if self._num_refusals == MOST_REFUSALS:
             raise UsageError(f"{complaint}: mend that, and the same command goes on")
         if complaint != self._complaint:
             self._complaint = complaint

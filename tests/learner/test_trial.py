@@ -12,8 +12,8 @@ from torch import nn
 
 from sf.config import Config
 from sf.envs.errors import UsageError
-from sf.learner import trial
-from sf.learner.trial import iteration_seconds
+from sf.learner.trial import iteration
+from sf.learner.trial.iteration import iteration_seconds
 from sf.model import registry
 
 made = []
@@ -72,6 +72,28 @@ def test_an_encoder_that_gives_more_features_than_it_says_is_one_sentence(tmp_pa
         iteration_seconds(args_with(SaysFour, tmp_path, monkeypatch), state_size=0)
 
 
+class HasAPartOfItsOwn(Draws):
+    """The part says how many features it gives, and is called as no encoder is."""
+
+    def __init__(self, space, config):
+        super().__init__(space, config)
+        self.part = Part()
+
+    def forward(self, obs):
+        return super().forward(obs) + self.part()
+
+
+class Part(nn.Module):
+    out_size = 4
+
+    def forward(self):
+        return 1.0
+
+
+def test_what_an_encoder_does_with_its_own_parts_is_its_own_affair(tmp_path, monkeypatch):
+    assert iteration_seconds(args_with(HasAPartOfItsOwn, tmp_path, monkeypatch), state_size=0) > 0
+
+
 class GivesAPair(Draws):
     def forward(self, obs):
         return super().forward(obs), None
@@ -128,7 +150,7 @@ def test_a_trial_is_of_a_network_of_its_own_and_leaves_every_generator_as_it_was
     random.setstate(states[2])
     assert iteration_seconds(args, state_size=0) > 0
     [tried] = made
-    assert tried.num_calls == 1 + trial._TIMES
+    assert tried.num_calls == 1 + iteration._TIMES
     assert draws() == next_draws
 
 

@@ -14,6 +14,7 @@ from sf.sweep.launchers.slurm import SlurmLauncher
 from sf.sweep.launchers.slurm_flags import SlurmFlags
 
 Name = Literal["local", "slurm"]
+MOST_REFUSALS = 60  # of a start, while nothing is under way: that many looks, two minutes on one machine
 
 
 class Launcher(Protocol):

@@ -1,0 +1,87 @@
+"""What is wrong with a network of the user's own, in one sentence, found before it trains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Integral
+from typing import Any
+
+from torch import Tensor, nn
+
+from sf.envs.errors import UsageError, place_of, summary
+
+
+@contextmanager
+def failures_of_the_network(network: nn.Module) -> Iterator[None]:
+    """What a network of the user's own raises becomes one sentence with its line; what is ours stays as it is.
+
+    Where an encoder of the user's own gives no features [N, out_size], the sentence is about that.
+    """
+    own = list(_own_encoders(network))
+    wrong: list[str] = []
+
+    def look(encoder: nn.Module, inputs: Any, features: Any) -> None:
+        name, out_size = type(encoder).__name__, encoder.out_size
+        if not isinstance(features, Tensor):
+            wrong.append(
+                f"the encoder {name} returns a {type(features).__name__} in place of a tensor: return its features "
+                f"[N, {out_size}]"
+            )
+        elif features.ndim and features.shape[-1] != out_size:
+            num = features.shape[-1]
+            wrong.append(f"the encoder {name} gives {num} features, but its out_size is {out_size}: set it to {num}")
+        elif features.shape != (len(inputs[0]), out_size):
+            wrong.append(
+                f"the encoder {name} gives features of the shape {tuple(features.shape)} for {len(inputs[0])} "
+                f"observations: return [N, {out_size}], a row for each"
+            )
+
+    hooks = [module.register_forward_hook(look) for module in own]
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        if wrong:
+            raise UsageError(wrong[0]) from error
+        failure, place = f"the network fails on observations of zeros: {summary(error)}", place_of(error)
+        if place is not None:
+            raise UsageError(f"{failure} ({place}): mend it there") from error
+        if not own:
+            raise
+        names = ", ".join(sorted({type(encoder).__name__ for encoder in own}))
+        raise UsageError(f"{failure}: mend the encoder {names}") from error
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _own_encoders(module: nn.Module) -> Iterator[nn.Module]:
+    """Not what lies in one of them: its owner may call that as he likes."""
+    of_package = type(module).__module__.partition(".")[0]
+    if of_package != __name__.partition(".")[0] and isinstance(getattr(module, "out_size", None), Integral):
+        yield module
+    else:
+        for child in module.children():
+            yield from _own_encoders(child)
+
+
+def require_known_numbers(tensors: Mapping[str, Tensor]) -> None:
+    """Raises UsageError for weights and buffers that cannot travel to the policy workers."""
+    for name, tensor in tensors.items():
+        if tensor.is_complex():
+            raise UsageError(
+                f"the network has {name} in {str(tensor.dtype).removeprefix('torch.')}: keep its real and imaginary "
+                "part as float32, which torch.view_as_complex joins in forward"
+            )
+
+
+def require_made_at_once(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> None:
+    """Raises UsageError for what a network makes in its first forward pass: no checkpoint could be loaded into it."""
+    made = ", ".join(sorted(after.keys() - before.keys()))
+    if made:
+        raise UsageError(
+            f"the network makes {made} in its first forward pass, so its checkpoints would fit no new one: make all "
+            "layers and buffers in __init__"
+        )
