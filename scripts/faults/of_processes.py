@@ -122,12 +122,10 @@ def _gradient_worker(session: Session, rng: Random) -> int:
 @contextmanager
 def replaced(session: Session, *names: str) -> Iterator[list[int]]:
     """Gives the process ids of these children, and waits until others bear their names."""
-    session.wait_until(lambda: all(session.pid_of(name) for name in names), f"there are {names}")
-    pids = {name: session.pid_of(name) for name in names}
-    yield [pid for pid in pids.values() if pid is not None]
-    session.wait_until(
-        lambda: all(session.pid_of(n) not in (None, pid) for n, pid in pids.items()), f"{names} replaced"
-    )
+    pids = {name: session.wait_for_pid(name) for name in names}
+    yield list(pids.values())
+    for name, pid in pids.items():
+        session.wait_for_pid(name, other_than=pid)
 
 
 # Environments

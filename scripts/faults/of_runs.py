@@ -31,8 +31,7 @@ _GONE_WITHIN_S = 10.0
 
 def fill_disk(session: Session, rng: Random) -> None:
     """For the learner, that is."""
-    learner = session.pid_of("learner-0")
-    assert learner is not None
+    learner = session.wait_for_pid("learner-0")
     _fail_to_save(
         session,
         lambda: resource.prlimit(learner, resource.RLIMIT_FSIZE, (rng.randrange(4096), resource.RLIM_INFINITY)),
@@ -104,8 +103,7 @@ def interrupt_a_replacement(session: Session, rng: Random) -> None:
 
 
 def interrupt_with_a_learner_that_hangs(session: Session, rng: Random) -> None:
-    learner = session.pid_of("learner-0")
-    assert learner is not None
+    learner = session.wait_for_pid("learner-0")
     os.kill(learner, signal.SIGSTOP)
     stop(signal.SIGINT)(session, rng)
     if "the run resumes from" not in session.output():

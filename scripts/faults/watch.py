@@ -154,6 +154,18 @@ class RunWatch:
         """Raises EndedError where the run ends first, NotRecoveredError where patience does."""
         self._wait(holds, what, _LOOK_AT_PROCESSES_EVERY_S)
 
+    def wait_for_pid(self, name: str, other_than: int | None = None) -> int:
+        """Of the one process of this name, once it is alive and is not that one. Raises as `wait_until` does."""
+        pids: list[int] = []
+
+        def there_is_one() -> bool:
+            pid = self.pid_of(name)  # looked up once: a process that forks is two for a moment
+            pids.extend(() if pid in (None, other_than) else (pid,))
+            return bool(pids)
+
+        self.wait_until(there_is_one, f"there is {'another' if other_than else 'a'} {name}")
+        return pids[0]
+
     def wait_for_progress(self) -> None:
         """Until every slot has been used again, and each learner has trained on two more batches.
 

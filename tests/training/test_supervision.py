@@ -60,9 +60,9 @@ def inflict(name, session):
 @pytest.mark.long
 def test_in_synchronous_mode_one_death_replaces_all_and_training_goes_on(start):
     run = start("toy_sync")
-    before = {run.pid_of(name) for name in run.names()}
+    before = {run.wait_for_pid(name) for name in run.names()}
     inflict("rollout worker killed", run)
-    assert before.isdisjoint(run.pid_of(name) for name in run.names())
+    assert before.isdisjoint(run.wait_for_pid(name) for name in run.names())
 
 
 @pytest.mark.long
