@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
@@ -20,12 +21,18 @@ _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "pla
 
 
 def env_exceptions() -> tuple[type[BaseException], ...]:
-    """What the code of an environment may raise: its sys.exit must not end the process without a word.
+    """What the code of an environment may raise, for an `except`: its sys.exit must not end the process without a word.
+    Nor must what derives from BaseException alone, as the panic of one in Rust (pyo3) or a cancelled task of asyncio.
 
-    In a process that ignores Ctrl-C, a KeyboardInterrupt is the environment's own, as of a window that somebody closed.
+    Python evaluates the classes of an `except` when something is raised, so the class of that can be one of them. In a
+    process that ignores Ctrl-C, a KeyboardInterrupt is the environment's own, as of a window that somebody closed.
     """
+    raised = sys.exc_info()[0]
     is_ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    return (Exception, SystemExit, KeyboardInterrupt) if is_ignored else (Exception, SystemExit)
+    others = (GeneratorExit,) if is_ignored else (GeneratorExit, KeyboardInterrupt)
+    if raised is None or issubclass(raised, others):
+        return (Exception, SystemExit)
+    return (Exception, SystemExit, raised)
 
 
 class UsageError(ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from typing import Any
@@ -14,6 +15,7 @@ from group_driver import play as driven
 
 from sf import envs
 from sf.envs import EnvError, EnvOptions, StepResult, UsageError
+from sf.envs.errors import call_of
 from sf.envs.groups import calls
 from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.parallel import ParallelGroup
@@ -121,6 +123,20 @@ def test_an_interrupt_is_the_environments_own_where_ctrl_c_is_ignored() -> None:
             play(lambda: Walk(step=interrupts))
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("call", ["__init__()", "reset()", "step()"])
+def test_what_derives_from_base_exception_alone_fails_by_its_name(call: str) -> None:
+    class PanicException(BaseException):  # as that of pyo3, where an environment in Rust panics
+        pass
+
+    def panics(*args: Any, **kwargs: Any) -> Any:
+        raise PanicException("index out of bounds")
+
+    with pytest.raises(EnvError, match=rf"^walk failed in {re.escape(call)}: PanicException: index out of bounds$"):
+        play(panics if call == "__init__()" else lambda: Walk(**{call[:-2]: panics}))
+    with pytest.raises(GeneratorExit), call_of("walk", "render()"):
+        raise GeneratorExit
 
 
 def test_an_environment_of_gymnasiums_registry_that_calls_sys_exit_fails_by_its_name() -> None:
