@@ -39,6 +39,16 @@ from sf.model.layers import Compilable
 
 Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
 
+_MEMBERS: dict[str, Callable[[Any], bool]] = {  # of a model, and what each must be
+    "state_size": lambda found: isinstance(found, Integral),
+    "trunk": lambda found: isinstance(found, nn.Module),
+    "value_norm": lambda found: found is not None,
+    "step": callable,
+    "unroll": callable,
+    "update_normalizers": callable,
+    "update_value_norm": callable,
+}
+
 _encoders: dict[str, Callable[[gym.spaces.Box, ModelConfig], nn.Module]] = {}
 _models: dict[str, Callable[[ModelConfig, gym.spaces.Dict, ActionSpec], nn.Module]] = {}
 
@@ -69,10 +79,21 @@ def build_model(config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: Ac
     """
     factory = _look_up(_models, "model", config.model)
     network = _built("model", config.model, factory, config=config, obs_space=obs_space, action_spec=action_spec)
+    _require_members(config.model, network)
     for module in network.modules():
         if isinstance(module, Compilable):
             module.with_loops = config.compile is not False
     return network
+
+
+def _require_members(name: str, network: nn.Module) -> None:
+    lacks = [member for member, suits in _MEMBERS.items() if not suits(getattr(network, member, None))]
+    if lacks:
+        raise UsageError(
+            f"model is {name}, which has no {', no '.join(lacks)}: give it what docs/extending.md's own_model.py has: "
+            "state_size (a number), trunk (a module), value_norm, and the methods step, unroll, update_normalizers "
+            "and update_value_norm"
+        )
 
 
 def _built(kind: str, name: str, factory: Callable[..., Any], **arguments: Any) -> nn.Module:
@@ -100,7 +121,7 @@ def _failures_of(what: str, module_name: str) -> Iterator[None]:
         yield
     except UsageError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         place = place_of(error, module_name.partition(".")[0])
         if place is None or module_name.startswith("sf."):
             raise

@@ -145,6 +145,29 @@ def test_a_network_of_ones_own_that_raises_is_one_sentence_with_its_own_line(
     assert re.fullmatch(said.replace(re.escape("{file}"), re.escape(str(file))), str(refused.value))
 
 
+@pytest.mark.parametrize(
+    ("members", "lacks"),
+    [
+        ("", "state_size, no trunk, no value_norm, no step, no unroll, no update_normalizers, no update_value_norm"),
+        ("state_size = 'none'\n    trunk = nn.Linear(2, 2)\n    value_norm = nn.Identity()\n", "state_size, no step, "),
+    ],
+)
+def test_a_model_of_ones_own_without_the_members_that_are_used_is_refused(own_module, tmp_path, members, lacks):
+    (tmp_path / "own_nets.py").write_text(
+        "from torch import nn\n\nclass Bare(nn.Module):\n    def __init__(self, *args):\n        super().__init__()\n"
+        f"    {members}"
+    )
+    with pytest.raises(UsageError, match=rf"^model is own_nets:Bare, which has no {lacks}.*own_model\.py"):
+        make_plan(Config().replace(env="toy_bandit", model="own_nets:Bare"))
+
+
+@pytest.mark.parametrize("kind", ["encoder", "model"])
+def test_a_network_of_ones_own_that_calls_sys_exit_is_one_sentence(own_module, tmp_path, kind):
+    (tmp_path / "own_nets.py").write_text("import sys\n\ndef leaves(*args):\n    sys.exit()\n")
+    with pytest.raises(UsageError, match=rf"^{kind} 'own_nets:leaves' cannot be made: SystemExit.*own_nets.py, line 4"):
+        make_plan(Config().replace(env="toy_bandit", **{kind: "own_nets:leaves"}))
+
+
 def test_a_syntax_error_of_ones_own_module_is_one_sentence_with_its_line(own_module, tmp_path):
     file = tmp_path / "own_nets.py"
     file.write_text("from torch import nn\n\nlayer = nn.Linear(8, 2\n")

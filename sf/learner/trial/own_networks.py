@@ -42,7 +42,7 @@ def failures_of_the_network(network: nn.Module) -> Iterator[None]:
         yield
     except UsageError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if wrong:
             raise UsageError(wrong[0]) from error
         failure, place = f"the network fails on observations of zeros: {summary(error)}", place_of(error)
