@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -105,4 +106,10 @@ def _has_own_render(env: Any) -> bool:
 
 
 def _pictures_per_s(env: Any) -> float:
-    return float((getattr(env, "metadata", None) or {}).get("render_fps") or PICTURES_PER_S)
+    """As its metadata say; what is no positive number there says nothing."""
+    said = (getattr(env, "metadata", None) or {}).get("render_fps")
+    try:
+        rate = float(said or PICTURES_PER_S)
+    except (TypeError, ValueError):
+        return float(PICTURES_PER_S)
+    return rate if 0.0 < rate < math.inf else float(PICTURES_PER_S)

@@ -142,6 +142,13 @@ def colours(pictures):
     return [tuple(picture[0, 0, :2].tolist()) for picture in pictures]
 
 
+@pytest.mark.parametrize("said", ["thirty", float("nan"), float("inf"), -5, 0, (30,)])
+def test_a_rate_of_pictures_that_is_no_positive_number_says_nothing(said, monkeypatch):
+    monkeypatch.setitem(Drawn.metadata, "render_fps", said)
+    group, _ = watch("drawn", 1)
+    assert group.pictures_per_s == 10.0
+
+
 def test_the_pictures_of_a_step_are_of_the_episode_it_belongs_to():
     group, steps = watch("drawn", 6)
     # The second episode is truncated, so the fifth step resets.
