@@ -77,7 +77,7 @@ class ListEnvsFlags:
 
 def main() -> None:
     """Print the list; end with 0, 2 where nothing matches, 130 after Ctrl-C, and as sf-train would where the only
-    environment that matches cannot be made."""
+    environment that matches cannot be made, or fails at random actions."""
     flags = cli.parse_flags(
         ListEnvsFlags,
         "sf-envs",
@@ -129,8 +129,8 @@ def _print_page(page: Page, as_json: bool) -> None:
         print_page(page)
     else:
         end(f"{described.env}: {described.error}", described.status)
-    if described.status:
-        raise SystemExit(described.status)
+    if page.status:
+        raise SystemExit(page.status)
 
 
 if __name__ == "__main__":

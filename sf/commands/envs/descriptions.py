@@ -69,8 +69,7 @@ def describe(env: str, options: EnvOptions) -> Description:
         spec = envs.describe(env, options)
         return Description(env, preset or presets.name_for_spec(spec), spec, None)
     except Exception as error:  # one that fails in a way of its own must not end the list
-        status = USER_ERROR if isinstance(error, ValueError) else FAILURE
-        return Description(env, preset, None, sentence_of(error), status)
+        return Description(env, preset, None, sentence_of(error), status_of(error))
 
 
 def as_json(described: Description) -> dict[str, Any]:
@@ -102,6 +101,11 @@ def action_text(space: gym.Space) -> str:
     else:
         numbers = space.nvec.tolist() if isinstance(space, gym.spaces.MultiDiscrete) else space.shape or ()
     return f"{type(space).__name__}({', '.join(map(str, numbers))})"
+
+
+def status_of(error: Exception) -> int:
+    """That sf-train would end with."""
+    return USER_ERROR if isinstance(error, ValueError) else FAILURE
 
 
 def sentence_of(error: Exception) -> str:

@@ -20,6 +20,7 @@ from sf.commands.envs.descriptions import (
     obs_text,
     sentence_of,
     silence,
+    status_of,
 )
 from sf.commands.envs.random_play import RandomPlay, play_randomly
 from sf.envs import EnvOptions
@@ -46,6 +47,7 @@ class Page:
     remarks: tuple[str, ...]  # what a run would say of it
     play: RandomPlay | None
     play_error: str | None
+    status: int  # of a command that needs it, such as sf-train
 
     def as_json(self) -> dict[str, Any]:
         out = as_json(self.described)
@@ -100,12 +102,13 @@ def make_page(env: str, options: EnvOptions, seconds: float) -> Page:
     play, error = None, None
     with silence(), handed_to(lambda about, sentence: remarks.append(sentence)):
         described = describe(env, options)
+        status = described.status
         if described.spec is not None:
             try:
                 play = play_randomly(env, options, seconds)
             except Exception as raised:  # whatever an environment raises is told with the rest
-                error = sentence_of(raised)
-    return Page(described, options, tuple(remarks), play if seconds else None, error)
+                error, status = sentence_of(raised), status_of(raised)
+    return Page(described, options, tuple(remarks), play if seconds else None, error, status)
 
 
 def print_page(page: Page) -> None:

@@ -51,15 +51,19 @@ def talking(monkeypatch):
     return Env
 
 
-def run(capsys, *args):
+def run(capsys, *args, status=0):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["sf-envs", *args])
-        command.main()
+        if status:
+            with pytest.raises(SystemExit, match=f"^{status}$"):
+                command.main()
+        else:
+            command.main()
     return capsys.readouterr().out
 
 
-def page(capsys, *args):
-    (found,) = json.loads(run(capsys, *args, "--json"))
+def page(capsys, *args, status=0):
+    (found,) = json.loads(run(capsys, *args, "--json", status=status))
     return found
 
 
@@ -115,7 +119,7 @@ def test_what_is_adapted_has_its_name(capsys):
 
 def test_a_multi_discrete_of_several_axes_is_not_said_to_be_one_hot(capsys, talking):
     talking.observation_space = gym.spaces.MultiDiscrete([[3, 3], [3, 3]])
-    found = page(capsys, "talking", "--seconds", "0")
+    found = page(capsys, "talking", "--seconds", "0", status=2)  # what it returns is of another shape
     assert found["obs"]["obs"]["shape"] == [2, 2]
     assert found["adapted"] == []
 
@@ -128,15 +132,15 @@ def test_it_is_not_stepped_for_no_seconds(capsys, talking, monkeypatch):
 
 def test_what_goes_wrong_in_its_steps_is_said_before_a_run_starts(capsys, talking, monkeypatch):
     monkeypatch.setattr(talking, "reward", np.array([1.0, -1.0]))
-    found = page(capsys, "talking", "--seconds", SECONDS)
+    found = page(capsys, "talking", "--seconds", SECONDS, status=2)
     assert "return one number, for example the weighted sum" in found["random_play_error"]
-    assert "failed: talking: step() returned the reward" in run(capsys, "talking", "--seconds", SECONDS)
+    assert "failed: talking: step() returned the reward" in run(capsys, "talking", "--seconds", SECONDS, status=2)
     assert talking.is_closed
 
 
 def test_rewards_that_are_no_numbers_are_said_before_a_run_starts(capsys, talking, monkeypatch):
     monkeypatch.setattr(talking, "reward", float("nan"))
-    found = page(capsys, "talking", "--seconds", SECONDS)
+    found = page(capsys, "talking", "--seconds", SECONDS, status=2)
     assert "is nan: the environment must return finite ones" in found["random_play_error"]
 
 
