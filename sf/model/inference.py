@@ -15,6 +15,8 @@ from sf.config import ModelConfig
 from sf.envs.spaces.actions import ActionSpec
 from sf.model.registry import build_model
 
+_WORD = 4  # bytes of a number of the vector
+
 
 def inference_model(
     config: ModelConfig,
@@ -25,26 +27,27 @@ def inference_model(
 ) -> Any:
     """A network for `step` alone, without gradients.
 
-    With bfloat16 its `trunk` is held in that dtype: autocast would convert every weight at every call.
+    With bfloat16, what is float32 in its `trunk` is held in that dtype: autocast would convert every weight at every
+    call.
     """
     model = build_model(config, obs_space, action_spec).to(device).requires_grad_(False).eval()
     if precision == "bfloat16":
-        model.trunk.to(torch.bfloat16)
+        for tensor in _tensors(model.trunk):
+            if tensor.dtype == torch.float32:
+                tensor.data = tensor.data.to(torch.bfloat16)  # in place: under all names that it has
     return model
 
 
 def num_weights(model: nn.Module) -> int:
-    """Numbers in the flat vector: all parameters, then all buffers, in the order of their registration, and then the
-    rests of those in float64."""
-    tensors = _tensors(model)
-    return sum(tensor.numel() for tensor in [*tensors, *_doubles(tensors)])
+    """Numbers in the flat vector: of all parameters, and then of all buffers, in the order of their registration."""
+    return sum(map(_num_words, _tensors(model)))
 
 
 class Flat:
-    """All numbers of a network as one vector, and the way between the two.
+    """All numbers of a network as one vector of float32, and the way between the two.
 
-    A number in float64 is two of the vector: itself, and the rest that float32 has no digits for. The mean of a clock
-    is wrong by a minute without it.
+    What float32 has no digits for travels as its bits, so that a number of 64 bits is two of the vector: the mean of a
+    clock would be wrong by a minute.
 
     It looks at the network once: to go through its modules takes longer than to copy a small one.
     """
@@ -52,19 +55,18 @@ class Flat:
     def __init__(self, model: nn.Module, vector: Tensor) -> None:
         """vector: [num_weights] float32. Raises ValueError where it is of another length."""
         tensors = _tensors(model)
-        self._doubles = _doubles(tensors)
-        sizes = [tensor.numel() for tensor in [*tensors, *self._doubles]]
+        sizes = list(map(_num_words, tensors))
         if vector.shape != (sum(sizes),):
             raise ValueError(f"a flat vector of shape {tuple(vector.shape)}: this network has {sum(sizes)} weights")
-        parts = vector.split(sizes)
+        pairs = list(zip(vector.split(sizes), tensors, strict=True))
+        self._as_bits = [(part, tensor) for part, tensor in pairs if _travels_as_bits(tensor)]
         # In the shapes of the tensors: logical order, whatever the memory format.
-        pairs = [(part.view(tensor.shape), tensor) for part, tensor in zip(parts, tensors, strict=False)]
-        self._rests = [part.view(x.shape) for part, x in zip(parts[len(tensors) :], self._doubles, strict=True)]
+        pairs = [(part.view(tensor.shape), tensor) for part, tensor in pairs if not _travels_as_bits(tensor)]
         # Tensors of one dtype at a time: with several among the targets, CUDA wrote them all as the first (PyTorch 2.7
         # to 2.10, pull request 173531).
-        dtypes = dict.fromkeys(tensor.dtype for tensor in tensors)
+        dtypes = dict.fromkeys(tensor.dtype for _, tensor in pairs)
         self._alike = [
-            ([part for part, tensor in pairs if tensor.dtype == dtype], [x for x in tensors if x.dtype == dtype])
+            ([part for part, tensor in pairs if tensor.dtype == dtype], [x for _, x in pairs if x.dtype == dtype])
             for dtype in dtypes
         ]
         self.vector = vector
@@ -74,16 +76,17 @@ class Flat:
         """From the network into the vector."""
         for parts, tensors in self._alike:
             torch._foreach_copy_(parts, tensors)
-        for rest, tensor in zip(self._rests, self._doubles, strict=True):
-            rest.copy_((tensor - tensor.float()).nan_to_num_(0.0, 0.0, 0.0))  # of what is infinite there is no rest
+        for part, tensor in self._as_bits:
+            part.copy_(tensor.reshape(-1).contiguous().view(part.dtype))
 
     @torch.no_grad()
     def load(self) -> None:
         """From the vector into the network, in the dtypes it has."""
         for parts, tensors in self._alike:
             torch._foreach_copy_(tensors, parts)
-        for rest, tensor in zip(self._rests, self._doubles, strict=True):
-            tensor.add_(rest)
+        for part, tensor in self._as_bits:
+            # A copy of the part: a number of 64 bits may begin anywhere in the vector.
+            tensor.copy_(part.clone().view(tensor.dtype).view(tensor.shape))
 
 
 def write_flat(model: nn.Module, out: Tensor) -> None:
@@ -100,5 +103,9 @@ def _tensors(model: nn.Module) -> list[Tensor]:
     return [*model.parameters(), *model.buffers()]
 
 
-def _doubles(tensors: list[Tensor]) -> list[Tensor]:
-    return [tensor for tensor in tensors if tensor.dtype == torch.float64]
+def _travels_as_bits(tensor: Tensor) -> bool:
+    return tensor.dtype != torch.float32 and tensor.dtype.itemsize >= _WORD
+
+
+def _num_words(tensor: Tensor) -> int:
+    return tensor.numel() * (tensor.dtype.itemsize // _WORD if _travels_as_bits(tensor) else 1)

@@ -6,6 +6,7 @@ from multiprocessing import Pipe
 import pytest
 import torch
 from allocated import allocate, learner_args
+from network_numbers import numbers_of
 from recorded_reports import RecordedReports
 
 from sf.config import Config
@@ -40,7 +41,7 @@ def policies(tmp_path):
 
 
 def weights(state):
-    return state.updater.flat_weights().clone()
+    return numbers_of(state.updater.model)
 
 
 def test_without_an_order_nothing_changes(policies):

@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from network_numbers import numbers_of
 from torch import nn
 
 from sf.config import Config
@@ -352,10 +353,10 @@ def test_an_iteration_can_be_cut_before_each_piece_of_its_work(decoupled, lr_sch
 def test_what_a_cut_iteration_has_trained_is_what_a_whole_one_had_by_then():
     whole, cut, after_steps = make_updater(), make_updater(), []
     rng = torch.get_rng_state()
-    whole.train_iteration(make_batch(0), 0, lambda: after_steps.append(whole.flat_weights().clone()))
+    whole.train_iteration(make_batch(0), 0, lambda: after_steps.append(numbers_of(whole.model)))
     torch.set_rng_state(rng)
     assert cut.train_iteration(make_batch(0), 0, lambda: None, Stop(at=2 + 3).goes_on) == 3
-    assert torch.equal(cut.flat_weights(), after_steps[2])
+    assert torch.equal(numbers_of(cut.model), after_steps[2])
     cut.train_iteration(make_batch(1, cut.version), 0, lambda: None)  # and it can go on
     assert cut.version == 1 + 3 + 4
 
@@ -431,7 +432,7 @@ def test_a_schedule_to_the_end_follows_the_share_of_the_run_that_is_done(lr_sche
 def weights_after(share_done, **flags):
     updater = make_updater(train_for_env_steps=1000, **flags)
     updater.train_iteration(make_batch(0), share_done, lambda: None)
-    return updater.flat_weights().clone(), updater.pop_metrics().get("exploration_loss_coeff")
+    return numbers_of(updater.model), updater.pop_metrics().get("exploration_loss_coeff")
 
 
 @pytest.mark.parametrize(("share_done", "now"), [(0.0, 0.4), (0.25, 0.325), (1.0, 0.1)])
@@ -628,7 +629,7 @@ def test_the_moments_of_one_large_minibatch_are_those_of_its_iteration():
     for over in ("minibatch", "iteration"):
         updater = make_updater(normalize_advantages_over=over, num_batches_per_epoch=1, batch_size=T * B)
         weights = []
-        updater.train_iteration(make_batch(0), 0, lambda w=weights, u=updater: w.append(u.flat_weights().clone()))
+        updater.train_iteration(make_batch(0), 0, lambda w=weights, u=updater: w.append(numbers_of(u.model)))
         first_steps.append(weights)
     torch.testing.assert_close(first_steps[0][0], first_steps[1][0])
     assert not torch.equal(first_steps[0][1], first_steps[1][1])
@@ -687,9 +688,9 @@ def test_what_an_agent_sees_while_it_waits_changes_nothing(shuffle_steps, with_v
         )
         torch.manual_seed(0)
         updater = Updater(config, space, ActionSpec((3,), 0), bfloat16=False, device=torch.device("cpu"))
-        before = updater.flat_weights().clone()
+        before = numbers_of(updater.model)
         updater.train_iteration(changed, 0, lambda: None)
-        weights.append(updater.flat_weights().clone())
+        weights.append(numbers_of(updater.model))
         assert not torch.equal(weights[-1], before)
         num_decisions = has_outcome(acts, batch.terminated, batch.valid)[batch.valid].sum().item()
         num_minibatches = config.learner.num_batches_per_epoch

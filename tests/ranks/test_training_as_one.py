@@ -9,6 +9,7 @@ import sys
 import one_rank
 import pytest
 import torch
+from network_numbers import numbers_of
 
 WAYS = {
     "without memory": {"core": "none"},
@@ -48,7 +49,7 @@ def test_two_ranks_train_as_one_learner_with_all_samples(ranks, monkeypatch, way
     (weights_0, metrics_0), (weights_1, _) = (rank[way] for rank in ranks)
     assert torch.equal(weights_0, weights_1)
     torch.testing.assert_close(weights_0, weights, rtol=1e-5, atol=1e-5)
-    untrained = one_rank.make_updater(one_rank.CONFIG.replace(**WAYS[way])).flat_weights()
+    untrained = numbers_of(one_rank.make_updater(one_rank.CONFIG.replace(**WAYS[way])).model)
     assert (weights - untrained).abs().max() > 0.01
     for iteration, of_one in metrics.items():
         of_two = metrics_0[iteration]

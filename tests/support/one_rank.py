@@ -12,6 +12,7 @@ import sys
 import gymnasium as gym
 import numpy as np
 import torch
+from network_numbers import numbers_of
 
 from sf.config import Config
 from sf.envs import ActionSpec
@@ -100,7 +101,7 @@ def trained(flags, rank=0, size=1, ranks=ALONE):
         batch = make_batch(config, iteration, updater.model.state_size)
         updater.train_iteration(part_of(batch, columns), iteration / NUM_ITERATIONS, lambda: None)
         metrics[iteration] = updater.pop_metrics()
-    return updater.flat_weights().clone(), metrics
+    return numbers_of(updater.model), metrics
 
 
 def main():

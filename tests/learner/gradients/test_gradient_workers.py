@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from network_numbers import numbers_of
 from victims import fork
 
 from sf.config import Config
@@ -98,7 +99,7 @@ def trained(config, workers=None, num_iterations=2, bfloat16=False):
     updater = make_updater(config, workers, bfloat16)
     for seed in range(num_iterations):
         updater.train_iteration(make_batch(config, seed), 0, lambda: None)
-    return updater.flat_weights().clone(), updater.pop_metrics()
+    return numbers_of(updater.model), updater.pop_metrics()
 
 
 def has_work(worker):
