@@ -17,7 +17,7 @@ from sf import gpu
 from sf.arrays import Field, SharedArrays
 from sf.check.probe import Needs, ProbeError
 from sf.native import kernels
-from sf.processes.torch_runtime import resolve_bfloat16
+from sf.processes.torch_runtime import has_bfloat16
 
 _ENOUGH_MEMORY = 2 << 30
 _NUMBERS = 4 << 20  # int32: a copy that takes long enough to be overtaken
@@ -52,7 +52,7 @@ def compiled_loops(needs: Needs) -> str:
 
 def bfloat16_on_cpu(needs: Needs) -> str:
     """The precision that `--precision auto` takes on the CPU."""
-    if not resolve_bfloat16("auto", "cpu"):
+    if not has_bfloat16("cpu"):
         raise ProbeError("this CPU has no bfloat16 (AVX512_BF16): networks on it run in float32")
     numbers = torch.arange(64.0).reshape(8, 8)
     if not torch.allclose((numbers.bfloat16() @ numbers.bfloat16().T).float(), numbers @ numbers.T, rtol=0.02):

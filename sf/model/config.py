@@ -81,8 +81,9 @@ class ModelConfig:
     How much it matters: Andrychowicz et al. 2021 ("What matters for on-policy deep actor-critic methods?"), section
     3.2."""
 
-    precision: Literal["auto", "bfloat16", "float32"] = "auto"
-    """Precision of matrix products; weights are float32. auto: bfloat16 where the hardware has it."""
+    precision: Literal["auto", "recurrent", "bfloat16", "float32"] = "auto"
+    """Precision of matrix products; weights are float32. auto: bfloat16 where the hardware has it. recurrent: the same
+    where the network has a recurrent core, whose products take most of its time, and else float32."""
 
     compile: bool | Literal["auto"] = "auto"
     """Compile, where networks run on a CPU: loops for activations and recurrent cores before the run (two seconds, once

@@ -38,11 +38,16 @@ def resolve_device(device: str) -> str:
     return device
 
 
-def resolve_bfloat16(precision: str, device: str) -> bool:
-    """Whether matrix products run in bfloat16."""
-    if precision == "auto":
-        return gpu.has_bfloat16() if device == "cuda" else _cpu_has_bfloat16()
+def resolve_bfloat16(precision: str, device: str, has_memory: bool) -> bool:
+    """Whether matrix products run in bfloat16. has_memory: the network has a recurrent core."""
+    if precision == "auto" or (precision == "recurrent" and has_memory):
+        return has_bfloat16(device)
     return precision == "bfloat16"
+
+
+def has_bfloat16(device: str) -> bool:
+    """Whether the hardware has instructions for it."""
+    return gpu.has_bfloat16() if device == "cuda" else _cpu_has_bfloat16()
 
 
 def _keep_freed_memory() -> None:

@@ -223,7 +223,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         ),
         spec=spec,
         device=device,
-        bfloat16=resolve_bfloat16(config.model.precision, device),
+        bfloat16=resolve_bfloat16(config.model.precision, device, has_memory=model.state_size > 0),
         cores=usable_cores(),
         num_cores=num_cores,
         num_workers=num_workers,

@@ -156,6 +156,6 @@ def test_a_machine_without_a_compiler_is_noticed(needs, monkeypatch):
 
 
 def test_a_cpu_without_bfloat16_is_noticed(needs, monkeypatch):
-    monkeypatch.setattr(gpu, "resolve_bfloat16", lambda precision, device: False)
+    monkeypatch.setattr(gpu, "has_bfloat16", lambda device: False)
     with pytest.raises(ProbeError, match="float32"):
         gpu.bfloat16_on_cpu(needs)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sf import gpu
 from sf.config import Config, presets
-from sf.processes.torch_runtime import resolve_bfloat16
+from sf.processes.torch_runtime import has_bfloat16
 from sf.run.plan import Plan
 from sf.storage.run_dir import NOT_SAVED, RunDir
 
@@ -37,7 +37,7 @@ def startup_messages(plan: Plan, run: Path, resumed_steps: int) -> Iterator[str]
             f"{plan.why_no_loops}, so the networks run without compiled loops, which is slower; --compile false "
             "silences this"
         )
-    if plan.bfloat16 and not resolve_bfloat16("auto", plan.device):
+    if plan.bfloat16 and not has_bfloat16(plan.device):
         where = "CPU" if plan.device == gpu.HOST else "GPU"
         yield (
             f"precision is bfloat16, for which this {where} has no instructions, so it is slower than float32: take "

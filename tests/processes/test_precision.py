@@ -1,0 +1,32 @@
+"""Which precision matrix products have."""
+
+import pytest
+
+from sf.processes import torch_runtime
+from sf.run import plan
+from sf.run.beginning.starting_flags import make_config
+
+
+@pytest.mark.parametrize(
+    ("precision", "has_it", "has_memory", "is_bfloat16"),
+    [
+        ("auto", True, False, True),
+        ("auto", False, True, False),
+        ("recurrent", True, True, True),
+        ("recurrent", True, False, False),
+        ("recurrent", False, True, False),
+        ("bfloat16", False, False, True),
+        ("float32", True, True, False),
+    ],
+)
+def test_precision_follows_the_hardware_and_the_core(precision, has_it, has_memory, is_bfloat16, monkeypatch):
+    monkeypatch.setattr(torch_runtime, "has_bfloat16", lambda device: has_it)
+    assert torch_runtime.resolve_bfloat16(precision, "cpu", has_memory) == is_bfloat16
+
+
+@pytest.mark.parametrize("core", ["none", "gru", "lstm"])
+def test_the_presets_for_vectors_have_bfloat16_with_a_recurrent_core_alone(core, monkeypatch):
+    monkeypatch.setattr(torch_runtime, "has_bfloat16", lambda device: True)
+    for env in ("CartPole-v1", "Pendulum-v1"):
+        config = make_config(env=env, core=core, device="cpu")
+        assert plan.make_plan(config).bfloat16 == (core != "none")
