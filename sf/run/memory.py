@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +24,9 @@ from sf.slots import SlotPool
 from sf.storage.run_dir import RunDir
 from sf.weights import SharedWeightsSpec
 
-_BYTES_PER_WEIGHT_IN_CHECKPOINT = 3 * 8  # the weight and two moments, if all were float64
-_REST_OF_CHECKPOINT = 1 << 20  # header, random numbers, counters
+_BYTES_PER_NUMBER = 8  # if all were float64
+_BYTES_OF_A_NAME = 1 << 10  # in the header: of a tensor and its moments
+_REST_OF_CHECKPOINT = 1 << 20  # random numbers, counters, settings
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,7 @@ class RunMemory:
             counters=Counters.allocate(sum(counts.values())),
             counter_rows=rows_by_role(counts),
             pinned=plan.pin_workers(),
-            recoveries=tuple(
-                RecoveryMemory(_BYTES_PER_WEIGHT_IN_CHECKPOINT * plan.num_weights + _REST_OF_CHECKPOINT)
-                for _ in policy_ids
-            ),
+            recoveries=tuple(RecoveryMemory(_most_bytes_of_checkpoint(plan)) for _ in policy_ids),
             seats=Seats.allocate(plan.num_seats, plan.num_groups, plan.num_mains) if plan.num_seats else None,
             shaping=shaping,
             evaluations=PipeQueue(1) if plan.num_evaluators else None,
@@ -122,3 +121,10 @@ def rows_by_role(counts: Mapping[str, int]) -> dict[str, range]:
         rows[role] = range(first, first + count)
         first += count
     return rows
+
+
+def _most_bytes_of_checkpoint(plan: Plan) -> int:
+    """A tensor is in it under each of its names, and has two moments under one of them."""
+    num_in_network = sum(math.prod(shape) for shape in plan.weight_shapes.values())
+    num_numbers = num_in_network + 2 * plan.num_weights
+    return _BYTES_PER_NUMBER * num_numbers + _BYTES_OF_A_NAME * len(plan.weight_shapes) + _REST_OF_CHECKPOINT
