@@ -5,6 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+_OF_CHOICES = frozenset(
+    {
+        *("policy_loss", "entropy", "approx_kl", "ratio_mean", "clip_fraction", "effective_sample_size"),
+        *("advantage_mean", "advantage_stddev"),
+    }
+)  # means over the samples with more than one possible action
 _PARTS_OF_STEP = ("policy_loss", "value_loss", "entropy", "loss", "grad_norm")
 
 
@@ -44,16 +50,17 @@ class TrainingMetrics:
     def pop(self) -> dict[str, float]:
         """Means of what was measured since the last call; of `lag_max` the maximum.
 
-        Numbers that are not finite are left out, and so is what steps without a sample say, but for `num_samples`. A
-        name is missing where no other number was measured.
+        Numbers that are not finite are left out, and so is what steps without a sample say, but for `num_samples`, and
+        what steps without a choice say of the policy. A name is missing where no other number was measured.
         """
         out: dict[str, float] = {}
         for name in sorted({name for metrics in self._waiting for name in metrics}):
             measured = [metrics for metrics in self._waiting if name in metrics]
             values = torch.stack([metrics[name].float() for metrics in measured]).cpu()
             counts = values.isfinite()
-            if name != "num_samples" and "num_samples" in measured[0]:
-                counts &= torch.stack([metrics["num_samples"] for metrics in measured]).cpu() > 0
+            needs = "num_choices" if name in _OF_CHOICES else "num_samples"
+            if name not in ("num_samples", "num_choices") and needs in measured[0]:
+                counts &= torch.stack([metrics[needs] for metrics in measured]).cpu() > 0
             values = values[counts]
             if len(values):
                 out[name] = float(values.max() if name == "lag_max" else values.mean())
