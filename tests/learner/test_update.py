@@ -209,6 +209,21 @@ def test_a_buffer_that_is_infinite_by_intention_keeps_nobody_from_saving():
         assert not updater.is_finite()
 
 
+def test_what_is_infinite_by_intention_is_so_under_each_of_its_names_and_where_it_is_frozen():
+    updater = make_updater()
+    mask = nn.Module()
+    mask.register_buffer("forbidden", torch.full((2,), -torch.inf))
+    updater.model.trunk.register_module("first", mask)
+    updater.model.trunk.register_module("second", mask)
+    frozen = nn.Parameter(torch.full((2,), -torch.inf), requires_grad=False)
+    updater.model.trunk.register_parameter("frozen", frozen)
+    trained = updater.model.value_head.bias
+    with torch.no_grad():
+        trained[0] = torch.inf
+    names = never_finite(updater.model)
+    assert sorted(name.rpartition("trunk.")[2] for name in names) == ["first.forbidden", "frozen", "second.forbidden"]
+
+
 @pytest.mark.parametrize(
     ("found", "agrees"), [([-torch.inf, 1.0], True), ([-torch.inf, 1.5], False), ([0.0, 1.0], False)]
 )

@@ -23,8 +23,14 @@ def tensors_of(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
 
 
 def never_finite(model: nn.Module) -> frozenset[str]:
-    """The names of buffers of a new network that hold Inf or NaN by intention, such as the mask of an attention."""
-    return frozenset(MODEL + name for name, buffer in model.named_buffers() if not buffer.isfinite().all())
+    """The names of what a new network holds that is not trained, and is Inf or NaN by intention, such as the mask of an
+    attention: under each name that it has."""
+    trained = {name for name, x in model.named_parameters(remove_duplicate=False) if x.requires_grad}
+    return frozenset(
+        MODEL + name
+        for name, tensor in model.state_dict().items()
+        if name not in trained and not tensor.isfinite().all()
+    )
 
 
 def are_finite(tensors: Mapping[str, Tensor], but_for: Collection[str]) -> bool:
