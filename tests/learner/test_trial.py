@@ -116,6 +116,17 @@ class Grows(Draws):
         return self.second(super().forward(obs))
 
 
+class Replaces(Draws):
+    def __init__(self, space, config):
+        super().__init__(space, config)
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, obs):
+        features = super().forward(obs)
+        self.mean = 0.9 * self.mean + 0.1 * features.detach().mean(0)
+        return features
+
+
 class Complex(Draws):
     def __init__(self, space, config):
         super().__init__(space, config)
@@ -132,6 +143,7 @@ class Complex(Draws):
             Grows,
             r"makes \S+second.bias, \S+second.weight in its first forward pass, .*: make all layers and",
         ),
+        (Replaces, r"puts another tensor in the place of \S+mean in its forward pass, .*: write into it"),
         (Complex, r"the network has \S+waves in complex64: keep its real and imaginary part as float32"),
     ],
 )

@@ -56,7 +56,7 @@ def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
         augment_by_symmetry=False,
     )
     updater = new_updater(args, of_one_step)
-    tensors = dict(updater.model.state_dict())
+    tensors = dict(updater.model.state_dict(keep_vars=True))
     require_known_numbers(tensors)
     batch = Batch.empty(args.slots.arrays, width, state_size, device)
     for tensor in batch.tensors():
@@ -72,7 +72,7 @@ def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
         return time.perf_counter() - began
 
     seconds_of_one()  # starts everything up
-    require_made_at_once(tensors, updater.model.state_dict())
+    require_made_at_once(tensors, updater.model.state_dict(keep_vars=True))
     seconds = seconds_of_one()
     for _ in range(_TIMES - 1 if seconds < _SHORT_S else 0):  # others may have had the core
         seconds = min(seconds, seconds_of_one())

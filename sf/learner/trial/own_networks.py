@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from sf.envs.errors import UsageError, place_of, summary
+from sf.model.actor_critic import ActorCritic
 
 
 @contextmanager
@@ -18,10 +19,12 @@ def failures_of_the_network(network: nn.Module) -> Iterator[None]:
 
     Where an encoder of the user's own gives no features [N, out_size], the sentence is about that.
     """
-    own = list(_own_encoders(network))
+    own = list(_own_encoders(network)) if isinstance(network, ActorCritic) else []  # parts of other models are theirs
     wrong: list[str] = []
 
-    def look(encoder: nn.Module, inputs: Any, features: Any) -> None:
+    def look(encoder: nn.Module, inputs: tuple[Any, ...], features: Any) -> None:
+        if len(inputs) != 1 or not isinstance(inputs[0], Tensor):
+            return  # called by its owner, in a way of his own
         name, out_size = type(encoder).__name__, encoder.out_size
         if not isinstance(features, Tensor):
             wrong.append(
@@ -78,10 +81,17 @@ def require_known_numbers(tensors: Mapping[str, Tensor]) -> None:
 
 
 def require_made_at_once(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> None:
-    """Raises UsageError for what a network makes in its first forward pass: no checkpoint could be loaded into it."""
+    """Of a network before and after a forward pass, the tensors themselves. Raises UsageError for what it makes there:
+    no checkpoint could be loaded into it, and for what it replaces, which would not travel to the policy workers."""
     made = ", ".join(sorted(after.keys() - before.keys()))
     if made:
         raise UsageError(
             f"the network makes {made} in its first forward pass, so its checkpoints would fit no new one: make all "
             "layers and buffers in __init__"
+        )
+    replaced = ", ".join(name for name, tensor in before.items() if after.get(name) is not tensor)
+    if replaced:
+        raise UsageError(
+            f"the network puts another tensor in the place of {replaced} in its forward pass, so the policy workers "
+            "would go on with the old one: write into it, as with `self.mean.copy_(new_mean)`"
         )
