@@ -45,7 +45,8 @@ def _of_no_state(record: Record) -> Record:
     _, is_own, state = record["trainer"].partition(OWN)
     if not is_own:
         return record
-    return {**record, "trainer": f"{OWN}newest", "title": "this project", "commit": state, "settings": {}}
+    kept = {name: value for name, value in record["settings"].items() if name == "environment"}
+    return {**record, "trainer": f"{OWN}newest", "title": "this project", "commit": state, "settings": kept}
 
 
 class Results:

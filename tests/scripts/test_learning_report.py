@@ -138,6 +138,17 @@ def test_states_of_this_project_are_one_trainer_of_what_came_last(plain_statisti
     ]
 
 
+def test_runs_in_an_environment_that_has_changed_meanwhile_are_not_averaged_with_those_before():
+    records = [
+        record("easy", "own@abc", 1, 0.0, commit="abc", settings={"environment": "old"}),
+        record("easy", "own@abc", 2, 0.0, commit="abc", settings={"environment": "old"}),
+        record("easy", "own@def", 1, 10.0, commit="def", settings={"environment": "new", "flags": {}}),
+    ]
+    compared = comparison.compare(newest_own(records), TASKS)
+    assert [cell.scores for row in compared.rows for cell in row.cells] == [(10.0,)]
+    assert compared.num_other_settings == 2
+
+
 def test_all_tasks_together_are_those_that_trainers_share(plain_statistics):
     records = [record("easy", name, seed, 50.0 * seed) for name in ("own@abc", "sb3", "sf") for seed in (1, 2)]
     records += [record("hard", name, seed, 0.0) for name in ("own@abc", "sb3") for seed in (1, 2)]
