@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sf.envs import working_directory
+from sf.envs import default_dtype, working_directory
 from sf.envs.atari.family import ATARI
 from sf.envs.custom.given import GIVEN, give, importable_name, require_factory
 from sf.envs.custom.module import MODULE
@@ -54,12 +54,13 @@ _MAX_NAMED = 12  # packages in a sentence
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     """What one actor of `env_id` sees and does.
 
-    An environment is made for it and closed. The working directory stays what it was, whatever the environment does.
+    An environment is made for it and closed. The working directory and torch's default dtype stay what they were,
+    whatever the environment does.
 
     Raises UsageError for a name that is not known or an environment that cannot be used, and EnvError for one that
     raises as it is made.
     """
-    with working_directory.kept(), call_of(env_id, "its set-up"):
+    with working_directory.kept(), default_dtype.kept(), call_of(env_id, "its set-up"):
         return _entry(env_id, options).describe(env_id, options)
 
 

@@ -17,6 +17,7 @@ from sf.model.inference import inference_model
 from sf.play.named_checkpoint import config_of
 from sf.play.player import Actions
 from sf.play.policy import Policy
+from sf.processes.torch_runtime import float32_by_default
 from sf.storage.checkpoint import MODEL, Checkpoint
 
 
@@ -26,6 +27,7 @@ class TorchPolicy(Policy):
     config: of its run. network: a model of `sf.model` with its weights, for inference only.
     """
 
+    @float32_by_default()
     def __init__(
         self,
         saved: Checkpoint,
@@ -61,9 +63,11 @@ class TorchPolicy(Policy):
             ) from None
         self._actors = self.actors(1, seed)
 
+    @float32_by_default()
     def actors(self, num_actors: int, seed: int) -> NetworkActors:
         return NetworkActors(self, num_actors, seed)
 
+    @float32_by_default()
     def probabilities(self, obs: Mapping[str, np.ndarray]) -> np.ndarray:
         """Those of the actions of a Discrete space [M, A] float32, where the network has no memory.
 
@@ -108,6 +112,7 @@ class NetworkActors:
         self._state = torch.zeros(num_actors, policy.network.state_size, device=policy.device)  # [N, S]
         self._generator = torch.Generator(policy.device).manual_seed(seed)
 
+    @float32_by_default()
     def act(
         self,
         obs: Mapping[str, np.ndarray],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -27,6 +29,17 @@ def configure(device: str, num_threads: int, deterministic: bool, has_fixed_shap
     if deterministic:
         torch.use_deterministic_algorithms(True, warn_only=True)
     _keep_freed_memory()
+
+
+@contextmanager
+def float32_by_default() -> Iterator[None]:
+    """Around a network in a process with an environment, which may have set another default dtype for itself."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def resolve_device(device: str) -> str:

@@ -187,9 +187,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
             f"there are {place.local_size} ranks and {gpu.count()} GPUs on this machine: start as many ranks as there "
             "are GPUs, or --device cpu"
         )
-    numbers = torch.get_default_dtype()
     spec = describe(config.run.env, config.environment)
-    torch.set_default_dtype(numbers)  # an environment in torch may have set another one, for itself
     if config.evaluation.video_every_env_steps:
         with said_where_slow(f"drawing {config.run.env}"):
             require_drawable(config)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from untrained import untrained
 
+from sf import envs
 from sf.play.load import load_policy
 from sf.play.torch_policy import TorchPolicy
 from sf.storage import checkpoint
@@ -165,3 +166,35 @@ def test_a_checkpoint_without_spaces_is_refused():
     old = {name: value for name, value in saved.state.items() if not name.endswith("_space")}
     with pytest.raises(ValueError, match="older than this version"):
         TorchPolicy(Checkpoint(saved.tensors, old), "test")
+
+
+class InDoubles(gym.Wrapper):
+    """As environments in torch do."""
+
+    def __init__(self):
+        torch.set_default_dtype(torch.float64)
+        super().__init__(gym.make("CartPole-v1"))
+
+
+@pytest.fixture
+def default_dtype():
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.usefixtures("default_dtype")
+@pytest.mark.parametrize("core", ["none", "lstm"])
+def test_an_environment_that_sets_another_default_dtype_changes_no_action(core):
+    envs.register_env("in_doubles", InDoubles)
+    saved = untrained("in_doubles", core=core)
+    assert torch.get_default_dtype() == torch.float32
+    obs, first = {"obs": np.full((1, 4), 0.01, np.float32)}, np.ones(1, bool)
+    answers = []
+    for dtype in (torch.float32, torch.float64):
+        torch.set_default_dtype(dtype)
+        actors = TorchPolicy(saved, "test").actors(1, seed=0)
+        answers.append([actors.act(obs, first, deterministic=which) for which in (False, True, False)])
+        assert torch.get_default_dtype() == dtype
+    for one, other in zip(*answers, strict=True):
+        for ours, theirs in zip(one, other, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
