@@ -30,6 +30,7 @@ from typing import Any, TypeVar
 
 import gymnasium as gym
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from sf.config import ModelConfig
 from sf.envs.custom.named_objects import factory, import_module, split
@@ -80,6 +81,7 @@ def build_model(config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: Ac
     factory = _look_up(_models, "model", config.model)
     network = _built("model", config.model, factory, config=config, obs_space=obs_space, action_spec=action_spec)
     _require_members(config.model, network)
+    _require_shapes(network)
     for module in network.modules():
         if isinstance(module, Compilable):
             module.with_loops = config.compile is not False
@@ -93,6 +95,16 @@ def _require_members(name: str, network: nn.Module) -> None:
             f"model is {name}, which has no {', no '.join(lacks)}: give it what docs/extending.md's own_model.py has: "
             "state_size (a number), trunk (a module), value_norm, and the methods step, unroll, update_normalizers "
             "and update_value_norm"
+        )
+
+
+def _require_shapes(network: nn.Module) -> None:
+    tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
+    lazy = [name for name, tensor in tensors.items() if is_lazy(tensor)]
+    if lazy:
+        raise UsageError(
+            f"the network has no shape for {', '.join(lazy)} before its first forward pass: name the sizes of its "
+            "layers in __init__, without lazy modules"
         )
 
 

@@ -68,10 +68,13 @@ def settled(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) ->
     return kept
 
 
-def is_settled(record: Mapping[str, float], name: str) -> bool:
-    """Whether this number of a record, if it is a mean over episodes, is one over enough of them, as far as it says."""
+def is_settled(record: Mapping[str, float], name: str, num_policies: int) -> bool:
+    """Whether this number of a record, if it is a mean over episodes, is one over enough of them, as far as it says.
+
+    num_policies: of the run, whose own mean is over the episodes of all.
+    """
     prefix = _prefix_of_mean(name)
-    return prefix is None or _has_enough(record, prefix, stats_avg=0, num_policies=1)
+    return prefix is None or _has_enough(record, prefix, 0, 1 if prefix else num_policies)
 
 
 def _has_enough(record: Mapping[str, float], prefix: str, stats_avg: int, num_policies: int) -> bool:

@@ -13,14 +13,16 @@ class Curve:
     records before and after it. None: no record is before it.
 
     metrics: the metrics.jsonl of the run. A record in which the objective is not known yet is passed over. So is a mean
-    over few episodes after one over enough: the first that end after a resume are the short ones.
+    over few episodes after one over enough: the first that end after a resume are the short ones. num_policies: of the
+    run.
     """
 
-    def __init__(self, metrics: Path, objective: str, rungs: Sequence[int]) -> None:
+    def __init__(self, metrics: Path, objective: str, rungs: Sequence[int], num_policies: int = 1) -> None:
         self.values: list[float | None] = []
         self._metrics = metrics
         self._objective = objective
         self._rungs = rungs
+        self._num_policies = num_policies
         self._offset = 0  # bytes that have been read
         self._is_settled = False  # whether a record was over enough episodes
         self._before: tuple[float, float] | None = None  # env steps and objective of the last record
@@ -38,7 +40,7 @@ class Curve:
         for line in whole.splitlines():
             record = records.parsed(line)
             if self._objective in record and "env_steps" in record:
-                is_settled = records.is_settled(record, self._objective)
+                is_settled = records.is_settled(record, self._objective, self._num_policies)
                 if self._is_settled and not is_settled:
                     continue
                 self._is_settled = is_settled

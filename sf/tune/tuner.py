@@ -183,7 +183,10 @@ class Tuner:
 
     def _opened(self, trial: optuna.Trial) -> _Trial:
         runs = self._search.runs(trial.number, self._search.suggest(trial))
-        curves = [Curve(self._run_dir(run).metrics, self._search.objective, self._rungs) for run in runs]
+        curves = [
+            Curve(self._run_dir(run).metrics, self._search.objective, self._rungs, run.flags.get("num_policies", 1))
+            for run in runs
+        ]
         return _Trial(trial, runs, curves, num_reported=self._num_reported(trial))
 
     def _num_reported(self, trial: optuna.Trial) -> int:

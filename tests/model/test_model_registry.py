@@ -161,6 +161,15 @@ def test_a_model_of_ones_own_without_the_members_that_are_used_is_refused(own_mo
         make_plan(Config().replace(env="toy_bandit", model="own_nets:Bare"))
 
 
+def test_a_network_with_lazy_layers_is_refused(own_module, tmp_path):
+    (tmp_path / "own_nets.py").write_text(
+        "from torch import nn\n\ndef makes(space, config):\n    made = nn.Sequential(nn.LazyLinear(4))\n"
+        "    made.out_size = 4\n    return made\n"
+    )
+    with pytest.raises(UsageError, match=r"^the network has no shape for \S+weight, \S+bias before its first forward"):
+        make_plan(Config().replace(env="toy_bandit", encoder="own_nets:makes"))
+
+
 @pytest.mark.parametrize("kind", ["encoder", "model"])
 def test_a_network_of_ones_own_that_calls_sys_exit_is_one_sentence(own_module, tmp_path, kind):
     (tmp_path / "own_nets.py").write_text("import sys\n\ndef leaves(*args):\n    sys.exit()\n")

@@ -455,6 +455,12 @@ def test_means_over_few_episodes_after_a_resume_are_passed_over(tmp_path):
     of_another = Curve(metrics, "env_steps", [10, 40])
     of_another.read()
     assert of_another.values == [10, 40]
+    # Of a population, the episodes are those of all policies: 60 are few for four.
+    metrics.write_text("".join(line + "\n" for line in [record(10, 1, 400), record(20, 9, 60), record(30, 3, 400)]))
+    for num_policies, at_20 in ((1, 9), (4, 2)):
+        curve = Curve(metrics, "mean_return", [10, 20, 30], num_policies)
+        curve.read()
+        assert curve.values == [1, at_20, 3]
 
 
 def test_the_sampler_learns_from_what_it_was_told(tmp_path):
