@@ -25,6 +25,7 @@ from sf.processes.reports import Reports, RolledBack, Trained
 from sf.ranks.ranks import ALONE, Ranks
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
+from sf.storage.run_dir import MAKE_ROOM
 from sf.weights import SharedWeights
 
 _REMEMBER_EVERY_S = 5.0  # a successor loses this much training, unless writing takes long
@@ -34,7 +35,7 @@ _SAVE_AGAIN_AFTER_S = 2.0  # at the end of the run
 _SAVE_AGAIN_TIMES = 5
 _COMPARE_EVERY = 100  # iterations, the weights of all ranks
 _NOT_SAVED = (
-    "the last checkpoint could not be written to {} ({}): make room there. The same command goes on from the newest "
+    f"the last checkpoint could not be written to {{}} ({{}}): {MAKE_ROOM}. The same command goes on from the newest "
     "checkpoint, and what was trained since is lost"
 )
 _NOT_THE_SAME = (

@@ -16,7 +16,7 @@ from optuna.trial import TrialState
 
 from sf.envs.errors import UsageError
 from sf.processes.stopping import Signals
-from sf.storage.run_dir import RunDir
+from sf.storage.run_dir import MAKE_ROOM, RunDir
 from sf.sweep.grid import SweepRun
 from sf.sweep.launchers.launcher import MOST_REFUSALS, Launcher
 from sf.sweep.launchers.run_process import ASKED_TO_END
@@ -216,7 +216,11 @@ class Tuner:
                 self._say(f"{run.name} was killed, perhaps for want of memory: the same command goes on with it")
             return  # it goes on when the search does
         else:
-            trial.failure = f"{run.name} failed (status {status}): {self._launcher.last_words(run)}"
+            words = self._launcher.last_words(run)
+            if MAKE_ROOM in words:  # every trial of this start would fail so: this one and the search go on later
+                trial.running.remove(run)
+                raise UsageError(f"{run.name}: {words}")
+            trial.failure = f"{run.name} failed (status {status}): {words}"
         self._is_over(trial, run)
 
     def _is_over(self, trial: _Trial, run: SweepRun) -> None:

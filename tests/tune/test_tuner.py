@@ -11,6 +11,7 @@ import yaml
 from rich.console import Console
 
 from sf.envs.errors import UsageError
+from sf.learner.state import _NOT_SAVED
 from sf.run.beginning.starting_flags import make_config
 from sf.storage.run_dir import RunDir
 from sf.tune import results
@@ -260,6 +261,18 @@ def test_a_run_of_a_study_that_is_gone_counts_for_no_other_values(tmp_path):
         hunt.start(hunt.ends_at_once, seed=7)
     assert completed(hunt.study) == []
     assert hunt.study.get_trials()[0].params["gamma"] != gamma
+
+
+def test_a_full_disk_ends_the_search_and_costs_no_trial(tmp_path, monkeypatch):
+    hunt, words = Hunt(tmp_path, trials=2), _NOT_SAVED.format("checkpoints", "No space left on device")
+    with monkeypatch.context() as full:
+        full.setattr(Pool, "last_words", lambda self, run: f"error: {words}")
+        with pytest.raises(UsageError, match=r"^trial_00000: error: .* \(No space left on device\): make room there"):
+            hunt.start(lambda run, num_looks: 1)
+    assert hunt.states() == ["RUNNING"]
+    pool = hunt.start(hunt.ends_at_once)
+    assert pool.started == ["trial_00000", "trial_00001"]
+    assert hunt.states() == ["COMPLETE"] * 2
 
 
 def test_a_trial_that_fails_is_told_with_its_last_words_and_ends_no_search(tmp_path):
