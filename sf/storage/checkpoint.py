@@ -38,6 +38,10 @@ _DIGEST_FOLLOWS = b'"digest":"'  # once in a file: any text in the header has it
 MODEL = "model/"  # prefix of the weights among the tensors
 
 
+class UnreadableError(UsageError):
+    """A checkpoint cannot be read now, and may be whole."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """What a file holds."""
@@ -64,14 +68,14 @@ def latest(directory: Path, say: Callable[[str], None] = print) -> Path | None:
     """The newest whole checkpoint; None where there is no checkpoint at all.
 
     Newer ones that are not whole are renamed and reported to `say`. Nothing is deleted, and `save` does not count them
-    among those that it keeps. Raises ValueError where none is whole, one may not be read or
+    among those that it keeps. Raises ValueError where none is whole, one cannot be read (UnreadableError) or
     `directory` is a file; nothing is renamed then.
     """
     _require_folder(directory)
     try:
         return _latest(directory, say)
-    except PermissionError as error:  # what cannot be read now may be the newest and whole
-        raise UsageError(f"{error.filename}: {error.strerror}: change its permissions") from None
+    except PermissionError as error:
+        raise UnreadableError(f"{error.filename}: {error.strerror}: change its permissions") from None
 
 
 def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Path, Checkpoint]:
@@ -219,11 +223,16 @@ def _latest(directory: Path, say: Callable[[str], None]) -> Path | None:
     for path in newest_first(directory):
         try:
             _whole_bytes(path)
-        except PermissionError:
-            raise
-        except (OSError, ValueError) as error:
+        except (FileNotFoundError, ValueError) as error:
             broken[path] = str(error)
             continue
+        except PermissionError:
+            raise
+        except OSError as error:  # what cannot be read now may be the newest and whole
+            raise UnreadableError(
+                f"{path} cannot be read now ({error.strerror}), though it may be whole: start again when it can, or "
+                "move it away to go on from the one before"
+            ) from None
         for skipped, reason in broken.items():
             aside = skipped.rename(f"{skipped}.corrupt")
             say(f"{reason}: renamed to {aside.name}, and {path.name} is taken instead")

@@ -148,21 +148,42 @@ def test_the_newest_whole_one_is_taken_and_each_newer_one_is_named(tmp_path, are
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == expected
 
 
-def test_a_file_that_the_disk_does_not_give_back_is_skipped(tmp_path, monkeypatch):
-    older, newer = save(tmp_path), save(tmp_path, 1280)
-    read_bytes, said = Path.read_bytes, []
-    monkeypatch.setattr(Path, "read_bytes", lambda p: fail_with(errno.EIO)() if p == newer else read_bytes(p))
+@pytest.mark.parametrize("call", ["pathlib.Path.read_bytes", "pathlib.Path.stat"])
+@pytest.mark.parametrize(
+    ("number", "what_to_do"),
+    [
+        (errno.EIO, "start again when it can"),
+        (errno.EMFILE, "start again when it can"),
+        (errno.ESTALE, "start again when it can"),
+        (errno.ENOMEM, "start again when it can"),
+        (errno.EACCES, "permissions"),
+    ],
+)
+def test_a_file_that_cannot_be_read_now_is_not_skipped(tmp_path, monkeypatch, call, number, what_to_do):
+    _, newer = save(tmp_path), save(tmp_path, 1280)
+    spoil(save(tmp_path, 1920))
+    before, said = names(tmp_path), []
+    name = call.rpartition(".")[2]
+    real = getattr(Path, name)
+
+    def fail(path, **kwargs):
+        return fail_with(number)() if path == newer else real(path, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(call, fail)
+        with pytest.raises(ValueError, match=f"{os.strerror(number)}.*{what_to_do}"):
+            checkpoint.latest(tmp_path, said.append)
+    assert (names(tmp_path), said) == (before, [])
+    assert checkpoint.latest(tmp_path, said.append) == newer
+
+
+def test_a_link_to_a_file_that_is_gone_and_a_folder_are_skipped(tmp_path):
+    older = save(tmp_path)
+    (tmp_path / "checkpoint_000002_000000001280.safetensors").symlink_to("gone")
+    (tmp_path / "checkpoint_000003_000000001920.safetensors").mkdir()
+    said = []
     assert checkpoint.latest(tmp_path, said.append) == older
-    assert os.strerror(errno.EIO) in said[0]
-
-
-def test_a_file_that_may_not_be_read_is_not_skipped(tmp_path, monkeypatch):
-    save(tmp_path), save(tmp_path, 1280)
-    before = names(tmp_path)
-    monkeypatch.setattr(Path, "read_bytes", fail_with(errno.EACCES))
-    with pytest.raises(ValueError, match="permissions"):
-        checkpoint.latest(tmp_path)
-    assert names(tmp_path) == before
+    assert len(said) == 2
 
 
 def test_a_checkpoint_that_is_not_whole_does_not_count_among_those_that_are_kept(tmp_path):
