@@ -110,17 +110,21 @@ def write(path: Path, checkpoint: Checkpoint) -> None:
     write_atomically(path, encode(checkpoint))
 
 
-def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
+def save_best(directory: Path, checkpoint: Checkpoint, score: float, say: Callable[[str], None] = print) -> Path:
     """Write the best checkpoint so far, then remove the one before. Only one process may call it.
 
-    Raises OSError where it cannot be written. The one before stays whole.
+    Raises OSError where it cannot be written. The one before stays whole. One that is not whole is renamed and reported
+    to `say`. One that cannot be read, or has a higher score after all, is left alone.
     """
     state = {**checkpoint.state, _SCORE: score}
     path = directory / f"best_{state['env_steps']:012d}.safetensors"
     write_atomically(path, encode(Checkpoint(checkpoint.tensors, state)))
-    for other in (*_best(directory), *directory.glob(".best_*.tmp")):  # by a process that was killed in here
+    for left_over in directory.glob(".best_*.tmp"):  # by a process that was killed in here
+        left_over.unlink()
+    for other in _best(directory):
         if other != path:
-            other.unlink()
+            with suppress(OSError):
+                _remove_unless_better(other, score, say)
     return path
 
 
@@ -142,13 +146,13 @@ def load_best(directory: Path) -> tuple[Path, Checkpoint]:
     for path in _best(directory):
         try:
             saved = load(path)
-            whole.append((float(saved.state[_SCORE]), path, saved))
-        except (OSError, ValueError, KeyError, TypeError) as error:  # noqa: PERF203  another may be whole
+            whole.append((_score_in(saved, path), path, saved))
+        except (OSError, ValueError) as error:  # noqa: PERF203  another may be whole
             if isinstance(error, FileNotFoundError) and not path.is_symlink():
                 return load_best(directory)  # the run has replaced it meanwhile
             errors.append(error)
     if not whole:
-        unreadable = [error for error in errors if isinstance(error, PermissionError)]
+        unreadable = [error for error in errors if isinstance(error, OSError)]
         which = f"that can be read ({unreadable[0]})" if unreadable else "yet"
         raise UsageError(f"{directory} holds no best checkpoint {which}: take the latest")
     _, path, saved = max(whole, key=lambda found: found[0])
@@ -156,7 +160,7 @@ def load_best(directory: Path) -> tuple[Path, Checkpoint]:
 
 
 def best_score(directory: Path) -> float:
-    """Of the best checkpoint; minus infinity where there is none."""
+    """Of the best checkpoint; minus infinity where there is none that is whole and can be read."""
     try:
         return load_best(directory)[1].state[_SCORE]
     except ValueError:
@@ -255,6 +259,26 @@ def _next_path(directory: Path, kind: str, at_env_steps: int) -> Path:
 
 def _best(directory: Path) -> list[Path]:
     return [path for path in files_in(directory) if _BEST_NAME.fullmatch(path.name)]
+
+
+def _score_in(saved: Checkpoint, path: Path) -> float:
+    """Raises ValueError where there is none."""
+    try:
+        return float(saved.state[_SCORE])
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(f"{path} is no best checkpoint (it has no score)") from None
+
+
+def _remove_unless_better(path: Path, score: float, say: Callable[[str], None]) -> None:
+    """Raises OSError where it cannot be read or removed."""
+    try:
+        is_better = _score_in(load(path), path) > score
+    except (FileNotFoundError, ValueError) as error:
+        aside = path.rename(f"{path}.corrupt")
+        say(f"{error}: renamed to {aside.name}")
+        return
+    if not is_better:
+        path.unlink()
 
 
 def _whole_bytes(path: Path) -> bytes:

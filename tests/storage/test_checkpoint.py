@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import math
 import os
 import random
 import shutil
@@ -277,6 +278,34 @@ def test_what_a_kill_leaves_of_a_best_checkpoint_is_gone_with_the_next(tmp_path)
     (tmp_path / f".{earlier.name}.123.tmp").touch()
     best = checkpoint.save_best(tmp_path, example(1280), 2.0)
     assert names(tmp_path) == [best.name]
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.EMFILE])
+def test_a_best_checkpoint_that_cannot_be_read_now_is_not_lost_to_a_worse_one(tmp_path, monkeypatch, number):
+    best = checkpoint.save_best(tmp_path, example(640), 10.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", fail_with(number))
+        assert checkpoint.best_score(tmp_path) == -math.inf
+        with pytest.raises(ValueError, match=f"that can be read .*{os.strerror(number)}"):
+            checkpoint.load_best(tmp_path)
+        checkpoint.save_best(tmp_path, example(1280), 1.0, pytest.fail)
+    assert checkpoint.load_best(tmp_path)[0] == best
+    checkpoint.save_best(tmp_path, example(1920), 2.0, pytest.fail)  # the second worst goes
+    assert names(tmp_path) == [best.name, "best_000000001920.safetensors"]
+    better = checkpoint.save_best(tmp_path, example(2560), 11.0, pytest.fail)
+    assert names(tmp_path) == [better.name]
+
+
+@pytest.mark.parametrize("damage", [spoil, lambda path: checkpoint.write(path, example())])
+def test_a_best_checkpoint_that_is_damaged_is_renamed_by_the_next(tmp_path, damage):
+    damaged = checkpoint.save_best(tmp_path, example(640), 10.0)
+    damage(damaged)
+    said = []
+    best = checkpoint.save_best(tmp_path, example(1280), 1.0, said.append)
+    assert names(tmp_path) == [damaged.name + ".corrupt", best.name]
+    (sentence,) = said
+    assert f"renamed to {damaged.name}.corrupt" in sentence
+    assert checkpoint.load_best(tmp_path)[0] == best
 
 
 def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path):
