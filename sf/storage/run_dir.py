@@ -63,6 +63,10 @@ class RunDir:
     def at(cls, train_dir: str, experiment: str) -> RunDir:
         return cls(Path(train_dir) / experiment)
 
+    def itself(self) -> RunDir:
+        """Where its path is a link to a folder, that folder: it is locked, moved aside and deleted, not the link."""
+        return RunDir(Path(os.path.realpath(self.path))) if self.path.is_symlink() else self
+
     @property
     def ranks(self) -> Path:
         """Where other ranks than the first write."""
