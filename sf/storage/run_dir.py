@@ -17,6 +17,7 @@ population.jsonl, population.log     of a run with population-based training, se
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -253,5 +254,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     directory = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(directory)  # the rename itself must survive a crash
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that syncs no directories
+            raise
     finally:
         os.close(directory)
