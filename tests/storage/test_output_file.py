@@ -1,8 +1,10 @@
 """A result goes to the file that was named, whole, or there is one sentence before the work."""
 
 import os
+from pathlib import Path
 
 import pytest
+from full_disk import full_disk
 
 from sf.storage import output_file
 
@@ -56,6 +58,32 @@ def test_a_link_and_a_pipe_stay_what_they_are(tmp_path):
     output_file.write("json", pipe, b"2")
     assert os.read(reader, 10) == b"2"
     os.close(reader)
+
+
+def test_a_disk_that_is_full_leaves_the_old_file_behind_a_link(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to("elsewhere/target")
+    with full_disk(100), pytest.raises(ValueError, match="cannot be written"):
+        output_file.write("json", link, bytes(1000))
+    assert target.read_bytes() == b"old"
+    output_file.write("json", link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert list(target.parent.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("has_link", [False, True])
+def test_a_redirected_output_stays_the_file_of_the_shell(tmp_path, has_link):
+    with (tmp_path / "output").open("w+b") as output:
+        path = Path(f"/proc/self/fd/{output.fileno()}")
+        if has_link:
+            (tmp_path / "link").symlink_to(path)
+            path = tmp_path / "link"
+        output_file.require_writable("json", path)
+        output_file.write("json", path, b"1")
+        assert output.read() == b"1"
 
 
 def test_a_link_into_a_folder_that_is_not_there_is_refused_before_the_work(tmp_path):
