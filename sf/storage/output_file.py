@@ -11,10 +11,11 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from sf.storage import no_links
-from sf.storage.run_dir import write_atomically
+from sf.storage.run_dir import write_atomically, write_together
 
 _MOST_LINKS = 40  # that the kernel follows
 
@@ -49,6 +50,16 @@ def write(flag: str, path: Path, data: bytes, *, is_named: bool = True, instead:
             write_atomically(_followed(path), data)
     except OSError as error:
         raise _refusal(flag, path, error, instead) from None
+
+
+def write_folder(flag: str, folder: Path, files: Mapping[str, bytes]) -> None:
+    """As `write`, of files that belong together, by name: no reader sees the last one beside others of another time."""
+    for name in files:
+        no_links.require_file(folder / name)
+    try:
+        write_together(folder, files)
+    except OSError as error:
+        raise _refusal(flag, folder, error, None) from None
 
 
 def _is_directory(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """A result goes to the file that was named, whole, or there is one sentence before the work."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,36 @@ def test_a_link_that_the_user_did_not_name_is_refused_and_its_target_stays(tmp_p
     link.unlink()
     output_file.write("out", link, b"2", is_named=False)
     assert link.read_bytes() == b"2"
+
+
+OLD, NEW = ({name: f"{age} {name}".encode() for name in ("weights", "config", "card")} for age in ("old", "new"))
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_full_disk_leaves_all_files_of_a_folder_as_they_were(tmp_path):
+    output_file.write_folder("out", tmp_path, OLD)
+    with full_disk(100), pytest.raises(ValueError, match=r"cannot be written \(File too large\): name another --out"):
+        output_file.write_folder("out", tmp_path, {**NEW, "card": bytes(1000)})
+    assert contents(tmp_path) == OLD
+    output_file.write_folder("out", tmp_path, NEW)
+    assert contents(tmp_path) == NEW
+
+
+@pytest.mark.parametrize("num_renamed", range(4))
+def test_after_a_kill_no_card_is_beside_weights_of_another_time(tmp_path, monkeypatch, num_renamed):
+    output_file.write_folder("out", tmp_path, OLD)
+    rename, renamed = Path.rename, []
+
+    def rename_some(path, target):
+        if len(renamed) == num_renamed:
+            raise KeyboardInterrupt
+        renamed.append(target)
+        rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename_some)
+    with nullcontext() if num_renamed == len(NEW) else pytest.raises(KeyboardInterrupt):
+        output_file.write_folder("out", tmp_path, NEW)
+    assert "card" not in contents(tmp_path) or contents(tmp_path) == NEW
