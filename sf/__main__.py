@@ -54,7 +54,8 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
 
         from sf.processes import fork_servers  # noqa: PLC0415
 
-        fork_servers.start_for_training()  # they import torch while this process does
+        with ends.exit_status():
+            fork_servers.start_for_training()  # they import torch while this process does
 
         gc.disable()  # imports leave nothing to collect, and looking for it takes a fifth of their time
         from sf.run.children.verdict import ChildError  # noqa: PLC0415

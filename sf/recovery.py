@@ -93,7 +93,10 @@ def save_remembered(
     if remembered is None:
         return None
     env_steps = remembered.state["env_steps"]
-    newest = checkpoint.latest(checkpoints, say)
+    try:
+        newest = checkpoint.latest(checkpoints, say)
+    except checkpoint.UnreadableError:
+        newest = None  # the disk may take a new one all the same
     if newest is not None and checkpoint_names.env_steps(newest) >= env_steps:
         return newest
     return checkpoint.save(checkpoints, remembered, env_steps, keep)

@@ -1,9 +1,12 @@
 """The state of the learner in shared memory: what is read is whole, whenever the learner was killed, or goes on."""
 
 import copy
+import errno
 import math
+import os
 import random
 from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +16,8 @@ from victims import fork, kill
 from waiting import has_message
 
 from sf.queues import PipeQueue
-from sf.recovery import RecoveryMemory
+from sf.recovery import RecoveryMemory, save_remembered
+from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 
 DTYPES = [
@@ -166,3 +170,18 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_its_last_state_or_the_one_
         found = assert_whole(memory.read())
         assert found in (number, number + 1)  # it may have died before it could tell
         number = found
+
+
+def test_what_a_learner_remembered_is_saved_where_the_newest_checkpoint_cannot_be_read(tmp_path, monkeypatch):
+    memory = RecoveryMemory(capacity=5000)
+    memory.write(Checkpoint({"weights": torch.ones(3)}, {"env_steps": 1280}))
+    earlier = checkpoint.save(tmp_path, Checkpoint({}, {}), 640, keep=2)
+
+    def fail(_path):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", fail)
+        saved = save_remembered(memory, tmp_path, keep=2)
+    assert checkpoint.load(saved).state == {"env_steps": 1280}
+    assert sorted(tmp_path.iterdir()) == [earlier, saved]

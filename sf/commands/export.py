@@ -151,8 +151,7 @@ def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoin
         output_file.write("card", card, text.encode(), is_named=False, instead=INSTEAD_OF_CARD)
         print(f"card:   {card}")
     if folder is not None:
-        for name, data in scored.files(_address(folder, folder), flags.license).items():
-            output_file.write("out", folder / name, data, is_named=False)
+        output_file.write_folder("out", folder, scored.files(_address(folder, folder), flags.license))
         print(f"folder: {folder}, to play: {shlex.join(['sf-enjoy', str(folder)])}")
     if flags.hub is not None:
         files = scored.files(f"hf:{flags.hub}", flags.license)

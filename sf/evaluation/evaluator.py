@@ -31,7 +31,7 @@ from sf.evaluation.worker import guarded_group
 from sf.play.episodes import Play, make_lineups
 from sf.play.exploitability import exploitability, information_states, tabular
 from sf.play.torch_policy import TorchPolicy
-from sf.processes.reports import BestSaved, Evaluated, Exploited, Filmed, Ready, Reports, SaveFailed
+from sf.processes.reports import BestSaved, Evaluated, Exploited, Filmed, Ready, Reports, Say
 from sf.processes.torch_runtime import configure
 from sf.queues import IndexQueue
 from sf.recovery import RecoveryMemory
@@ -89,9 +89,8 @@ def _evaluate(reports: Reports, args: EvaluatorArgs, policies: Sequence[Checkpoi
     evaluation = _play(args, policies)
     for policy_id, (saved, directory) in enumerate(zip(policies, args.checkpoints, strict=True)):
         score = evaluation.score_of(policy_id)
-        if score is not None and score > best[policy_id]:
+        if score is not None and score > best[policy_id] and _save(reports, directory, saved, score):
             best[policy_id] = score
-            _save(reports, directory, saved, score)
     reports.send(Evaluated(_results(evaluation, policies), evaluation.num_env_faults))
 
 
@@ -157,13 +156,16 @@ def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
         group.close()
 
 
-def _save(reports: Reports, directory: Path, saved: Checkpoint, score: float) -> None:
+def _save(reports: Reports, directory: Path, saved: Checkpoint, score: float) -> bool:
+    """Whether it could be written."""
     try:
-        path = checkpoint.save_best(directory, saved, score)
+        path = checkpoint.save_best(directory, saved, score, lambda text: reports.send(Say(text)))
     except OSError as error:
-        reports.send(SaveFailed(str(error)))
-    else:
-        reports.send(BestSaved(str(path)))
+        again = "the next evaluation above the earlier best is saved"
+        reports.send(Say(f"the best checkpoint could not be saved ({error}); {again}"))
+        return False
+    reports.send(BestSaved(str(path)))
+    return True
 
 
 def _results(evaluation: Evaluation, policies: Sequence[Checkpoint]) -> list[dict[str, Any]]:

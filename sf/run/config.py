@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Literal
 
 from sf.envs.field_types import check_fields, require
 
 _ENDLESS = 10_000_000_000  # steps, or seconds
+_LONGEST_NAME = 240  # bytes of a run's: that of an earlier run beside it ends with .overwritten1, and 255 is the limit
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,14 @@ class RunConfig:
         require(
             self.experiment is None or ("/" not in self.experiment and self.experiment not in ("", ".", "..")),
             f"experiment is {self.experiment!r}: it is the name of one folder in train_dir, so without '/'",
+        )
+        name = self.experiment or ""
+        require("\0" not in name, f"experiment is {name!r}: no name of a folder has a NUL byte")
+        num_bytes = len(os.fsencode(name))
+        require(
+            num_bytes <= _LONGEST_NAME,
+            f"experiment is {num_bytes} bytes long ({name[:20]}...): it must be at most {_LONGEST_NAME}, since what "
+            "is beside the run has longer names",
         )
         require(self.init_from != "", "init_from is empty: name a checkpoint or a run, such as train_dir/doom_basic")
         require(0 <= self.seed < 2**32, f"seed is {self.seed}: it must be from 0 to {2**32 - 1}")

@@ -65,7 +65,7 @@ class Joined:
 @contextmanager
 def joined(config: Config, plan: Plan) -> Iterator[Joined]:
     """Waits until all ranks have come. What is raised while this is open, the others hear of. Raises UsageError."""
-    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name).itself()
     mark = LaunchMark(run_dir.ranks, plan.place)
     if not plan.place.is_by_torchrun:
         if config.ranks.num_learners > 1:

@@ -38,6 +38,10 @@ _DIGEST_FOLLOWS = b'"digest":"'  # once in a file: any text in the header has it
 MODEL = "model/"  # prefix of the weights among the tensors
 
 
+class UnreadableError(UsageError):
+    """A checkpoint cannot be read now, and may be whole."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """What a file holds."""
@@ -64,14 +68,14 @@ def latest(directory: Path, say: Callable[[str], None] = print) -> Path | None:
     """The newest whole checkpoint; None where there is no checkpoint at all.
 
     Newer ones that are not whole are renamed and reported to `say`. Nothing is deleted, and `save` does not count them
-    among those that it keeps. Raises ValueError where none is whole, one may not be read or
+    among those that it keeps. Raises ValueError where none is whole, one cannot be read (UnreadableError) or
     `directory` is a file; nothing is renamed then.
     """
     _require_folder(directory)
     try:
         return _latest(directory, say)
-    except PermissionError as error:  # what cannot be read now may be the newest and whole
-        raise UsageError(f"{error.filename}: {error.strerror}: change its permissions") from None
+    except PermissionError as error:
+        raise UnreadableError(f"{error.filename}: {error.strerror}: change its permissions") from None
 
 
 def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Path, Checkpoint]:
@@ -106,17 +110,21 @@ def write(path: Path, checkpoint: Checkpoint) -> None:
     write_atomically(path, encode(checkpoint))
 
 
-def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
+def save_best(directory: Path, checkpoint: Checkpoint, score: float, say: Callable[[str], None] = print) -> Path:
     """Write the best checkpoint so far, then remove the one before. Only one process may call it.
 
-    Raises OSError where it cannot be written. The one before stays whole.
+    Raises OSError where it cannot be written. The one before stays whole. One that is not whole is renamed and reported
+    to `say`. One that cannot be read, or has a higher score after all, is left alone.
     """
     state = {**checkpoint.state, _SCORE: score}
     path = directory / f"best_{state['env_steps']:012d}.safetensors"
     write_atomically(path, encode(Checkpoint(checkpoint.tensors, state)))
-    for other in (*_best(directory), *directory.glob(".best_*.tmp")):  # by a process that was killed in here
+    for left_over in directory.glob(".best_*.tmp"):  # by a process that was killed in here
+        left_over.unlink()
+    for other in _best(directory):
         if other != path:
-            other.unlink()
+            with suppress(OSError):
+                _remove_unless_better(other, score, say)
     return path
 
 
@@ -138,13 +146,13 @@ def load_best(directory: Path) -> tuple[Path, Checkpoint]:
     for path in _best(directory):
         try:
             saved = load(path)
-            whole.append((float(saved.state[_SCORE]), path, saved))
-        except (OSError, ValueError, KeyError, TypeError) as error:  # noqa: PERF203  another may be whole
+            whole.append((_score_in(saved, path), path, saved))
+        except (OSError, ValueError) as error:  # noqa: PERF203  another may be whole
             if isinstance(error, FileNotFoundError) and not path.is_symlink():
                 return load_best(directory)  # the run has replaced it meanwhile
             errors.append(error)
     if not whole:
-        unreadable = [error for error in errors if isinstance(error, PermissionError)]
+        unreadable = [error for error in errors if isinstance(error, OSError)]
         which = f"that can be read ({unreadable[0]})" if unreadable else "yet"
         raise UsageError(f"{directory} holds no best checkpoint {which}: take the latest")
     _, path, saved = max(whole, key=lambda found: found[0])
@@ -152,7 +160,7 @@ def load_best(directory: Path) -> tuple[Path, Checkpoint]:
 
 
 def best_score(directory: Path) -> float:
-    """Of the best checkpoint; minus infinity where there is none."""
+    """Of the best checkpoint; minus infinity where there is none that is whole and can be read."""
     try:
         return load_best(directory)[1].state[_SCORE]
     except ValueError:
@@ -219,11 +227,16 @@ def _latest(directory: Path, say: Callable[[str], None]) -> Path | None:
     for path in newest_first(directory):
         try:
             _whole_bytes(path)
-        except PermissionError:
-            raise
-        except (OSError, ValueError) as error:
+        except (FileNotFoundError, ValueError) as error:
             broken[path] = str(error)
             continue
+        except PermissionError:
+            raise
+        except OSError as error:  # what cannot be read now may be the newest and whole
+            raise UnreadableError(
+                f"{path} cannot be read now ({error.strerror}), though it may be whole: start again when it can, or "
+                "move it away to go on from the one before"
+            ) from None
         for skipped, reason in broken.items():
             aside = skipped.rename(f"{skipped}.corrupt")
             say(f"{reason}: renamed to {aside.name}, and {path.name} is taken instead")
@@ -246,6 +259,26 @@ def _next_path(directory: Path, kind: str, at_env_steps: int) -> Path:
 
 def _best(directory: Path) -> list[Path]:
     return [path for path in files_in(directory) if _BEST_NAME.fullmatch(path.name)]
+
+
+def _score_in(saved: Checkpoint, path: Path) -> float:
+    """Raises ValueError where there is none."""
+    try:
+        return float(saved.state[_SCORE])
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(f"{path} is no best checkpoint (it has no score)") from None
+
+
+def _remove_unless_better(path: Path, score: float, say: Callable[[str], None]) -> None:
+    """Raises OSError where it cannot be read or removed."""
+    try:
+        is_better = _score_in(load(path), path) > score
+    except (FileNotFoundError, ValueError) as error:
+        aside = path.rename(f"{path}.corrupt")
+        say(f"{error}: renamed to {aside.name}")
+        return
+    if not is_better:
+        path.unlink()
 
 
 def _whole_bytes(path: Path) -> bytes:

@@ -42,6 +42,7 @@ class Journal:
         self._name = secrets.token_hex(4)  # unlike that of any other worker, before or after
         self._num_files = 0
         self._file: BinaryIO | None = None
+        self._path = run_dir  # of the file, once there is one
         self._unwritten = b""  # while the disk takes nothing
 
     def add(self, matches: Iterable[PlayedMatch]) -> None:
@@ -66,14 +67,23 @@ class Journal:
         """The one to write to. Raises OSError."""
         if self._file is not None:
             status = os.fstat(self._file.fileno())
-            if status.st_size < _LARGEST and status.st_nlink:  # somebody may have removed it
+            if status.st_size < _LARGEST and _is_at(self._path, status):  # somebody may have moved or removed it
                 return self._file
             self._file.close()
             self._file = None
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._file = open_to_append(self._directory / f"{self._name}-{self._num_files}.jsonl")
+        self._path = self._directory / f"{self._name}-{self._num_files}.jsonl"
+        self._file = open_to_append(self._path)
         self._num_files += 1
         return self._file
+
+
+def _is_at(path: Path, status: os.stat_result) -> bool:
+    """Whether the file of this status is the one at `path`. Raises OSError where that cannot be told."""
+    try:
+        return os.path.samestat(path.lstat(), status)
+    except FileNotFoundError:
+        return False
 
 
 @dataclass

@@ -11,10 +11,13 @@ import errno
 import os
 import stat
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from sf.storage import no_links
-from sf.storage.run_dir import write_atomically
+from sf.storage.run_dir import write_atomically, write_together
+
+_MOST_LINKS = 40  # that the kernel follows
 
 
 def require_writable(flag: str, path: Path, *, is_named: bool = True, instead: str | None = None) -> None:
@@ -25,9 +28,8 @@ def require_writable(flag: str, path: Path, *, is_named: bool = True, instead: s
             no_links.require_file(path)
         if _is_directory(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        target = path if path.exists() else path.resolve()  # of a link to a file that is not there yet
-        if not _is_special(target):
-            tempfile.TemporaryFile(dir=target.parent).close()
+        if not _is_special(path):
+            tempfile.TemporaryFile(dir=_followed(path).parent).close()
     except OSError as error:
         raise _refusal(flag, path, error, instead) from None
 
@@ -40,12 +42,24 @@ def write(flag: str, path: Path, data: bytes, *, is_named: bool = True, instead:
     if not is_named:
         no_links.require_file(path)
     try:
-        if is_named and _is_special(path):
+        if not is_named:
+            write_atomically(path, data)
+        elif _is_special(path):
             path.write_bytes(data)
         else:
-            write_atomically(path, data)
+            write_atomically(_followed(path), data)
     except OSError as error:
         raise _refusal(flag, path, error, instead) from None
+
+
+def write_folder(flag: str, folder: Path, files: Mapping[str, bytes]) -> None:
+    """As `write`, of files that belong together, by name: no reader sees the last one beside others of another time."""
+    for name in files:
+        no_links.require_file(folder / name)
+    try:
+        write_together(folder, files)
+    except OSError as error:
+        raise _refusal(flag, folder, error, None) from None
 
 
 def _is_directory(path: Path) -> bool:
@@ -56,9 +70,21 @@ def _is_directory(path: Path) -> bool:
         return False
 
 
+def _followed(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # Path.resolve fails where links lead in a circle
+
+
 def _is_special(path: Path) -> bool:
-    """A link, a pipe or a device such as /dev/stdout: a new file must not take its place."""
-    return path.is_symlink() or (path.exists() and not path.is_file())
+    """A pipe, a device, or what a process has open, such as /dev/stdout: a new file must not take its place."""
+    if path.exists() and not path.is_file():
+        return True
+    for _ in range(_MOST_LINKS):
+        if path.parent.resolve().parts[1:2] == ("proc",):  # leads to a file where the shell has redirected the output
+            return True
+        if not path.is_symlink():
+            break
+        path = path.parent / path.readlink()
+    return False
 
 
 def _refusal(flag: str, path: Path, error: OSError, instead: str | None) -> ValueError:

@@ -17,12 +17,13 @@ population.jsonl, population.log     of a run with population-based training, se
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import signal
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,10 @@ class RunDir:
     @classmethod
     def at(cls, train_dir: str, experiment: str) -> RunDir:
         return cls(Path(train_dir) / experiment)
+
+    def itself(self) -> RunDir:
+        """Where its path is a link to a folder, that folder: it is locked, moved aside and deleted, not the link."""
+        return RunDir(Path(os.path.realpath(self.path))) if self.path.is_symlink() else self
 
     @property
     def ranks(self) -> Path:
@@ -235,6 +240,33 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises OSError, after it has removed what it wrote, if it can.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    with _written_beside(path, data) as temporary:
+        temporary.rename(path)
+    _sync_directory(path.parent)
+
+
+def write_together(directory: Path, files: Mapping[str, bytes]) -> None:
+    """Files of a directory, by name, the last of which tells of the others. Makes missing directories.
+
+    Readers see the last one with its own others, whole, also after a crash, or no last one. Raises OSError; then all
+    are as before, unless one of them cannot be replaced.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    *_, last = files
+    with ExitStack() as stack:
+        beside = {name: stack.enter_context(_written_beside(directory / name, data)) for name, data in files.items()}
+        (directory / last).unlink(missing_ok=True)
+        _sync_directory(directory)
+        for name, temporary in beside.items():
+            if name == last:
+                _sync_directory(directory)
+            temporary.rename(directory / name)
+    _sync_directory(directory)
+
+
+@contextmanager
+def _written_beside(path: Path, data: bytes) -> Iterator[Path]:
+    """A temporary file, which is on the disk. It is removed where the block fails."""
     temporary = temporary_beside(path)
     try:
         temporary.unlink(missing_ok=True)  # of an earlier process with this number
@@ -242,13 +274,20 @@ def write_atomically(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        temporary.rename(path)
+        yield temporary
     except BaseException:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
-    directory = os.open(path.parent, os.O_RDONLY)
+
+
+def _sync_directory(path: Path) -> None:
+    """The names in it must survive a crash."""
+    directory = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(directory)  # the rename itself must survive a crash
+        os.fsync(directory)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that syncs no directories
+            raise
     finally:
         os.close(directory)

@@ -107,7 +107,7 @@ def _sweep(flags: SweepFlags) -> int:
 
     say = console.say
 
-    with run_lock.held(directory, say), caught_signals() as signals:
+    with run_lock.held(directory, say, flag="train_dir"), caught_signals() as signals:
         make_directory(directory)
         with Live(console=console, auto_refresh=False, transient=True) as live:
             csv_errors: set[str] = set()

@@ -119,7 +119,7 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
 
     say = console.say
 
-    with run_lock.held(directory, say), caught_signals() as signals:
+    with run_lock.held(directory, say, flag="train_dir"), caught_signals() as signals:
         make_directory(directory)
         places = min(launcher.places, search.num_trials * len(search.seeds))
         study = open_study(search, directory, end, flags.seed, places)

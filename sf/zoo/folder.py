@@ -36,7 +36,10 @@ def without_training_state(saved: Checkpoint, precision: Precision = "float32") 
 
 
 def contents(policy: Checkpoint, card: str) -> dict[str, bytes]:
-    """The files of the folder by name. policy: as `without_training_state` makes it."""
+    """The files of the folder by name; the card, which has the score of the weights, is the last.
+
+    policy: as `without_training_state` makes it.
+    """
     return {
         WEIGHTS: checkpoint.encode(policy),
         CONFIG: _yaml(policy.state["config"]).encode(),

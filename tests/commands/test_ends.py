@@ -248,3 +248,23 @@ def test_an_error_of_another_file_is_not_blamed_on_standard_output():
 
     with pytest.raises(OSError, match="No space"), ends.quiet_end():
         fails()
+
+
+def test_a_working_directory_that_was_removed_is_one_sentence(tmp_path):
+    (tmp_path / "gone").mkdir()
+    words = ["--env", "toy_bandit", "--device", "cpu", "--train_dir", str(tmp_path / "runs")]
+    done = subprocess.run(
+        ["bash", "-c", 'rmdir "$PWD"; exec "$@"', "-", sys.executable, "-c", code_of("sf-train"), *words],
+        cwd=tmp_path / "gone",
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "error: the working directory was removed: change to one that exists (cd), and start again\n"
+
+
+def test_a_missing_file_is_not_blamed_on_the_working_directory():
+    with pytest.raises(FileNotFoundError, match="missing"), ends.exit_status():
+        open("missing")  # noqa: SIM115

@@ -57,6 +57,8 @@ from sf.storage.run_dir import RunDir
         ({"vtrace_c": 2.0}, "V-trace needs rho >= c"),
         ({"env_kwargs": "[1]"}, "it must be a JSON object"),
         ({"experiment": "a/b"}, "without '/'"),
+        ({"experiment": "a\0b"}, "experiment is 'a.x00b': no name of a folder has a NUL byte"),
+        ({"experiment": 121 * "é"}, "experiment is 242 bytes long .*: it must be at most 240"),
         ({"async_rl": False, "policy_workers_per_policy": 2}, "synchronous training uses 1"),
         ({"bacth_size": 32}, "unknown setting bacth_size"),
     ],

@@ -1,6 +1,8 @@
 """The folder of a policy and its card: what they hold, and that the policy in it plays as before."""
 
+import errno
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -167,6 +169,24 @@ def test_a_readme_of_the_users_own_in_a_folder_is_kept(run, monkeypatch, capsys)
 def test_the_command_that_plays_a_folder_can_be_copied_where_its_name_has_a_space(run, monkeypatch, capsys):
     assert command(monkeypatch, export, run, "--out", "my policy", "--episodes", "2") == 0
     assert "folder: my policy, to play: sf-enjoy 'my policy'\n" in capsys.readouterr().out
+
+
+def test_a_full_disk_leaves_an_earlier_folder_with_its_card(run, monkeypatch, capsys):
+    words = (run, "--out", "mine", "--episodes", "2")
+    assert command(monkeypatch, export, *words) == 0
+    before = {path.name: path.read_bytes() for path in Path("mine").iterdir()}
+    fsync, synced = os.fsync, []
+
+    def full_after_the_weights(fd):
+        if synced:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        synced.append(fd)
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", full_after_the_weights)
+    assert command(monkeypatch, export, *words, "--precision", "bfloat16") == 2
+    assert "cannot be written (No space left on device)" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in Path("mine").iterdir()} == before
 
 
 def test_a_card_of_the_run_is_written_beside_a_folder(run, monkeypatch, capsys):

@@ -119,8 +119,9 @@ def test_a_best_checkpoint_that_a_run_replaces_while_it_is_read_gives_way_to_the
     old = checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=100), 1.0)
 
     def replaced(path):
-        if path == old:
-            checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=200), 2.0)
+        monkeypatch.setattr(checkpoint, "load", load)
+        assert path == old
+        checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=200), 2.0)
         return load(path)
 
     monkeypatch.setattr(checkpoint, "load", replaced)

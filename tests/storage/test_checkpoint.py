@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import math
 import os
 import random
 import shutil
@@ -148,21 +149,42 @@ def test_the_newest_whole_one_is_taken_and_each_newer_one_is_named(tmp_path, are
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == expected
 
 
-def test_a_file_that_the_disk_does_not_give_back_is_skipped(tmp_path, monkeypatch):
-    older, newer = save(tmp_path), save(tmp_path, 1280)
-    read_bytes, said = Path.read_bytes, []
-    monkeypatch.setattr(Path, "read_bytes", lambda p: fail_with(errno.EIO)() if p == newer else read_bytes(p))
+@pytest.mark.parametrize("call", ["pathlib.Path.read_bytes", "pathlib.Path.stat"])
+@pytest.mark.parametrize(
+    ("number", "what_to_do"),
+    [
+        (errno.EIO, "start again when it can"),
+        (errno.EMFILE, "start again when it can"),
+        (errno.ESTALE, "start again when it can"),
+        (errno.ENOMEM, "start again when it can"),
+        (errno.EACCES, "permissions"),
+    ],
+)
+def test_a_file_that_cannot_be_read_now_is_not_skipped(tmp_path, monkeypatch, call, number, what_to_do):
+    _, newer = save(tmp_path), save(tmp_path, 1280)
+    spoil(save(tmp_path, 1920))
+    before, said = names(tmp_path), []
+    name = call.rpartition(".")[2]
+    real = getattr(Path, name)
+
+    def fail(path, **kwargs):
+        return fail_with(number)() if path == newer else real(path, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(call, fail)
+        with pytest.raises(ValueError, match=f"{os.strerror(number)}.*{what_to_do}"):
+            checkpoint.latest(tmp_path, said.append)
+    assert (names(tmp_path), said) == (before, [])
+    assert checkpoint.latest(tmp_path, said.append) == newer
+
+
+def test_a_link_to_a_file_that_is_gone_and_a_folder_are_skipped(tmp_path):
+    older = save(tmp_path)
+    (tmp_path / "checkpoint_000002_000000001280.safetensors").symlink_to("gone")
+    (tmp_path / "checkpoint_000003_000000001920.safetensors").mkdir()
+    said = []
     assert checkpoint.latest(tmp_path, said.append) == older
-    assert os.strerror(errno.EIO) in said[0]
-
-
-def test_a_file_that_may_not_be_read_is_not_skipped(tmp_path, monkeypatch):
-    save(tmp_path), save(tmp_path, 1280)
-    before = names(tmp_path)
-    monkeypatch.setattr(Path, "read_bytes", fail_with(errno.EACCES))
-    with pytest.raises(ValueError, match="permissions"):
-        checkpoint.latest(tmp_path)
-    assert names(tmp_path) == before
+    assert len(said) == 2
 
 
 def test_a_checkpoint_that_is_not_whole_does_not_count_among_those_that_are_kept(tmp_path):
@@ -256,6 +278,34 @@ def test_what_a_kill_leaves_of_a_best_checkpoint_is_gone_with_the_next(tmp_path)
     (tmp_path / f".{earlier.name}.123.tmp").touch()
     best = checkpoint.save_best(tmp_path, example(1280), 2.0)
     assert names(tmp_path) == [best.name]
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.EMFILE])
+def test_a_best_checkpoint_that_cannot_be_read_now_is_not_lost_to_a_worse_one(tmp_path, monkeypatch, number):
+    best = checkpoint.save_best(tmp_path, example(640), 10.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", fail_with(number))
+        assert checkpoint.best_score(tmp_path) == -math.inf
+        with pytest.raises(ValueError, match=f"that can be read .*{os.strerror(number)}"):
+            checkpoint.load_best(tmp_path)
+        checkpoint.save_best(tmp_path, example(1280), 1.0, pytest.fail)
+    assert checkpoint.load_best(tmp_path)[0] == best
+    checkpoint.save_best(tmp_path, example(1920), 2.0, pytest.fail)  # the second worst goes
+    assert names(tmp_path) == [best.name, "best_000000001920.safetensors"]
+    better = checkpoint.save_best(tmp_path, example(2560), 11.0, pytest.fail)
+    assert names(tmp_path) == [better.name]
+
+
+@pytest.mark.parametrize("damage", [spoil, lambda path: checkpoint.write(path, example())])
+def test_a_best_checkpoint_that_is_damaged_is_renamed_by_the_next(tmp_path, damage):
+    damaged = checkpoint.save_best(tmp_path, example(640), 10.0)
+    damage(damaged)
+    said = []
+    best = checkpoint.save_best(tmp_path, example(1280), 1.0, said.append)
+    assert names(tmp_path) == [damaged.name + ".corrupt", best.name]
+    (sentence,) = said
+    assert f"renamed to {damaged.name}.corrupt" in sentence
+    assert checkpoint.load_best(tmp_path)[0] == best
 
 
 def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path):

@@ -125,6 +125,31 @@ def test_overwrite_deletes_the_earlier_run_when_the_new_one_is_under_way(tmp_pat
     assert f"{killed} is an earlier run" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("restart_behavior", "expected"),
+    [("resume", ["toy"]), ("restart", ["toy", "toy.old1"]), ("overwrite", ["toy"])],
+)
+def test_a_link_to_a_run_stays_and_the_new_run_is_where_the_earlier_one_was(tmp_path, restart_behavior, expected):
+    here, big = tmp_path / "here", tmp_path / "big"
+    for path in (here, big):
+        path.mkdir()
+    run_dir = RunDir(big / "toy")
+    run_dir.prepare(cli.parse(flags_of_run(here)))
+    (here / "toy_identity").symlink_to("../big/toy")
+    refusals = []
+
+    def start_another(_record):
+        with pytest.raises(ValueError, match="is running in") as refusal:
+            train(here, "resume")
+        refusals.append(refusal)
+
+    train(here, restart_behavior, start_another)
+    assert refusals
+    assert os.readlink(here / "toy_identity") == "../big/toy"
+    assert (names(here), names(big)) == (["toy_identity"], expected)
+    assert run_dir.summary.exists()
+
+
 def test_an_overwritten_run_that_cannot_be_deleted_is_said(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "run").symlink_to("elsewhere")

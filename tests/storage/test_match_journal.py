@@ -141,6 +141,24 @@ def test_a_file_that_somebody_removes_is_begun_anew(tmp_path, reader):
     assert matches(reader.read(2, 2)) == [SECOND]
 
 
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_after_a_run_directory_is_moved_the_matches_are_where_the_record_looks_for_them(tmp_path, said, is_made_again):
+    run_dir, moved = tmp_path / "run", tmp_path / "moved"
+    reader, journal = JournalReader(run_dir, {}, said.append), Journal(run_dir)
+    journal.add([FIRST])
+    assert matches(reader.read(2, 2)) == [FIRST]
+    (path,) = files(run_dir)
+    run_dir.rename(moved)
+    if is_made_again:
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+    for match in (SECOND, THIRD):
+        journal.add([match])
+        assert matches(reader.read(2, 2)) == [match]
+    assert matches(JournalReader(moved, {}, said.append).read(2, 2)) == [FIRST]
+    assert said == []
+
+
 def test_matches_wait_for_a_disk_that_is_full(tmp_path, reader, monkeypatch):
     journal = Journal(tmp_path)
     journal.add([FIRST])

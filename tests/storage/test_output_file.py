@@ -1,8 +1,11 @@
 """A result goes to the file that was named, whole, or there is one sentence before the work."""
 
 import os
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
+from full_disk import full_disk
 
 from sf.storage import output_file
 
@@ -58,6 +61,32 @@ def test_a_link_and_a_pipe_stay_what_they_are(tmp_path):
     os.close(reader)
 
 
+def test_a_disk_that_is_full_leaves_the_old_file_behind_a_link(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to("elsewhere/target")
+    with full_disk(100), pytest.raises(ValueError, match="cannot be written"):
+        output_file.write("json", link, bytes(1000))
+    assert target.read_bytes() == b"old"
+    output_file.write("json", link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert list(target.parent.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("has_link", [False, True])
+def test_a_redirected_output_stays_the_file_of_the_shell(tmp_path, has_link):
+    with (tmp_path / "output").open("w+b") as output:
+        path = Path(f"/proc/self/fd/{output.fileno()}")
+        if has_link:
+            (tmp_path / "link").symlink_to(path)
+            path = tmp_path / "link"
+        output_file.require_writable("json", path)
+        output_file.write("json", path, b"1")
+        assert output.read() == b"1"
+
+
 def test_a_link_into_a_folder_that_is_not_there_is_refused_before_the_work(tmp_path):
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "missing" / "target")
@@ -81,3 +110,36 @@ def test_a_link_that_the_user_did_not_name_is_refused_and_its_target_stays(tmp_p
     link.unlink()
     output_file.write("out", link, b"2", is_named=False)
     assert link.read_bytes() == b"2"
+
+
+OLD, NEW = ({name: f"{age} {name}".encode() for name in ("weights", "config", "card")} for age in ("old", "new"))
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_full_disk_leaves_all_files_of_a_folder_as_they_were(tmp_path):
+    output_file.write_folder("out", tmp_path, OLD)
+    with full_disk(100), pytest.raises(ValueError, match=r"cannot be written \(File too large\): name another --out"):
+        output_file.write_folder("out", tmp_path, {**NEW, "card": bytes(1000)})
+    assert contents(tmp_path) == OLD
+    output_file.write_folder("out", tmp_path, NEW)
+    assert contents(tmp_path) == NEW
+
+
+@pytest.mark.parametrize("num_renamed", range(4))
+def test_after_a_kill_no_card_is_beside_weights_of_another_time(tmp_path, monkeypatch, num_renamed):
+    output_file.write_folder("out", tmp_path, OLD)
+    rename, renamed = Path.rename, []
+
+    def rename_some(path, target):
+        if len(renamed) == num_renamed:
+            raise KeyboardInterrupt
+        renamed.append(target)
+        rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename_some)
+    with nullcontext() if num_renamed == len(NEW) else pytest.raises(KeyboardInterrupt):
+        output_file.write_folder("out", tmp_path, NEW)
+    assert "card" not in contents(tmp_path) or contents(tmp_path) == NEW

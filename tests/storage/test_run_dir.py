@@ -3,6 +3,8 @@
 import errno
 import os
 import shutil
+import stat
+from contextlib import nullcontext
 
 import pytest
 
@@ -160,6 +162,20 @@ def test_a_write_waits_until_the_content_is_on_the_disk_and_then_the_name(tmp_pa
     write_atomically(path, b"new")
     is_directory = has_name = True
     assert synced == [(not is_directory, not has_name), (is_directory, has_name)]
+
+
+@pytest.mark.parametrize(("number", "is_written"), [(errno.EINVAL, True), (errno.ENOTSUP, True), (errno.EIO, False)])
+def test_a_file_system_that_syncs_no_directories_is_written_to(tmp_path, monkeypatch, number, is_written):
+    fsync = os.fsync
+
+    def of_files_alone(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(number, os.strerror(number))
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", of_files_alone)
+    with nullcontext() if is_written else pytest.raises(OSError, match=os.strerror(number)):
+        write_atomically(tmp_path / "file", b"new")
 
 
 def test_a_write_makes_the_directories_that_were_removed(tmp_path):

@@ -12,6 +12,7 @@ from faults import processes
 from rich.console import Console
 
 from sf.config import Config
+from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.sweep import command as sweep_command
 from sf.sweep.grid import SweepRun
@@ -173,6 +174,15 @@ def test_the_progress_counts_every_run_that_has_no_row():
     states = ["done", "failed", "stopped", "stopped", "waiting"]
     results = [Result(SweepRun(f"seed={idx}", {}, idx, {}), state, {}) for idx, state in enumerate(states)]
     assert sweep_command._progress(results).title == "1 done, 1 failed, 2 stopped, 1 waiting"
+
+
+def test_a_second_start_of_a_sweep_is_told_to_name_another_train_dir(tmp_path, monkeypatch, capsys):
+    write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit, train_for_env_steps: 256}}\n")
+    monkeypatch.setattr("sys.argv", ["sf-sweep", *command(tmp_path)[3:]])
+    with run_lock.held(tmp_path / "small"), pytest.raises(SystemExit) as end:
+        sweep_command.main()
+    assert end.value.code == 2
+    assert "small: wait for its end, or name another --train_dir\n" in capsys.readouterr().err
 
 
 def test_a_sweep_that_has_the_name_of_a_run_is_refused_and_leaves_the_run_alone(tmp_path, monkeypatch, capsys):

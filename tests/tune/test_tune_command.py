@@ -10,6 +10,7 @@ from faults import processes
 
 from sf.commands import cli
 from sf.config import Config
+from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.sweep.launchers.local import LocalLauncher
 from sf.tune import command
@@ -103,6 +104,15 @@ def test_a_search_that_has_the_name_of_a_run_is_refused(tmp_path, monkeypatch, c
     assert end.value.code == 2
     assert "is a run, so it can hold no others: rename" in capsys.readouterr().err
     assert not (tmp_path / "tune" / "study.journal").exists()
+
+
+def test_a_second_start_of_a_search_is_told_to_name_another_train_dir(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(FILE))
+    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
+    with run_lock.held(tmp_path / "tune"), pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 2
+    assert "tune: wait for its end, or name another --train_dir\n" in capsys.readouterr().err
 
 
 def test_a_sampler_that_needs_a_missing_package_is_said(tmp_path, monkeypatch, capsys):

@@ -35,7 +35,7 @@ def _directory(memory: RunMemory, policy_id: int) -> Iterator[Path | None]:
     if plan.place.saves:
         yield memory.checkpoints_of(policy_id)
         return
-    of_run = RunDir.at(plan.config.run.train_dir, plan.config.run.experiment_name)
+    of_run = RunDir.at(plan.config.run.train_dir, plan.config.run.experiment_name).itself()
     try:
         with of_run.locked(lambda sentence: None):
             yield of_run.checkpoints_of(policy_id, plan.num_policies)

@@ -36,7 +36,7 @@ class BestCheckpoints:
                 continue
             self._due_at[policy_id] = time.monotonic() + config.evaluation.save_best_every_sec
             try:
-                checkpoint.save_best(self._memory.checkpoints_of(policy_id), remembered, score)
+                checkpoint.save_best(self._memory.checkpoints_of(policy_id), remembered, score, self._say)
             except OSError as error:
                 self._say(f"the best checkpoint of policy {policy_id} could not be saved ({error})")
             else:

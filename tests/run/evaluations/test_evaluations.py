@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 import runs
 from faults import processes
+from recorded_reports import RecordedReports
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from untrained import untrained
 
+from sf.evaluation import evaluator
 from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
 from sf.play.load import load_policy
 from sf.processes.reports import Evaluated, Exploited, GivenUp
@@ -271,6 +273,27 @@ def test_a_full_disk_costs_the_best_checkpoint_and_not_the_run(tmp_path):
     best._memory = memory
     best.keep_if_due()
     assert "could not be saved" in said[0]
+
+
+def test_a_score_of_the_evaluator_that_a_full_disk_kept_from_being_saved_is_not_the_best(tmp_path, monkeypatch):
+    (tmp_path / "checkpoints").write_text("")
+    scores = iter([5.0, 4.0, 4.5])
+    evaluation = SimpleNamespace(score_of=lambda _: next(scores), statistics=lambda _: {}, num_env_faults=0)
+    monkeypatch.setattr(evaluator, "_play", lambda *_: evaluation)
+    args, reports, best = SimpleNamespace(checkpoints=[tmp_path / "checkpoints"]), RecordedReports(), [1.0]
+
+    def evaluate(env_steps):
+        evaluator._evaluate(reports, args, [untrained("toy_bandit", env_steps=env_steps)], best)
+
+    evaluate(100)
+    assert "could not be saved" in reports.sent[0].text
+    (tmp_path / "checkpoints").unlink()
+    evaluate(200)
+    assert checkpoint.best_score(tmp_path / "checkpoints") == 4.0
+    evaluate(300)
+    assert checkpoint.load_best(tmp_path / "checkpoints")[1].state["env_steps"] == 300
+    assert reports.kinds == ["Say", "Evaluated", "BestSaved", "Evaluated", "BestSaved", "Evaluated"]
+    assert best == [4.5]
 
 
 EVALUATED = ["--num_policies", "2", "--eval_every_env_steps", "500", "--eval_episodes", "6"]
