@@ -27,6 +27,15 @@ if TYPE_CHECKING:
     from sf.envs.openspiel.information_states import InformationStates
 
 
+class NeverMetError(UsageError):
+    """Two players have no match in which both have taken part."""
+
+    def __init__(self, env: str, players: Sequence[str]) -> None:
+        super().__init__(
+            f"{' and '.join(players)} never met in {env}, since an agent of it joins no match: mend the environment"
+        )
+
+
 class Judge(Protocol):
     """Players are checkpoints by name; None plays random moves."""
 
@@ -113,8 +122,8 @@ class ByMatches:
                 device=resolve_device(self._config.run.device),
             )
             won, lost = (evaluate(task, self._on_progress).score_against(*pair) for pair in ((0, 1), (1, 0)))
-            assert won is not None
-            assert lost is not None
+            if won is None or lost is None:
+                raise NeverMetError(task.env, (name, other))
             found.append((won.mean - lost.mean) / 2)
         return found
 

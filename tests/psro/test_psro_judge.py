@@ -5,6 +5,10 @@ from untrained import untrained
 
 from sf import envs
 from sf.config import Config
+from sf.envs import UsageError
+from sf.evaluation.results import Evaluation
+from sf.play.episodes import Played
+from sf.psro import judge as judge_module
 from sf.psro.judge import ByMatches, Exact, judge_of
 
 
@@ -48,6 +52,14 @@ def test_other_games_are_judged_by_matches():
     (won,) = by_matches.payoffs("a", players, ["random"])
     assert -1.0 < won < 1.0
     assert by_matches.exploitability(players, {"a": 1.0}) is None
+
+
+def test_an_agent_that_joins_no_match_is_one_sentence(monkeypatch):
+    alone = Evaluation("return", [Played(n, 0, n % 2, 1.0, 1, 1, {}) for n in range(4)])
+    monkeypatch.setattr(judge_module, "evaluate", lambda task, on_progress: alone)
+    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
+    with pytest.raises(UsageError, match="a and random never met in toy_match_rps, since an agent of it joins no mat"):
+        judge("toy_match_rps", 4).payoffs("a", players, ["random"])
 
 
 def test_a_game_that_is_too_large_is_said_and_judged_by_matches():
