@@ -6,6 +6,7 @@ from untrained import untrained
 from sf import envs
 from sf.config import Config
 from sf.envs import UsageError
+from sf.evaluation import endless
 from sf.evaluation.results import Evaluation
 from sf.play.episodes import Played
 from sf.psro import judge as judge_module
@@ -60,6 +61,26 @@ def test_an_agent_that_joins_no_match_is_one_sentence(monkeypatch):
     players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
     with pytest.raises(UsageError, match="a and random never met in toy_match_rps, since an agent of it joins no mat"):
         judge("toy_match_rps", 4).payoffs("a", players, ["random"])
+
+
+def test_the_time_between_matches_is_not_taken_for_matches_without_an_end(monkeypatch):
+    met = Evaluation("return", [Played(0, agent_idx, agent_idx, 1.0, 1, 1, {}) for agent_idx in range(2)])
+    now, said = [0.0], []
+
+    def evaluate(task, on_progress):
+        on_progress(0, 2)
+        now[0] += 1.0
+        on_progress(2, 2)
+        return met
+
+    monkeypatch.setattr(judge_module, "evaluate", evaluate)
+    monkeypatch.setattr(endless.time, "monotonic", lambda: now[0])
+    by_matches = judge("toy_match_rps", 4, said.append)
+    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
+    for _ in range(2):
+        by_matches.payoffs("a", players, ["random"])
+        now[0] += 1000.0  # a response is trained
+    assert said == []
 
 
 def test_a_game_that_is_too_large_is_said_and_judged_by_matches():
