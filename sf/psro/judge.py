@@ -122,7 +122,8 @@ class ByMatches:
                 seed=number,
                 device=resolve_device(self._config.run.device),
             )
-            won, lost = (evaluate(task, watch).score_against(*pair) for pair in ((0, 1), (1, 0)))
+            met = evaluate(task, watch)
+            won, lost = met.score_against(0, 1), met.score_against(1, 0)
             if won is None or lost is None:
                 raise NeverMetError(task.env, (name, other))
             found.append((won.mean - lost.mean) / 2)

@@ -63,6 +63,15 @@ def test_an_agent_that_joins_no_match_is_one_sentence(monkeypatch):
         judge("toy_match_rps", 4).payoffs("a", players, ["random"])
 
 
+def test_each_pair_plays_its_matches_once_and_is_judged_by_whole_matches(monkeypatch):
+    met = Evaluation("return", [Played(0, 0, 0, 1.0, 1, 1, {})] * 3 + [Played(0, 1, 1, 2.0, 1, 1, {})])
+    tasks = []
+    monkeypatch.setattr(judge_module, "evaluate", lambda task, on_progress: tasks.append(task) or met)
+    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
+    assert judge("toy_match_rps", 4).payoffs("a", players, ["random"]) == [0.5]
+    assert len(tasks) == 1
+
+
 def test_the_time_between_matches_is_not_taken_for_matches_without_an_end(monkeypatch):
     met = Evaluation("return", [Played(0, agent_idx, agent_idx, 1.0, 1, 1, {}) for agent_idx in range(2)])
     now, said = [0.0], []
