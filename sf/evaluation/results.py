@@ -54,35 +54,30 @@ class Evaluation:
         return float(np.mean(scores)) if scores else None
 
     def score_against(self, policy_idx: int, opponent_idx: int) -> Statistics | None:
-        """As `score_of`, over the matches in which the opponent played, too. None where they never met."""
-        lineups: dict[int, set[tuple[int, int]]] = {}
-        for episode in self.episodes:
-            lineups.setdefault(episode.match_idx, set()).add((episode.agent_idx, episode.policy_idx))
-        met = [
-            episode
-            for episode in self._of(policy_idx)
-            if any(p == opponent_idx and agent != episode.agent_idx for agent, p in lineups[episode.match_idx])
-        ]
-        return _statistics(met, self._judge()) if met else None
+        """Of what each agent of the policy scored in a match in which the opponent played, too, see
+        `scores_of_matches`. None where they never met.
+        """
+        scores, match_idxs = [], []
+        for match_idx, agents in self.scores_of_matches().items():
+            for agent_idx, (policy, score) in agents.items():
+                others = {other for each, (other, _) in agents.items() if each != agent_idx}
+                if policy == policy_idx and opponent_idx in others:
+                    scores.append(score)
+                    match_idxs.append(match_idx)
+        return statistics(scores, match_idxs) if scores else None
 
     def win_rate(self, policy_idx: int, *opponent_idxs: int) -> Statistics | None:
         """Of the policy against these opponents, or where none is named against all others.
 
-        1 for a higher objective than that of an opponent in the same match, 0.5 for the same, 0 for a lower one. None
-        where they never met.
+        One result for each two agents of theirs in a match: 1 for the higher score in it, see `scores_of_matches`, 0.5
+        for the same, 0 for the lower one. None where they never met.
         """
-        matches: dict[int, list[Played]] = {}
-        for episode in self.episodes:
-            matches.setdefault(episode.match_idx, []).append(episode)
         results, match_idxs = [], []
-        score = self._judge()
-        for match_idx, episodes in matches.items():
-            for own in (each for each in episodes if each.policy_idx == policy_idx):
-                for other in episodes:
-                    is_met = other.policy_idx != policy_idx and (not opponent_idxs or other.policy_idx in opponent_idxs)
-                    if is_met and other.agent_idx != own.agent_idx:
-                        margin = score(own) - score(other)
-                        results.append(0.5 + 0.5 * ((margin > 0) - (margin < 0)))
+        for match_idx, agents in self.scores_of_matches().items():
+            for own in (score for policy, score in agents.values() if policy == policy_idx):
+                for policy, score in agents.values():
+                    if policy != policy_idx and (not opponent_idxs or policy in opponent_idxs):
+                        results.append(0.5 + 0.5 * ((own > score) - (own < score)))
                         match_idxs.append(match_idx)
         return statistics(results, match_idxs) if results else None
 

@@ -27,6 +27,15 @@ if TYPE_CHECKING:
     from sf.envs.openspiel.information_states import InformationStates
 
 
+class NeverMetError(UsageError):
+    """Two players have no match in which both have taken part."""
+
+    def __init__(self, env: str, players: Sequence[str]) -> None:
+        super().__init__(
+            f"{' and '.join(players)} never met in {env}, since an agent of it joins no match: mend the environment"
+        )
+
+
 class Judge(Protocol):
     """Players are checkpoints by name; None plays random moves."""
 
@@ -96,12 +105,13 @@ class ByMatches:
 
     def __init__(self, config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str], None]) -> None:
         self._config = config
-        self._on_progress = EndlessWatch(say, OF_SEVERAL_AGENTS)
+        self._say = say
         self._num_matches = num_matches
         self._random = Opponent(RANDOM, config.run.env, config.environment, spec.native_obs_space, spec.action_space)
 
     def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
         found = []
+        watch = EndlessWatch(self._say, OF_SEVERAL_AGENTS)  # anew: a response was trained since the last matches
         for number, other in enumerate(others):
             task = EvaluationTask(
                 env=self._config.run.env,
@@ -112,9 +122,10 @@ class ByMatches:
                 seed=number,
                 device=resolve_device(self._config.run.device),
             )
-            won, lost = (evaluate(task, self._on_progress).score_against(*pair) for pair in ((0, 1), (1, 0)))
-            assert won is not None
-            assert lost is not None
+            met = evaluate(task, watch)
+            won, lost = met.score_against(0, 1), met.score_against(1, 0)
+            if won is None or lost is None:
+                raise NeverMetError(task.env, (name, other))
             found.append((won.mean - lost.mean) / 2)
         return found
 

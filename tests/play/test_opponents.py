@@ -278,6 +278,16 @@ def test_the_score_of_an_agent_in_a_match_is_the_sum_over_its_episodes():
     assert evaluation.scores_of_matches() == {0: {0: (1, 5.0), 1: (0, 1.0)}, 2: {1: (1, 9.0)}}
 
 
+def test_who_leaves_a_match_and_comes_back_has_one_result_in_it():
+    evaluation = Evaluation("true_objective")
+    evaluation.episodes += [Played(0, 0, 0, 1.0, 1, 1, {})] * 3 + [Played(0, 1, 1, 2.0, 1, 1, {})]
+    evaluation.episodes += [Played(1, 0, 1, -2.0, 1, 1, {})] * 2 + [Played(1, 1, 0, -3.0, 1, 1, {})]
+    assert (evaluation.score_against(0, 1).mean, evaluation.score_against(0, 1).num) == ((3.0 - 3.0) / 2, 2)
+    assert evaluation.score_against(1, 0).mean == (2.0 - 4.0) / 2
+    assert (evaluation.win_rate(0, 1).mean, evaluation.win_rate(0, 1).num) == (1.0, 2)
+    assert evaluation.win_rate(1).mean == 0.0
+
+
 def test_the_command_says_how_many_matches_were_won(tmp_path):
     (tmp_path / "own_players.py").write_text(PLAYERS)
     path = tmp_path / "rps"

@@ -5,6 +5,11 @@ from untrained import untrained
 
 from sf import envs
 from sf.config import Config
+from sf.envs import UsageError
+from sf.evaluation import endless
+from sf.evaluation.results import Evaluation
+from sf.play.episodes import Played
+from sf.psro import judge as judge_module
 from sf.psro.judge import ByMatches, Exact, judge_of
 
 
@@ -48,6 +53,43 @@ def test_other_games_are_judged_by_matches():
     (won,) = by_matches.payoffs("a", players, ["random"])
     assert -1.0 < won < 1.0
     assert by_matches.exploitability(players, {"a": 1.0}) is None
+
+
+def test_an_agent_that_joins_no_match_is_one_sentence(monkeypatch):
+    alone = Evaluation("return", [Played(n, 0, n % 2, 1.0, 1, 1, {}) for n in range(4)])
+    monkeypatch.setattr(judge_module, "evaluate", lambda task, on_progress: alone)
+    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
+    with pytest.raises(UsageError, match="a and random never met in toy_match_rps, since an agent of it joins no mat"):
+        judge("toy_match_rps", 4).payoffs("a", players, ["random"])
+
+
+def test_each_pair_plays_its_matches_once_and_is_judged_by_whole_matches(monkeypatch):
+    met = Evaluation("return", [Played(0, 0, 0, 1.0, 1, 1, {})] * 3 + [Played(0, 1, 1, 2.0, 1, 1, {})])
+    tasks = []
+    monkeypatch.setattr(judge_module, "evaluate", lambda task, on_progress: tasks.append(task) or met)
+    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
+    assert judge("toy_match_rps", 4).payoffs("a", players, ["random"]) == [0.5]
+    assert len(tasks) == 1
+
+
+def test_the_time_between_matches_is_not_taken_for_matches_without_an_end(monkeypatch):
+    met = Evaluation("return", [Played(0, agent_idx, agent_idx, 1.0, 1, 1, {}) for agent_idx in range(2)])
+    now, said = [0.0], []
+
+    def evaluate(task, on_progress):
+        on_progress(0, 2)
+        now[0] += 1.0
+        on_progress(2, 2)
+        return met
+
+    monkeypatch.setattr(judge_module, "evaluate", evaluate)
+    monkeypatch.setattr(endless.time, "monotonic", lambda: now[0])
+    by_matches = judge("toy_match_rps", 4, said.append)
+    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
+    for _ in range(2):
+        by_matches.payoffs("a", players, ["random"])
+        now[0] += 1000.0  # a response is trained
+    assert said == []
 
 
 def test_a_game_that_is_too_large_is_said_and_judged_by_matches():
