@@ -39,6 +39,7 @@ from sf.run.ranks_report import RanksReport
 from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.run.reports import ReportHandler
 from sf.storage.run_dir import FAILURE, RunDir
+from sf.storage.run_lock import HeldError
 from sf.storage.run_log import RunLog
 
 
@@ -60,8 +61,11 @@ class Run:
         bodies: Mapping[str, Body] = MappingProxyType({}),
         on_under_way: Callable[[Callable[[str], None]], None] = lambda say: None,
         board: Board | None = None,
+        renew_lock: Callable[[], None] = lambda: None,
     ) -> None:
-        """board: of the ranks that this trainer is one of."""
+        """board: of the ranks that this trainer is one of. renew_lock: raises HeldError where another run has the
+        directory by now; then nothing more is written there."""
+        self._renew_lock = renew_lock
         self._on_under_way = on_under_way
         self._has_been_under_way = False
         self._plan = plan
@@ -132,6 +136,9 @@ class Run:
             try:
                 self._supervisor.start(lambda: signals.first is not None)
                 asked_by = self._watch(signals, events, decisions, writer, display)
+            except HeldError:
+                self._supervisor.kill_unsaved()
+                raise
             finally:
                 self._ranks.note_failure(self._supervisor.failure)
                 if orders.is_filming and signals.first is None and self._supervisor.failure is None:
@@ -233,6 +240,8 @@ class Run:
         return self._plan.num_policies > 1 and self._progress.env_steps >= self._plan.target_env_steps
 
     def _record(self, writer: MetricsWriter, display: Display, decisions: Decisions) -> None:
+        if self._has_been_under_way:  # before, an end would put back what was in the directory
+            self._renew_lock()
         decisions.before_record()
         record, outlook = self._progress.record(), self._progress.outlook()
         self._ranks.tell(record, outlook)

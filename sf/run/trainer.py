@@ -55,7 +55,7 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
             print(printable(line))
         said.append(line)
 
-    with run_dir.locked(say):
+    with run_dir.locked(say) as lock:
         saved_steps: Sequence[int | None] = [None] * plan.num_policies
         run_id: str | None = None
         if config.run.restart_behavior == "resume" and plan.place.saves:
@@ -87,6 +87,14 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
                 rank.mark.set()  # first: between the two a kill would have the ranks begin anew, without either run
                 earlier.settle(say)
 
-            summary = Run(plan, run_dir, resumed_steps, on_record, on_under_way=settle, board=rank.board).run()
+            summary = Run(
+                plan,
+                run_dir,
+                resumed_steps,
+                on_record,
+                on_under_way=settle,
+                board=rank.board,
+                renew_lock=lock.renew,
+            ).run()
             log.write(outcome(summary))
             return summary

@@ -160,7 +160,7 @@ class RunDir:
                 summary["stopped_by"] = signal.Signals(summary["stopped_by"]).name
         return summary
 
-    def locked(self, say: Callable[[str], None] = print) -> AbstractContextManager[None]:
+    def locked(self, say: Callable[[str], None] = print) -> AbstractContextManager[run_lock.Lock]:
         """Keeps every other run out; see sf.storage.run_lock. Raises ValueError where one is running."""
         return run_lock.held(self.path, say)
 

@@ -15,8 +15,80 @@ class HeldError(ValueError):
     """Another process has the lock."""
 
 
+class Lock:
+    """Of a directory, while it is held."""
+
+    def __init__(self, directory: Path, say: Callable[[str], None], flag: str | None) -> None:
+        target = Path(os.path.realpath(directory))  # Path.resolve fails where links lead in a circle
+        self._path = target.with_name(f".{target.name}.lock")
+        self._directory = directory
+        self._say = say
+        try:
+            self._fd = self._open()
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise ValueError(f"{self._path} is a link instead of the lock of a run: remove it") from None
+            raise ValueError(f"{self._path}: {error.strerror}: name another --{flag or 'train_dir'}") from None
+        holder = self._take()
+        if holder is None:
+            return
+        self.close()
+        if flag is not None:
+            raise HeldError(f"{holder} writes to {directory}: wait for its end, or name another --{flag}")
+        raise HeldError(f"{holder} is running in {directory}: wait for its end, stop it, or name another --experiment")
+
+    def renew(self) -> None:
+        """Take it again where somebody has removed its file, with which it keeps nobody out any more.
+
+        Raises HeldError where another process has it by now. Where the file cannot be made, the next call tries again.
+        """
+        try:
+            if self._is_in_place():
+                return
+            fd = self._open()
+        except OSError:
+            return
+        self.close()
+        self._fd = fd
+        holder = self._take()
+        if holder is not None:
+            raise HeldError(
+                f"{self._directory} was removed with its lock, and {holder} is running there now: this run ends, so "
+                "start it under another --experiment"
+            )
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _open(self) -> int:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(self._path.lstat(), os.fstat(self._fd))
+        except FileNotFoundError:
+            return False
+
+    def _take(self) -> str | None:
+        """The process that has it, where another one does."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return os.read(self._fd, 200).decode(errors="replace") or "another process"
+        except OSError as error:
+            self._say(
+                f"{self._directory} cannot be locked ({error.strerror}): make sure that no second run starts there"
+            )
+            return None
+        with suppress(OSError):  # a full disk: a second process is told of "another process" then
+            os.ftruncate(self._fd, 0)
+            os.write(self._fd, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        return None
+
+
 @contextmanager
-def held(directory: Path, say: Callable[[str], None] = print, flag: str | None = None) -> Iterator[None]:
+def held(directory: Path, say: Callable[[str], None] = print, flag: str | None = None) -> Iterator[Lock]:
     """Hold the lock of a directory that need not exist yet.
 
     The file `.NAME.lock` is beside the directory, so it stays when the directory is moved away or removed. The kernel
@@ -25,35 +97,8 @@ def held(directory: Path, say: Callable[[str], None] = print, flag: str | None =
 
     flag: that names the directory; None: it is that of a run.
     """
-    target = Path(os.path.realpath(directory))  # Path.resolve fails where links lead in a circle
-    path = target.with_name(f".{target.name}.lock")
+    lock = Lock(directory, say, flag)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise ValueError(f"{path} is a link instead of the lock of a run: remove it") from None
-        raise ValueError(f"{path}: {error.strerror}: name another --{flag or 'train_dir'}") from None
-    try:
-        _lock(fd, directory, say, flag)
-        yield
+        yield lock
     finally:
-        os.close(fd)
-
-
-def _lock(fd: int, directory: Path, say: Callable[[str], None], flag: str | None) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(fd, 200).decode(errors="replace") or "another process"
-        if flag is not None:
-            raise HeldError(f"{holder} writes to {directory}: wait for its end, or name another --{flag}") from None
-        raise HeldError(
-            f"{holder} is running in {directory}: wait for its end, stop it, or name another --experiment"
-        ) from None
-    except OSError as error:
-        say(f"{directory} cannot be locked ({error.strerror}): make sure that no second run starts there")
-        return
-    with suppress(OSError):  # a full disk: the message above says "another process" then
-        os.ftruncate(fd, 0)
-        os.write(fd, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        lock.close()

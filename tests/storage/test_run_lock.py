@@ -128,6 +128,56 @@ def test_the_lock_holds_while_the_directory_is_moved_or_removed(tmp_path, restar
         assert not is_free(run_dir.path)
 
 
+def test_a_lock_that_is_removed_with_its_directory_is_taken_again(tmp_path):
+    directory = tmp_path / "runs" / "run"
+    with held(directory) as lock:
+        for _ in range(2):
+            shutil.rmtree(tmp_path / "runs")
+            assert is_free(directory)
+            shutil.rmtree(tmp_path / "runs")
+            lock.renew()
+            assert not is_free(directory)
+        first = (tmp_path / "runs" / ".run.lock").stat().st_ino
+        lock.renew()
+        assert (tmp_path / "runs" / ".run.lock").stat().st_ino == first
+    assert is_free(directory)
+
+
+def test_a_lock_that_another_run_has_meanwhile_is_not_taken_again(tmp_path, holder):
+    directory = tmp_path / "runs" / "run"
+    with held(directory) as lock:
+        shutil.rmtree(tmp_path / "runs")
+        process, _ = holder(directory)
+        with refused(f"run was removed with its lock, and process {process.pid} .* this run ends"):
+            lock.renew()
+
+
+def test_a_lock_that_cannot_be_made_again_yet_is_tried_again(tmp_path):
+    directory = tmp_path / "runs" / "run"
+    with held(directory) as lock:
+        shutil.rmtree(tmp_path / "runs")
+        (tmp_path / "runs").touch()
+        lock.renew()
+        (tmp_path / "runs").unlink()
+        lock.renew()
+        assert not is_free(directory)
+
+
+def test_a_run_ends_and_saves_nothing_where_another_one_has_its_directory(tmp_path, holder):
+    run_dir, started = RunDir.at(str(tmp_path / "runs"), "toy_identity"), []
+
+    def start_another(_record):
+        assert not started, "the run has gone on"
+        shutil.rmtree(tmp_path / "runs")
+        started.append(holder(run_dir.path)[0])
+
+    with refused("was removed with its lock, and process .* is running there now"):
+        train(settings(tmp_path / "runs", summaries_every_sec=0.1), start_another)
+    assert started
+    assert not run_dir.summary.exists()
+    assert not list(run_dir.path.rglob("*.safetensors"))
+
+
 def test_a_directory_has_one_lock_under_all_its_names(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "link").symlink_to("run")

@@ -51,6 +51,7 @@ class Supervisor:
         self._budgets = RestartBudgets(config.max_restarts, config.restart_window_s, self._watchdog.start_within_s)
         self._is_stopping = False
         self._is_cut_off = False  # from another rank
+        self._is_kept_from_saving = False  # by another run
         self._is_optional_awaited: Callable[[], bool] = lambda: False
         self._check_every_s = min(1.0, config.worker_timeout_s / 5)
 
@@ -96,6 +97,12 @@ class Supervisor:
         if why is not None:
             self.failure = self.failure or ChildError(why, is_final=True)
 
+    def kill_unsaved(self) -> None:
+        """Another run has the directory by now: `stop` waits for nobody and saves nothing."""
+        self._is_kept_from_saving = True
+        for child in list(self._living):
+            self._living.kill(child)
+
     def stop(self, signals: Signals, is_optional_awaited: Callable[[], bool] = lambda: False) -> Iterable[Event]:
         """Ask every process to end, wait for it, and kill what does not. Yields the last reports.
 
@@ -120,8 +127,9 @@ class Supervisor:
         finally:  # also where the caller fails over a report: the interpreter would wait for them at its end
             for child in living:
                 living.kill(child)
-        for child in living.unsaved_learners:
-            yield from self._save_for(child)
+        if not self._is_kept_from_saving:
+            for child in living.unsaved_learners:
+                yield from self._save_for(child)
 
     def _may_go_on(self, child: Child, asked_at: float, signals: Signals) -> bool:
         if self._living.is_optional(child):
