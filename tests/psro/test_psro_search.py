@@ -215,6 +215,8 @@ def test_a_small_search_in_kuhn_poker_lowers_exploitability(tmp_path, monkeypatc
             "snapshot_every_env_steps is 9: sf",
         ),
         (["--env", "openspiel:kuhn_poker", "--iterations", "0"], "iterations is 0: at least 1"),
+        (["--env", "openspiel:kuhn_poker", "--png", "a.txt"], "png is a.txt: its name must end with .png"),
+        (["--env", "openspiel:kuhn_poker", "--matches", "5"], "matches is 5: an even number"),
         (["--env", "openspiel:kuhn_poker", "--meta_solver", "best"], "meta_solver"),
         (["--env", "openspiel:coop_box_pushing"], "no zero-sum game"),
         (["--env", "toy_match_rps", "--share_reward", "true"], "share_reward is true, so nobody wins"),
@@ -259,12 +261,14 @@ def test_a_run_of_sf_train_in_the_place_of_a_search_is_one_sentence(tmp_path, mo
         assert "x is a run of sf-train, and no search: name another --experiment" in capsys.readouterr().err
 
 
-def test_the_picture_has_exploitability_and_payoffs():
+@pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF")])
+def test_the_picture_is_in_the_format_that_its_name_ends_with(name, start, tmp_path, trained, monkeypatch):
     pytest.importorskip("matplotlib")
-    from sf.psro.figure import draw  # noqa: PLC0415
-
-    rows = [row(0, []), row(1, [0.5])]
-    assert draw("kuhn", rows).startswith(b"\x89PNG")
+    monkeypatch.setattr(command, "_line", lambda iteration: "")
+    monkeypatch.setattr(judge, "judge_of", lambda *args: CyclicJudge())
+    words = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--iterations", "1", "--png", str(tmp_path / name)]
+    assert run_command(monkeypatch, *words) == 0
+    assert (tmp_path / name).read_bytes().startswith(start)
 
 
 def test_the_next_responses_are_like_those_that_are_there(tmp_path):
