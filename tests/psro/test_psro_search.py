@@ -123,6 +123,15 @@ def test_a_best_response_that_was_trained_before_a_kill_is_not_trained_again(tmp
     assert (search.iterations[1].env_steps, search.iterations[1].seconds) == (1000, 3.0)
 
 
+def test_a_response_of_another_search_is_not_taken(tmp_path, trained):
+    list(new_search(tmp_path).run(2, print))
+    config = RunDir.at(str(tmp_path / "search" / "responses"), "policy_001").config
+    config.write_text(yaml.safe_dump({**yaml.safe_load(config.read_text()), "players": ["a/policy_007.safetensors"]}))
+    (tmp_path / "search" / "psro.jsonl").unlink()
+    with pytest.raises(UsageError, match=r"was trained against policy_007.* 1.000, not against random 1.000: move it"):
+        list(new_search(tmp_path).run(1, print))
+
+
 def test_a_run_that_ends_by_its_return_is_trained(tmp_path, trained, monkeypatch):
     train = best_response.train
     monkeypatch.setattr(best_response, "train", lambda config: {**train(config), "stopped_by": "stop_at_return"})
