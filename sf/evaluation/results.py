@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from sf.evaluation.statistics import Statistics, statistics
+from sf.evaluation.statistics import Statistics, rate_statistics, statistics
 from sf.play.episodes import Played
 
 _WON = "won"
@@ -79,7 +79,7 @@ class Evaluation:
                     if policy != policy_idx and (not opponent_idxs or policy in opponent_idxs):
                         results.append(0.5 + 0.5 * ((own > score) - (own < score)))
                         match_idxs.append(match_idx)
-        return statistics(results, match_idxs) if results else None
+        return rate_statistics(results, match_idxs) if results else None
 
     def share_won(self, policy_idx: int, *opponent_idxs: int) -> Statistics | None:
         """`win_rate` against these, or all others; where it met none, of its episodes' statistic `won`, with which an

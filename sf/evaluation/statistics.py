@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 RESAMPLES = 2_000
 CONFIDENCE = 0.95
+_Z = 1.959964  # that quantile of the normal distribution, on both sides
 _DRAWN_AT_ONCE = 10**7
 
 
@@ -33,8 +35,37 @@ def statistics(values: Sequence[float], match_idxs: Sequence[int]) -> Statistics
     them.
     """
     x = np.asarray(values, np.float64)
+    return _of(x, _interval(x, np.asarray(match_idxs)))
+
+
+def rate_statistics(results: Sequence[float], match_idxs: Sequence[int]) -> Statistics:
+    """As `statistics`, of at least one result between 0 and 1, such as a win, a draw or a defeat, [N].
+
+    The interval is Wilson's, of as many draws as there are matches (Wilson 1927; Brown, Cai and DasGupta 2001 recommend
+    it): that of the bootstrap has no width where all results are equal, and is too short near 0 and 1. Draws, and
+    several results of a match, make it wider than it has to be.
+    """
+    x = np.asarray(results, np.float64)
+    assert ((x >= 0.0) & (x <= 1.0)).all(), x
+    return _of(x, wilson_interval(float(x.mean()), len({*match_idxs})))
+
+
+def wilson_interval(rate: float, num: int) -> tuple[float, float] | tuple[None, None]:
+    """The 95 % interval of the chance that has shown this rate in `num` matches; None for a single one.
+
+    Wilson 1927: all p with |rate - p| <= z sqrt(p (1 - p) / num).
+    """
+    if num < 2:
+        return None, None
+    shrunk = _Z**2 / num
+    centre = (rate + shrunk / 2) / (1 + shrunk)
+    half = math.sqrt(rate * (1 - rate) * shrunk + shrunk**2 / 4) / (1 + shrunk)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _of(x: np.ndarray, interval: tuple[float, float] | tuple[None, None]) -> Statistics:
     assert x.ndim == 1, x.shape
-    low, high = _interval(x, np.asarray(match_idxs))
+    low, high = interval
     return Statistics(
         num=len(x),
         mean=float(x.mean()),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sf.evaluation.statistics import Statistics, statistics
+from sf.evaluation.statistics import Statistics, statistics, wilson_interval
 from sf.league.bradley_terry import Rating
 from sf.league.meta_solvers import alpharank, nash_average
 from sf.league.openskill_ratings import openskill_ratings
@@ -100,7 +100,7 @@ def standings(rows: Sequence[Row], held: Mapping[str, float] | None = None) -> S
                 weights=weights.get(name),
                 num_matches=len(wins[name]),
                 score=_mean(scores[name]),
-                win_rate=_mean(wins[name]),
+                win_rate=_rate(wins[name]),
                 rating=rated.players[name],
                 openskill=one_by_one.get(name),
                 **{which: float(share[p]) if share is not None else None for which, share in shares.items()},
@@ -156,6 +156,13 @@ def _mean(values: Sequence[float]) -> Mean | None:
         return Mean(s.mean, s.low, s.high)
     mean, half = float(np.mean(values)), _QUANTILE * float(np.std(values, ddof=1)) / math.sqrt(len(values))
     return Mean(mean, mean - half, mean + half)
+
+
+def _rate(results: Sequence[float]) -> Mean | None:
+    if not results:
+        return None
+    rate = float(np.mean(results))
+    return Mean(rate, *wilson_interval(rate, len(results)))
 
 
 def _shares(table: Payoffs, is_learning: bool) -> tuple[dict[str, np.ndarray | None], list[str]]:

@@ -26,6 +26,7 @@ from sf.league.record import Finished, Match, Player, Row, Settings
 from sf.play.opponents import Opponent
 from sf.storage import checkpoint, run_lock
 from sf.storage.finite_json import dumps
+from sf.storage.run_dir import RunDir
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,10 @@ class Results:
 def opened(directory: Path | None, tournament: Tournament) -> Iterator[Results]:
     """The results so far, of nobody else while they are open. None: they are not written.
 
-    Raises ValueError where the folder has another tournament, cannot be written, or is in use.
+    Raises ValueError where the folder has another tournament, is that of a run, cannot be written, or is in use.
     """
+    if directory is not None and RunDir(directory).config.is_file():
+        raise ValueError(f"{directory} is a run of sf-train, and its matches are no tournament: name another --results")
     lock = nullcontext() if directory is None else run_lock.held(directory, flag="results")
     with lock:
         path = None if directory is None else directory / record.NAME

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sf.commands import cli
 from sf.config import Config, RunConfig
 from sf.config.older import BEFORE_THE_FLAG
-from sf.psro.flags import default_end, require_followed
+from sf.psro.flags import default_end, require_even, require_followed
 from sf.storage import finite_json, output_file, run_lock
 from sf.storage.run_dir import RunDir
 from sf.trust.named_code import TRUST, require_trusted
@@ -44,7 +44,7 @@ class PsroFlags:
     alike (fictitious play). latest: the last one. alpharank: by alpha-rank, which needs OpenSpiel."""
 
     matches: int = 200
-    """Matches of each pair of players, where payoffs cannot be computed exactly."""
+    """Matches of each pair of players, where payoffs cannot be computed exactly; an even number."""
 
     warm_start: bool = True
     """Begin each best response with the weights of the one before."""
@@ -53,7 +53,8 @@ class PsroFlags:
     """Write the iterations to this file, too."""
 
     png: Path | None = None
-    """Draw exploitability against env steps, the table of payoffs, and the mixtures."""
+    """Draw exploitability against env steps, the table of payoffs, and the mixtures, to this file: .png, .svg or .pdf.
+    Needs the extra plot."""
 
     config: Config = field(default_factory=Config)
 
@@ -61,6 +62,7 @@ class PsroFlags:
         for name in ("iterations", "matches"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: at least 1")
+        require_even(self.matches)
 
 
 def main() -> None:
@@ -111,13 +113,16 @@ def _run(flags: PsroFlags) -> None:
     from sf.psro.judge import Exact, judge_of  # noqa: PLC0415
     from sf.psro.search import Search  # noqa: PLC0415
 
-    for flag, path in (("json", flags.json), ("png", flags.png)):
-        if path is not None:
-            output_file.require_writable(flag, path)
     if flags.png is not None:
         from sf.psro.figure import require_matplotlib  # noqa: PLC0415
 
         require_matplotlib()
+        from sf.report import style  # noqa: PLC0415  matplotlib is an extra
+
+        style.require_format(flags.png, "png")
+    for flag, path in (("json", flags.json), ("png", flags.png)):
+        if path is not None:
+            output_file.require_writable(flag, path)
     config = flags.config
     spec = envs.describe(config.run.env, config.environment)
     _require_two_players(config, spec.num_agents)
@@ -154,7 +159,7 @@ def _run(flags: PsroFlags) -> None:
     if flags.png is not None:
         from sf.psro.figure import draw  # noqa: PLC0415
 
-        output_file.write("png", flags.png, draw(config.run.env, search.iterations))
+        style.save(draw(config.run.env, search.iterations), flags.png, "png")
 
 
 def _require_two_players(config: Config, num_agents: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from sf.psro.record import Iteration, payoff_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def require_matplotlib() -> None:
@@ -20,8 +20,8 @@ def require_matplotlib() -> None:
     extras.require("plot", "matplotlib", purpose="--png")
 
 
-def draw(title: str, iterations: Sequence[Iteration]) -> bytes:
-    """A PNG file."""
+def draw(title: str, iterations: Sequence[Iteration]) -> Figure:
+    """Save it with `sf.report.style.save`."""
     from matplotlib.figure import Figure  # noqa: PLC0415  an extra
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
 
@@ -44,9 +44,7 @@ def draw(title: str, iterations: Sequence[Iteration]) -> bytes:
             for each in (axis.xaxis, axis.yaxis):
                 each.set_major_locator(MaxNLocator(integer=True))
         figure.suptitle(title, fontsize=10)
-        file = io.BytesIO()
-        figure.savefig(file, format="png", dpi=150)
-    return file.getvalue()
+    return figure
 
 
 def _draw_exploitability(axis: Axes, iterations: Sequence[Iteration]) -> None:

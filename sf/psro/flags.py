@@ -19,6 +19,12 @@ def default_end(args: Sequence[str], env_steps: int) -> Mapping[str, Any]:
     return {} if {"train_for_env_steps", "train_for_env_frames"} & early.keys() else {"train_for_env_steps": env_steps}
 
 
+def require_even(matches: int) -> None:
+    """Raises ValueError for a number of matches in which both cannot play each seat equally often."""
+    if matches % 2:
+        raise ValueError(f"matches is {matches}: an even number, so that both play each seat equally often")
+
+
 def require_followed(config: Config, whom_it_meets: str) -> None:
     """Raises ValueError for flags that the training of a response would not follow."""
     untouched = PlayersConfig()

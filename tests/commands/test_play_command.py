@@ -15,9 +15,10 @@ from untrained import untrained
 from sf import envs
 from sf.commands.play import command, game, playing
 from sf.commands.play.flags import PlayFlags
-from sf.envs import registry
+from sf.envs import EnvOptions, registry
 from sf.envs.errors import UsageError
 from sf.envs.toys.family import TOY
+from sf.play.episodes import Played
 from sf.screen.console import Console
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
@@ -102,6 +103,27 @@ def test_the_person_is_each_agent_in_turn_or_the_one_that_is_named(monkeypatch, 
     assert ("match 1: you won" in out, "match 2: you lost" in out) == (True, True)
     _, out, _ = sf_play(monkeypatch, capsys, *nim, "--agent", 1)
     assert ("match 1: you won" in out, "match 2: you won" in out) == (True, True)
+
+
+def test_who_is_one_agent_throughout_meets_each_opponent_in_turn():
+    three = game.Game("x", EnvOptions(), 2, dict.fromkeys("ABC"))
+    assert three.lineups(4, agent=1).tolist() == [[0, 1], [0, 2], [0, 3], [0, 1]]
+    assert three.lineups(4, agent=None).tolist() == [[0, 1], [1, 0], [0, 2], [2, 0]]
+
+
+@pytest.mark.parametrize(
+    ("scores", "verdict"),
+    [
+        ([1.0, 1.0, -1.0, -1.0], "you won"),
+        ([-1.0, -1.0, 1.0, 1.0], "you lost"),
+        ([1.0, 1.0, 1.0, 1.0], "a draw"),
+        ([1.0, 0.0, 0.0, 2.0], "you lost"),
+    ],
+)
+def test_a_team_wins_together(scores, verdict, capsys):
+    of_match = [Played(0, a, min(a, 1), score, 1, 1, {}) for a, score in enumerate(scores)]
+    assert playing._what_came_out(of_match, is_over=True).startswith(f"{verdict}: ")
+    assert capsys.readouterr().out == f"match 1: {verdict}\n"
 
 
 @pytest.mark.parametrize("others", [[], ["--against", "random"], ["--against", "test_play_command:paper"]])

@@ -32,8 +32,8 @@ def test_a_win_rate_and_its_interval_are_in_the_same_unit(capsys):
         found.episodes += [Played(match_idx, p, p, abs(p - won), 8, 9, {}) for p in (0, 1)]
     evaluate._print(found, ["a", "b"], {})
     *_, first, second = (line.split() for line in capsys.readouterr().out.splitlines() if "%" in line)
-    assert first[-4:] == ["75.0%", "25.0%", "to", "100.0%"]
-    assert second[-4:] == ["25.0%", "0.0%", "to", "75.0%"]
+    assert first[-4:] == ["75.0%", "30.1%", "to", "95.4%"]
+    assert second[-4:] == ["25.0%", "4.6%", "to", "69.9%"]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])

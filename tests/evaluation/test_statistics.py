@@ -55,6 +55,27 @@ def test_what_sums_to_zero_in_each_match_has_a_mean_without_doubt():
     assert (s.mean, s.low, s.high) == pytest.approx((0.0, 0.0, 0.0), abs=1e-12)
 
 
+def test_a_rate_has_the_interval_of_wilson():
+    def interval(results, match_idxs=None):
+        found = module.rate_statistics(results, range(len(results)) if match_idxs is None else match_idxs)
+        return found.low, found.high
+
+    assert interval([1.0] * 20) == pytest.approx((0.8389, 1.0), abs=1e-4)
+    assert interval([0.0] * 20) == pytest.approx((0.0, 0.1611), abs=1e-4)
+    assert interval([1.0, 0.0] * 5) == pytest.approx((0.2366, 0.7634), abs=1e-4)
+    assert interval([0.5] * 10) == interval([1.0, 0.0] * 5)
+    assert interval([1.0] * 40, np.arange(20).repeat(2)) == interval([1.0] * 20)
+    assert interval([1.0, 1.0], [3, 3]) == (None, None)
+
+
+@pytest.mark.parametrize("chance", [0.02, 0.1, 0.5, 0.97])
+def test_the_interval_of_a_rate_holds_the_chance_as_often_as_it_says(chance):
+    rng = np.random.default_rng(7)
+    rates = rng.binomial(40, chance, 400) / 40
+    hits = sum(low <= chance <= high for low, high in (module.wilson_interval(rate, 40) for rate in rates))
+    assert hits / 400 >= 0.9
+
+
 def test_many_values_are_drawn_in_portions(monkeypatch):
     values = np.random.default_rng(6).normal(size=40).tolist()
     whole = statistics(values)

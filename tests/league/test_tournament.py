@@ -189,6 +189,13 @@ def test_the_record_of_a_run_is_no_place_for_results(tmp_path):
         pass
 
 
+def test_a_run_without_a_record_is_no_place_for_results_either(tmp_path):
+    (tmp_path / "config.yaml").write_text("env: toy_match_rps\n")
+    with pytest.raises(ValueError, match=r"is a run of sf-train, and its .*: name another --results"):
+        played(make(matches=2), tmp_path)
+    assert not (tmp_path / record.NAME).exists()
+
+
 def test_a_folder_in_which_another_tournament_is_played_is_refused(tmp_path):
     with held(tmp_path), pytest.raises(ValueError, match="name another --results"), opened(tmp_path, make()):
         pass

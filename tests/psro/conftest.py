@@ -21,9 +21,8 @@ def trained(monkeypatch):
         configs.append(config)
         saved = untrained("toy_match_rps", seed=len(configs), env_steps=1000)
         saved.state["seconds"] = 3.0
-        run_dir.checkpoints.mkdir(parents=True)
+        run_dir.prepare(config)
         checkpoint.save(run_dir.checkpoints, saved, 1000, keep=2)
-        run_dir.config.write_text("env: toy_match_rps\n")
         return {"stopped_by": None}
 
     monkeypatch.setattr(best_response, "train", train)

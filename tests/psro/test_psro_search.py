@@ -123,6 +123,15 @@ def test_a_best_response_that_was_trained_before_a_kill_is_not_trained_again(tmp
     assert (search.iterations[1].env_steps, search.iterations[1].seconds) == (1000, 3.0)
 
 
+def test_a_response_of_another_search_is_not_taken(tmp_path, trained):
+    list(new_search(tmp_path).run(2, print))
+    config = RunDir.at(str(tmp_path / "search" / "responses"), "policy_001").config
+    config.write_text(yaml.safe_dump({**yaml.safe_load(config.read_text()), "players": ["a/policy_007.safetensors"]}))
+    (tmp_path / "search" / "psro.jsonl").unlink()
+    with pytest.raises(UsageError, match=r"was trained against policy_007.* 1.000, not against random 1.000: move it"):
+        list(new_search(tmp_path).run(1, print))
+
+
 def test_a_run_that_ends_by_its_return_is_trained(tmp_path, trained, monkeypatch):
     train = best_response.train
     monkeypatch.setattr(best_response, "train", lambda config: {**train(config), "stopped_by": "stop_at_return"})
@@ -215,6 +224,8 @@ def test_a_small_search_in_kuhn_poker_lowers_exploitability(tmp_path, monkeypatc
             "snapshot_every_env_steps is 9: sf",
         ),
         (["--env", "openspiel:kuhn_poker", "--iterations", "0"], "iterations is 0: at least 1"),
+        (["--env", "openspiel:kuhn_poker", "--png", "a.txt"], "png is a.txt: its name must end with .png"),
+        (["--env", "openspiel:kuhn_poker", "--matches", "5"], "matches is 5: an even number"),
         (["--env", "openspiel:kuhn_poker", "--meta_solver", "best"], "meta_solver"),
         (["--env", "openspiel:coop_box_pushing"], "no zero-sum game"),
         (["--env", "toy_match_rps", "--share_reward", "true"], "share_reward is true, so nobody wins"),
@@ -259,12 +270,14 @@ def test_a_run_of_sf_train_in_the_place_of_a_search_is_one_sentence(tmp_path, mo
         assert "x is a run of sf-train, and no search: name another --experiment" in capsys.readouterr().err
 
 
-def test_the_picture_has_exploitability_and_payoffs():
+@pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF")])
+def test_the_picture_is_in_the_format_that_its_name_ends_with(name, start, tmp_path, trained, monkeypatch):
     pytest.importorskip("matplotlib")
-    from sf.psro.figure import draw  # noqa: PLC0415
-
-    rows = [row(0, []), row(1, [0.5])]
-    assert draw("kuhn", rows).startswith(b"\x89PNG")
+    monkeypatch.setattr(command, "_line", lambda iteration: "")
+    monkeypatch.setattr(judge, "judge_of", lambda *args: CyclicJudge())
+    words = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--iterations", "1", "--png", str(tmp_path / name)]
+    assert run_command(monkeypatch, *words) == 0
+    assert (tmp_path / name).read_bytes().startswith(start)
 
 
 def test_the_next_responses_are_like_those_that_are_there(tmp_path):

@@ -225,6 +225,10 @@ def test_a_tournament_without_a_trained_policy_is_played_where_env_says(monkeypa
         ("toy_match_rps random --env toy_match_rps", "what is played is that of toy_match_rps: leave it out"),
         ("toy_match_rps nobody", "nobody is neither a checkpoint nor the directory of a run"),
         ("toy_match_rps random random", "random is named twice"),
+        (
+            "toy_match_rps ./run/../toy_match_rps/",
+            "toy_match_rps and ./run/../toy_match_rps/ are the same: each player",
+        ),
         ("toy_match_rps own_players:number", "own_players has no function number"),
         ("toy_match_rps toy_match_pennies", "has another obs_space than"),
         ("toy_identity random", "toy_identity has one agent, so nobody meets in it"),

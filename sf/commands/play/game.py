@@ -44,8 +44,9 @@ class Game:
         lineups = np.zeros((num_episodes, self.num_agents), np.int64)
         for m in range(num_episodes):
             own = m % self.num_agents if agent is None else agent - 1
+            turn = m // self.num_agents if agent is None else m  # the others change when the person has had each seat
             rest = [a for a in range(self.num_agents) if a != own]
-            lineups[m, rest] = 1 + (m // self.num_agents + np.arange(len(rest))) % max(1, len(self.others))
+            lineups[m, rest] = 1 + (turn + np.arange(len(rest))) % max(1, len(self.others))
         return lineups
 
 

@@ -106,7 +106,8 @@ def _what_came_out(of_match: Sequence[Played], is_over: bool) -> str:
     if not (is_over and own and others):
         return text
     (scores,) = Evaluation(OBJECTIVE, list(of_match)).scores_of_matches().values()
-    margin = sum(s for who, s in scores.values() if who == 0) - max(s for who, s in scores.values() if who != 0)
-    verdict = "you won" if margin > 0 else "you lost" if margin < 0 else "a draw"
+    mine = sum(score for who, score in scores.values() if who == 0)
+    theirs = [score for who, score in scores.values() if who != 0]  # of teammates, too, who may have as much
+    verdict = "you lost" if max(theirs) > mine else "you won" if min(theirs) < mine else "a draw"
     print(f"match {own[-1].match_idx + 1}: {verdict}", flush=True)
     return f"{verdict}: {text}"

@@ -202,7 +202,12 @@ def _task(flags: LeagueFlags) -> Any:
     from sf.play.contestants import contest_in, find_contest  # noqa: PLC0415
     from sf.processes.torch_runtime import resolve_device  # noqa: PLC0415
 
+    known: dict[str | Path, str] = {}
     for name in flags.players:
+        path = Path(name)
+        same = known.setdefault(path.resolve() if path.exists() and not opponents.is_name(name) else name, name)
+        if same != name:
+            raise ValueError(f"{same} and {name} are the same: each player once")
         if flags.players.count(name) > 1:
             raise ValueError(f"{name} is named twice: each player once")
     policies = [name for name in flags.players if not opponents.is_name(name)]
