@@ -259,6 +259,7 @@ def test_a_wrong_flag_takes_one_sentence(arguments, message, monkeypatch, capsys
     assert message in " ".join(err.split())
 
 
+@pytest.mark.long
 def test_a_setting_with_which_the_policy_sees_something_else_takes_one_sentence(tmp_path, monkeypatch, capsys):
     path = RunDir(tmp_path / "mini").checkpoints
     checkpoint.save(path, untrained("rts_mini_match"), 1234, keep=2)

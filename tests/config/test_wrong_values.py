@@ -18,7 +18,7 @@ WRONG = [  # a value, and what it must be
     ("core", None, "none, gru or lstm"),
     ("core", ["gru"], "none, gru or lstm"),
     ("lr_schedule", "lin", "constant, linear, cosine, kl_adaptive or auto"),
-    ("precision", "fp16", "auto, bfloat16 or float32"),
+    ("precision", "fp16", "auto, recurrent, bfloat16 or float32"),
     ("nonlinearity", "gelu", "elu, relu or tanh"),
     ("on_divergence", "retry", "rollback or stop"),
     ("restart_behavior", "delete", "resume, restart or overwrite"),

@@ -88,6 +88,7 @@ def test_in_a_match_of_three_both_play_two_in_turn():
     assert sorted(Counter(match.players)["net"] for match in matches_of(rows)) == [1, 1, 2, 2]
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_matches_and_another_one_does_not():
     first, again, other = (played(make(matches=8, names=("net", "random"), seed=s))[0] for s in (0, 0, 1))
     assert first == again

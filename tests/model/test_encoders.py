@@ -7,6 +7,7 @@ from torch import nn
 
 from sf.config import ModelConfig
 from sf.envs.spaces.actions import ActionSpec
+from sf.model.actor_critic import ActorCritic
 from sf.model.encoders.images import ImageShape, PixelConv2d
 from sf.model.registry import build_encoder, build_model, register_encoder, register_model
 
@@ -177,9 +178,11 @@ def test_a_registered_encoder_is_found_by_name_in_both_precisions():
 
 
 def test_a_registered_model_is_built_by_name():
-    register_model("test_only_model")(lambda config, obs_space, action_spec: nn.Linear(action_spec.num_continuous, 1))
-    model = build_model(ModelConfig(model="test_only_model"), gym.spaces.Dict({}), ActionSpec((), 4))
-    assert model.in_features == 4
+    class Other(ActorCritic):
+        pass
+
+    register_model("test_only_model")(Other)
+    assert type(build_model(ModelConfig(model="test_only_model"), gym.spaces.Dict({"obs": VECTOR}), SPEC)) is Other
 
 
 def test_an_unknown_name_is_an_error_with_the_nearest_one():

@@ -196,6 +196,7 @@ def run_command(monkeypatch, *words):
 SMALL = ["--num_workers", "1", "--num_envs_per_worker", "8", "--rollout", "8", "--batch_size", "64", "--device", "cpu"]
 
 
+@pytest.mark.long
 def test_a_small_search_in_kuhn_poker_lowers_exploitability(tmp_path, monkeypatch, capsys):
     pytest.importorskip("pyspiel")
     out = tmp_path / "out.json"

@@ -157,6 +157,7 @@ def test_a_tournament_plays_prints_and_goes_on(monkeypatch, capsys):
     assert shown.splitlines()[1:] == again.splitlines()[2:]
 
 
+@pytest.mark.long
 def test_players_of_another_tournament_are_held_at_the_ratings_that_they_had_there(monkeypatch, capsys):
     save_run("toy_match_rps")
     common = ["--matches", "8", "--num_workers", "1"]

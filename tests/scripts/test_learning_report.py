@@ -138,7 +138,7 @@ def test_states_of_this_project_are_one_trainer_of_what_came_last(plain_statisti
     ]
 
 
-def test_runs_in_an_environment_that_has_changed_meanwhile_are_not_averaged_with_those_before():
+def test_runs_in_an_environment_that_has_changed_meanwhile_are_not_averaged_with_those_before(plain_statistics):
     records = [
         record("easy", "own@abc", 1, 0.0, commit="abc", settings={"environment": "old"}),
         record("easy", "own@abc", 2, 0.0, commit="abc", settings={"environment": "old"}),

@@ -157,6 +157,7 @@ def test_a_killed_run_keeps_its_league_and_leaves_nothing_behind(tmp_path):
     league_of(tmp_path / "run")  # every line is whole
 
 
+@pytest.mark.long
 def test_exploiters_begin_anew_when_they_win(tmp_path):
     """Of chance alone, in time: an exploiter has won where it is hardly worse than its target."""
     flags = [*FLAGS, "--num_policies", "2", "--exploiters", "1", "--exploiter_win_rate", "0.51", "--experiment", "run"]

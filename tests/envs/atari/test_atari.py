@@ -130,6 +130,7 @@ def test_a_life_that_is_lost_as_the_time_is_over_terminates() -> None:
         assert len(step.episodes) == 1
 
 
+@pytest.mark.long
 def test_a_game_begins_with_up_to_30_frames_of_no_action_and_with_fire() -> None:
     group = make_group("atari_breakout", 32, EnvOptions(), seed=0, first_env_idx=0)
     play(group, 0)

@@ -80,6 +80,7 @@ def read_until(process, words):
     raise AssertionError("".join(said))
 
 
+@pytest.mark.long
 def test_a_run_that_fails_by_its_own_mistake_says_it_as_on_one_machine(cluster, tmp_path, monkeypatch, capsys):
     write(tmp_path, flags=FLAGS | {"env": "toy_bandid"})
     assert run_here(monkeypatch, arguments(tmp_path, *ON_SLURM, "--partition", "main", "--hours", "1")) == 1
