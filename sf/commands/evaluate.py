@@ -201,8 +201,8 @@ def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, t
     scores = [[evaluation.score_against(i, j) for j in policies] for i in policies]
     if num_policies == 1 or not any(any(row) for row in scores):
         return
-    heading = "mean score in a match of a row against a column (of how many), and win rate against all others"
-    console.print(heading, highlight=False)
+    what = "mean score in a match of a row against a column (of how many), and win rate against all others"
+    console.print(what, highlight=False)
     for heading in ("", *map(str, policies), "win rate", "95 % interval"):
         table.add_column(heading, justify="right", overflow="fold")
     for i, row in enumerate(scores):

@@ -205,11 +205,11 @@ def _task(flags: LeagueFlags) -> Any:
     known: dict[str | Path, str] = {}
     for name in flags.players:
         path = Path(name)
-        same = known.setdefault(path.resolve() if path.exists() and not opponents.is_name(name) else name, name)
-        if same != name:
-            raise ValueError(f"{same} and {name} are the same: each player once")
-        if flags.players.count(name) > 1:
-            raise ValueError(f"{name} is named twice: each player once")
+        player = path.resolve() if path.exists() and not opponents.is_name(name) else name
+        if player in known:
+            twice = f"{name} is named twice" if known[player] == name else f"{known[player]} and {name} are the same"
+            raise ValueError(f"{twice}: each player once")
+        known[player] = name
     policies = [name for name in flags.players if not opponents.is_name(name)]
     if policies and flags.env is not None:
         find_contest(Path(policies[0]), (), flags.checkpoint, None, (), flags.trust)  # says where there is none
