@@ -49,6 +49,7 @@ def test_a_network_that_is_told_so_does_without_wherever_it_acts(compile, core, 
     assert bool(asked) == (compile is not False)
 
 
+@pytest.mark.long
 def test_a_run_without_a_compiler_says_so_once_and_trains(tmp_path):
     flags = ["--env", "toy_identity", "--device", "cpu", "--num_workers", "1", "--num_envs_per_worker", "2"]
     flags += ["--rollout", "8", "--batch_size", "16", "--learner_threads", "1", "--train_for_env_steps", "64"]

@@ -22,6 +22,7 @@ def judge(env, num_matches=100, say=print, **flags):
     return judge_of(config, envs.describe(env, config.environment), num_matches, say)
 
 
+@pytest.mark.long
 def test_exact_payoffs_are_antisymmetric_and_those_of_many_matches():
     pytest.importorskip("pyspiel")
     env = "openspiel:kuhn_poker"

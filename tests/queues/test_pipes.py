@@ -44,10 +44,11 @@ def pass_on_for_ever(queue, passed_on):
         passed_on.put_many(queue.get_many())
 
 
-def test_processes_killed_at_any_moment_leave_a_queue_in_order():
-    """Two processes put, one gets and passes on what it got; 150 times one of them is killed and replaced."""
+@pytest.mark.parametrize("kills", [40, pytest.param(150, marks=pytest.mark.long)])
+def test_processes_killed_at_any_moment_leave_a_queue_in_order(kills):
+    """Two processes put, one gets and passes on what it got; now and then one of them is killed and replaced."""
     queue, passed_on = PipeQueue(capacity=3000), PipeQueue(capacity=3000)
-    rng = random.Random(0)
+    rng = random.Random(kills)
     starts = itertools.count(0, 10_000_000)  # of each process that puts
     latest = {}  # what came last of those, by where they started
 
@@ -71,7 +72,7 @@ def test_processes_killed_at_any_moment_leave_a_queue_in_order():
     start_of, known, seen = {}, set(), set()
     pids = {role: start(role) for role in ("puts", "puts too", "gets")}
     try:
-        for _ in range(150):
+        for _ in range(kills):
             known.update(start_of.values())
             count = itertools.count()
             moment = rng.randint(1, 10)

@@ -42,6 +42,7 @@ def ranks(tmp_path_factory):
     return [torch.load(out, weights_only=True) for out in outs]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_two_ranks_train_as_one_learner_with_all_samples(ranks, monkeypatch, way):
     monkeypatch.setattr(torch, "randperm", torch.arange)
@@ -58,6 +59,7 @@ def test_two_ranks_train_as_one_learner_with_all_samples(ranks, monkeypatch, way
         assert {key: of_two[key] for key in shared} == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
 
+@pytest.mark.long
 def test_ranks_whose_gradients_are_sent_as_bfloat16_have_the_same_weights_to_the_bit(ranks, monkeypatch):
     monkeypatch.setattr(torch, "randperm", torch.arange)
     of_one, _ = one_rank.trained(COMPRESSED["compressed"])

@@ -13,6 +13,7 @@ from pages import PAGES, ROOT, commands
 KINDS = {"pipes", "faster_fifo"}
 
 
+@pytest.mark.long
 def test_the_command_of_the_page_measures_both_kinds(tmp_path):
     (command,) = (c for page in PAGES for c in commands(page) if "scripts/bench_queues.py" in c)
     file = tmp_path / "queues.json"

@@ -7,11 +7,15 @@ import pytest
 from pages import ROOT
 
 CAMPAIGNS = ["fault_campaign.py", "rank_campaign.py"]
-SCRIPTS = [
-    *CAMPAIGNS,
-    *("soak.py", "bench_peers.py", "bench_queues.py", "bench_ranks.py", "bench_openspiel.py", "bench_rts.py"),
+OTHERS = (
+    "soak.py",
+    "bench_peers.py",
+    "bench_ranks.py",
+    "bench_openspiel.py",
+    "bench_rts.py",
     "documentation/compare_searches.py",
-]
+)
+SCRIPTS = ["bench_queues.py", *(pytest.param(script, marks=pytest.mark.long) for script in (*CAMPAIGNS, *OTHERS))]
 
 
 def refusal(script, path):

@@ -1,6 +1,7 @@
 """The script that measures the memory of a run, on a run."""
 
 import memory_of_a_run
+import pytest
 from memory_of_a_run import MB, Role
 
 SMAPS = """55a4c0000000-7ffe00000000 ---p 00000000 00:00 0    [rollup]
@@ -25,6 +26,7 @@ def test_rows_are_sorted_by_size_and_end_with_the_sum():
     ]
 
 
+@pytest.mark.long
 def test_a_run_is_measured_by_role_and_ended():
     flags = ["--env", "CartPole-v1", "--num_workers", "1", "--device", "cpu", "--learner_threads", "1"]
     roles = memory_of_a_run.measured(flags, seconds=0.0)

@@ -33,7 +33,7 @@ def test_a_process_that_an_environment_kills_is_replaced_and_training_goes_on(ru
     assert "died of SIGKILL. Replaced" in run.output()
 
 
-@pytest.mark.parametrize("name", ["rollout-0", "policy-0", "learner-0"])
+@pytest.mark.parametrize("name", ["rollout-0", pytest.param("policy-0", marks=pytest.mark.long), "learner-0"])
 def test_a_process_that_is_killed_inside_of_a_queue_ends_the_run_which_saves(run, name):
     with suppress(EndedError):
         pid = None

@@ -400,6 +400,7 @@ def test_a_queue_that_the_parent_finds_locked_ends_the_run(run, monkeypatch):
     assert re.search(r"a queue is locked.*--queues pipes", str(run.supervisor.failure))
 
 
+@pytest.mark.long
 def test_a_process_that_hangs_in_every_life_ends_the_run(run):
     drain(run)
     for _ in range(6):
