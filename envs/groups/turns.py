@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import gymnasium as gym
 import numpy as np
@@ -60,6 +60,14 @@ class TurnEnv(Protocol):
     def close(self) -> None: ...
 
 
+class _End(NamedTuple):
+    """How an agent's part of a match has ended, and what it saw there."""
+
+    terminated: bool
+    truncated: bool
+    obs: Any
+
+
 def as_parallel(env_id: str, env: Any, frameskip: int, share_reward: bool = False) -> ParallelEnv:
     """The environment itself if its agents act at once, else its `TurnsTogether`; its `SharedReward` where asked for.
 
@@ -84,6 +92,7 @@ class TurnsTogether:
         self._env_id = env_id
         self.possible_agents = calls.possible_agents(env_id, env)
         self.agents: list[Any] = []
+        self._ended: dict[Any, _End] = {}  # of those in `agents` that have ended, and not left yet
         self.render_mode = getattr(env, "render_mode", None)
         self.metadata = getattr(env, "metadata", {})
         self._num_choices = {
@@ -104,6 +113,7 @@ class TurnsTogether:
 
     def reset(self, seed: int | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
         self._env.reset(seed=seed)
+        self._ended = {}
         self.agents = list(calls.agents(self._env_id, self._env))
         return self._observations(), dict(self._env.infos)
 
@@ -112,18 +122,20 @@ class TurnsTogether:
     ) -> tuple[dict[Any, Any], dict[Any, float], dict[Any, bool], dict[Any, bool], dict[Any, Any]]:
         """Play one turn, then step agents that have ended with None until a live one is selected.
 
-        To leave is a step of its own, with None, which may pay the others and end their game. Raises ApiError where an
-        agent does not leave with it, or it is nobody's turn.
+        To leave is a step of its own, with None, which may pay the others and end their game. An agent that has ended
+        waits in `agents` for that step, and is paid until then. Raises ApiError where an agent does not leave with it,
+        or it is nobody's turn.
         """
         env, acted = self._env, self.agents
         rewards = dict.fromkeys(acted, 0.0)
         terminations, truncations = dict.fromkeys(acted, False), dict.fromkeys(acted, False)
         infos: dict[Any, Any] = {}
         final: dict[Any, Any] = {}
-        if env.agent_selection not in acted:
+        live = [agent for agent in acted if agent not in self._ended]
+        if env.agent_selection not in live:
             raise ApiError(
                 f"{self._env_id}: agent_selection is {calls.short(env.agent_selection)}, and those of `agents` that "
-                f"have not ended are {acted}: it must be one of them"
+                f"have not ended are {live}: it must be one of them"
             )
         action = actions[env.agent_selection]
         while True:
@@ -136,17 +148,26 @@ class TurnsTogether:
                     f"{self._env_id}: agent {stepped!r} had ended, and is still in `agents` after step(None): remove "
                     "it there in that step, as `_was_dead_step` of PettingZoo's AECEnv does"
                 )
-            self.agents = [agent for agent in present if agent not in ended]
             for agent in acted:
                 rewards[agent] += calls.reward(self._env_id, env.rewards.get(agent, 0.0))
-                terminations[agent] |= bool(env.terminations.get(agent, False))
-                truncations[agent] |= bool(env.truncations.get(agent, False))
                 infos[agent] = env.infos.get(agent, infos.get(agent, {}))
-                if agent in ended and agent not in final:
-                    final[agent] = self._observe(agent, may_act=False)
-            if not self.agents or env.agent_selection not in ended:
-                return {**final, **self._observations()}, rewards, terminations, truncations, infos
+                if agent in ended and agent not in self._ended:
+                    self._ended[agent] = _End(
+                        bool(env.terminations[agent]),
+                        bool(env.truncations[agent]),
+                        self._observe(agent, may_act=False),
+                    )
+                elif agent not in present and agent not in self._ended:
+                    terminations[agent] |= bool(env.terminations.get(agent, False))
+                    truncations[agent] |= bool(env.truncations.get(agent, False))
+            live = [agent for agent in present if agent not in ended]
+            if not live or env.agent_selection not in ended:
+                break
             action = None
+        self.agents = [agent for agent in present if agent in live or agent in self._ended] if live else []
+        for agent in set(self._ended).difference(self.agents):
+            terminations[agent], truncations[agent], final[agent] = self._ended.pop(agent)
+        return {**final, **self._observations()}, rewards, terminations, truncations, infos
 
     def render(self) -> Any:
         return self._env.render()  # type: ignore[attr-defined]  # asked for only with a render_mode
@@ -156,7 +177,10 @@ class TurnsTogether:
 
     def _observations(self) -> dict[Any, Any]:
         on_turn = self._env.agent_selection
-        return {agent: self._observe(agent, may_act=agent == on_turn) for agent in self.agents}
+        return {
+            agent: self._ended[agent].obs if agent in self._ended else self._observe(agent, may_act=agent == on_turn)
+            for agent in self.agents
+        }
 
     def _observe(self, agent: Any, may_act: bool) -> Any:
         obs = deepcopy(self._env.observe(agent))

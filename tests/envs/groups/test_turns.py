@@ -96,7 +96,31 @@ def test_who_has_ended_leaves_and_the_others_play_on():
         assert [agent for agent in terminations if not terminations[agent]] == game.agents
         rosters.append("".join(game.agents))
     assert on_turn == ["a", "b", "c", "a", "c", "c"]
-    assert rosters == ["abc", "ac", "ac", "c", "c", ""]
+    assert rosters == ["abc", "abc", "abc", "ac", "c", ""]
+
+
+class Heirs(Dropouts):
+    """Whoever moves pays 10 to each that has ended and not left."""
+
+    def step(self, action):
+        heirs = [agent for agent in self.agents if self.terminations[agent]]
+        super().step(action)
+        if action is not None:
+            self.rewards.update(dict.fromkeys(heirs, 10.0))
+
+
+def test_who_has_ended_is_paid_until_it_leaves_and_moves_no_more():
+    game = TurnsTogether(Heirs(heap=10))
+    obs, _ = game.reset(seed=0)
+    totals, ends = dict.fromkeys("abc", 0.0), []
+    for turn in range(6):
+        obs, rewards, terminations, *_ = game.step(dict.fromkeys(game.agents, 0))
+        ends += [(turn, agent) for agent, has_ended in terminations.items() if has_ended]
+        for agent, reward in rewards.items():
+            totals[agent] += reward
+    # b ends with turn 1, while c and a still move; a with turn 3, before c.
+    assert totals == {"a": 2 + 10, "b": 1 + 10 + 10, "c": 3}
+    assert ends == [(3, "b"), (4, "a"), (5, "c")]
 
 
 class Knockout(Nim):
