@@ -117,7 +117,7 @@ class VectorGroup:
         terminated = self._one_per_env("terminated", terminated, "b")
         truncated = self._one_per_env("truncated", truncated, "b")
         ended = terminated | truncated
-        stats = _episode_stats(infos) if ended.any() else {}
+        stats = _episode_stats(self._env_id, infos) if ended.any() else {}
         unchosen = self._unchosen
         np.copyto(result.reward, reward, casting="same_kind")
         result.reward[unchosen] = 0.0
@@ -187,9 +187,17 @@ class VectorGroup:
         return deepcopy(list(gym.vector.utils.iterate(self._env.observation_space, obs)))
 
 
-def _episode_stats(infos: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Arrays [E] by name, and their masks, of the episodes that end with this step."""
-    return infos.get("final_info", infos).get("episode_stats", {})
+def _episode_stats(env_id: str, infos: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Arrays [E] by name, and their masks, of the episodes that end with this step. Raises ApiError."""
+    final = infos.get("final_info", infos)
+    stats = final.get("episode_stats", {}) if isinstance(final, Mapping) else final
+    if not isinstance(stats, Mapping):
+        name = "episode_stats" if isinstance(final, Mapping) else "final_info"
+        raise ApiError(
+            f"{env_id}: {name} in the infos of a step came as {type(stats).__name__}: return a dict of arrays with an "
+            "entry for each environment, as Gymnasium's vector environments do since version 1.0"
+        )
+    return stats
 
 
 def _batch_decoder(space: gym.Space, num_envs: int) -> Callable[[np.ndarray, np.ndarray], Any]:

@@ -163,6 +163,24 @@ def test_a_truncation_without_the_final_observation_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("infos_of_ended", "name"),
+    [
+        ({"final_info": np.array([{}, None])}, "final_info in the infos of a step came as ndarray"),
+        ({"episode_stats": [{"wins": 1}, {}]}, "episode_stats in the infos of a step came as list"),
+    ],
+)
+def test_infos_of_ended_episodes_in_an_older_form_are_refused(infos_of_ended: dict, name: str) -> None:
+    class Older(SyncVectorEnv):
+        def step(self, actions):
+            *rest, infos = super().step(actions)
+            return *rest, {**infos, **infos_of_ended}
+
+    env = Older([lambda: Counting(env_idx=2)] * 2, autoreset_mode=AutoresetMode.NEXT_STEP)
+    with pytest.raises(ValueError, match=f"mine: {name}: return a dict of arrays"):
+        play(VectorGroup("mine", env, 0, 0), 30)
+
+
+@pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
         ("reward", 1.0, r"reward came as float64 of shape \(\): return numbers of shape \(2,\)"),
