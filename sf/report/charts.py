@@ -145,7 +145,7 @@ def _is_ever_nonzero(run: Run, name: str) -> bool:
 
 def _chart(run: Run, x: str, title: str, metrics: Mapping[str, str]) -> Chart | None:
     """The chart; None where no metric has two values."""
-    curves = {name: _thinned(curve(run.records, x, name)) for name in metrics}
+    curves = {name: _thinned(curve(run.kept, x, name)) for name in metrics}
     curves = {name: line for name, line in curves.items() if len(line.x) > 1}
     if not curves:
         return None
@@ -193,16 +193,16 @@ def _band(run: Run, x: str, name: str) -> _Band | None:
     A deviation reaches no further than the returns that it is the deviation of.
     """
     if name == "mean_return":
-        mean, deviation = curve(run.records, x, name), curve(run.records, x, "std_return")
+        mean, deviation = curve(run.kept, x, name), curve(run.kept, x, "std_return")
         if len(mean.x) != len(deviation.x):
             return None
         band = _Band(mean.x, mean.y - deviation.y, mean.y + deviation.y)
-        least, most = curve(run.records, x, "min_return"), curve(run.records, x, "max_return")
+        least, most = curve(run.kept, x, "min_return"), curve(run.kept, x, "max_return")
         if len(mean.x) == len(least.x) == len(most.x):  # earlier versions did not record them
             band = _Band(mean.x, np.maximum(band.low, least.y), np.minimum(band.high, most.y))
         return band
     if _EVALUATION.fullmatch(name):
-        low, high = curve(run.records, x, f"{name}_low"), curve(run.records, x, f"{name}_high")
+        low, high = curve(run.kept, x, f"{name}_low"), curve(run.kept, x, f"{name}_high")
         if len(low.x) == len(high.x):
             return _Band(low.x, low.y, high.y)
     return None

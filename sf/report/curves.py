@@ -47,8 +47,9 @@ class Band(NamedTuple):
 def curve(records: Sequence[Mapping[str, Any]], x: str, y: str) -> Curve:
     """The records that have both metrics.
 
-    Where a run went back to a checkpoint, earlier records that are further along x are left out. The x of an evaluation
-    is that of the policy that it evaluated, some time before its record.
+    records: without those that were undone. Where a policy alone went back, as it does in a population, earlier records
+    that are further along x are left out. The x of an evaluation is that of the policy that it evaluated, some time
+    before its record.
     """
     evaluation = _EVALUATION.match(y)
     places = _evaluated(records, x, evaluation[1] or "") if evaluation else (record.get(x) for record in records)

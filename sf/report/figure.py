@@ -179,7 +179,7 @@ def _panel(env: str, runs: Sequence[Run], x: str, y: str, by: Sequence[str], smo
     for members in group(runs, by):
         names = sorted({name for run in members.runs for name in run.matching(y)})
         for name in names:
-            curves = [curve(run.records, x, name) for run in members.runs]
+            curves = [curve(run.kept, x, name) for run in members.runs]
             whole = tuple(c for c in curves if len(c.x) > 1)
             own = _metric_label(name, y) if len(names) > 1 else ""
             if whole:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from sf.config import Config
 from sf.config.input_file import is_file
 from sf.config.older import BEFORE_THE_FLAG
 from sf.report.names import plain
-from sf.report.records import read_records, settled
+from sf.report.records import not_undone, read_records, settled
 from sf.storage.run_dir import RANKS, RunDir
 
 _MOVED_ASIDE = re.compile(r"\.(old|overwritten)\d+$")  # by --restart_behavior restart or overwrite
@@ -31,6 +32,11 @@ class Run:
     @property
     def name(self) -> str:
         return plain(self.directory.path.name)
+
+    @cached_property
+    def kept(self) -> Sequence[Mapping[str, float]]:
+        """The records without those that were undone."""
+        return not_undone(self.records)
 
     @property
     def metrics(self) -> list[str]:

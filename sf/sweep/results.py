@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -180,6 +181,18 @@ def _records(path: Path) -> Sequence[Mapping[str, float]]:
         return not_undone(read_records(path)[0])
     except OSError:
         return []
+
+
+def is_recorded(run_dir: RunDir, name: str) -> bool:
+    """Whether the latest record has this name, also where its value is not known."""
+    try:
+        lines = json_lines.last_lines(run_dir.metrics, 3)
+    except OSError:
+        return False
+    for line in reversed(lines):  # the last is empty, or half written
+        with suppress(ValueError, RecursionError):
+            return name in json.loads(line)
+    return False
 
 
 def _last_line(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -92,7 +93,7 @@ def _tune(flags: TuneFlags) -> int:
     search = read_search(flags.search)
     combinations = _checked(search, directory, flags)
     configs = combinations.configs
-    end = _end(flags.search, configs[0])
+    end = _end(flags.search, configs)
     if combinations.why_not_all is not None:
         print(combinations.why_not_all, file=sys.stderr, flush=True)
     launcher = launchers.make_launcher(flags.launcher, flags.slurm, [max(configs, key=_num_workers)], flags.parallel)
@@ -171,12 +172,20 @@ def _num_workers(config: Config) -> float:
     return math.inf if num == "auto" else num
 
 
-def _end(path: Path, config: Config) -> int:
-    """Env steps of a run. Raises UsageError where it has no end, or one that depends on its speed alone."""
-    if not config.run.ends_by_steps:
+def _end(path: Path, configs: Sequence[Config]) -> int:
+    """Env steps of a run. Raises UsageError where runs have no end, or one that depends on their speed alone, or
+    different ones."""
+    if not configs[0].run.ends_by_steps:
         raise UsageError(
             f"{path}: a run has no end in env steps, by which trials are compared: set train_for_env_steps under flags"
         )
+    kinds = {(config.run.env, config.environment.env_frameskip): config for config in configs}
     with redirect_stdout(StringIO()):  # what environments have to say is said by the runs
-        frameskip = envs.describe(config.run.env, config.environment).frameskip
-    return config.run.target_env_steps(frameskip)
+        frameskips = [envs.describe(config.run.env, config.environment).frameskip for config in kinds.values()]
+    ends = [configs[0].run.target_env_steps(frameskip) for frameskip in dict.fromkeys(frameskips)]
+    if len(set(ends)) > 1:
+        raise UsageError(
+            f"{path}: train_for_env_frames is {ends[0]} env steps in some runs and {ends[1]} in others, by their "
+            "frameskip, so trials would be compared after unlike numbers of them: set train_for_env_steps under flags"
+        )
+    return ends[0]

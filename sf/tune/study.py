@@ -22,6 +22,7 @@ _UNFIT = "unfit"  # of a trial whose flags do not go together
 _NUM_RUNGS = 20
 _RUNGS_BEFORE_PRUNING = 4
 _TRIALS_BEFORE_PRUNING = 5
+_TRIALS_BEFORE_IMPORTANCE = 5  # of two, every flag in which they differ would be the reason
 
 
 def rungs(end: int) -> list[int]:
@@ -68,7 +69,11 @@ def importances(study: optuna.Study) -> dict[str, float]:
 
     Empty where there are too few trials to say, or all are as good.
     """
-    with _quiet():
+    values = [trial.value for trial in completed(study)]
+    if len(values) < _TRIALS_BEFORE_IMPORTANCE or len(set(values)) == 1:
+        return {}
+    with _quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of trials that are hardly better than others
         try:
             return optuna.importance.get_param_importances(
                 study, evaluator=optuna.importance.PedAnovaImportanceEvaluator()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import random
 import signal
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from sf.storage.run_dir import MAKE_ROOM, RunDir
 from sf.sweep.grid import SweepRun
 from sf.sweep.launchers.launcher import MOST_REFUSALS, Launcher
 from sf.sweep.launchers.run_process import ASKED_TO_END
-from sf.sweep.results import changed_setting, is_done, read_result
+from sf.sweep.results import changed_setting, is_done, is_recorded, read_result
 from sf.tune import study as studies
 from sf.tune.curve import Curve
 from sf.tune.search import Search
@@ -203,9 +204,10 @@ class Tuner:
         if trial.is_pruned:
             pass  # however it has ended: it may still have been starting up
         elif status == 0:
-            value = read_result(run, self._run_dir(run), "done").record.get(self._search.objective)
+            record = read_result(run, self._run_dir(run), "done").record
+            value = record.get(self._search.objective)
             if value is None:
-                trial.failure = f"{run.name} has no {self._search.objective}: name a number of its metrics.jsonl"
+                trial.failure = self._why_no_value(run, record)
             else:
                 trial.values.append(float(value))
         elif trial.failure is not None:
@@ -222,6 +224,19 @@ class Tuner:
                 raise UsageError(f"{run.name}: {words}")
             trial.failure = f"{run.name} failed (status {status}): {words}"
         self._is_over(trial, run)
+
+    def _why_no_value(self, run: SweepRun, record: Mapping[str, Any]) -> str:
+        """Raises UsageError where the first run that ends tells that the objective is misspelt."""
+        name = self._search.objective
+        if is_recorded(self._run_dir(run), name):
+            return f"{run.name} ended without a value of {name}: no episode had ended, or it was infinite or no number"
+        near = difflib.get_close_matches(name, record, n=1)
+        if near and not studies.completed(self._study):
+            raise UsageError(
+                f"objective is {name}, which {run.name} has not recorded: did you mean {near[0]}? Mend the file, and "
+                f"move {self._directory} away, whose study is one of {name}"
+            )
+        return f"{run.name} has no {name}: name a number of its metrics.jsonl"
 
     def _is_over(self, trial: _Trial, run: SweepRun) -> None:
         trial.running.remove(run)

@@ -229,6 +229,23 @@ def test_what_a_run_has_undone_counts_for_no_figure(tmp_path):
     assert figures["episodes"] == ("60", "3 processes replaced")
 
 
+def test_what_a_run_has_undone_is_not_drawn_over_its_seconds_either(tmp_path):
+    """A start takes a while, in which the clock of the run stands beyond some of the records that it has undone."""
+    path = write_run(tmp_path / "a")
+    records = [
+        record(1, 3.0, seconds=100.0),
+        record(2, 500.0, seconds=105.0),
+        record(3, 500.0, seconds=150.0),
+        record(1.5, 5.0, seconds=112.0),  # resumed from the checkpoint after the first
+        record(3, 6.0, seconds=120.0),
+    ]
+    (path / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    ((_, (chart, *_)), *_) = charts.sections(load(path), "seconds")
+    (line,) = chart.hover["series"]
+    assert line["y"] == [3.0, 5.0, 6.0]
+    assert line["x"] == pytest.approx([100 / 60, 112 / 60, 120 / 60], rel=1e-4)  # minutes
+
+
 def test_a_run_that_was_finished_and_goes_on_has_lost_nothing(tmp_path):
     path = write_run(tmp_path / "a")
     records = [

@@ -79,6 +79,11 @@ def test_a_search_that_is_killed_goes_on_and_its_best_is_a_preset(tmp_path):
         ),
         ({"search": {"stop_at_return": [0.5, None]}}, [], "would be compared after unlike numbers of env steps"),
         ({"search": {"train_for_env_frames": {"low": 8, "high": 9}}}, [], "train_for_env_frames is 8 in some runs"),
+        (
+            {"flags": {"env": "CartPole-v1", "train_for_env_frames": 600}, "search": {"env_frameskip": [1, 2]}},
+            [],
+            "train_for_env_frames is 600 env steps in some runs and 300 in others, by their frameskip",
+        ),
         ({}, ["--trials", "0"], "trials is 0: at least 1"),
         ({}, ["--parallel", "0"], "parallel is 0: at least 1"),
     ],

@@ -340,10 +340,29 @@ def test_where_no_values_go_together_the_search_ends(tmp_path):
 
 
 def test_an_objective_that_is_in_no_record_is_said(tmp_path):
-    hunt = Hunt(tmp_path, objective="mean_retrun", trials=1)
+    hunt = Hunt(tmp_path, objective="stats/wins", trials=1)
     hunt.start(hunt.ends_at_once)
     assert hunt.states() == ["FAIL"]
-    assert any("has no mean_retrun: name a number of its metrics.jsonl" in sentence for sentence in hunt.said)
+    assert any("has no stats/wins: name a number of its metrics.jsonl" in sentence for sentence in hunt.said)
+
+
+def test_an_objective_that_is_misspelt_ends_the_search_with_the_first_run(tmp_path):
+    hunt = Hunt(tmp_path, objective="mean_retrun", trials=3)
+    with pytest.raises(UsageError, match=r"mean_retrun.*did you mean mean_return\? .*move .*tune away"):
+        hunt.start(hunt.ends_at_once)
+    assert hunt.states() == ["RUNNING"]
+
+
+def test_an_objective_without_a_value_is_not_taken_for_one_that_there_is_not(tmp_path):
+    hunt = Hunt(tmp_path, trials=1)
+
+    def play(run, num_looks):
+        hunt.write(run, None)
+        return 0
+
+    hunt.start(play)
+    assert hunt.states() == ["FAIL"]
+    assert any("ended without a value of mean_return: no episode had ended" in sentence for sentence in hunt.said)
 
 
 @pytest.mark.parametrize("status", [130, -2, 1])  # it saves; it was still starting, and at its very beginning
@@ -428,6 +447,20 @@ def test_what_decides_is_the_most_important(tmp_path):
     assert (tmp_path / "search.png").read_bytes().startswith(b"\x89PNG")
     results.write_csv(tmp_path / "trials.csv", hunt.study, hunt.search)
     assert len((tmp_path / "trials.csv").read_text().splitlines()) == 31
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("trials", "value"), [(4, None), (8, 1.0)])
+def test_few_trials_and_such_as_are_alike_say_nothing_of_what_is_important(tmp_path, trials, value):
+    hunt = Hunt(tmp_path, trials=trials, sampler="random", pruner="none")
+
+    def play(run, num_looks):
+        hunt.write(run, run.point["gamma"] if value is None else value)
+        return 0
+
+    hunt.start(play)
+    assert len(completed(hunt.study)) == trials
+    assert importances(hunt.study) == {}
 
 
 def test_a_curve_is_read_between_the_records_around_each_rung_and_half_a_line_later(tmp_path):

@@ -111,10 +111,10 @@ class Heirs(Dropouts):
 
 def test_who_has_ended_is_paid_until_it_leaves_and_moves_no_more():
     game = TurnsTogether(Heirs(heap=10))
-    obs, _ = game.reset(seed=0)
+    game.reset(seed=0)
     totals, ends = dict.fromkeys("abc", 0.0), []
     for turn in range(6):
-        obs, rewards, terminations, *_ = game.step(dict.fromkeys(game.agents, 0))
+        _, rewards, terminations, *_ = game.step(dict.fromkeys(game.agents, 0))
         ends += [(turn, agent) for agent, has_ended in terminations.items() if has_ended]
         for agent, reward in rewards.items():
             totals[agent] += reward
