@@ -281,6 +281,20 @@ def test_the_picture_is_in_the_format_that_its_name_ends_with(name, start, tmp_p
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
+def test_a_search_that_was_begun_with_an_odd_number_of_matches_goes_on(tmp_path, trained, monkeypatch, capsys):
+    monkeypatch.setattr(command, "_line", lambda iteration: "")
+    monkeypatch.setattr(judge, "judge_of", lambda *args: CyclicJudge())
+    words = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--experiment", "search"]
+    assert run_command(monkeypatch, *words, "--iterations", "1", "--matches", "4") == 0
+    path = tmp_path / "search" / "psro.jsonl"
+    path.write_text(path.read_text().replace('"matches": 4', '"matches": 5'))
+    for number, sentence in (("4", "matches is 4, but the search in"), ("7", "matches is 7: an even number")):
+        assert run_command(monkeypatch, *words, "--iterations", "2", "--matches", number) == 2
+        assert sentence in capsys.readouterr().err
+    assert run_command(monkeypatch, *words, "--iterations", "2", "--matches", "5") == 0
+    assert len(trained) == len(read(path)) - 1 == 2
+
+
 def test_the_next_responses_are_like_those_that_are_there(tmp_path):
     args = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--experiment", "search"]
     assert command._of_the_responses(args) == {}
