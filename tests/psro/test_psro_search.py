@@ -132,6 +132,22 @@ def test_a_response_of_another_search_is_not_taken(tmp_path, trained):
         list(new_search(tmp_path).run(1, print))
 
 
+def test_a_response_whose_configuration_is_gone_is_one_sentence(tmp_path, trained):
+    list(new_search(tmp_path).run(1, print))
+    run_dir = RunDir.at(str(tmp_path / "search" / "responses"), "policy_001")
+    run_dir.config.unlink()
+    (tmp_path / "search" / "psro.jsonl").unlink()
+    with pytest.raises(
+        UsageError, match=r"policy_001 has no config.yaml, .*: put that file back, or move the folder a"
+    ):
+        list(new_search(tmp_path).run(1, print))
+    run_dir.path.rename(tmp_path / "away")
+    run_dir.path.mkdir()
+    (run_dir.path / ".config.yaml.123.tmp").write_text("")  # of a start that was killed
+    assert len(list(new_search(tmp_path).run(1, print))) == 1
+    assert len(trained) == 2
+
+
 def test_a_run_that_ends_by_its_return_is_trained(tmp_path, trained, monkeypatch):
     train = best_response.train
     monkeypatch.setattr(best_response, "train", lambda config: {**train(config), "stopped_by": "stop_at_return"})
