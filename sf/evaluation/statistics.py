@@ -63,6 +63,18 @@ def wilson_interval(rate: float, num: int) -> tuple[float, float] | tuple[None, 
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
+def interval_of_constant(value: float, num: int, lowest: float, highest: float) -> tuple[float, float]:
+    """The 95 % interval of the mean of scores from `lowest` to `highest`, where `num` matches have all shown `value`.
+
+    At most 1 - 0.025^(1/num) of all matches end otherwise: the exact limit of Clopper and Pearson (1934) for what never
+    happened in `num` matches; on one side of 95 % it is the rule of three, 3/num (Hanley and Lippman-Hand 1983). The
+    ends are the means where those matches all give the lowest score, or all the highest. Without a range of scores
+    there is no interval: matches that are rare enough to be missed could give anything (Bahadur and Savage 1956).
+    """
+    others = 1.0 - ((1 - CONFIDENCE) / 2) ** (1 / num)
+    return value - others * (value - lowest), value + others * (highest - value)
+
+
 def _of(x: np.ndarray, interval: tuple[float, float] | tuple[None, None]) -> Statistics:
     assert x.ndim == 1, x.shape
     low, high = interval

@@ -31,10 +31,15 @@ from sf.storage.run_dir import RunDir
 
 @dataclass(frozen=True)
 class Tournament:
-    """task: the players and their environment, and how they are evaluated. matches: of each pair, an even number."""
+    """task: the players and their environment, and how they are evaluated. matches: of each pair, an even number.
+
+    first: the player that joins the record first, and so is held at 0 where nothing else says who is; None: the first
+    of the task. It changes no match.
+    """
 
     task: EvaluationTask
     matches: int
+    first: str | None = None
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -150,7 +155,7 @@ def players_of(tournament: Tournament) -> list[Player]:
         Player(name)
         if isinstance(each, Opponent)
         else Player(name, env_steps=each.state["env_steps"], weights=checkpoint.weights_of(each))
-        for name, each in tournament.task.players.items()
+        for name, each in sorted(tournament.task.players.items(), key=lambda player: player[0] != tournament.first)
     ]
 
 

@@ -44,7 +44,8 @@ class PsroFlags:
     alike (fictitious play). latest: the last one. alpharank: by alpha-rank, which needs OpenSpiel."""
 
     matches: int = 200
-    """Matches of each pair of players, where payoffs cannot be computed exactly; an even number."""
+    """Matches of each pair of players, where payoffs cannot be computed exactly; an even number, but for a search that
+    was begun with an odd one."""
 
     warm_start: bool = True
     """Begin each best response with the weights of the one before."""
@@ -62,7 +63,6 @@ class PsroFlags:
         for name in ("iterations", "matches"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: at least 1")
-        require_even(self.matches)
 
 
 def main() -> None:
@@ -128,6 +128,7 @@ def _run(flags: PsroFlags) -> None:
     _require_two_players(config, spec.num_agents)
     _require_a_search(config)
     directory = RunDir.at(config.run.train_dir, config.run.experiment_name).path
+    _require_fair_matches(flags.matches, directory)
     settings = {
         "env": config.run.env,
         **json.loads(json.dumps(vars(config.environment))),
@@ -179,6 +180,15 @@ def _require_a_search(config: Config) -> None:
     require_followed(config, "sf-psro itself says whom a best response meets")
     if config.run.init_from is not None:
         raise ValueError(f"init_from is {config.run.init_from}: --warm_start says what a response begins with")
+
+
+def _require_fair_matches(matches: int, directory: Path) -> None:
+    """Raises ValueError for an odd number, unless the search that is there was begun with it, or needs no matches."""
+    from sf.psro import record  # noqa: PLC0415  numpy is slow to import: not for --help
+
+    begun = record.read(directory / record.NAME)
+    if not begun or begun[0].settings.get("matches", matches) != matches:
+        require_even(matches)
 
 
 def _line(iteration: Iteration) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec, UsageError
 from sf.envs.openspiel.family import PREFIX
+from sf.envs.seeding import env_seed
 from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch
 from sf.evaluation.task import EvaluationTask, evaluate
 from sf.model.registry import build_model
@@ -25,6 +26,8 @@ from sf.storage.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from sf.envs.openspiel.information_states import InformationStates
+
+_SEED_KEY = 0x9520  # so that matches differ from what trains
 
 
 class NeverMetError(UsageError):
@@ -119,7 +122,7 @@ class ByMatches:
                 players={each: players[each] or self._random for each in (name, other)},
                 num_episodes=self._num_matches,
                 objective=self._config.population.pbt_target_objective,
-                seed=number,
+                seed=env_seed(self._config.run.seed, _SEED_KEY, len(others), number),
                 device=resolve_device(self._config.run.device),
             )
             met = evaluate(task, watch)

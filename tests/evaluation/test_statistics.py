@@ -39,6 +39,16 @@ def test_equal_values_leave_no_doubt():
     assert statistics([4.0] * 10)[:5] == (10, 4.0, 4.0, 4.0, 4.0)
 
 
+@pytest.mark.parametrize("num", [2, 20, 400])
+def test_equal_scores_are_hardly_those_of_a_mean_outside_of_their_interval(num):
+    """At the mean of an end, with the other matches as far away as can be, all are equal in 2.5 of 100 samples."""
+    low, high = module.interval_of_constant(1.0, num, lowest=-3.0, highest=2.0)
+    for end, other in ((low, -3.0), (high, 2.0)):
+        share_of_others = (end - 1.0) / (other - 1.0)
+        assert (1 - share_of_others) ** num == pytest.approx(0.025)
+    assert module.interval_of_constant(1.0, num, lowest=1.0, highest=1.0) == (1.0, 1.0)
+
+
 def test_the_interval_counts_matches_and_not_those_who_share_one():
     rng = np.random.default_rng(4)
     hits = 0

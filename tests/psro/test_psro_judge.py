@@ -73,6 +73,24 @@ def test_each_pair_plays_its_matches_once_and_is_judged_by_whole_matches(monkeyp
     assert len(tasks) == 1
 
 
+def test_each_pair_has_seeds_of_its_own_which_follow_from_that_of_the_search(monkeypatch):
+    met = Evaluation("return", [Played(0, agent_idx, agent_idx, 1.0, 1, 1, {}) for agent_idx in range(2)])
+    seeds = []
+    monkeypatch.setattr(judge_module, "evaluate", lambda task, on_progress: seeds.append(task.seed) or met)
+    players = dict.fromkeys(("random", "a", "b"), untrained("toy_match_rps", seed=1))
+
+    def seeds_of(seed):
+        seeds.clear()
+        by_matches = judge("toy_match_rps", 4, seed=seed)
+        by_matches.payoffs("a", players, ["random"])
+        by_matches.payoffs("b", players, ["random", "a"])
+        return [*seeds]
+
+    first, other = seeds_of(1), seeds_of(2)
+    assert seeds_of(1) == first
+    assert len({*first, *other}) == 6
+
+
 def test_the_time_between_matches_is_not_taken_for_matches_without_an_end(monkeypatch):
     met = Evaluation("return", [Played(0, agent_idx, agent_idx, 1.0, 1, 1, {}) for agent_idx in range(2)])
     now, said = [0.0], []

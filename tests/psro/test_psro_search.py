@@ -132,6 +132,22 @@ def test_a_response_of_another_search_is_not_taken(tmp_path, trained):
         list(new_search(tmp_path).run(1, print))
 
 
+def test_a_response_whose_configuration_is_gone_is_one_sentence(tmp_path, trained):
+    list(new_search(tmp_path).run(1, print))
+    run_dir = RunDir.at(str(tmp_path / "search" / "responses"), "policy_001")
+    run_dir.config.unlink()
+    (tmp_path / "search" / "psro.jsonl").unlink()
+    with pytest.raises(
+        UsageError, match=r"policy_001 has no config.yaml, .*: put that file back, or move the folder a"
+    ):
+        list(new_search(tmp_path).run(1, print))
+    run_dir.path.rename(tmp_path / "away")
+    run_dir.path.mkdir()
+    (run_dir.path / ".config.yaml.123.tmp").write_text("")  # of a start that was killed
+    assert len(list(new_search(tmp_path).run(1, print))) == 1
+    assert len(trained) == 2
+
+
 def test_a_run_that_ends_by_its_return_is_trained(tmp_path, trained, monkeypatch):
     train = best_response.train
     monkeypatch.setattr(best_response, "train", lambda config: {**train(config), "stopped_by": "stop_at_return"})
@@ -279,6 +295,20 @@ def test_the_picture_is_in_the_format_that_its_name_ends_with(name, start, tmp_p
     words = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--iterations", "1", "--png", str(tmp_path / name)]
     assert run_command(monkeypatch, *words) == 0
     assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_a_search_that_was_begun_with_an_odd_number_of_matches_goes_on(tmp_path, trained, monkeypatch, capsys):
+    monkeypatch.setattr(command, "_line", lambda iteration: "")
+    monkeypatch.setattr(judge, "judge_of", lambda *args: CyclicJudge())
+    words = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--experiment", "search"]
+    assert run_command(monkeypatch, *words, "--iterations", "1", "--matches", "4") == 0
+    path = tmp_path / "search" / "psro.jsonl"
+    path.write_text(path.read_text().replace('"matches": 4', '"matches": 5'))
+    for number, sentence in (("4", "matches is 4, but the search in"), ("7", "matches is 7: an even number")):
+        assert run_command(monkeypatch, *words, "--iterations", "2", "--matches", number) == 2
+        assert sentence in capsys.readouterr().err
+    assert run_command(monkeypatch, *words, "--iterations", "2", "--matches", "5") == 0
+    assert len(trained) == len(read(path)) - 1 == 2
 
 
 def test_the_next_responses_are_like_those_that_are_there(tmp_path):

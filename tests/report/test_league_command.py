@@ -158,6 +158,16 @@ def test_a_tournament_plays_prints_and_goes_on(monkeypatch, capsys):
 
 
 @pytest.mark.long
+def test_the_player_that_is_named_first_is_held_at_0_also_ahead_of_a_policy(monkeypatch, capsys):
+    save_run("toy_match_rps")
+    names = ["own_players:paper", "toy_match_rps", "--results", "results", "--matches", "2", "--num_workers", "1"]
+    assert "own_players:paper is held at 0" in league(monkeypatch, capsys, *names)[1]
+    assert "own_players:paper is held at 0" in league(monkeypatch, capsys, "results")[1]
+    _, out, _ = league(monkeypatch, capsys, "toy_match_rps", "own_players:paper", *names[2:])
+    assert "1 of 1 pairs were played before" in out
+    assert re.search(r"toy_match_rps/\S+ is held at 0", out)
+
+
 def test_players_of_another_tournament_are_held_at_the_ratings_that_they_had_there(monkeypatch, capsys):
     save_run("toy_match_rps")
     common = ["--matches", "8", "--num_workers", "1"]

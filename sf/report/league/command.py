@@ -51,7 +51,7 @@ class LeagueFlags:
 
     anchor: str | None = None
     """Player whose rating is 0. Default: the reference pool of a run is held, where it has one, else random at 0, where
-    it plays, else the first player."""
+    it plays, else the first player that is named."""
 
     reference: Path | None = None
     """A file of --json, of another tournament: those of its players that play here are held at its ratings."""
@@ -171,18 +171,22 @@ def _record_of(named: str) -> Path:
     return path
 
 
-def _tournament(flags: LeagueFlags, console: Console) -> tuple[str, str, Mapping[str, float] | None, list[Row]]:
-    """Play what is missing. Returns what the tournament is about, the environment, the ratings that the flags hold, and
-    the record."""
+def _tournament(flags: LeagueFlags, console: Console) -> tuple[str, str, Mapping[str, float], list[Row]]:
+    """Play what is missing. Returns what the tournament is about, the environment, the ratings that are held, and the
+    record."""
     from sf.league.ratings import held_ratings  # noqa: PLC0415
     from sf.league.reference import played  # noqa: PLC0415
     from sf.league.tournament import Tournament, opened, play, players_of, require_matches  # noqa: PLC0415
+    from sf.play import opponents  # noqa: PLC0415
     from sf.report.league.held import held_by  # noqa: PLC0415
 
-    tournament = Tournament(_task(flags), flags.matches)
+    task = _task(flags)
+    # Policies go ahead of all others, wherever they are named.
+    first = flags.players[0] if opponents.is_name(flags.players[0]) else next(iter(task.players))
+    tournament = Tournament(task, flags.matches, first)
     env = played(tournament.task.env, tournament.task.options.kwargs)
     held = held_by(flags.anchor, flags.reference, env, players_of(tournament), Path())
-    held_ratings((), list(tournament.task.players), held)
+    held = held_ratings((), [player.name for player in players_of(tournament)], held)
     num_agents = require_matches(tournament.task)
     with opened(flags.results, tournament) as results:
         num_done = len(results.finished)
