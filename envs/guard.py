@@ -83,13 +83,14 @@ class GuardedGroup:
         self._is_open = True
         self._attempt = 0
         self._faults_in_a_row = 0
-        self.num_cut = 0  # episodes that faults have ended, one of each actor; for the caller to set back
+        self.num_cut = 0  # episodes that faults have ended; for the caller to set back
         self._clean_steps = 0  # since the last fault
         self._has_worked = False
         self._unreported: dict[_Place, Fault] = {}
         self._reported: set[_Place] = set()
         self.spec = self._group.spec
         self.num_actors = self._group.num_actors
+        self._in_episode = np.ones(self.num_actors, bool)  # [N] False: it has left its match, or waits for the next
         self._awaits_choice = ACTION_MASK in self.spec.obs_space.spaces
         self._steps_without_choice = 0
         self._float_keys = float_keys(self.spec)
@@ -118,9 +119,12 @@ class GuardedGroup:
             if episodes or self._clean_steps == CLEAN_STEPS:
                 self._faults_in_a_row = 0
                 self._has_worked = True
+            self._in_episode &= ~(result.terminated | result.truncated)
+            self._in_episode |= result.first
             return episodes
         self._rebuild(obs)
-        self.num_cut += self.num_actors
+        self.num_cut += self.num_actors - self.num_away
+        self._in_episode[:] = True
         result.reward[:] = 0.0
         result.terminated[:] = False
         result.truncated[:] = False
@@ -128,6 +132,11 @@ class GuardedGroup:
         result.first[:] = True
         result.joined[:] = False
         return []
+
+    @property
+    def num_away(self) -> int:
+        """Of the actors, those in no episode."""
+        return self.num_actors - int(np.count_nonzero(self._in_episode))
 
     def cut(self, env_idx: int) -> None:
         """See `sf.envs.CuttableGroup`."""

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sf.envs import default_dtype, working_directory
+from sf.envs import default_dtype, standard_streams, working_directory
 from sf.envs.atari.family import ATARI
 from sf.envs.custom.given import GIVEN, give, importable_name, require_factory
 from sf.envs.custom.module import MODULE
@@ -54,13 +54,13 @@ _MAX_NAMED = 12  # packages in a sentence
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     """What one actor of `env_id` sees and does.
 
-    An environment is made for it and closed. The working directory and torch's default dtype stay what they were,
-    whatever the environment does.
+    An environment is made for it and closed. The working directory, torch's default dtype and the standard streams stay
+    what they were, whatever the environment does.
 
     Raises UsageError for a name that is not known or an environment that cannot be used, and EnvError for one that
     raises as it is made.
     """
-    with working_directory.kept(), default_dtype.kept(), call_of(env_id, "its set-up"):
+    with working_directory.kept(), default_dtype.kept(), standard_streams.kept(), call_of(env_id, "its set-up"):
         return _entry(env_id, options).describe(env_id, options)
 
 
@@ -91,7 +91,7 @@ def make_rendered_group(
 
     Raises as `describe` does, and UsageError where nobody has said how to draw the environment.
     """
-    with call_of(env_id, "its set-up"):
+    with standard_streams.kept(), call_of(env_id, "its set-up"):
         make = _entry(env_id, options).make_rendered_group
         if make is None:
             raise UsageError(f"env {env_id!r} cannot be drawn: give it, or its family, a make_rendered_group")

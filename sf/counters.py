@@ -11,7 +11,8 @@ import numpy as np
 from sf.arrays import Field, SharedArrays
 
 _NAMES = (
-    "steps", "calls", "busy_s", "wait_s", "slot_wait_s", "episodes", "rows", "player_steps", "heartbeat", "is_held_up"
+    "steps", "calls", "busy_s", "wait_s", "slot_wait_s", "episodes", "rows", "player_steps", "heartbeat", "is_held_up",
+    "away"
 )  # fmt: skip
 
 
@@ -27,6 +28,7 @@ class Counters:
     busy_s, wait_s: seconds of work, and of waiting for a message.
     slot_wait_s: seconds of waiting for a free slot (rollout worker).
     episodes: that have ended, by themselves or by the fault of an environment (rollout worker).
+    away: agents that are in no episode, as they have left their match (rollout worker).
     heartbeat: odd while it works, even while it waits; grows with every piece of work.
     is_held_up: 1 while it waits for other ranks, however much work it has (learner).
     """

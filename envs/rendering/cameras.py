@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -38,7 +39,7 @@ class EnvCamera(gym.Wrapper):
         return obs, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        obs, reward, terminated, truncated, info = self.env.step(action)
+        obs, reward, terminated, truncated, info = calls.step(self._env_id, self.env, action)
         self._returns[0] += calls.reward(self._env_id, reward)
         self.films[0].add(self._draw(obs))
         return obs, reward, terminated, truncated, info
@@ -68,7 +69,7 @@ class VectorCamera(VectorWrapper):
         return obs, info
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        obs, reward, terminated, truncated, info = self.env.step(actions)
+        obs, reward, terminated, truncated, info = calls.step(self._env_id, self.env, actions)
         ended = np.logical_or(terminated, truncated)
         mode = self.env.metadata.get("autoreset_mode")
         begins = np.zeros_like(ended)
@@ -77,7 +78,8 @@ class VectorCamera(VectorWrapper):
         elif mode is AutoresetMode.SAME_STEP:
             begins = ended  # what the episode ended with was never rendered
         self._ended = ended
-        self._returns += reward
+        with suppress(TypeError, ValueError):  # the group says what is wrong with it
+            self._returns += reward
         self._film(obs, begins, plays=~begins)
         return obs, reward, terminated, truncated, info
 
@@ -128,10 +130,11 @@ class MatchCamera:
         return obs, infos
 
     def step(self, actions: dict[Any, Any]) -> tuple[_ByAgent, _ByAgent, _ByAgent, _ByAgent, _ByAgent]:
-        obs, rewards, terminations, truncations, infos = self._env.step(actions)
+        obs, rewards, terminations, truncations, infos = calls.step(self._env_id, self._env, actions)
         for agent, a in self._idxs.items():
             if agent in actions:
-                self._returns[a] += calls.reward(self._env_id, rewards[agent])
+                with suppress(LookupError, TypeError):  # the group says which reward is missing
+                    self._returns[a] += calls.reward(self._env_id, rewards[agent])
             elif agent in self._env.agents:  # it has come back
                 self._returns[a] = 0.0
         for film, picture in self._draw(obs):

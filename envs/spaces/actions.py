@@ -17,6 +17,8 @@ from sf.envs.errors import UsageError
 ACTION_MASK = "action_mask"
 """The key of an observation that says which choices are allowed: see `sf.model.action_mask`."""
 
+MOST_CHOICES = 1_000_000  # of all heads: a batch of 2,048 has eight gigabytes of logits then
+
 
 @dataclass(frozen=True)
 class ActionSpec:
@@ -32,8 +34,8 @@ class ActionSpec:
 
     @classmethod
     def of(cls, space: gym.Space) -> ActionSpec:
-        """Raises UsageError for a space that is not Discrete, MultiDiscrete, Box, or a Tuple of them, or has nothing to
-        choose."""
+        """Raises UsageError for a space that is not Discrete, MultiDiscrete, Box, or a Tuple of them, has nothing to
+        choose, or too much."""
         sizes: list[int] = []
         num_continuous = 0
         for leaf in _leaves(space):
@@ -45,6 +47,12 @@ class ActionSpec:
                 num_continuous += int(np.prod(leaf.shape or ()))
         if not sizes and not num_continuous:
             raise UsageError(f"action space {space} has nothing to choose: give it a number, or a Discrete(1)")
+        if sum(sizes) > MOST_CHOICES:
+            raise UsageError(
+                f"action space {space} has {sum(sizes):,} choices, and a network gives a number for each: at "
+                f"most {MOST_CHOICES:,}; a wrapper of the environment can split one choice into several, as a "
+                "MultiDiscrete, or make it a Box"
+            )
         return cls(tuple(sizes), num_continuous)
 
 

@@ -24,7 +24,7 @@ from sf.evaluation.task import EvaluationTask, evaluate
 from sf.league import record
 from sf.league.record import Finished, Match, Player, Row, Settings
 from sf.play.opponents import Opponent
-from sf.storage import checkpoint, run_lock
+from sf.storage import checkpoint, output_file, run_lock
 from sf.storage.finite_json import dumps
 from sf.storage.run_dir import RunDir
 
@@ -83,7 +83,7 @@ class Results:
             try:
                 record.append(self._path, rows)
             except OSError as error:
-                raise ValueError(f"{self._path} cannot be written ({error.strerror}): name another --results") from None
+                raise _unwritable(self._path, error) from None
         self.rows += rows
 
 
@@ -165,6 +165,8 @@ def _earlier(path: Path, tournament: Tournament) -> list[Row]:
         path.parent.mkdir(parents=True, exist_ok=True)
         rows = record.read(path) if path.exists() else []
     except OSError as error:
+        if output_file.is_full(error):
+            raise _unwritable(path, error) from None
         raise ValueError(f"{path} cannot be read or made ({error.strerror}): name another --results") from None
     if not rows:
         return []
@@ -180,8 +182,13 @@ def _earlier(path: Path, tournament: Tournament) -> list[Row]:
         try:
             record.rewrite(path, whole)
         except OSError as error:
-            raise ValueError(f"{path} cannot be written ({error.strerror}): name another --results") from None
+            raise _unwritable(path, error) from None
     return whole
+
+
+def _unwritable(path: Path, error: OSError) -> ValueError:
+    how = "make room there, and the same command goes on" if output_file.is_full(error) else "name another --results"
+    return ValueError(f"{path} cannot be written ({error.strerror}): {how}")
 
 
 def _require_same(there: Mapping[str, Any], here: Mapping[str, Any], directory: Path) -> None:

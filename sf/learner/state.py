@@ -25,7 +25,8 @@ from sf.processes.reports import Reports, RolledBack, Trained
 from sf.ranks.ranks import ALONE, Ranks
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
-from sf.storage.run_dir import MAKE_ROOM
+from sf.storage.output_file import is_full
+from sf.storage.run_dir import UNSAVED
 from sf.weights import SharedWeights
 
 _REMEMBER_EVERY_S = 5.0  # a successor loses this much training, unless writing takes long
@@ -35,8 +36,8 @@ _SAVE_AGAIN_AFTER_S = 2.0  # at the end of the run
 _SAVE_AGAIN_TIMES = 5
 _COMPARE_EVERY = 100  # iterations, the weights of all ranks
 _NOT_SAVED = (
-    f"the last checkpoint could not be written to {{}} ({{}}): {MAKE_ROOM}. The same command goes on from the newest "
-    "checkpoint, and what was trained since is lost"
+    f"{UNSAVED} to {{}} ({{}}): {{}}. The same command goes on from the newest checkpoint, and what was trained since "
+    "is lost"
 )
 _NOT_THE_SAME = (
     "the weights of the ranks are no longer the same to the bit: give all machines the same versions and kinds of "
@@ -207,12 +208,14 @@ class LearnerState:
         for _ in range(_SAVE_AGAIN_TIMES):
             error = self._checkpoints.error
             if not isinstance(error, OSError):
-                raise FloatingPointError(f"the last checkpoint could not be written: {error}")
+                raise FloatingPointError(f"{UNSAVED}: {error}")
             time.sleep(_SAVE_AGAIN_AFTER_S)
             self._args.counters.working()
             if self.save():
                 return
-        raise FinalError(_NOT_SAVED.format(self._args.checkpoints, self._checkpoints.error))
+        error = self._checkpoints.error
+        how = "make room there" if is_full(error) else "make it writable"
+        raise FinalError(_NOT_SAVED.format(self._args.checkpoints, error, how))
 
     def keep_milestone_if_due(self) -> None:
         """Not while updates are skipped, as for checkpoints."""

@@ -1,8 +1,8 @@
 """The loops of kernels.cpp as libraries, which the machine's C++ compiler makes once, within two seconds.
 
 They are kept in the folder sf of XDG_CACHE_HOME or ~/.cache, by what they were made from: the source, the flags, and
-what this CPU can do. Without a compiler, or where the cache cannot be written, there is none, and PyTorch's operations
-take their place.
+what this CPU can do. Each file ends with a digest, which the linker does not read. Without a compiler, or where the
+cache cannot be written, there is none, and PyTorch's operations take their place.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _FLAGS = ("-std=c++14", "-O3", "-shared", "-fPIC", "-march=native")
 _FLAGS_OF_NUMBERS = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-ffp-contract=fast")
 _FLAGS_OF_X86 = ("-mprefer-vector-width=512",)
 _COMPILES_WITHIN_S = 60
+_DIGEST_BYTES = hashlib.sha256().digest_size
 _COMPILING = "compiling-"  # how folders begin in which a library is being made
 
 
@@ -40,8 +41,8 @@ class CompilerError(Exception):
 def load(numbers: str) -> ctypes.CDLL:
     """The library for float32 or bfloat16, made now where there is none yet. Raises CompilerError."""
     path = folder() / f"kernels-{numbers}-{_made_from()}.so"
-    if is_own(path):
-        with suppress(OSError):  # it is damaged, as after a power cut: another one takes its place
+    if is_usable(path):
+        with suppress(OSError):  # of another system: another one takes its place
             return ctypes.CDLL(str(path))
     _compile(numbers, path)
     try:
@@ -71,6 +72,19 @@ def is_own(path: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022
 
 
+def is_usable(path: Path) -> bool:
+    """Whether it is there as `put` has left it. To load a file that was cut short would kill this process."""
+    try:
+        whole = path.read_bytes() if is_own(path) else b""
+    except OSError:  # the disk is failing
+        return False
+    return whole[-_DIGEST_BYTES:] == _digest(whole[:-_DIGEST_BYTES])
+
+
+def _digest(of: bytes) -> bytes:
+    return hashlib.sha256(of).digest()
+
+
 def _compile(numbers: str, path: Path) -> None:
     compiler = os.environ.get("CXX") or next(filter(shutil.which, _COMPILERS), None)
     if compiler is None:
@@ -91,9 +105,11 @@ def _compile(numbers: str, path: Path) -> None:
 
 
 def put(made: Path, path: Path) -> None:
-    """In its place, once it is on the disk: a file that is there is taken for a whole one. Raises OSError."""
+    """In its place, with its digest, once it is on the disk. Raises OSError."""
     made.chmod(0o700)
-    with made.open("rb") as file:
+    with made.open("ab") as file:
+        file.write(_digest(made.read_bytes()))
+        file.flush()
         os.fsync(file.fileno())
     made.replace(path)
 

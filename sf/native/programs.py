@@ -84,7 +84,7 @@ def code_of(*packages: ModuleType) -> list[str]:
 
 
 def is_there(path: Path) -> bool:
-    return library.is_own(path)
+    return library.is_usable(path)
 
 
 def make(follow: Callable[[], torch.export.ExportedProgram], path: Path) -> None:

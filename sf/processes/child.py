@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -156,7 +157,8 @@ def end_with_error(reports: Reports, error: Exception) -> NoReturn:
 
 def _send_error(reports: Reports, error: Exception) -> None:
     is_usage_error, is_final = isinstance(error, UsageError), isinstance(error, FinalError)
-    reports.send(Failed(str(error), is_usage_error, is_final, _traceback(error)))
+    with suppress(BrokenPipeError):  # the parent has died, and takes this process with it in a moment
+        reports.send(Failed(str(error), is_usage_error, is_final, _traceback(error)))
 
 
 def _traceback(error: Exception) -> str | None:

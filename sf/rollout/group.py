@@ -139,6 +139,11 @@ class RolloutGroup:
         num_cut, self._envs.num_cut = self._envs.num_cut, 0
         return num_cut
 
+    @property
+    def num_away(self) -> int:
+        """How many of its agents are in no episode: they have left their match."""
+        return self._envs.num_away
+
     def close(self) -> None:
         self._envs.close()
         self._assignment.close()

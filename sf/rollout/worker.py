@@ -43,6 +43,7 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
     episodes = _EpisodeReports(reports)
     channel, counters = args.channel, args.counters
     counters.working()
+    counters.add(away=-counters.get("away"))  # of a worker before
     journal = Journal(args.run_dir)
     groups = {group_idx: RolloutGroup(group_idx, args, journal) for group_idx in channel.groups}
     try:
@@ -58,9 +59,12 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
             env_steps = 0
             for group_idx in answered:
                 group = groups[group_idx]
+                num_away = group.num_away
                 finished, num_cut = group.advance(), group.pop_num_cut()
                 env_steps += group.num_env_steps
-                counters.add(episodes=len(finished) + num_cut)  # what is not reported before this process dies is lost
+                counters.add(  # what is not reported before this process dies is lost
+                    episodes=len(finished) + num_cut, away=group.num_away - num_away
+                )
                 episodes.add(finished, group.ended_with, num_cut)
             for group_idx in looked_at:
                 groups[group_idx].begin_if_it_can()

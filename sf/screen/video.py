@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -21,6 +23,7 @@ _MP4 += ["-f", "mp4"]
 _PALETTE = "split[a][b];[a]palettegen=max_colors=64:stats_mode=single[p];[b][p]paletteuse=new=1:dither=none"
 _GIF = ["-filter_complex", _PALETTE, "-loop", "0", "-f", "gif"]
 
+_NO_ROOM = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT)))  # what ffmpeg says then
 _WHO = re.compile(r"^\[[^]]*] ")  # ffmpeg's component and its address, before a message
 
 
@@ -116,7 +119,8 @@ class Video:
         self.close()
         said = errors.decode(errors="replace").strip().splitlines()
         why = _WHO.sub("", said[-1]) if said else f"ffmpeg ended with status {status}"
-        return ValueError(f"{self._path} cannot be written: {why}; make room, or name another --{self._flag}")
+        room = "make room, or " if why.endswith(_NO_ROOM) else ""
+        return ValueError(f"{self._path} cannot be written: {why}; {room}name another --{self._flag}")
 
     def close(self) -> None:
         """Leave nothing of a video that is not finished."""

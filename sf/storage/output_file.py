@@ -62,6 +62,11 @@ def write_folder(flag: str, folder: Path, files: Mapping[str, bytes]) -> None:
         raise _refusal(flag, folder, error, None) from None
 
 
+def is_full(error: BaseException | None) -> bool:
+    """Whether a disk, or the share of it that a user has, has no room."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def _is_directory(path: Path) -> bool:
     """Raises OSError for a name that no file can have."""
     try:

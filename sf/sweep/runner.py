@@ -88,6 +88,7 @@ class SweepRunner:
                     self._say(f"{run.name} waits ({error})")
                 return False
             self._states[run.name] = "failed"
+            self._num_refusals = 0  # the others may wait as long
             self._say(f"failed {run.name}: it cannot be started ({error})")
         else:
             self._num_refusals = 0

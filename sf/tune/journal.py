@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ class Journal(JournalFileBackend):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file_lock = JournalFileOpenLock(str(path))
+        self._file_lock = _FileLock(str(path))
         try:
             super().__init__(str(path), lock_obj=self._file_lock)
             _require_whole(path)
@@ -46,6 +48,43 @@ class Journal(JournalFileBackend):
 
 
 _GOES_ON = "the search ends, and the same command goes on when that is mended"
+
+
+class _FileLock(JournalFileOpenLock):
+    """Optuna's own, which optuna-dashboard waits for, too. It names the process that has it: where that was killed, the
+    next start need not wait until Optuna takes the lock for forgotten."""
+
+    def __init__(self, filepath: str) -> None:
+        super().__init__(filepath)
+        path = Path(self._lock_file)
+        try:
+            machine, _, pid = path.read_text(encoding="utf-8").rpartition(" ")
+            if machine == _machine() and not _is_alive(int(pid)):
+                path.unlink()
+        except (OSError, ValueError, OverflowError):  # there is none, or it is Optuna's
+            pass
+
+    def acquire(self) -> bool:
+        is_acquired = super().acquire()
+        with suppress(OSError):  # a full disk
+            Path(self._lock_file).write_text(f"{_machine()} {os.getpid()}", encoding="utf-8")
+        return is_acquired
+
+
+def _machine() -> str:
+    """Whose process numbers these are: of this boot of this machine, in this container. Raises OSError."""
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+    return f"{boot_id} {os.readlink('/proc/self/ns/pid')}"
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is another user's
+        pass
+    return True
 
 
 def _require_whole(path: Path) -> None:

@@ -17,7 +17,7 @@ from optuna.trial import TrialState
 
 from sf.envs.errors import UsageError
 from sf.processes.stopping import Signals
-from sf.storage.run_dir import MAKE_ROOM, RunDir
+from sf.storage.run_dir import UNSAVED, RunDir
 from sf.sweep.grid import SweepRun
 from sf.sweep.launchers.launcher import MOST_REFUSALS, Launcher
 from sf.sweep.launchers.run_process import ASKED_TO_END
@@ -219,7 +219,7 @@ class Tuner:
             return  # it goes on when the search does
         else:
             words = self._launcher.last_words(run)
-            if MAKE_ROOM in words:  # every trial of this start would fail so: this one and the search go on later
+            if UNSAVED in words:  # every trial of this start would fail so: this one and the search go on later
                 trial.running.remove(run)
                 raise UsageError(f"{run.name}: {words}")
             trial.failure = f"{run.name} failed (status {status}): {words}"

@@ -181,6 +181,23 @@ def test_a_fault_cuts_all_episodes_at_the_observation_before_and_begins_new_ones
     assert sum(fault.count for fault in stage.group.pop_faults()) == 1
 
 
+def test_a_fault_cuts_no_episode_of_an_agent_that_has_left_its_match() -> None:
+    def one_leaves(group: Scripted, obs: ObsRows, result: StepResult) -> list[Episode]:
+        result.terminated[1] = True
+        return [Episode(1, 1.0, 1, 1)]
+
+    def one_is_away(group: Scripted, obs: ObsRows, result: StepResult) -> list[Episode]:
+        result.valid[1] = False
+        return []
+
+    for events, num_cut in (([fine], 2), ([one_leaves], 1), ([one_leaves, one_is_away], 1), ([one_leaves, raises], 3)):
+        stage = Stage(*events, raises)
+        stage.reset()
+        for _ in range(len(events) + 1):
+            stage.step()
+        assert stage.group.num_cut == num_cut
+
+
 def test_a_cut_episode_is_learned_from_as_one_that_was_truncated_before_the_fault() -> None:
     """The targets of a rollout with a fault in step 4 are those of two rollouts, without its row."""
     stage = Stage(*[fine] * 4, raises, *[fine] * 5)

@@ -1,6 +1,8 @@
 """Tournaments of small players: a network that nobody trained, random moves, and functions of a module."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -244,3 +246,20 @@ def test_a_tournament_that_was_killed_among_its_matches_loses_only_the_pair_that
     rows, pairs = played(make(matches=20), path.parent)
     assert pairs == make().pairs[1:]
     assert rows == played(make(matches=20))[0] == record.read(path)
+
+
+@pytest.mark.parametrize(
+    ("number", "how"),
+    [
+        (errno.ENOSPC, "make room there, and the same command goes on"),
+        (errno.EDQUOT, "make room there, and the same command goes on"),
+        (errno.EACCES, "name another --results"),
+    ],
+)
+def test_results_that_cannot_be_written_ask_for_room_only_where_there_is_none(tmp_path, monkeypatch, number, how):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(record, "append", refuse)
+    with pytest.raises(ValueError, match=rf"cannot be written \({os.strerror(number)}\): {how}$"):
+        played(make(matches=2), tmp_path)

@@ -1,7 +1,9 @@
 """What a learner's state knows of time, and when it keeps a milestone."""
 
 import dataclasses
+import errno
 import math
+import os
 from contextlib import ExitStack
 from types import SimpleNamespace
 
@@ -121,7 +123,29 @@ def test_the_last_save_waits_for_room_on_the_disk(run):
 def test_a_last_save_without_room_is_one_sentence_and_leaves_the_state_to_the_parent(run):
     learner = run.learner()
     learner.env_steps = 640
-    with full_disk(100), pytest.raises(FinalError, match=r"checkpoints \(.*File too large.*\): make room there"):
+    with full_disk(100), pytest.raises(FinalError, match=r"checkpoints \(.*File too large.*\): make it writable"):
         learner.save_at_the_end()
     assert run.now == 10.0
     assert run.remembered().state["env_steps"] == 640
+
+
+@pytest.mark.parametrize(
+    ("number", "how"),
+    [
+        (errno.ENOSPC, "make room there"),
+        (errno.EDQUOT, "make room there"),
+        (errno.EACCES, "make it writable"),
+        (errno.EPERM, "make it writable"),
+    ],
+)
+def test_a_last_save_that_is_refused_names_the_reason_and_asks_for_room_only_where_there_is_none(
+    run, monkeypatch, number, how
+):
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    learner = run.learner()
+    learner.env_steps = 640
+    monkeypatch.setattr(checkpoint, "save", refuse)
+    with pytest.raises(FinalError, match=rf"checkpoints \(.*{os.strerror(number)}\): {how}\. The same command"):
+        learner.save_at_the_end()

@@ -103,6 +103,15 @@ def test_a_file_that_others_can_write_is_not_there(made, tmp_path):
     assert not programs.is_there(other)
 
 
+def test_a_file_that_was_cut_short_is_not_there(tmp_path):
+    path = tmp_path / "program.so"
+    path.write_bytes(b"\x7fELF and more")
+    programs.put(path, path)
+    assert programs.is_there(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert not programs.is_there(path)
+
+
 def test_other_shapes_words_code_or_machines_have_another_name(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 

@@ -1,11 +1,14 @@
 """What the parent hears of a child, and what it makes of its end."""
 
 import os
+import sys
+import traceback
 from multiprocessing import Pipe
 from types import SimpleNamespace
 
 import pytest
 
+from sf.processes import child as children
 from sf.processes.child import Child
 from sf.processes.reports import Episodes, Failed, Ready, Reports, Say
 
@@ -60,3 +63,23 @@ def test_the_cause_of_a_death_is_said_in_words(pipe, exitcode, hung_for_s, error
     process = SimpleNamespace(exitcode=exitcode)
     child = Child("rollout", 0, process, pipe[0], hung_for_s=hung_for_s, error=error)
     assert child.cause_of_death() == cause
+
+
+def test_a_child_whose_parent_has_died_ends_without_a_word(pipe, capfd):
+    """Its parent's end of the pipe closes a moment before the child is killed."""
+    reader, writer = pipe
+    pid = os.fork()
+    if pid == 0:
+        sys.modules["sf.processes.preload"] = SimpleNamespace(PID=os.getppid())
+        reader.close()
+        status = 3
+        try:
+            children._run("player-0", os.environ, writer, Reports.say, ("hello",))
+        except SystemExit as end:
+            status = end.code
+        except BaseException:
+            traceback.print_exc()
+        os._exit(status)
+    reader.close()
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    assert capfd.readouterr().err == ""

@@ -9,6 +9,7 @@ from scripted_group import Scripted, Stage
 from waiting import has_message
 
 from sf import envs
+from sf.envs import Episode
 from sf.processes.reports import EnvFault, Episodes
 from sf.rollout.worker import rollout_worker
 
@@ -87,3 +88,21 @@ def test_episodes_that_a_fault_has_ended_are_counted_and_reported_as_lost(worker
     assert fault.message == "RuntimeError: once"
     assert len(worker.envs) == 3
     assert all(env.is_closed for env in worker.envs)
+
+
+@pytest.mark.parametrize(("num_steps", "away", "num_lost"), [(1, 1, 0), (2, 0, 3)])
+def test_an_agent_that_has_left_its_match_loses_no_episode_by_a_fault(worker, monkeypatch, num_steps, away, num_lost):
+    step = Scripted.step
+
+    def one_leaves_and_a_fault_follows(self, discrete, continuous, obs, result):
+        if self._num_steps == 1:
+            raise RuntimeError("once")
+        episodes = step(self, discrete, continuous, obs, result)
+        result.terminated[3] = True
+        return [*episodes, Episode(3, 1.0, 1, 1)]
+
+    monkeypatch.setattr(Scripted, "step", one_leaves_and_a_fault_follows)
+    worker.stage.args.counters.add(away=7)  # by a worker before
+    worker.run([0] * num_steps)
+    assert worker.counted("away") == away
+    assert sum(report.lost_episodes for report in worker.reported(Episodes)) == num_lost

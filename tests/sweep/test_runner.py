@@ -1,6 +1,8 @@
 """What the runner of a sweep reads at each look."""
 
+import errno
 import json
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +12,7 @@ from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.sweep import runner
 from sf.sweep.grid import SweepRun
+from sf.sweep.launchers import local
 from sf.sweep.launchers.local import LocalLauncher
 from sf.sweep.runner import SweepRunner
 
@@ -155,3 +158,41 @@ def test_a_run_is_not_started_while_a_process_of_before_still_saves_in_its_direc
         launcher.start(run_of(0))
     assert launcher.is_empty
     assert launcher.has_place
+
+
+@pytest.mark.parametrize(
+    ("number", "may_be_later"),
+    [(errno.ENOSPC, True), (errno.EMFILE, True), (errno.ELOOP, False), (errno.EACCES, False)],
+)
+def test_a_log_that_cannot_be_opened_for_want_of_room_makes_its_run_wait(tmp_path, monkeypatch, number, may_be_later):
+    def refuse(path):
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(local, "open_to_append", refuse)
+    launcher = LocalLauncher([Config().replace(num_workers=1, device="cpu")], 1)
+    launcher.open(tmp_path, 1, print)
+    with pytest.raises(OSError, match=rf"{os.strerror(number)}: '{tmp_path}/seed=0.log'$") as refusal:
+        launcher.start(run_of(0))
+    assert isinstance(refusal.value, BlockingIOError) == may_be_later
+    assert launcher.has_place
+
+
+def test_a_run_that_has_waited_in_vain_takes_no_other_with_it(tmp_path):
+    said, runs = [], [run_of(seed) for seed in range(3)]
+
+    class Full(Refusing):
+        def start(self, run):
+            if self.num_looks > 0:
+                raise BlockingIOError("no room")
+            self.started.append((run.name, 0))
+            return "started"
+
+        def wait(self, _signals):
+            self.num_looks -= 1
+            ended, self.started = self.started, []
+            return [(run, 0) for run in runs for name, _ in ended if run.name == name]
+
+    sweep = SweepRunner(runs, tmp_path, Full(70), said.append, lambda results: None)
+    sweep.run(SimpleNamespace(first=None))
+    assert sum(sentence.startswith("failed") for sentence in said) == 1
+    assert sum(sentence.startswith("done") for sentence in said) == 2

@@ -1,8 +1,13 @@
 """The file of a study on a full disk, after a kill in the middle of a line, and with a damaged line."""
 
+import subprocess
+import sys
+
 import pytest
 from full_disk import full_disk
 from test_tuner import Hunt
+
+from sf.tune.journal import Journal
 
 
 @pytest.fixture
@@ -57,3 +62,31 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, hunt):
     journal(hunt).mkdir()
     with pytest.raises(ValueError, match=r"study\.journal cannot be read \(Is a directory\)"):
         more(tmp_path, trials=3).start(hunt.ends_at_once)
+
+
+@pytest.mark.parametrize("is_alive", [False, True])
+def test_the_lock_of_a_process_that_was_killed_is_taken_away_at_once_and_that_of_a_living_one_is_left(
+    tmp_path, hunt, is_alive
+):
+    lock = journal(hunt).with_name("study.journal.lock")
+    code = f"from sf.tune.journal import _FileLock as Lock; Lock({str(journal(hunt))!r}).acquire(); print(); input()"
+    owner = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert owner.stdout.readline()
+    if not is_alive:
+        owner.kill()
+        owner.wait()
+    assert lock.exists()
+    try:
+        Journal(journal(hunt))
+        assert lock.exists() == is_alive
+    finally:
+        owner.kill()
+        owner.communicate()
+
+
+@pytest.mark.parametrize("left", ["", "some other text", "12"])
+def test_a_lock_that_names_no_process_is_left_to_optuna(hunt, left):
+    lock = journal(hunt).with_name("study.journal.lock")
+    lock.write_text(left)
+    Journal(journal(hunt))
+    assert lock.read_text() == left

@@ -264,7 +264,10 @@ def test_a_run_of_a_study_that_is_gone_counts_for_no_other_values(tmp_path):
 
 
 def test_a_full_disk_ends_the_search_and_costs_no_trial(tmp_path, monkeypatch):
-    hunt, words = Hunt(tmp_path, trials=2), _NOT_SAVED.format("checkpoints", "No space left on device")
+    hunt, words = (
+        Hunt(tmp_path, trials=2),
+        _NOT_SAVED.format("checkpoints", "No space left on device", "make room there"),
+    )
     with monkeypatch.context() as full:
         full.setattr(Pool, "last_words", lambda self, run: f"error: {words}")
         with pytest.raises(UsageError, match=r"^trial_00000: error: .* \(No space left on device\): make room there"):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sf import envs
-from sf.envs import ActionSpec, EnvOptions, Episode, StepResult, working_directory
+from sf.envs import ActionSpec, EnvOptions, Episode, StepResult, standard_streams, working_directory
 from sf.envs.errors import EnvError
 from sf.envs.groups.finite import float_keys, require_finite_obs, require_finite_rewards
 from sf.envs.spaces.actions import ACTION_MASK, random_actions
@@ -51,7 +51,7 @@ def play_randomly(env: str, options: EnvOptions, seconds: float) -> RandomPlay:
 
     Raises what they raise.
     """
-    with working_directory.kept(), _one_core():
+    with working_directory.kept(), standard_streams.kept(), _one_core():
         make = partial(envs.make_group, env, options=options, seed=0, first_env_idx=0)
         try:
             group = make(SamplerConfig().num_envs_per_worker // 2)

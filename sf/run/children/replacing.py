@@ -36,12 +36,12 @@ class Replacer:
             if self._memory.queues.may_be_locked_by(victim.process.pid):
                 return events, failure_after(Death(victim.name, cause, may_have_locked=True))
         dead = [child, *victims]
+        lost = sum(self._living.role_of(one).episodes_at_once(self._memory, one.idx) for one in dead)
         try:
             self._recover_and_start(child, dead)
         except LockedQueueError as error:
             return events, QueueLostError(str(error), cause)
         with_it = f", and with it {', '.join(victim.name for victim in victims)}" if victims else ""
-        lost = sum(self._living.role_of(one).episodes_at_once(self._memory.plan) for one in dead)
         return [*events, (child, Replaced(f"{cause}. Replaced{with_it}", lost))], None
 
     def _recover_and_start(self, child: Child, dead: Iterable[Child]) -> None:

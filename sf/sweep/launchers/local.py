@@ -6,6 +6,7 @@ to end: they save, and resume next time.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection
 from pathlib import Path
+from typing import BinaryIO
 
 from sf.config import Config
 from sf.machine.cores import num_usable_cores, shares, usable_cores
@@ -26,6 +28,8 @@ from sf.sweep.launchers.run_process import begin
 from sf.sweep.sweep_dir import last_line, log_of
 
 _LOOK_EVERY_S = 2.0
+# What the machine lacks, and may have again: a full disk, too many open files, no memory.
+_OF_NO_RUN = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 @dataclass
@@ -78,7 +82,7 @@ class LocalLauncher:
         environment = dict(os.environ)
         if self._gpus:
             environment["CUDA_VISIBLE_DEVICES"] = self._gpus[place % len(self._gpus)]
-        with open_to_append(self.log(run)) as log:
+        with _opened(self.log(run)) as log:
             popen = subprocess.Popen(
                 run.command(self._directory),
                 stdin=subprocess.DEVNULL,
@@ -116,6 +120,16 @@ class LocalLauncher:
             if signals.is_urgent:
                 for process in self._processes:
                     process.popen.kill()
+
+
+def _opened(log: Path) -> BinaryIO:
+    """Raises BlockingIOError where no log could be opened now, and other kinds of OSError where this one cannot."""
+    try:
+        return open_to_append(log)
+    except OSError as error:
+        if error.errno in _OF_NO_RUN:
+            raise BlockingIOError(*error.args, error.filename) from None
+        raise
 
 
 def _require_unlocked(directory: Path) -> None:

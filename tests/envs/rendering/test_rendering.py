@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from PIL import Image
 
 from sf import envs
-from sf.envs import EnvOptions, StepResult, make_group, make_rendered_group
+from sf.envs import EnvOptions, StepResult, UsageError, make_group, make_rendered_group
 from sf.envs.rendering.film import Film
 from sf.envs.rendering.obs_pictures import ObsPainter
 from sf.envs.toys.matches import CountingMatch
@@ -103,6 +103,46 @@ class MatchPaidInArrays(DrawnMatch):
         return obs, {agent: np.array([[reward]]) for agent, reward in rewards.items()}, *rest
 
 
+class Unpaid(Drawn):
+    def step(self, action):
+        obs, _, *rest = super().step(action)
+        return obs, None, *rest
+
+
+class FourValues(Drawn):
+    def step(self, action):
+        obs, _, *rest = super().step(action)
+        return obs, *rest
+
+
+class MatchUnpaid(DrawnMatch):
+    def step(self, actions):
+        obs, rewards, *rest = super().step(actions)
+        return obs, dict.fromkeys(rewards), *rest
+
+
+class MatchPaysNobody(DrawnMatch):
+    def step(self, actions):
+        obs, _, *rest = super().step(actions)
+        return obs, {}, *rest
+
+
+class MatchWithoutRewards(MatchPaysNobody):
+    def step(self, actions):
+        obs, _, *rest = super().step(actions)
+        return obs, None, *rest
+
+
+class VectorUnpaid(SyncVectorEnv):
+    def step(self, actions):
+        obs, _, *rest = super().step(actions)
+        return obs, None, *rest
+
+
+def unpaid_vector(num_envs, render_mode=None):
+    return VectorUnpaid([lambda: Drawn(render_mode)] * num_envs, autoreset_mode=AutoresetMode.NEXT_STEP)
+
+
 def vector_of(kind):
     def make(num_envs, render_mode=None):
         return SyncVectorEnv([lambda: kind(render_mode)] * num_envs, autoreset_mode=AutoresetMode.NEXT_STEP)
@@ -113,6 +153,11 @@ def vector_of(kind):
 envs.register_env("drawn", Drawn)
 for kind in (WindowAlone, WindowOfAnyMode, WithoutRender, DrawnUnsaid, PaidInArrays):
     envs.register_env(kind.__name__, kind)
+for kind in (Unpaid, FourValues):
+    envs.register_env(kind.__name__, kind)
+for kind in (MatchUnpaid, MatchPaysNobody, MatchWithoutRewards):
+    envs.register_parallel_env(kind.__name__, kind)
+envs.register_vector_env("unpaid_vector", unpaid_vector)
 for kind in (WithoutRender, DrawnUnsaid):
     envs.register_vector_env(f"vector_{kind.__name__}", vector_of(kind))
 for kind in (MatchWithoutRender, MatchPaidInArrays):
@@ -343,3 +388,19 @@ def test_the_present_picture_is_known_before_the_first_step_and_can_be_replaced(
     film.add(np.full((1, 1, 3), 2, np.uint8))
     assert film.latest.max() == 2
     assert [picture.max() for picture in film.cut()] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("env_id", "sentence"),
+    [
+        ("Unpaid", r"^Unpaid: step\(\) returned the reward None: return a real number$"),
+        ("FourValues", r"^FourValues: step\(\) returned a tuple of 4: return five values"),
+        ("MatchUnpaid", r"^MatchUnpaid: step\(\) returned the reward None: return a real number$"),
+        ("MatchPaysNobody", r"^MatchPaysNobody: the environment returned no reward for agent"),
+        ("MatchWithoutRewards", r"^MatchWithoutRewards: the environment returned None where the rewards of agents"),
+        ("unpaid_vector", r"^unpaid_vector: reward came as object of shape \(\): return numbers of shape \(1,\)$"),
+    ],
+)
+def test_a_filmed_environment_that_gives_no_reward_is_one_sentence(env_id, sentence):
+    with pytest.raises(UsageError, match=sentence):
+        watch(env_id, 2)

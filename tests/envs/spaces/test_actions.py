@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ActionSpec, decoder
 from sf.envs.spaces.reading_back import action_encoder
 
@@ -54,6 +55,20 @@ def test_every_discrete_action_can_be_reached(space: gym.Space) -> None:
         for choice in np.ndindex(*spec.discrete_sizes)
     }
     assert len(actions) == np.prod(spec.discrete_sizes)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        gym.spaces.Discrete(10**9),
+        gym.spaces.MultiDiscrete([500_000, 500_001]),
+        gym.spaces.Tuple([gym.spaces.Discrete(2), gym.spaces.Discrete(1_000_000)]),
+    ],
+)
+def test_more_choices_than_a_network_can_have_numbers_for_are_one_sentence(space: gym.Space) -> None:
+    with pytest.raises(UsageError, match=r"^action space .* has 1,0.* choices, .*: at most 1,000,000; a wrapper"):
+        ActionSpec.of(space)
+    assert ActionSpec.of(gym.spaces.Discrete(1_000_000)).discrete_sizes == (1_000_000,)
 
 
 def test_a_bounded_box_is_reached_from_end_to_end_by_numbers_from_minus_one_to_one() -> None:

@@ -279,6 +279,13 @@ def test_episodes_that_a_dead_worker_had_finished_and_not_reported_are_lost(run)
     assert lost(run.receive()) == {Replaced: running}
 
 
+def test_agents_that_have_left_their_match_lose_no_episode_with_their_worker(run):
+    running = run.memory.plan.config.sampler.num_envs_per_worker
+    run.row("rollout-1").add(away=1)
+    run.end("rollout-1")
+    assert lost(run.receive()) == {Replaced: running - 1}
+
+
 def test_the_last_reports_of_a_worker_that_is_killed_with_others_are_heard(run):
     run.row("rollout-0").add(episodes=3)
     run.report("rollout-0", Episodes([[1.0, 8, 8, {}, 0]] * 2, lost_episodes=0))

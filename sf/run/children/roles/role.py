@@ -58,7 +58,7 @@ class Role:
     owes: Callable[[RunMemory, int], bool] = lambda memory, idx: False
     recover: Callable[[RunMemory, int], None] = lambda memory, idx: None
     needs: Callable[[RunMemory, int], str | None] = lambda memory, idx: None
-    episodes_at_once: Callable[[Plan], int] = lambda plan: 0
+    episodes_at_once: Callable[[RunMemory, int], int] = lambda memory, idx: 0
     saves: bool = False
     is_optional: bool = False
 

@@ -9,7 +9,6 @@ from sf.rollout.group import RolloutWorkerArgs
 from sf.rollout.worker import rollout_worker
 from sf.run.children.roles.role import Role, Start
 from sf.run.memory import RunMemory
-from sf.run.plan import Plan
 
 
 def arguments(start: Start) -> RolloutWorkerArgs:
@@ -60,8 +59,11 @@ def _recover(memory: RunMemory, idx: int) -> None:
         memory.seats.recover_worker(memory.channels.of_worker(idx).groups)
 
 
-def _episodes_at_once(plan: Plan) -> int:
-    return plan.config.sampler.num_groups_per_worker * plan.actors_per_group
+def _episodes_at_once(memory: RunMemory, idx: int) -> int:
+    """Of the agents that have not left their match."""
+    plan = memory.plan
+    num_actors = plan.config.sampler.num_groups_per_worker * plan.actors_per_group
+    return num_actors - int(memory.counter_row("rollout", idx).get("away"))
 
 
 ROLLOUT = Role(
