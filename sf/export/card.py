@@ -20,7 +20,7 @@ from sf.storage.run_dir import NOT_SAVED
 
 FRONT_MATTER = "---\nlibrary_name: sf-appo\n"  # every card begins with it
 
-_OTHERWISE_KNOWN = (*NOT_SAVED, "env", "config")
+_OTHERWISE_KNOWN = {*NOT_SAVED, "env", "config"}
 _UNKNOWN = "unknown"
 
 
@@ -39,13 +39,15 @@ class Subject:
     """What the card is of.
 
     address: what a user names to play it. state: of its checkpoint. starts: the entries of system.json; none where
-    the run has none. weights: their precision and size in words. license: None where the user states none.
+    the run has none. as_named: the flags as config.yaml has them, where `auto` stands for what the run has chosen; none
+    where the run has no such file. weights: their precision and size in words. license: None where the user states none.
     """
 
     address: str
     state: Mapping[str, Any]
     frameskip: int
     starts: Sequence[Mapping[str, Any]]
+    as_named: Mapping[str, Any]
     weights: str
     license: str | None
 
@@ -66,19 +68,23 @@ def card(subject: Subject, score: Score) -> str:
     return _front_matter(subject, score, env, title) + "\n".join(f"{section}\n" for section in sections)
 
 
-def changed_flags(flags: Mapping[str, Any]) -> tuple[str | None, dict[str, tuple[Any, Any]]]:
+def changed_flags(
+    flags: Mapping[str, Any], as_named: Mapping[str, Any] | None = None
+) -> tuple[str | None, dict[str, tuple[Any, Any]]]:
     """The preset that a configuration started from, and by name the flags that differ from it, with its values.
 
-    None where there is no such preset here; then the flags are those that differ from the defaults.
+    None where there is no such preset here; then the flags are those that differ from the defaults. as_named: see
+    `Subject`; what a run has chosen for itself is no difference.
     """
     config = Config().replace(**{**BEFORE_THE_FLAG, **flags})
     name = config.run.config if config.run.config in presets.preset_names() else None
     before = Config().replace(**{**(presets.load(name) if name else {}), "env": config.run.env}).flat()
     after = config.flat()
+    chosen = {flag for flag, value in (as_named or {}).items() if value == "auto" == before.get(flag)}
     return name, {
         flag: (before[flag], value)
         for flag, value in after.items()
-        if flag not in _OTHERWISE_KNOWN and value != before[flag]
+        if flag not in _OTHERWISE_KNOWN | chosen and value != before[flag]
     }
 
 
@@ -135,7 +141,7 @@ def _use(subject: Subject, env: str) -> str:
 
 def _training(subject: Subject) -> str:
     start = subject.starts[-1] if subject.starts else {}
-    preset, changed = changed_flags(subject.state["config"])
+    preset, changed = changed_flags(subject.state["config"], subject.as_named)
     seconds = subject.state.get("seconds")
     versions = start.get("versions")
     facts = [
@@ -208,7 +214,10 @@ def _versions(versions: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    """As a user would type it."""
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

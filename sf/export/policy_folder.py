@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,13 @@ _DEPTH = 3  # of a checkpoint below its run
 class ScoredPolicy:
     """A policy without what only training needs, and what its episodes have shown.
 
-    starts: the entries of system.json of its run. settings: of the evaluation, as flags of `sf-eval`.
+    starts, as_named: of its run, see `Subject`. settings: of the evaluation, as flags of `sf-eval`.
     """
 
     policy: Checkpoint
     precision: Precision
     starts: Sequence[dict[str, Any]]
+    as_named: Mapping[str, Any]
     statistics: dict[str, Statistics]
     frameskip: int
     num_agents: int
@@ -78,6 +80,7 @@ class ScoredPolicy:
             policy=policy,
             precision=precision,
             starts=_starts(file),
+            as_named=_as_named(file),
             statistics=statistics,
             frameskip=spec.frameskip,
             num_agents=spec.num_agents,
@@ -93,6 +96,7 @@ class ScoredPolicy:
             state=self.policy.state,
             frameskip=self.frameskip,
             starts=self.starts,
+            as_named=self.as_named,
             weights=f"{num_bytes / 1e6:.2f} MB, {self.precision}",
             license=license,
         )
@@ -147,3 +151,12 @@ def _starts(file: Path) -> list[dict[str, Any]]:
         if RunDir(parent).system.is_file():
             return read_starts(RunDir(parent))
     return []
+
+
+def _as_named(file: Path) -> Mapping[str, Any]:
+    for parent in list(file.parents)[: _DEPTH + 1]:
+        with suppress(ValueError):  # it is broken, and the checkpoint has all flags, too
+            flags = RunDir(parent).saved_flags()
+            if flags is not None:
+                return flags
+    return {}

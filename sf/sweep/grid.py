@@ -116,6 +116,11 @@ def read_sweep(path: Path) -> list[SweepRun]:
                 else f"{path}: two combinations would share the directory {run.name}, in whose name characters such as "
                 "/ are dashes: give each a file of its own"
             )
+    by_flags: dict[str, SweepRun] = {}
+    for run in runs:
+        other = by_flags.setdefault(json.dumps(run.flags, sort_keys=True, default=str), run)
+        if other is not run:  # as with 1e-3, which YAML takes for text, and 0.001
+            raise ValueError(f"{path}: {other.name} and {run.name} are one run in two spellings: leave one of them out")
     return runs
 
 

@@ -257,3 +257,12 @@ def test_flags_that_differ_from_the_preset_are_told_from_those_that_it_sets():
     assert changed["learning_rate"] == (0.001, Config().learner.learning_rate)
     assert not {"env", "config", "train_dir"} & changed.keys()
     assert changed_flags(Config().replace(env="toy_identity", config="/home/ann/mine.yaml").flat()) == (None, {})
+
+
+def test_what_a_run_has_chosen_for_auto_is_no_difference_from_the_preset():
+    flags = {**untrained("CartPole-v1").state["config"], "config": "vector", "rollout": 32, "batch_size": 512}
+    as_named = {**flags, "rollout": "auto"}
+    assert {"rollout", "batch_size"} <= changed_flags(flags)[1].keys()
+    changed = changed_flags(flags, as_named)[1]
+    assert "rollout" not in changed
+    assert changed["batch_size"] == ("auto", 512)

@@ -108,6 +108,10 @@ def test_a_name_of_a_directory_has_no_slash(tmp_path):
         ("flags: {env: a}\nseeds: [0, 4294967296]", r"seeds is \[0, 4294967296\]: each must be from 0 to 4294967295"),
         ("flags: {env: a}\ngrid: {gamma: [0.9, 0.9]}", "two runs have the same values: name each value of a list once"),
         (
+            "flags: {env: a}\ngrid: {learning_rate: [1e-3, 0.001]}",
+            "learning_rate=1e-3_seed=0 and learning_rate=0.001_seed=0 are one run in two spellings: leave one of them out",
+        ),
+        (
             "flags: {env: a}\ngrid: {doom_map: [a/b, a-b]}",
             "two combinations would share the directory doom_map=a-b_seed=0",
         ),
