@@ -40,7 +40,8 @@ class Subject:
 
     address: what a user names to play it. state: of its checkpoint. starts: the entries of system.json; none where
     the run has none. as_named: the flags as config.yaml has them, where `auto` stands for what the run has chosen; none
-    where the run has no such file. weights: their precision and size in words. license: None where the user states none.
+    where the run has no such file. weights: their precision and size in words. license: None where the user states
+    none.
     """
 
     address: str
