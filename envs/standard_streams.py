@@ -6,14 +6,35 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
+
+_NAMES = ("stdout", "stderr")
+_replaced: list[Any] = []  # kept for good: one that shares its buffer or its descriptor with ours closes it with itself
 
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Behind the block they are those before it, also where the block raises."""
-    before = sys.stdout, sys.stderr
+    """Behind the block they are those before it, as far as these can still be written to, also where it raises."""
+    before = {name: getattr(sys, name) for name in _NAMES}
     try:
         yield
     finally:
-        sys.stdout, sys.stderr = before
+        for name, stream in before.items():
+            other = getattr(sys, name)
+            if other is stream:
+                continue
+            _replaced.append(other)
+            with suppress(Exception):  # it is of any kind
+                other.flush()
+            if _can_be_written_to(stream):
+                setattr(sys, name, stream)
+
+
+def _can_be_written_to(stream: Any) -> bool:
+    """Not one that was closed, or whose buffer another one has taken (`detach`)."""
+    try:
+        stream.write("")
+    except ValueError:
+        return False
+    return True

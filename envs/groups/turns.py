@@ -66,6 +66,7 @@ class _End(NamedTuple):
     terminated: bool
     truncated: bool
     obs: Any
+    info: Mapping[str, Any]
 
 
 def as_parallel(env_id: str, env: Any, frameskip: int, share_reward: bool = False) -> ParallelEnv:
@@ -156,6 +157,7 @@ class TurnsTogether:
                         bool(env.terminations[agent]),
                         bool(env.truncations[agent]),
                         self._observe(agent, may_act=False),
+                        infos[agent],
                     )
                 elif agent not in present and agent not in self._ended:
                     terminations[agent] |= bool(env.terminations.get(agent, False))
@@ -166,7 +168,8 @@ class TurnsTogether:
             action = None
         self.agents = [agent for agent in present if agent in live or agent in self._ended] if live else []
         for agent in set(self._ended).difference(self.agents):
-            terminations[agent], truncations[agent], final[agent] = self._ended.pop(agent)
+            terminations[agent], truncations[agent], final[agent], info = self._ended.pop(agent)
+            infos[agent] = {**info, **infos.get(agent, {})}
         return {**final, **self._observations()}, rewards, terminations, truncations, infos
 
     def render(self) -> Any:

@@ -36,7 +36,7 @@ _SAVE_AGAIN_AFTER_S = 2.0  # at the end of the run
 _SAVE_AGAIN_TIMES = 5
 _COMPARE_EVERY = 100  # iterations, the weights of all ranks
 _NOT_SAVED = (
-    f"{UNSAVED} to {{}} ({{}}): {{}}. The same command goes on from the newest checkpoint, and what was trained since "
+    f"{UNSAVED} {{}} ({{}}): {{}}. The same command goes on from the newest checkpoint, and what was trained since "
     "is lost"
 )
 _NOT_THE_SAME = (
@@ -208,7 +208,7 @@ class LearnerState:
         for _ in range(_SAVE_AGAIN_TIMES):
             error = self._checkpoints.error
             if not isinstance(error, OSError):
-                raise FloatingPointError(f"{UNSAVED}: {error}")
+                raise FloatingPointError(f"the last checkpoint could not be written: {error}")
             time.sleep(_SAVE_AGAIN_AFTER_S)
             self._args.counters.working()
             if self.save():

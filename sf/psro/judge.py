@@ -27,7 +27,7 @@ from sf.storage.checkpoint import Checkpoint
 if TYPE_CHECKING:
     from sf.envs.openspiel.information_states import InformationStates
 
-_SEED_KEY = 0x9520  # so that matches differ from what trains
+_SEED_KEY = 0x9520  # another than those of what trains with the same --seed
 
 
 class NeverMetError(UsageError):

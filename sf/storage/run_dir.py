@@ -40,7 +40,7 @@ from sf.storage.earlier_run import EarlierRun
 NOT_SAVED = ("train_dir", "restart_behavior", "experiment", "trust")
 
 RANKS = ".ranks"  # the folder beside runs in which other ranks than the first write
-UNSAVED = "the last checkpoint could not be written"  # in what a run says at its end
+UNSAVED = "the last checkpoint could not be written to"  # in what a run says at its end
 FAILURE = "failure"  # what `stopped_by` in summary.json is where a process failed for good
 
 # Settings that are read alone, without the rules of `Config`, by name: the bound that a number must exceed, if any.

@@ -207,7 +207,7 @@ class Tuner:
             record = read_result(run, self._run_dir(run), "done").record
             value = record.get(self._search.objective)
             if value is None:
-                trial.failure = self._why_no_value(run, record)
+                trial.failure = self._why_no_value(run, record, is_stopping)
             else:
                 trial.values.append(float(value))
         elif trial.failure is not None:
@@ -225,13 +225,16 @@ class Tuner:
             trial.failure = f"{run.name} failed (status {status}): {words}"
         self._is_over(trial, run)
 
-    def _why_no_value(self, run: SweepRun, record: Mapping[str, Any]) -> str:
-        """Raises UsageError where the first run that ends tells that the objective is misspelt."""
+    def _why_no_value(self, run: SweepRun, record: Mapping[str, Any], is_stopping: bool) -> str:
+        """Raises UsageError where the first run that ends tells that the objective is misspelt.
+
+        Statistics and evaluations, whose names have a slash, may be there in some runs alone, or come late.
+        """
         name = self._search.objective
         if is_recorded(self._run_dir(run), name):
             return f"{run.name} ended without a value of {name}: no episode had ended, or it was infinite or no number"
-        near = difflib.get_close_matches(name, record, n=1)
-        if near and not studies.completed(self._study):
+        near = [] if "/" in name else difflib.get_close_matches(name, record, n=1)
+        if near and not is_stopping and not studies.completed(self._study):
             raise UsageError(
                 f"objective is {name}, which {run.name} has not recorded: did you mean {near[0]}? Mend the file, and "
                 f"move {self._directory} away, whose study is one of {name}"

@@ -349,6 +349,25 @@ def test_an_objective_that_is_in_no_record_is_said(tmp_path):
     assert any("has no stats/wins: name a number of its metrics.jsonl" in sentence for sentence in hunt.said)
 
 
+def test_an_evaluation_that_has_not_come_yet_is_not_taken_for_a_misspelt_objective(tmp_path):
+    hunt = Hunt(tmp_path, objective="eval/mean_return", trials=1)
+    hunt.start(hunt.ends_at_once)
+    assert hunt.states() == ["FAIL"]
+
+
+def test_while_the_search_ends_for_a_misspelt_objective_all_other_runs_are_waited_for(tmp_path):
+    hunt = Hunt(tmp_path, objective="mean_retrun", trials=3)
+
+    def play(run, num_looks):
+        if num_looks == 0:
+            hunt.write(run, 1.0)
+        return 0 if num_looks else None
+
+    with pytest.raises(UsageError, match="did you mean mean_return"):
+        hunt.start(play, places=3, status_at_stop=0)
+    assert hunt.states() == ["RUNNING", "FAIL", "FAIL"]
+
+
 def test_an_objective_that_is_misspelt_ends_the_search_with_the_first_run(tmp_path):
     hunt = Hunt(tmp_path, objective="mean_retrun", trials=3)
     with pytest.raises(UsageError, match=r"mean_retrun.*did you mean mean_return\? .*move .*tune away"):

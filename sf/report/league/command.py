@@ -184,10 +184,11 @@ def _tournament(flags: LeagueFlags, console: Console) -> tuple[str, str, Mapping
     # Policies go ahead of all others, wherever they are named.
     first = flags.players[0] if opponents.is_name(flags.players[0]) else next(iter(task.players))
     tournament = Tournament(task, flags.matches, first)
-    env = played(tournament.task.env, tournament.task.options.kwargs)
-    held = held_by(flags.anchor, flags.reference, env, players_of(tournament), Path())
-    held = held_ratings((), [player.name for player in players_of(tournament)], held)
-    num_agents = require_matches(tournament.task)
+    players = players_of(tournament)
+    env = played(task.env, task.options.kwargs)
+    held = held_by(flags.anchor, flags.reference, env, players, Path())
+    held = held_ratings((), [player.name for player in players], held)
+    num_agents = require_matches(task)
     with opened(flags.results, tournament) as results:
         num_done = len(results.finished)
         if num_done:
@@ -197,7 +198,7 @@ def _tournament(flags: LeagueFlags, console: Console) -> tuple[str, str, Mapping
             for pair in play(tournament, results, num_agents, _Progress(tournament)):
                 num_done += 1
                 _say(console, pair, f"{num_done} of {len(tournament.pairs)}", remarks)
-        return f"{tournament.task.env}, {flags.matches} matches of each pair", env, held, results.rows
+        return f"{task.env}, {flags.matches} matches of each pair", env, held, results.rows
 
 
 def _task(flags: LeagueFlags) -> Any:

@@ -11,11 +11,11 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection
 from pathlib import Path
-from typing import BinaryIO
 
 from sf.config import Config
 from sf.machine.cores import num_usable_cores, shares, usable_cores
@@ -82,18 +82,25 @@ class LocalLauncher:
         environment = dict(os.environ)
         if self._gpus:
             environment["CUDA_VISIBLE_DEVICES"] = self._gpus[place % len(self._gpus)]
-        with _opened(self.log(run)) as log:
-            popen = subprocess.Popen(
-                run.command(self._directory),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,  # Ctrl-C reaches the command alone, which passes it on
-                preexec_fn=partial(begin, self._cores[place]),  # noqa: PLW1509  there are no threads here
-            )
+        with _now_or_later():
+            with open_to_append(self.log(run)) as log:
+                popen = subprocess.Popen(
+                    run.command(self._directory),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    start_new_session=True,  # Ctrl-C reaches the command alone, which passes it on
+                    preexec_fn=partial(begin, self._cores[place]),  # noqa: PLW1509  there are no threads here
+                )
+            try:
+                pidfd = os.pidfd_open(popen.pid)
+            except OSError:
+                popen.kill()
+                popen.wait()
+                raise
         self._free_places.remove(place)
-        self._processes.append(_Process(run, popen, os.pidfd_open(popen.pid), place))
+        self._processes.append(_Process(run, popen, pidfd, place))
         return "started"
 
     def wait(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
@@ -122,10 +129,11 @@ class LocalLauncher:
                     process.popen.kill()
 
 
-def _opened(log: Path) -> BinaryIO:
-    """Raises BlockingIOError where no log could be opened now, and other kinds of OSError where this one cannot."""
+@contextmanager
+def _now_or_later() -> Iterator[None]:
+    """Raises BlockingIOError for what the machine lacks now."""
     try:
-        return open_to_append(log)
+        yield
     except OSError as error:
         if error.errno in _OF_NO_RUN:
             raise BlockingIOError(*error.args, error.filename) from None

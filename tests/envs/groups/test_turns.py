@@ -107,6 +107,9 @@ class Heirs(Dropouts):
         super().step(action)
         if action is not None:
             self.rewards.update(dict.fromkeys(heirs, 10.0))
+        self.infos = {agent: {"ended": True} if self.terminations[agent] else {} for agent in self.agents}
+        for heir in heirs:
+            self.infos.pop(heir, None)
 
 
 def test_who_has_ended_is_paid_until_it_leaves_and_moves_no_more():
@@ -114,8 +117,9 @@ def test_who_has_ended_is_paid_until_it_leaves_and_moves_no_more():
     game.reset(seed=0)
     totals, ends = dict.fromkeys("abc", 0.0), []
     for turn in range(6):
-        _, rewards, terminations, *_ = game.step(dict.fromkeys(game.agents, 0))
+        _, rewards, terminations, _, infos = game.step(dict.fromkeys(game.agents, 0))
         ends += [(turn, agent) for agent, has_ended in terminations.items() if has_ended]
+        assert all(infos[agent] == {"ended": True} for agent, has_ended in terminations.items() if has_ended)
         for agent, reward in rewards.items():
             totals[agent] += reward
     # b ends with turn 1, while c and a still move; a with turn 3, before c.
