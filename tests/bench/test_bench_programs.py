@@ -8,7 +8,7 @@ from sf.bench.programs import make_programs
 from sf.config import Config
 from sf.learner.compiled.compiled_step import CompiledStep
 from sf.model.compiled_acting import CompiledActing
-from sf.native import kernels, programs
+from sf.native import kernels, library, programs
 from sf.run.plan import make_plan
 
 with_compiler = pytest.mark.skipif(kernels.why_not() is not None, reason="this machine has no C++ compiler")
@@ -21,10 +21,16 @@ def cache(monkeypatch, tmp_path):
 
 @pytest.fixture
 def taken(monkeypatch):
-    """Of programs that are empty files: the kinds of those that were taken."""
+    """Of programs with nothing in them: the kinds of those that were taken."""
     kinds = []
     monkeypatch.setattr(kernels, "why_not", lambda: None)
-    monkeypatch.setattr(programs, "make", lambda _, path: path.touch(mode=0o700))
+
+    def make(_, path):
+        beside = path.with_suffix(".made")
+        beside.touch()
+        library.put(beside, path)
+
+    monkeypatch.setattr(programs, "make", make)
     for kind in (CompiledActing, CompiledStep):
         monkeypatch.setattr(kind, "_take", lambda self, _: kinds.append(type(self)))
     return kinds

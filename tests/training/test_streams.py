@@ -287,43 +287,47 @@ def test_of_the_agents_of_a_match_which_leave_and_come_back(flags, tmp_path):
 
 
 def turns(env, joint_actions):
-    """As `match`. Who has ended is asked to leave at once; of the others, the next one moves."""
+    """As `match`. Who has ended waits for its next turn, in which it leaves; with the last one all leave."""
     agents = env.possible_agents
     nothing = {"observation": np.zeros(4), "action_mask": np.zeros(4)}
+    ended = {}  # of those in the match: whether it was terminated, and what it saw then
 
-    def seen(agent):
-        mask = np.full(4, agent == env.agent_selection and agent not in ended)
+    def seen(agent, may_act=True):
+        mask = np.full(4, may_act and agent == env.agent_selection)
         return {"observation": env.observe(agent), "action_mask": mask.astype(int)}
 
     def reset():
         env.reset()
         return {agent: seen(agent) for agent in env.agents}, set(env.agents)
 
-    ended = set()
     obs, first = reset()
+    present = first
     for actions in joint_actions:
-        if not set(env.agents) - ended:
+        if not present:
             yield [Row(obs.get(agent, nothing), agent in first) for agent in agents]
-            ended.clear()
             obs, first = reset()
+            present = first
             continue
-        acted = set(env.agents) - ended
         env.step(actions[env.agent_selection])
-        rewards = dict(env.rewards)
-        over = {agent for agent in acted if env.terminations[agent] or env.truncations[agent]}
-        ended |= over
+        acted, rewards = present, dict(env.rewards)
+        for agent in acted - ended.keys():
+            if env.terminations[agent] or env.truncations[agent]:
+                ended[agent] = env.terminations[agent], seen(agent, may_act=False)
+        goes_on = acted > ended.keys()
+        while goes_on and env.agent_selection in ended:
+            env.step(None)
+        present = set(env.agents) if goes_on else set()
+        left = {agent: ended.pop(agent) for agent in acted - present}
         rows = {
-            agent: Row(obs[agent], agent in first, rewards[agent], env.terminations[agent], valid=True)
+            agent: Row(obs[agent], agent in first, rewards[agent], agent in left and left[agent][0], valid=True)
             for agent in acted
         }
         yield [rows.get(agent, Row(obs.get(agent, nothing), agent in first)) for agent in agents]
-        obs, first = {agent: seen(agent) for agent in over if env.truncations[agent]}, set()
-        while env.agents and env.agent_selection in ended:
-            env.step(None)
-        obs |= {agent: seen(agent) for agent in env.agents if agent not in ended}
+        obs, first = {agent: saw for agent, (is_terminated, saw) in left.items() if not is_terminated}, set()
+        obs |= {agent: ended[agent][1] if agent in ended else seen(agent) for agent in present}
         if not obs:
-            ended.clear()
             obs, first = reset()
+            present = first
     yield [Row(obs.get(agent, nothing), agent in first) for agent in agents]
 
 
