@@ -278,6 +278,15 @@ def test_a_full_disk_ends_the_search_and_costs_no_trial(tmp_path, monkeypatch):
     assert hunt.states() == ["COMPLETE"] * 2
 
 
+def test_a_trial_whose_weights_have_diverged_fails_alone(tmp_path, monkeypatch):
+    """Such a run cannot save its last checkpoint either."""
+    hunt = Hunt(tmp_path, trials=2)
+    words = "FloatingPointError: the last checkpoint could not be written: the weights are not finite"
+    monkeypatch.setattr(Pool, "last_words", lambda self, run: words)
+    hunt.start(lambda run, n: 1 if "00000" in run.name else hunt.ends_at_once(run, n))
+    assert hunt.states() == ["FAIL", "COMPLETE"]
+
+
 def test_a_trial_that_fails_is_told_with_its_last_words_and_ends_no_search(tmp_path):
     hunt = Hunt(tmp_path, seeds=2, trials=2)
     pool = hunt.start(lambda run, n: 1 if "00000" in run.name else hunt.ends_at_once(run, n))
