@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sf.envs import default_dtype, standard_streams, working_directory
 from sf.envs.atari.family import ATARI
 from sf.envs.custom.given import GIVEN, give, importable_name, require_factory
 from sf.envs.custom.module import MODULE
@@ -31,6 +30,7 @@ from sf.envs.openspiel.family import OPENSPIEL
 from sf.envs.options import EnvOptions
 from sf.envs.rts.family import RTS
 from sf.envs.spaces.symmetries import Symmetry
+from sf.envs.surroundings import default_dtype, standard_streams, working_directory
 from sf.envs.toys.family import TOY
 
 FAMILIES: tuple[Family, ...] = (

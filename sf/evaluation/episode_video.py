@@ -14,9 +14,10 @@ import numpy as np
 
 from sf import envs
 from sf.config import Config
-from sf.envs import RenderedGroup, UsageError, working_directory
+from sf.envs import RenderedGroup, UsageError
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.observations import obs_arrays
+from sf.envs.surroundings import working_directory
 from sf.machine import extras
 from sf.play.episodes import Play
 from sf.play.torch_policy import TorchPolicy

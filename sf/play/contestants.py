@@ -14,10 +14,11 @@ import gymnasium as gym
 import yaml
 
 from sf.config import Config
-from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, flags_for_training, working_directory
+from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, flags_for_training
 from sf.envs.spaces import space_json
 from sf.envs.spaces.layouts import layouts
 from sf.envs.spaces.observations import ObsWriter
+from sf.envs.surroundings import working_directory
 from sf.play import opponents
 from sf.play.named_checkpoint import config_of, find_trusted, num_policies
 from sf.play.opponents import Opponent

@@ -190,7 +190,7 @@ def is_recorded(run_dir: RunDir, name: str) -> bool:
     except OSError:
         return False
     for line in reversed(lines):  # the last is empty, or half written
-        with suppress(ValueError, RecursionError):
+        with suppress(ValueError, TypeError, RecursionError):
             return name in json.loads(line)
     return False
 

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from sf import envs
-from sf.envs import ActionSpec, EnvOptions, Episode, StepResult, standard_streams, working_directory
+from sf.envs import ActionSpec, EnvOptions, Episode, StepResult
 from sf.envs.errors import EnvError
 from sf.envs.groups.finite import float_keys, require_finite_obs, require_finite_rewards
 from sf.envs.spaces.actions import ACTION_MASK, random_actions
 from sf.envs.spaces.observations import obs_arrays
+from sf.envs.surroundings import standard_streams, working_directory
 from sf.machine.cores import usable_cores
 from sf.machine.pinned_cores import PinnedCores
 from sf.rollout.config import SamplerConfig

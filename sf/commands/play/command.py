@@ -14,7 +14,7 @@ from sf.commands import cli
 from sf.commands.episode_lines import say_summary
 from sf.commands.gentle_interrupt import GentleInterrupt
 from sf.commands.play.flags import PlayFlags
-from sf.envs import working_directory
+from sf.envs.surroundings import working_directory
 from sf.screen.console import Console
 from sf.screen.keyboard import Keyboard
 from sf.screen.window import Window

@@ -4,7 +4,8 @@ import pytest
 from moving_env import Moving, MovingAndRaising
 
 from sf import envs
-from sf.envs import EnvError, EnvOptions, working_directory
+from sf.envs import EnvError, EnvOptions
+from sf.envs.surroundings import working_directory
 
 
 def test_an_environment_that_is_described_leaves_the_working_directory(tmp_path, monkeypatch):

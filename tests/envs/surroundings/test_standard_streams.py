@@ -45,7 +45,7 @@ def test_an_environment_that_is_described_or_drawn_leaves_the_standard_streams()
 def test_one_that_shares_its_descriptor_with_ours_does_not_close_it(replace):
     code = f"""
 import gc, io, os, sys
-from sf.envs import standard_streams
+from sf.envs.surroundings import standard_streams
 with standard_streams.kept():
     sys.stdout = {replace}
 gc.collect()

@@ -1,0 +1,1 @@
+"""What an environment may change of the process around it, and what is put back behind it."""
