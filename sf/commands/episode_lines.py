@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sf.metrics.readable import number
+
 if TYPE_CHECKING:
     from sf.play.episodes import Played
 
@@ -27,7 +29,7 @@ def say_episode(episode: Played, names: Sequence[str], num_agents: int) -> None:
         what = f"match {episode.match_idx + 1}, agent {episode.agent_idx + 1}"
     who = f" ({names[episode.policy_idx]})" if len(names) > 1 else ""
     stats = "".join(f", {name} {value:g}" for name, value in episode.stats.items())
-    print(f"{what}{who}: return {episode.episode_return:.2f}, {episode.num_steps} steps{stats}", flush=True)
+    print(f"{what}{who}: return {number(episode.episode_return)}, {episode.num_steps} steps{stats}", flush=True)
 
 
 def say_summary(played: Sequence[Played], names: Sequence[str]) -> None:
@@ -36,7 +38,8 @@ def say_summary(played: Sequence[Played], names: Sequence[str]) -> None:
     for policy_idx, name in enumerate(names):
         returns = [episode.episode_return for episode in played if episode.policy_idx == policy_idx]
         if returns:
+            mean, least, most = map(number, (float(np.mean(returns)), min(returns), max(returns)))
             print(
-                f"{name}: mean return {np.mean(returns):.2f}, from {min(returns):.2f} to {max(returns):.2f}, "
+                f"{name}: mean return {mean}, from {least} to {most}, "
                 f"of {len(returns)} episode{'s' * (len(returns) > 1)}"
             )

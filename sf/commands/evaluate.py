@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import tyro
 
 from sf.commands import cli
+from sf.metrics.readable import number
 from sf.storage import finite_json, output_file
 from sf.storage.printable import printable
 
@@ -181,7 +182,7 @@ def _print(evaluation: Evaluation, names: list[str], exploitability: dict[str, f
             column.justify = "right" if column.header else "left"
         for key, s in statistics.items():
             shown = (s.mean, s.median, s.std, s.min, s.max)
-            mean, *rest = (f"{value:,.2f}" for value in shown)
+            mean, *rest = (number(value) for value in shown)
             table.add_row(Text(printable(key)), mean, interval_text(s), *rest)
         if name in exploitability:
             table.add_row("exploitability", f"{exploitability[name]:.4f}", "exact")
@@ -207,7 +208,7 @@ def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, t
         table.add_column(heading, justify="right", overflow="fold")
     for i, row in enumerate(scores):
         won = evaluation.win_rate(i)
-        shown = ["-" if s is None else f"{s.mean:,.2f} ({s.num})" for s in row]
+        shown = ["-" if s is None else f"{number(s.mean)} ({s.num})" for s in row]
         table.add_row(str(i), *shown, *(("-", "-") if won is None else (f"{won.mean:.1%}", interval_text(won, ".1%"))))
     console.print(table)
 

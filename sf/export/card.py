@@ -15,7 +15,7 @@ import yaml
 from sf.config import Config, presets
 from sf.config.older import BEFORE_THE_FLAG
 from sf.evaluation.statistics import Statistics, interval_text
-from sf.metrics.readable import clock
+from sf.metrics.readable import clock, number
 from sf.storage.run_dir import NOT_SAVED
 
 FRONT_MATTER = "---\nlibrary_name: sf-appo\n"  # every card begins with it
@@ -98,7 +98,7 @@ def _front_matter(subject: Subject, score: Score, env: str, title: str) -> str:
             {
                 "type": "mean_reward",
                 "name": "mean_reward",
-                "value": f"{returned.mean:.2f} +/- {returned.std:.2f}",
+                "value": f"{number(returned.mean)} +/- {number(returned.std)}",
                 "verified": False,
             }
         ],
@@ -122,7 +122,7 @@ def _facts(subject: Subject, score: Score) -> list[tuple[str, str]]:
     return [
         ("environment", f"`{subject.state['config']['env']}`"),
         ("env steps", f"{env_steps:,}{frames}"),
-        ("mean return", f"{returned.mean:,.2f}{interval}"),
+        ("mean return", f"{number(returned.mean)}{interval}"),
         ("episodes", f"{returned.num}, {_manner(score)}"),
         ("weights", subject.weights),
     ]
@@ -167,7 +167,7 @@ def _training(subject: Subject) -> str:
 
 def _evaluation(score: Score) -> str:
     rows = [
-        (f"`{name}`", f"{s.mean:,.2f}", interval_text(s), *(f"{v:,.2f}" for v in (s.median, s.std, s.min, s.max)))
+        (f"`{name}`", number(s.mean), interval_text(s), *(number(v) for v in (s.median, s.std, s.min, s.max)))
         for name, s in score.statistics.items()
     ]
     heads = ("", "mean", "95 % interval", "median", "std", "min", "max")

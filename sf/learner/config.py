@@ -109,8 +109,9 @@ class LearnerConfig:
     reward_scale: float = 1.0
     """Rewards are multiplied by this for the learner. Reported returns are not."""
 
-    reward_clip: float = 1000.0
-    """Scaled rewards are clipped to [-x, x]."""
+    reward_clip: float = 0.0
+    """Clip scaled rewards to [-x, x]. 0: no clipping. Larger rewards look alike to the learner then, so the run says
+    which share of them it clips. Reported returns are not clipped."""
 
     optimizer: Literal["adam", "muon"] = "adam"
     """adam: for all weights. muon (PyTorch 2.9 or newer): Muon (Jordan et al. 2024), with a momentum of 0.95 and steps
@@ -201,7 +202,6 @@ class LearnerConfig:
             "vtrace_c",
             "ppo_clip_ratio",
             "reward_scale",
-            "reward_clip",
             "learning_rate",
             "lr_adaptive_min",
             "adam_eps",
@@ -213,6 +213,7 @@ class LearnerConfig:
             "exploration_loss_coeff",
             "exploration_loss_coeff_extra",
             "max_grad_norm",
+            "reward_clip",
         ):
             require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}: it must be 0 or greater")
         final = self.exploration_loss_coeff_final

@@ -137,9 +137,18 @@ class Updater:
                 "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
                 "lag_max": lag.max(),
                 "masked_share": (batch.valid & ~fresh).sum() / batch.valid.sum().clamp(min=1),
+                **self._clipped_share(batch),
             }
         )
         return num_steps
+
+    def _clipped_share(self, batch: Batch) -> dict[str, Tensor]:
+        """The share of rewards that `reward_clip` changes; nothing without a bound."""
+        bound = self._config.reward_clip
+        if not bound:
+            return {}
+        is_clipped = batch.valid & ((batch.reward * self._config.reward_scale).abs() > bound)
+        return {"clipped_reward_share": is_clipped.sum() / batch.valid.sum().clamp(min=1)}
 
     def pop_metrics(self) -> dict[str, float]:
         """What was measured since the last call, see `TrainingMetrics.pop`, and what holds at present."""
@@ -260,7 +269,7 @@ class Updater:
             return 1.0
         advantage_stddev = self.metrics.mean_of_last(config.num_batches_per_epoch, "advantage_stddev")
         assert advantage_stddev is not None  # the KL divergence is of the same samples
-        return_stddev = float(value_norm.moments.stddev)
+        return_stddev = float(value_norm.stddev)
         return learning_rate.worth_of_a_step(advantage_stddev, return_stddev, config.lr_adaptive_advantage_share)
 
     def _cuts(self, batch: Batch, mask: Tensor, goes_on: Callable[[], bool]) -> Iterator[Cut]:

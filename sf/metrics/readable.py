@@ -7,6 +7,7 @@ from typing import Any
 
 UNKNOWN = "-"
 _LARGEST_WRITTEN_OUT = 1e15
+_SMALLEST_WITH_TWO_DECIMALS = 0.095
 
 
 def clock(seconds: float | None) -> str:
@@ -18,10 +19,12 @@ def clock(seconds: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """12,345.60; an int as 12,345."""
+    """12,345.60, or 0.00012 where two decimals would leave less than two digits; an int as 12,345."""
     if value is None:
         return UNKNOWN
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.2g}" if 0 < abs(value) < _SMALLEST_WITH_TWO_DECIMALS else f"{value:,.2f}"
 
 
 def count(value: float | None) -> str:
@@ -49,7 +52,7 @@ def rounded(value: int) -> str:
 def outcome(summary: Mapping[str, Any]) -> str:
     """How a run went, in a sentence made from its summary."""
     returns = summary["mean_return"]
-    mean_return = "no finished episode" if returns is None else f"mean return {returns:.2f} over the last episodes"
+    mean_return = "no finished episode" if returns is None else f"mean return {number(returns)} over the last episodes"
     return (
         f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
         f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return}"

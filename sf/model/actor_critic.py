@@ -76,8 +76,10 @@ class ActorCritic(nn.Module):
         self.log_stddev = _initial_log_stddev(config, action_spec.num_continuous)
         has_clock = config.critic_clock is True
         self.critic_clock = CriticClock(self.trunk.out_size, config.nonlinearity) if has_clock else None
-        self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), 1.0)
         self.value_norm = _value_norm(config)
+        # A new critic predicts the mean return; without statistics it has no scale of its own.
+        gain = 1.0 if isinstance(self.value_norm, NoReturnNormalizer) else 0.0
+        self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), gain)
 
     def step(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> StepOutput:
         """One step of N actors.

@@ -71,9 +71,9 @@ class ModelConfig:
 
     value_scale: Literal["linear", "symlog"] = "linear"
     """What the critic predicts. linear: returns, or normalised ones with normalize_returns. symlog: their symmetric
-    logarithm sign(x) ln(1 + abs(x)) (DreamerV3, Hafner et al. 2023), in the place of normalize_returns, for returns of
-    many magnitudes. Where returns are noisy, it predicts less than their mean, as a mean of logarithms does.
-    ppo_clip_value is in this scale."""
+    logarithm sign(x) ln(1 + abs(x) / s) (DreamerV3, Hafner et al. 2023), in units of s, the geometric mean of their
+    sizes, in the place of normalize_returns, for returns of many magnitudes. Where returns are noisy, it predicts less
+    than their mean, as a mean of logarithms does. ppo_clip_value is in this scale."""
 
     initial_stddev: float | Literal["auto"] = "auto"
     """Initial standard deviation of continuous actions, in units of half the action range. auto: 1 over the square root

@@ -13,7 +13,8 @@ from sf.model.layers import Compilable
 from sf.native import kernels
 from sf.ranks.ranks import ALONE
 
-EPSILON = 1e-5  # added to the variance
+EPSILON = 1e-5  # added to the variance of observations
+_ROUNDING = 1e-6  # of the mean return: some digits of float32, in which targets are computed
 CLIP = 10.0  # a normalised observation is held within this many standard deviations
 FRAMES_PER_UPDATE = 32  # of the images of a batch: neighbours in time say little new
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
@@ -160,49 +161,81 @@ class ObsNormalizer(nn.Module):
 
 
 class ReturnNormalizer(nn.Module):
-    """Between the scale of returns and the scale in which the critic is trained: PopArt (van Hasselt et al. 2016)."""
+    """Maps returns to the scale in which the critic is trained, and back: PopArt (van Hasselt et al. 2016).
+
+    Multiplying all rewards by a number changes nothing in the critic's scale. Before the first statistics every value
+    is 0 in both scales. What a new network makes of an observation says nothing about returns, so it must not become
+    part of the first value targets, which the statistics would remember.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.moments = RunningMoments(())
 
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation of returns, at least what float32 can tell apart. 0 before the first statistics."""
+        rounding = _ROUNDING * self.moments.mean
+        return torch.where(self.moments.count > 0, (self.moments.var + rounding.square()).sqrt(), 0.0)
+
     def normalize(self, value: Tensor) -> Tensor:
-        return ((value - self.moments.mean) / self.moments.stddev).to(value.dtype)
+        return ((value - self.moments.mean) * _inverse(self.stddev)).to(value.dtype)
 
     def denormalize(self, value: Tensor) -> Tensor:
-        return (value * self.moments.stddev + self.moments.mean).to(value.dtype)
+        return (value * self.stddev + self.moments.mean).to(value.dtype)
 
     @torch.no_grad()
     def update(self, returns: Tensor, mask: Tensor, head: nn.Linear) -> None:
         """Merge the value targets, in the scale of returns, for which `mask` of the same shape holds.
 
-        The critic's last layer is rescaled so that what it predicts, in the scale of returns, stays what it was
-        (equation 9). Without that, bootstrapped targets grow with the scale and the scale with them.
+        The critic's last layer is rescaled so that its predictions in the scale of returns stay the same (equation 9).
+        Without that, bootstrapped targets grow with the scale and the scale with them. The first statistics leave the
+        layer as it is.
         """
-        mean, stddev = self.moments.mean.clone(), self.moments.stddev  # before this batch
+        is_first = self.moments.count == 0
+        mean, stddev = self.moments.mean.clone(), self.stddev  # before this batch
         self.moments.update(returns.flatten(), mask.flatten())
-        ratio = stddev / self.moments.stddev
+        inverse = _inverse(self.stddev)
+        keeps = is_first | (inverse == 0)
+        ratio = torch.where(keeps, 1.0, stddev * inverse)
+        shift = torch.where(keeps, 0.0, (mean - self.moments.mean) * inverse)
         head.weight.mul_(ratio)
-        head.bias.copy_(head.bias * ratio + (mean - self.moments.mean) / self.moments.stddev)
+        head.bias.copy_(head.bias * ratio + shift)
 
 
 class SymlogReturns(nn.Module):
-    """The critic predicts the symmetric logarithm of returns (Hafner et al. 2023, DreamerV3):
+    """The critic predicts the symmetric logarithm of returns (Hafner et al. 2023, DreamerV3), in units of their
+    typical size s, the geometric mean of their absolute values:
 
-        symlog(x) = sign(x) ln(|x| + 1),   symexp(x) = sign(x) (exp(|x|) - 1)
+        symlog(x) = sign(x) ln(|x| / s + 1),   symexp(x) = s sign(x) (exp(|x|) - 1)
 
-    Close to 0 it is as good as linear, and far from it large returns are as easy to predict as small ones, without
-    statistics that have to be learned first.
+    Close to 0 it is as good as linear, and far from it large returns are as easy to predict as small ones. DreamerV3
+    has s = 1, where returns far below 1 are too small to be learned. Before the first return that is not 0, every value
+    is 0 in both scales.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.log_size = RunningMoments(())
+
+    @property
+    def scale(self) -> Tensor:
+        """s. 0 before the first return that is not 0."""
+        return torch.where(self.log_size.count > 0, self.log_size.mean.exp(), 0.0)
+
     def normalize(self, value: Tensor) -> Tensor:
-        return value.sign() * value.abs().log1p()
+        return (value.sign() * (value.abs() * _inverse(self.scale)).log1p()).to(value.dtype)
 
     def denormalize(self, value: Tensor) -> Tensor:
-        return value.sign() * value.abs().expm1()
+        return (value.sign() * value.abs().expm1() * self.scale).to(value.dtype)
 
+    @torch.no_grad()
     def update(self, returns: Tensor, mask: Tensor, head: nn.Linear) -> None:
-        """There are no statistics."""
+        """Merge the sizes of the value targets, in the scale of returns, for which `mask` of the same shape holds.
+
+        Predictions move with s: no linear layer could keep them as they were.
+        """
+        self.log_size.update(returns.double().abs().log().flatten(), mask.flatten())  # ln 0 is left out there
 
 
 class NoReturnNormalizer(nn.Module):
@@ -216,6 +249,11 @@ class NoReturnNormalizer(nn.Module):
 
     def update(self, returns: Tensor, mask: Tensor, head: nn.Linear) -> None:
         """There are no statistics."""
+
+
+def _inverse(scale: Tensor) -> Tensor:
+    """1 / scale, or 0 where the scale is 0."""
+    return torch.where(scale > 0, scale, 1.0).reciprocal() * (scale > 0)
 
 
 ValueNorm = ReturnNormalizer | SymlogReturns | NoReturnNormalizer

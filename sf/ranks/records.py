@@ -17,7 +17,7 @@ _SUMS = (
 )
 _OVER_EPISODES = ("mean_return", "mean_episode_steps", "mean_episode_frames", "true_objective")
 _OVER_EPISODES_PREFIX = "stats/"
-_MEANS = ("train/lag_mean", "train/masked_share", "cores/in_use_share")
+_MEANS = ("train/lag_mean", "train/masked_share", "train/clipped_reward_share", "cores/in_use_share")
 _MEANS_SUFFIXES = ("/busy_share", "/wait_share", "/slot_wait_share", "/actions_per_batch")
 _SUMS_PREFIX = "cores/"
 _OF_POLICY = re.compile(r"policy_\d+/")

@@ -88,6 +88,7 @@ class ReportHandler:
             case Trained(env_steps, metrics):
                 progress.add_training(child.idx, env_steps, metrics)
                 self._say_if_any(name, self._stale_data[child.idx].see(time.monotonic(), metrics))
+                self._say_if_clipped(name, metrics.get("clipped_reward_share", 0.0))
             case HasWeights(weights_event):
                 if self._matchmaker is not None:  # evolution may have sent newer ones already
                     self._matchmaker.learner_has(child.idx, weights_event)
@@ -155,6 +156,15 @@ class ReportHandler:
     def _say_if_any(self, name: str, sentence: str | None) -> None:
         if sentence is not None:
             self._say(f"{name}: {sentence}")
+
+    def _say_if_clipped(self, name: str, share: float) -> None:
+        """Warns once of each learner whose rewards are clipped. share: of its rewards."""
+        if share > 0:
+            text = (
+                f"{name}: --reward_clip changes {share:.1%} of the rewards, and all that it changes look alike to the "
+                "learner: --reward_clip 0 leaves them as they are"
+            )
+            self._remark(Remark(f"clipped rewards of {name}", text))
 
     def _remark(self, report: Remark) -> None:
         if report.about not in self._remarks_said:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from sf.metrics.readable import number
 from sf.play.episodes import Played
 from sf.screen.overlay import Panel
 
@@ -119,5 +120,5 @@ class Stage:
 def _numbers(values: Sequence[float]) -> str:
     """All of them, or their mean where they are many."""
     if len(values) > _MAX_NUMBERS:
-        return f"{np.mean(values):.2f} each"
-    return ", ".join(f"{value:.2f}" for value in values)
+        return f"{number(float(np.mean(values)))} each"
+    return ", ".join(number(value) for value in values)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from sf.envs.errors import UsageError
@@ -213,7 +214,17 @@ def decode(data: bytes) -> Checkpoint:
     """The checkpoint in the content of a file that is known to be whole."""
     header_end = 8 + int.from_bytes(data[:8], "little")  # the format: length of the header, the header, the tensors
     state = json.loads(json.loads(data[8:header_end])["__metadata__"][_STATE])
-    return Checkpoint(safetensors.torch.load(data), state)
+    return Checkpoint(_with_symlog_scale(safetensors.torch.load(data), state), state)
+
+
+def _with_symlog_scale(tensors: dict[str, Tensor], state: Any) -> dict[str, Tensor]:
+    """Adds the statistics of symlog returns to a checkpoint from before they existed: a scale of 1 that never moves."""
+    prefix = f"{MODEL}value_norm.log_size."
+    config = state.get("config") if isinstance(state, dict) else None
+    if not isinstance(config, dict) or config.get("value_scale") != "symlog" or f"{prefix}mean" in tensors:
+        return tensors
+    numbers = {"mean": 0.0, "var": 1.0, "count": 1e18}
+    return {**tensors, **{prefix + name: torch.tensor(number, dtype=torch.float64) for name, number in numbers.items()}}
 
 
 def _require_folder(directory: Path) -> None:

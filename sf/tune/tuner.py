@@ -16,6 +16,7 @@ import optuna
 from optuna.trial import TrialState
 
 from sf.envs.errors import UsageError
+from sf.metrics.readable import number
 from sf.processes.stopping import Signals
 from sf.storage.run_dir import UNSAVED, RunDir
 from sf.sweep.grid import SweepRun
@@ -262,7 +263,7 @@ class Tuner:
         elif len(trial.values) == len(trial.curves):
             value = float(np.mean(trial.values))
             self._study.tell(trial.trial, value)
-            self._say(f"{name}: {self._search.objective} {value:,.2f}")
+            self._say(f"{name}: {self._search.objective} {number(value)}")
         else:
             return  # one of its runs was stopped
         self._open.remove(trial)

@@ -39,7 +39,7 @@ FLAGS = {
     "value_loss_coeff": 0.7,
     "exploration_loss_coeff": 0.01,
     "reward_scale": 1.0,
-    "reward_clip": 1000.0,
+    "reward_clip": 0.0,
     "learning_rate": 0.002,
     "adam_eps": 1e-4,
     "adam_beta1": 0.8,
@@ -83,10 +83,9 @@ class SlowMoments:
     def mean(self) -> torch.Tensor:
         return self.samples.mean(0) if len(self.samples) else torch.zeros(self.samples.shape[1:], dtype=torch.float64)
 
-    @property
-    def stddev(self) -> torch.Tensor:
-        var = self.samples.var(0, correction=0) if len(self.samples) else torch.ones_like(self.mean)
-        return (var + 1e-5).sqrt()
+    def stddev(self, added: float | torch.Tensor) -> torch.Tensor:
+        """added: to the variance."""
+        return (self.samples.var(0, correction=0) + added).sqrt()
 
 
 class SlowLearner:
@@ -97,16 +96,24 @@ class SlowLearner:
         self.moments = {name: (torch.zeros_like(w), torch.zeros_like(w)) for name, w in self.weights.items()}
         self.num_steps = 0
 
+    @property
+    def return_stddev(self):
+        return self.returns.stddev(added=(1e-6 * self.returns.mean) ** 2)
+
     def normal(self, returns):
-        return (returns - self.returns.mean) / self.returns.stddev if self.flags["normalize_returns"] else returns
+        if not self.flags["normalize_returns"]:
+            return returns
+        return (returns - self.returns.mean) / self.return_stddev if len(self.returns.samples) else 0 * returns
 
     def of_normal(self, value):
-        return value * self.returns.stddev + self.returns.mean if self.flags["normalize_returns"] else value
+        if not self.flags["normalize_returns"]:
+            return value
+        return value * self.return_stddev + self.returns.mean if len(self.returns.samples) else 0 * value
 
     def network(self, obs, weights):
         x = obs.double()
         if self.flags["normalize_input"]:
-            x = ((x - self.obs.mean) / self.obs.stddev).clamp(-10, 10)
+            x = ((x - self.obs.mean) / self.obs.stddev(added=1e-5)).clamp(-10, 10)
         for layer in ("trunk.actor.encoders.0.linear.0", "trunk.actor.encoders.0.linear.2"):
             x = torch.tanh(x @ weights[f"{layer}.weight"].T + weights[f"{layer}.bias"])
         params, value = (x @ weights[f"{head}.weight"].T + weights[f"{head}.bias"] for head in HEADS)
@@ -132,9 +139,8 @@ class SlowLearner:
                 if not batch.valid[t, b]:
                     error = 0.0
                     continue
-                reward = np.clip(
-                    batch.reward[t, b].item() * flags["reward_scale"], -flags["reward_clip"], flags["reward_clip"]
-                )
+                bound = flags["reward_clip"] or math.inf
+                reward = np.clip(batch.reward[t, b].item() * flags["reward_scale"], -bound, bound)
                 discount = 0.0 if batch.terminated[t, b] else flags["gamma"]
                 ratio = (log_prob[t, b] - batch.log_prob[t, b]).exp().item()
                 rho, c = (min(rho_bar, ratio), min(c_bar, ratio)) if flags["with_vtrace"] else (1.0, 1.0)
@@ -159,7 +165,7 @@ class SlowLearner:
         moments = None
         if flags["normalize_advantages_over"] == "iteration":
             advantage = self.corrected(targets[1], before, batch.log_prob)[batch.valid]
-            moments = advantage.mean(), advantage.std(correction=0)
+            moments = advantage.mean(), advantage.std(correction=0), (targets[0][batch.valid] ** 2).mean().sqrt()
         for _ in range(flags["num_epochs"]):
             if flags["shuffle_steps"]:
                 flat = [tensor.flatten(0, 1) for tensor in (batch.valid, proximal, *targets)]
@@ -183,8 +189,8 @@ class SlowLearner:
             for tensor in (log_prob, entropy, value[:-1], batch.log_prob, batch.value, proximal, target, advantage)
         )
         advantage = self.corrected(advantage, log_prob, behaviour)
-        mean, stddev = moments or (advantage.mean(), advantage.std(correction=0))
-        advantage = (advantage - mean) / (stddev + 1e-5)
+        mean, stddev, size = moments or (advantage.mean(), advantage.std(correction=0), (target**2).mean().sqrt())
+        advantage = (advantage - mean) / (stddev + 1e-5 * size)
         ratio, low, high = (log_prob - proximal).exp(), 1 / (1 + flags["ppo_clip_ratio"]), 1 + flags["ppo_clip_ratio"]
         if flags["with_ppo_clip"]:
             weight = (proximal - behaviour).exp().clamp(max=flags["vtrace_rho"])
@@ -217,11 +223,14 @@ class SlowLearner:
             self.weights[name] = self.weights[name] - flags["learning_rate"] * change
 
     def pop_art(self, target) -> None:
-        mean, stddev = self.returns.mean, self.returns.stddev
+        is_first = not len(self.returns.samples)
+        mean, stddev = self.returns.mean, None if is_first else self.return_stddev
         self.returns.add(target)
+        if is_first:
+            return
         weight, bias = self.weights["value_head.weight"], self.weights["value_head.bias"]
-        self.weights["value_head.weight"] = weight * stddev / self.returns.stddev
-        self.weights["value_head.bias"] = (stddev * bias + mean - self.returns.mean) / self.returns.stddev
+        self.weights["value_head.weight"] = weight * stddev / self.return_stddev
+        self.weights["value_head.bias"] = (stddev * bias + mean - self.returns.mean) / self.return_stddev
 
 
 @pytest.mark.parametrize(

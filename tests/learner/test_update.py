@@ -310,7 +310,7 @@ def test_advantages_that_are_small_beside_the_returns_lower_the_highest_rate_and
 
     def measured(num_steps, name):
         assert num_steps == 2  # of the last epoch
-        stddev = updater.model.value_norm.moments.stddev.item()
+        stddev = updater.model.value_norm.stddev.item()
         return {"approx_kl": kl, "advantage_stddev": stddev / 4}[name]
 
     updater.metrics.mean_of_last = measured
@@ -413,13 +413,43 @@ def test_rows_that_are_not_valid_are_not_too_old():
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_rewards_are_scaled_before_they_are_clipped(sign):
     losses = []
-    for scale, clip, rewards in ((2.0, 1.0, sign * 0.75), (1.0, 1000.0, sign * 1.0)):
+    for scale, clip, rewards in ((2.0, 1.0, sign * 0.75), (1.0, 0.0, sign * 1.0)):
         updater = make_updater(reward_scale=scale, reward_clip=clip)
         batch = make_batch(0)
         batch.reward.fill_(rewards)
         updater.train_iteration(batch, 0, lambda: None)
-        losses.append(updater.pop_metrics()["value_loss"])
+        measured = updater.pop_metrics()
+        losses.append(measured["value_loss"])
+        assert measured.get("clipped_reward_share") == (1.0 if clip else None)
     assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("size", [2.0**-20, 2.0**20])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {},
+        {"with_vtrace": False, "normalize_advantages_over": "iteration"},
+        {"num_epochs": 1},
+        {"value_scale": "symlog"},
+    ],
+    ids=str,
+)
+def test_rewards_of_any_size_train_the_same_policy(flags, size):
+    """Powers of two change no digit, but for those of logarithms."""
+    is_exact = "value_scale" not in flags
+    policies = []
+    for scale in (1.0, size):
+        updater = make_updater(normalize_returns=is_exact, **flags)
+        for seed in range(4):
+            batch = make_batch(seed, updater.version)
+            batch.reward.mul_(scale)
+            batch.value.mul_(scale if seed else 0.0)  # a new network predicts 0
+            updater.train_iteration(batch, 0, lambda: None)
+        policies.append(dict(updater.model.named_parameters()))
+    for name, weight in policies[0].items():
+        tolerance = 0.0 if is_exact else 1e-4
+        torch.testing.assert_close(policies[1][name], weight, rtol=0, atol=tolerance, msg=name)
 
 
 @pytest.mark.parametrize(("stddev", "is_known"), [(0.005, False), (0.1, True)])
@@ -721,9 +751,13 @@ def test_a_critic_in_logarithms_is_trained_towards_those_of_its_targets():
     log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
     target = make_targets(updater._config, batch, log_prob, value).value
     assert target.max() > 100.0
+    updater.model.update_value_norm(target, batch.valid)
+    size = np.exp(np.mean(np.log(np.abs(target[batch.valid].double().numpy()))))
+    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
+    target = make_targets(updater._config, batch, log_prob, value).value
 
     def symlog(x):
-        return np.sign(x) * np.log(np.abs(x) + 1.0)
+        return np.sign(x) * np.log(np.abs(x) / size + 1.0)
 
     errors = [
         (symlog(value[t, b].item()) - symlog(target[t, b].item())) ** 2

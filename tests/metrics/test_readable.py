@@ -15,6 +15,11 @@ def test_a_time_is_hours_minutes_and_seconds(seconds, text):
         (12345, "12,345", "12,345"),
         (12345.678, "12,345.68", "12,346"),
         (-1234.5, "-1,234.50", "-1,234"),
+        (0.0, "0.00", "0"),
+        (-0.1, "-0.10", "-0"),
+        (0.0123, "0.012", "0"),
+        (-0.0001, "-0.0001", "-0"),
+        (1.26e-5, "1.3e-05", "0"),
     ],
 )
 def test_numbers_have_separators_and_as_many_digits_as_say_something(value, exact, whole):

@@ -137,22 +137,29 @@ def test_without_normalisation_values_stay_as_they_are():
 
 def test_symlog_is_a_logarithm_on_both_sides_of_0_and_comes_back():
     norm, returns = SymlogReturns(), torch.tensor([[-1e6, -20.0, -1e-4, 0.0], [1e-4, 0.5, np.e - 1, 1e6]])
+    head = torch.nn.Linear(2, 1)
+    before = [parameter.clone() for parameter in head.parameters()]
+    assert not norm.normalize(returns).any()
+    assert not norm.denormalize(returns.clamp(-9, 9)).any()
+    norm.update(
+        torch.tensor([[0.5, -2.0, 0.0, 7.0]]), torch.tensor([[True, True, True, False]]), head
+    )  # their size is 1
     found = norm.normalize(returns)
     expected = [[(1 if x > 0 else -1) * np.log(abs(x) + 1) for x in row] for row in returns.tolist()]
     np.testing.assert_allclose(found, expected, rtol=1e-4)
     assert found[1, 2].item() == pytest.approx(1.0)
     torch.testing.assert_close(norm.denormalize(found), returns)
     assert found.dtype == norm.denormalize(found).dtype == torch.float32
-    head = torch.nn.Linear(2, 1)
-    before = [parameter.clone() for parameter in head.parameters()]
-    norm.update(returns, torch.ones(2, 4, dtype=torch.bool), head)
     assert all(torch.equal(a, b) for a, b in zip(before, head.parameters(), strict=True))
-    assert list(norm.buffers()) == []
 
 
 def test_new_statistics_leave_the_predictions_in_the_scale_of_returns_as_they_were():
     torch.manual_seed(0)
     norm, head, features = ReturnNormalizer(), torch.nn.Linear(4, 1), torch.randn(6, 4)
+    assert not norm.denormalize(head(features)).any()
+    weights = [parameter.clone() for parameter in head.parameters()]
+    norm.update(torch.randn(5, 2), torch.ones(5, 2, dtype=torch.bool), head)  # the first leave the head as it is
+    assert all(torch.equal(a, b) for a, b in zip(weights, head.parameters(), strict=True))
     before = norm.denormalize(head(features))
     for scale in (50.0, 0.1):
         norm.update(scale * torch.randn(5, 2) - 7, torch.ones(5, 2, dtype=torch.bool), head)

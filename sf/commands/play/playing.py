@@ -15,6 +15,7 @@ from sf.envs import ActionSpec
 from sf.envs.group import PlayedGroup
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.evaluation.results import Evaluation
+from sf.metrics.readable import number
 from sf.play.episodes import Play, Played
 from sf.play.kinds.human_player import HumanPlayer
 from sf.screen.console import Console
@@ -102,7 +103,7 @@ def _what_came_out(of_match: Sequence[Played], is_over: bool) -> str:
     """What the person is told. of_match: the episodes of a match, which is_over. Prints who has won."""
     own = [episode for episode in of_match if episode.policy_idx == 0]
     others = [episode for episode in of_match if episode.policy_idx != 0]
-    text = f"return {own[-1].episode_return:.2f}, {own[-1].num_steps} steps" if own else ""
+    text = f"return {number(own[-1].episode_return)}, {own[-1].num_steps} steps" if own else ""
     if not (is_over and own and others):
         return text
     (scores,) = Evaluation(OBJECTIVE, list(of_match)).scores_of_matches().values()

@@ -24,6 +24,7 @@ class Moments(NamedTuple):
 
     mean: Tensor
     stddev: Tensor
+    rounding: Tensor  # a standard deviation that the rounding of float32 gives to equal advantages
 
 
 class Minibatch(NamedTuple):

@@ -221,7 +221,7 @@ class CompiledStep(FasterStep):
         batch = self._example
         proximal_log_prob, value, advantage = (torch.zeros_like(batch.reward) for _ in range(3))
         has_moments = is_normalized_at_once(self._config.learner)
-        moments = Moments(torch.zeros(()), torch.zeros(())) if has_moments else None
+        moments = Moments(*torch.zeros(len(Moments._fields))) if has_moments else None
         whole = Minibatch(batch, batch.valid.clone(), proximal_log_prob, Targets(value, advantage), moments)
         return self._inputs(self._network, self._optimizer, whole)
 

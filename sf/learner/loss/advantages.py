@@ -8,18 +8,24 @@ from sf.learner.batches.minibatches import Moments
 from sf.learner.loss.masked_mean import MaskedMean
 from sf.ranks.ranks import ALONE, Ranks
 
-_LEAST_STDDEV = 1e-5  # is added, so that equal advantages are not divided by 0
+_ROUNDING = 1e-5  # of the size of returns: what many sums in float32 may be off by
+_LEAST = 1e-30  # where all returns are 0
 
 
-def moments(advantage: Tensor, mean: MaskedMean, ranks: Ranks = ALONE) -> Moments:
-    """Mean and standard deviation of advantages [T, B], over the samples of `mean`, of all ranks."""
-    (centre,) = ranks.totals(mean(advantage))
+def moments(advantage: Tensor, returns: Tensor, mean: MaskedMean, ranks: Ranks = ALONE) -> Moments:
+    """Mean and standard deviation of advantages [T, B], over the samples of `mean`, of all ranks.
+
+    returns: [T, B], the value targets, in the same scale as the advantages.
+    """
+    centre, squared_return = ranks.totals(mean(advantage), mean(returns.square()))
     (variance,) = ranks.totals(mean((advantage - centre).square()))
-    return Moments(centre, variance.sqrt())
+    return Moments(centre, variance.sqrt(), _ROUNDING * squared_return.sqrt())
 
 
 def normalized(advantage: Tensor, of: Moments) -> Tensor:
-    return (advantage - of.mean) / (of.stddev + _LEAST_STDDEV)
+    """Shifts and scales advantages to mean 0 and standard deviation 1. Those that differ by their rounding alone
+    become almost 0."""
+    return (advantage - of.mean) / (of.stddev + of.rounding).clamp(min=_LEAST)
 
 
 def corrected(advantage: Tensor, log_prob: Tensor, behaviour_log_prob: Tensor, rho_bar: float) -> Tensor:

@@ -80,4 +80,4 @@ def _moments(config: LearnerConfig, whole: Minibatch, before: Evaluation, target
     chosen = whole.mask if before.has_choice is None else whole.mask & before.has_choice
     mean = MaskedMean(chosen, advantage.dtype)
     share_out(ranks, [mean])
-    return moments(advantage, mean, ranks)
+    return moments(advantage, targets.value, mean, ranks)

@@ -38,6 +38,8 @@ def minibatch_loss(
     targets = minibatch.targets
     if targets is None:
         targets = make_targets(config, batch, log_prob.detach(), value_norm.denormalize(value.detach()))
+    # A network without statistics of returns predicts 0 throughout: nothing to clip around.
+    behaviour_value = torch.where(batch.value == 0, value[:-1].detach(), value_norm.normalize(batch.value))
     priorities = minibatch.priorities
     loss = ppo_loss(
         log_prob,
@@ -46,8 +48,9 @@ def minibatch_loss(
         policy.entropy(),
         targets.advantage,
         value[:-1],
-        value_norm.normalize(batch.value),
+        behaviour_value,
         value_norm.normalize(targets.value),
+        targets.value,
         minibatch.mask,
         policy.has_choice() if ACTION_MASK in batch.obs else None,
         zero_return=value_norm.normalize(torch.zeros((), device=value.device)),

@@ -92,6 +92,7 @@ def ppo_loss(
     value: Tensor,
     behaviour_value: Tensor,
     value_target: Tensor,
+    returns: Tensor,
     mask: Tensor,
     has_choice: Tensor | None = None,
     *,
@@ -124,6 +125,7 @@ def ppo_loss(
         value: [T, B], carries gradients; value, behaviour_value and value_target share one scale.
         behaviour_value: [T, B], what the network that acted predicted.
         value_target: [T, B].
+        returns: [T, B], the value targets in the scale of the advantages.
         mask: [T, B] bool: valid, and not too old.
         has_choice: [T, B] bool, where more than one action was possible; None: everywhere.
         zero_return: where a return of 0 lies in the scale of the values.
@@ -136,13 +138,14 @@ def ppo_loss(
             the loss of all samples, and its gradient, are the sums over all ranks.
     """
     assert log_prob.ndim == 2, log_prob.shape
-    others = (proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target)
+    others = (proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target, returns)
     for tensor in (*others, mask):
         assert tensor.shape == log_prob.shape, (tensor.shape, log_prob.shape)
     # Before anything else: 0 x NaN would be NaN, in the gradients too.
-    log_prob, proximal_log_prob, behaviour_log_prob, entropy, advantage, value, behaviour_value, value_target = (
+    log_prob, proximal_log_prob, behaviour_log_prob, entropy, advantage, *of_critic = (
         torch.where(mask, tensor, 0.0) for tensor in (log_prob, *others)
     )
+    value, behaviour_value, value_target, returns = of_critic
     log_ratio = _log_ratio(log_prob, proximal_log_prob)
     ratio = log_ratio.exp()
     weight = _log_ratio(proximal_log_prob, behaviour_log_prob).exp().clamp(max=max(1.0, settings.rho_bar))
@@ -153,7 +156,7 @@ def ppo_loss(
     advantage = advantage.detach()
     if settings.corrects_advantages:
         advantage = corrected(advantage, log_prob, behaviour_log_prob, settings.rho_bar)
-    own_moments = moments(advantage, mean_of_chosen, ranks)
+    own_moments = moments(advantage, returns, mean_of_chosen, ranks)
     if settings.normalize_advantages:
         advantage = normalized(advantage, own_moments if advantage_moments is None else advantage_moments)
 

@@ -14,7 +14,9 @@ from sf.learner.loss.waiting import has_outcome
 
 def make_targets(config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor) -> Targets:
     """Targets by a policy with log-probabilities [T, B] and values [T+1, B] in the scale of returns."""
-    reward = (batch.reward * config.reward_scale).clamp(-config.reward_clip, config.reward_clip)
+    reward = batch.reward * config.reward_scale
+    if config.reward_clip:
+        reward = reward.clamp(-config.reward_clip, config.reward_clip)
     discount = config.gamma * (~batch.terminated).float()
     acts, valid = batch.acts(), batch.valid
     if acts is not None:

@@ -31,6 +31,7 @@ TAGS = {
     "train/lag_mean": "lag/mean",
     "train/lag_max": "lag/max",
     "train/masked_share": "lag/masked_share",
+    "train/clipped_reward_share": "losses/clipped_reward_share",
     "train/policy_version": "lag/policy_version",
     "train/loss": "losses/total",
     "train/policy_loss": "losses/policy",

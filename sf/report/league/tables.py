@@ -12,6 +12,7 @@ from rich.text import Text
 
 from sf.league.reference import described
 from sf.league.standings import Mean, Standing, Standings
+from sf.metrics.readable import number
 
 _MOST_COLUMNS = 12  # of the table of win rates
 _NAME_WIDTH = 20  # that a name has at least, if it is as long
@@ -40,13 +41,13 @@ def _say(console: Console, sentence: str) -> None:
 
 def _scores(result: Standings) -> Table:
     table = _table(result, "matches", "mean\nscore", "95 %", "win\nrate", "95 %")
-    for number, player in enumerate(result.players):
+    for row, player in enumerate(result.players):
         table.add_row(
-            str(number),
+            str(row),
             Text(player.name),
             f"{player.num_matches:,}",
-            *_mean_cells(player.score, "{:,.2f}"),
-            *_mean_cells(player.win_rate, "{:.0%}"),
+            *_mean_cells(player.score, number),
+            *_mean_cells(player.win_rate, "{:.0%}".format),
         )
     return table
 
@@ -54,9 +55,9 @@ def _scores(result: Standings) -> Table:
 def _ratings(result: Standings) -> Table:
     known = _columns_of_what_is_known(result)
     table = _table(result, "rating", "95 %", *known)
-    for number, player in enumerate(result.players):
+    for row, player in enumerate(result.players):
         table.add_row(
-            str(number),
+            str(row),
             Text(player.name),
             f"{player.rating.mean:,.0f}",
             "held" if player.rating.std == 0 else f"{player.rating.low:,.0f} to {player.rating.high:,.0f}",
@@ -85,11 +86,11 @@ def _table(result: Standings, *headings: str) -> Table:
     return table
 
 
-def _mean_cells(mean: Mean | None, form: str) -> tuple[str, str]:
+def _mean_cells(mean: Mean | None, form: Callable[[float], str]) -> tuple[str, str]:
     if mean is None:
         return "-", "-"
-    interval = "-" if mean.low is None else f"{form.format(mean.low)} to {form.format(mean.high)}"
-    return form.format(mean.mean), interval
+    interval = "-" if mean.low is None or mean.high is None else f"{form(mean.low)} to {form(mean.high)}"
+    return form(mean.mean), interval
 
 
 def _columns_of_what_is_known(result: Standings) -> dict[str, Callable[[Standing], str]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from sf.metrics.readable import number
 from sf.metrics.sinks.writer import MetricsWriter, VideoRecord
 from sf.processes.reports import Filmed
 from sf.run.evaluations.orders import EvaluatorOrders
@@ -58,7 +59,7 @@ class Videos:
         name = "video" if is_only else f"policy_{policy_id:02d}/video"
         self._writer.write_video(VideoRecord(name, env_steps * self._frameskip, path, gif, size_of(gif)))
         returns = video["returns"]
-        ended = f", mean return {sum(returns) / len(returns):,.2f}" if returns else ""
+        ended = f", mean return {number(sum(returns) / len(returns))}" if returns else ""
         cut = ", cut off by --video_max_seconds" if video["is_cut"] else ""
         of_policy = "" if is_only else f" of policy {policy_id}"
         self._say(f"video{of_policy} at {video['env_steps']:,} env steps: {path}{ended}{cut}")

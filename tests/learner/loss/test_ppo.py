@@ -25,6 +25,7 @@ NAMES = [
     "value",
     "behaviour_value",
     "value_target",
+    "returns",
 ]
 
 
@@ -44,10 +45,11 @@ def slow_loss(case: dict[str, np.ndarray], s: dict, moments: tuple[float, float]
             row["advantage"] *= min(s["rho_bar"], np.exp(row["log_prob"] - row["behaviour_log_prob"]))
     mean = np.mean([row["advantage"] for row in rows])
     stddev = np.std([row["advantage"] for row in rows])
-    norm_mean, norm_stddev = moments or (mean, stddev)
+    rounding = 1e-5 * np.sqrt(np.mean([row["returns"] ** 2 for row in rows]))
+    norm_mean, norm_stddev = moments or (mean, stddev + rounding)
     policy, value, entropy, kl, clipped, value_clipped, behaviour_ratios = [], [], [], [], [], [], []
     for row in rows:
-        a = (row["advantage"] - norm_mean) / (norm_stddev + 1e-5) if s["normalize_advantages"] else row["advantage"]
+        a = (row["advantage"] - norm_mean) / norm_stddev if s["normalize_advantages"] else row["advantage"]
         ratio = np.exp(row["log_prob"] - row["proximal_log_prob"])
         if s["with_ppo_clip"]:
             weight = min(max(1.0, s["rho_bar"]), np.exp(row["proximal_log_prob"] - row["behaviour_log_prob"]))
@@ -120,7 +122,7 @@ def test_the_loss_and_its_metrics_are_those_of_a_loop_over_samples(shape, change
 def test_advantages_can_be_normalised_by_other_moments_than_those_of_the_samples(change):
     settings = SETTINGS | change
     case = random_case((6, 4))
-    of_others = Moments(*torch.tensor([0.7, 2.5], dtype=torch.float64))
+    of_others = Moments(*torch.tensor([0.7, 2.4, 0.1], dtype=torch.float64))
     found = named(ppo_loss(**case, advantage_moments=of_others, settings=PPOSettings(**settings)))
     for name, expected in slow_loss({k: v.numpy() for k, v in case.items()}, settings, (0.7, 2.5)).items():
         assert found[name] == pytest.approx(expected, rel=1e-9), name
