@@ -14,6 +14,7 @@ import safetensors.torch
 import torch
 from full_disk import full_disk
 
+from sf.model.normalizers import SymlogReturns
 from sf.storage import checkpoint, checkpoint_names
 from sf.storage.checkpoint import Checkpoint
 
@@ -34,6 +35,16 @@ def example(env_steps=640, seed=0):
 
 def save(directory, env_steps=640, keep=KEEP, seed=0):
     return checkpoint.save(directory, example(env_steps, seed), env_steps, keep)
+
+
+def test_a_symlog_critic_from_before_its_scale_was_measured_keeps_a_scale_of_1():
+    state = {"config": {"value_scale": "symlog"}}
+    loaded = checkpoint.decode(checkpoint.encode(Checkpoint({"model/weight": torch.ones(1)}, state)))
+    critic, returns = SymlogReturns(), torch.tensor([[1e-3, 1.0, 1e3]])
+    prefix = "model/value_norm."
+    critic.load_state_dict({k.removeprefix(prefix): x for k, x in loaded.tensors.items() if k.startswith(prefix)})
+    critic.update(1e4 * returns, torch.ones(1, 3, dtype=torch.bool), torch.nn.Linear(1, 1))
+    torch.testing.assert_close(critic.normalize(returns), returns.log1p())
 
 
 def spoil(path):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sf.processes.reports import EnvFault, Failed, Remark, Replaced
+from sf.processes.reports import EnvFault, Failed, Remark, Replaced, Trained
 from sf.run.reports import ReportHandler
 
 WALK = """
@@ -237,3 +237,12 @@ def test_a_traceback_is_shown_once_of_processes_that_die_of_the_same_again(told)
         handler.handle(child(0, error), Replaced(text + with_it, lost_episodes=0))
     assert said == [f"rollout-0 {text}", "rollout-0 failed: KeyError: 3, as before. Replaced, and with it policy-0"]
     assert progress.num_restarts == 2
+
+
+def test_the_share_of_rewards_that_a_bound_clips_is_said_once_a_learner(told):
+    handler, said, progress = told
+    progress.add_training = lambda *_: None
+    for idx, share in ((0, 0.0), (0, 0.2), (0, 0.3), (1, 0.125)):
+        handler.handle(child(idx), Trained(1, {"clipped_reward_share": share}))
+    assert [("20.0%" in sentence, "12.5%" in sentence) for sentence in said] == [(True, False), (False, True)]
+    assert all("--reward_clip" in sentence for sentence in said)
