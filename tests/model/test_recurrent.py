@@ -1,5 +1,7 @@
 """GRU and LSTM against torch's cells, one step at a time under autograd."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -77,6 +79,43 @@ def test_steps_give_what_an_unroll_gives(core, cell):
         out, state = module.step(x[t], state, first[t])
         torch.testing.assert_close(out, outs[t])
     assert state.shape == (3, module.state_size)
+
+
+@pytest.mark.parametrize("with_loops", [True, False])
+@pytest.mark.parametrize("lost", [math.nan, math.inf])
+@pytest.mark.parametrize("core", [GRU, LSTM])
+def test_what_is_not_finite_does_not_pass_the_beginning_of_an_episode(core, lost, with_loops):
+    module, x, *_ = build(core, 7, 3)
+    module, x, first = module.float(), x.float(), torch.zeros(7, 3, dtype=torch.bool)
+    module.with_loops = with_loops
+    first[0] = first[4] = True
+
+    def unroll(x, state, weight):
+        module.zero_grad()
+        leaves = x.clone().requires_grad_(), state.clone().requires_grad_()
+        out = module.unroll(*leaves, first)
+        out.backward(weight)
+        return {"out": out, "x": leaves[0].grad, "state": leaves[1].grad} | {
+            name: parameter.grad.clone() for name, parameter in module.named_parameters()
+        }
+
+    weight, zeros = torch.randn(7, 3, H), torch.zeros(3, module.state_size)
+    expected = unroll(x, zeros, weight)
+    found = unroll(x, torch.full_like(zeros, lost), weight)
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, msg=lambda m, name=name: f"{name}: {m}")
+    assert found["state"].eq(0).all()
+
+    lost_x, lost_weight = x.clone(), weight.clone()
+    lost_x[2] = math.nan
+    lost_weight[0] = lost_weight[5] = lost
+    out = unroll(lost_x, zeros, weight)["out"]
+    torch.testing.assert_close(out[4:], expected["out"][4:])
+    assert out[2:4].isnan().all()
+    backward = unroll(x, zeros, lost_weight)
+    torch.testing.assert_close(backward["x"][1:4], expected["x"][1:4])
+    assert not backward["x"][4:6].isfinite().any()
+    assert backward["state"].eq(0).all()
 
 
 def test_a_new_lstm_keeps_most_of_its_cell():

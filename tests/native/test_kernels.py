@@ -195,22 +195,6 @@ def test_a_step_is_that_without_loops(core, dtype, eager):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("core", [GRU, LSTM])
-def test_what_was_before_an_episode_does_not_reach_it_though_it_is_not_a_number(core):
-    torch.manual_seed(0)
-    module, x, first = core(6, 16), torch.randn(4, 2, 6), torch.zeros(4, 2, dtype=torch.bool)
-    first[0] = True
-    lost = torch.full((2, module.state_size), math.nan).requires_grad_()
-    out = module.unroll(x, lost, first)
-    torch.testing.assert_close(out, module.unroll(x, torch.zeros(2, module.state_size), first))
-    out.sum().backward()
-    assert lost.grad.eq(0).all()
-    x[2, 0] = math.nan
-    first[3] = True
-    out = module.unroll(x, torch.zeros(2, module.state_size), first)
-    assert out.isnan().any(dim=-1).tolist() == [[False, False], [False, False], [True, False], [False, False]]
-
-
 def test_an_export_sees_the_operations():
     exported = torch.export.export(torch.nn.Sequential(torch.nn.Linear(3, 4), ELU(inplace=True)), (torch.randn(2, 3),))
     assert any("elu" in str(node.target) for node in exported.graph.nodes)

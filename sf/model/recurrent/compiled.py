@@ -77,7 +77,7 @@ class LSTMUnroll(torch.autograd.Function):
                 given = out_at[t], product.data_ptr(), grad_c.data_ptr(), gates_at[t], c_at[t], c_at[t + 1]
                 step(*given, keep_at[t], keep_at[t + 1], grad_at[t], batch, hidden)
                 torch.mm(grad_gates[t], w, out=product)
-            grad_state = torch.cat((product.float() * keep[0].unsqueeze(-1), grad_c), dim=-1)
+            grad_state = torch.cat((_kept(product.float(), keep[0]), grad_c), dim=-1)
             grad_weight = grad_gates.flatten(0, 1).t() @ h_in[:-1].flatten(0, 1)
         return grad_gates, grad_state, None, grad_weight.to(weight.dtype)
 
@@ -120,7 +120,7 @@ class GRUUnroll(torch.autograd.Function):
                 given = out_at[t], product.data_ptr(), grad_z.data_ptr(), gates_at[t], h_at[t]
                 step(*given, keep_at[t], keep_at[t + 1], grad_at[t], grad_x_at[t], batch, hidden)
                 torch.mm(grad_gates[t], w, out=product)
-            grad_state = (product.float() + grad_z) * keep[0].unsqueeze(-1)
+            grad_state = _kept(product.float() + grad_z, keep[0])
             flat_gates = grad_gates.flatten(0, 1)
             grad_weight = flat_gates.t() @ h_in[:-1].flatten(0, 1)
             grad_bias = flat_gates.sum(0)
@@ -142,3 +142,8 @@ def _keep(first: Tensor) -> Tensor:
     keep = torch.ones(len(first) + 1, first.shape[1])
     torch.logical_not(first, out=keep[:-1])
     return keep
+
+
+def _kept(numbers: Tensor, keep: Tensor) -> Tensor:
+    """[B, H], with 0 where keep [B] is 0, also in the place of NaN."""
+    return numbers.masked_fill(keep.unsqueeze(-1) == 0, 0.0)

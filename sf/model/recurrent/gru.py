@@ -69,7 +69,7 @@ class _Unroll(torch.autograd.Function):
     def forward(ctx: Any, x_gates: Tensor, state: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         (num_steps, batch, _), hidden = x_gates.shape, state.shape[1]
         weight_t = weight.to(x_gates.dtype).t()  # [H, 3H]
-        keep = (~first).to(state.dtype).unsqueeze(-1)  # [T, B, 1]
+        first, zero = first.unsqueeze(-1), state.new_zeros(())  # [T, B, 1]
         # Of each step: what h comes in as, the gates, of which n's share is h's alone, then n and what h goes out as.
         h_in, gates = state.new_empty(num_steps, batch, hidden), state.new_empty(num_steps, batch, 3 * hidden)
         n, out = state.new_empty(num_steps, batch, hidden), state.new_empty(num_steps, batch, hidden)
@@ -77,20 +77,20 @@ class _Unroll(torch.autograd.Function):
         with torch.autocast(x_gates.device.type, enabled=False):
             x, h = x_gates.to(state.dtype), state
             for t in range(num_steps):
-                torch.mul(h, keep[t], out=h_in[t])
+                torch.where(first[t], zero, h, out=h_in[t])  # also where it is NaN
                 add_product(bias, h_in[t], weight_t, out=gates[t])
                 rz, h_new = gates[t, :, : 2 * hidden], gates[t, :, 2 * hidden :]
                 rz.add_(x[t, :, : 2 * hidden]).sigmoid_()
                 torch.addcmul(x[t, :, 2 * hidden :], rz[:, :hidden], h_new, out=n[t]).tanh_()
                 h = torch.lerp(n[t], h_in[t], rz[:, hidden:], out=out[t])
-        ctx.save_for_backward(h_in, gates, n, keep, weight)
+        ctx.save_for_backward(h_in, gates, n, first, weight)
         ctx.compute_dtype = x_gates.dtype
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, Tensor, Tensor]:
         (grad_out,) = grads
-        h_in, gates, n, keep, weight = ctx.saved_tensors
+        h_in, gates, n, first, weight = ctx.saved_tensors
         num_steps, batch, hidden = h_in.shape
         with torch.autocast(grad_out.device.type, enabled=False):
             w = weight.to(ctx.compute_dtype)
@@ -110,7 +110,7 @@ class _Unroll(torch.autograd.Function):
                     torch.mul(by_h[k].view(batch, 3, hidden), grad_h.unsqueeze(1), out=by_gate)
                     grad_x_gates[t, :, : 2 * hidden] = grad_gates[t, :, : 2 * hidden]
                     torch.mul(by_n[k], grad_h, out=grad_x_gates[t, :, 2 * hidden :])
-                    grad_h = torch.addcmul(grad_gates[t] @ w, grad_h, z[k]).mul_(keep[t])
+                    grad_h = torch.addcmul(grad_gates[t] @ w, grad_h, z[k]).masked_fill_(first[t], 0.0)
             flat_gates = grad_gates.view(num_steps * batch, 3 * hidden)
             grad_weight = flat_gates.t() @ h_in.view(num_steps * batch, hidden).to(w.dtype)
             grad_bias = flat_gates.sum(0, dtype=h_in.dtype)

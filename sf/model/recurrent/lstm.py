@@ -67,10 +67,10 @@ def _cell(x_gates: Tensor, h_gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     return o * c.tanh(), c
 
 
-def _forward_cell(gates: Tensor, before: Tensor, keep: Tensor, h: Tensor, tanh_c: Tensor, after: Tensor) -> None:
-    """gates [B, 4H]: activated in place; before [B, 2H]: h and c; keep [B, 1]: 0 where the next step is a first one.
+def _forward_cell(gates: Tensor, before: Tensor, ends: Tensor, h: Tensor, tanh_c: Tensor, after: Tensor) -> None:
+    """gates [B, 4H]: activated in place; before [B, 2H]: h and c; ends [B, 1] bool: whether an episode does.
 
-    Written: h' [B, H], tanh(c') [B, H], and after [B, 2H]: h' and c' where they are kept.
+    Written: h' [B, H], tanh(c') [B, H], and after [B, 2H]: h' and c', or 0 where it ends.
     """
     hidden = h.shape[1]
     i, f, g, o = gates.chunk(4, dim=1)
@@ -80,8 +80,9 @@ def _forward_cell(gates: Tensor, before: Tensor, keep: Tensor, h: Tensor, tanh_c
     c = torch.addcmul(f * before[:, hidden:], i, g)
     torch.tanh(c, out=tanh_c)
     torch.mul(o, tanh_c, out=h)
-    torch.mul(h, keep, out=after[:, :hidden])
-    torch.mul(c, keep, out=after[:, hidden:])
+    zero = h.new_zeros(())
+    torch.where(ends, zero, h, out=after[:, :hidden])
+    torch.where(ends, zero, c, out=after[:, hidden:])
 
 
 class _Unroll(torch.autograd.Function):
@@ -89,25 +90,24 @@ class _Unroll(torch.autograd.Function):
     def forward(ctx: Any, x_gates: Tensor, state: Tensor, first: Tensor, weight: Tensor) -> Tensor:
         (num_steps, batch, _), hidden = x_gates.shape, state.shape[1] // 2
         weight_t = weight.to(x_gates.dtype).t()  # [H, 4H]
-        keep = torch.ones(num_steps + 1, batch, 1, dtype=state.dtype, device=state.device)
-        keep[:-1, :, 0] = ~first
+        first = torch.cat((first, first.new_zeros(1, batch))).unsqueeze(-1)  # [T + 1, B, 1]
         gates, states = state.new_empty(num_steps, batch, 4 * hidden), state.new_empty(num_steps + 1, batch, 2 * hidden)
         out, tanh_c = state.new_empty(num_steps, batch, hidden), state.new_empty(num_steps, batch, hidden)
-        torch.mul(state, keep[0], out=states[0])
+        states[0] = torch.where(first[0], 0.0, state)  # also where it is NaN
         # The dtypes are set here, once and for all.
         with torch.autocast(x_gates.device.type, enabled=False):
             x = x_gates.to(state.dtype)
             for t in range(num_steps):
                 add_product(x[t], states[t, :, :hidden], weight_t, out=gates[t])
-                _forward_cell(gates[t], states[t], keep[t + 1], out[t], tanh_c[t], states[t + 1])
-        ctx.save_for_backward(states, tanh_c, gates, keep, weight)
+                _forward_cell(gates[t], states[t], first[t + 1], out[t], tanh_c[t], states[t + 1])
+        ctx.save_for_backward(states, tanh_c, gates, first, weight)
         ctx.compute_dtype = x_gates.dtype
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, Tensor]:
         (grad_out,) = grads
-        states, tanh_c, gates, keep, weight = ctx.saved_tensors
+        states, tanh_c, gates, first, weight = ctx.saved_tensors
         num_steps, batch, hidden = tanh_c.shape
         h_in, c_in = states[:-1].chunk(2, dim=-1)
         with torch.autocast(grad_out.device.type, enabled=False):
@@ -122,16 +122,15 @@ class _Unroll(torch.autograd.Function):
                     (sigmoid_backward(g, i), sigmoid_backward(c_in[block], f), tanh_backward(i, g)), dim=-1
                 )
                 o_by_h = sigmoid_backward(tanh_c[block], o)
-                c_by_c = f * keep[block]
                 for t in range(block.stop - 1, block.start - 1, -1):
                     k = t - block.start
-                    grad_h = torch.addcmul(grad_out[t], grad_h, keep[t + 1])
+                    grad_h = grad_h + grad_out[t]
                     grad_c = torch.addcmul(grad_c, grad_h, c_by_h[k])
                     by_gate = grad_gates[t].view(batch, 4, hidden)
                     torch.mul(by_c[k].view(batch, 3, hidden), grad_c.unsqueeze(1), out=by_gate[:, :3])
                     torch.mul(o_by_h[k], grad_h, out=by_gate[:, 3])
-                    grad_h = (grad_gates[t] @ w).to(keep.dtype)
-                    grad_c = grad_c * c_by_c[k]
+                    grad_h = (grad_gates[t] @ w).to(states.dtype).masked_fill_(first[t], 0.0)
+                    grad_c = (grad_c * f[k]).masked_fill_(first[t], 0.0)
             flat_gates = grad_gates.view(num_steps * batch, 4 * hidden)
             grad_weight = flat_gates.t() @ h_in.reshape(num_steps * batch, hidden).to(w.dtype)
-        return grad_gates, torch.cat((grad_h * keep[0], grad_c), dim=-1), None, grad_weight.to(weight.dtype)
+        return grad_gates, torch.cat((grad_h, grad_c), dim=-1), None, grad_weight.to(weight.dtype)
