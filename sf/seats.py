@@ -34,7 +34,7 @@ class Seats:
 
     tables:
         `is_open` [S], `turn` [S] the number of players that the seat has had, `player_idx` [S] the number of the
-            present one in the pool, `name` [S, ...] its name in UTF-8, `weight` [S] how likely the seat is beside
+            present one in the pool, `name` [S, ...] its name in UTF-8, `weight` [S] how likely the seat is drawn beside
             others that are open: written by the parent.
         `loaded` [S], `failed` [S] the turn of the player that is in memory, or that could not be loaded, `loading_s`
             [S] what it took to load the one in memory: written by the player worker.
@@ -70,15 +70,17 @@ class Seats:
 
     # The parent
 
-    def give(self, seat: int, player_idx: int, name: str, weight: float = 1.0) -> None:
+    def give(self, seat: int, player_idx: int, name: str) -> None:
         """A seat that is closed, and in which nobody plays, to a player."""
         encoded = np.frombuffer(name.encode()[:_LONGEST_NAME], np.uint8)
         row = self.tables["name"][seat]
         row[: len(encoded)] = encoded
         row[len(encoded) :] = 0
         self.tables["player_idx"][seat] = player_idx
-        self.tables["weight"][seat] = weight
         self.tables["turn"][seat] += 1
+
+    def weigh(self, seat: int, weight: float) -> None:
+        self.tables["weight"][seat] = weight
 
     def set_open(self, seat: int, is_open: bool) -> None:
         self.tables["is_open"][seat] = is_open

@@ -91,7 +91,8 @@ def test_policies_share_the_seats_out_and_only_open_ones_are_offered():
 def test_an_open_seat_is_drawn_by_its_weight():
     seats = new_seats()
     for seat, weight in ((0, 0.2), (1, 0.6), (2, 0.2), (3, 100.0)):
-        seats.give(seat, seat, str(seat), weight)
+        seats.give(seat, seat, str(seat))
+        seats.weigh(seat, weight)
         seats.set_open(seat, seat < 3)
     rng = np.random.default_rng(0)
     drawn = np.bincount([seats.draw(0, rng) for _ in range(3000)], minlength=4) / 3000

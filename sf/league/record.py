@@ -48,7 +48,7 @@ class Player:
 class Match:
     """A match that is over. players: of each agent, so one who plays several occurs as often. scores: of each agent.
 
-    probability: with which a learning policy was given this opponent out of its pool.
+    probability: with which a learning policy was to meet this opponent of its pool.
     journal: the file and line of `sf.storage.match_journal` that it comes from. clocks: where several policies learn,
     the env steps of each, by its name.
     """

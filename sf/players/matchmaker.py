@@ -134,6 +134,7 @@ class Matchmaker:
         """It cannot be loaded."""
         if name not in self._gone:
             self._gone.add(name)
+            self._keeper.weigh()
             self._say(f"league: {name} cannot be loaded ({text}); others are met in its place")
 
     def learner_has(self, policy_id: int, weights_event: int) -> None:
@@ -215,6 +216,7 @@ class Matchmaker:
             self._pool.add(match)
             self._exploiters.add(match)
             self._record.add(match)
+        self._keeper.weigh()
 
     def _record_all(self) -> bool:
         """Count the matches that have ended, and write all players to the record. Returns whether it has them."""
@@ -243,6 +245,7 @@ class Matchmaker:
 
     def _join(self, player: Player) -> None:
         self._pool.join(player)
+        self._keeper.weigh()
         self._record.add(player)
 
     # Exploiters

@@ -18,6 +18,7 @@ from sf.players.config import OpponentChoice
 from sf.players.opponent_choice import probabilities, quality_after_win
 
 _RECENT = 100  # matches against a player that a win rate is about
+_MATCHES_IN_A_ROW = 16  # about as many are in a seat: together they say how seldom a player is met
 _SINCE_SNAPSHOT = 200  # matches against the pool that say whether a policy beats it
 
 
@@ -35,6 +36,8 @@ class Pool:
         self.idx: dict[str, int] = {}
         self._names = [policy_name(policy_id) for policy_id in range(num_policies)]
         self._quality: list[list[float]] = [[] for _ in range(num_policies)]
+        self._num_met = [0] * num_policies  # matches of each policy against all players
+        self._counted: list[list[float]] = [[] for _ in range(num_policies)]  # of these, in the quality of each player
         self._recent: list[list[deque[float]]] = [[] for _ in range(num_policies)]
         self.last_snapshot: list[int | None] = [None] * num_policies
         self._since_snapshot = [deque[float](maxlen=_SINCE_SNAPSHOT) for _ in range(num_policies)]
@@ -55,9 +58,10 @@ class Pool:
         if player.policy is not None and player.policy < len(self._names):
             self.last_snapshot[player.policy] = max(self.last_snapshot[player.policy] or 0, player.env_steps or 0)
             self._since_snapshot[player.policy].clear()
-        for quality, recent in zip(self._quality, self._recent, strict=True):
-            quality.append(max(quality, default=0.0))
-            recent.append(deque(maxlen=_RECENT))
+        for policy_id in range(len(self._names)):
+            self._quality[policy_id].append(max(self._quality[policy_id], default=0.0))
+            self._counted[policy_id].append(self._num_met[policy_id])
+            self._recent[policy_id].append(deque(maxlen=_RECENT))
 
     def add(self, match: Match) -> None:
         """A match is over. A win counts 1, a draw 0.5."""
@@ -68,9 +72,18 @@ class Pool:
                 policy_id, idx, won = self._names.index(name), self.idx[other], result(score, other_score)
                 self._recent[policy_id][idx].append(won)
                 self._since_snapshot[policy_id].append(won)
-                if won == 1.0 and match.probability is not None:
+                self._num_met[policy_id] += 1
+                matches = self._take_uncounted(policy_id, idx)
+                if won == 1.0:
                     quality = self._quality[policy_id]
-                    quality[idx] = quality_after_win(quality[idx], match.probability, len(self.players))
+                    quality[idx] = quality_after_win(quality[idx], matches, len(self.players))
+
+    def _take_uncounted(self, policy_id: int, idx: int) -> float:
+        """Returns how many matches of the policy this one against the player stands for, 1 / p on average. Over many
+        they add up to all matches since the player joined, whatever their order."""
+        matches = (self._num_met[policy_id] - self._counted[policy_id][idx]) / _MATCHES_IN_A_ROW
+        self._counted[policy_id][idx] += matches
+        return matches
 
     def begin_anew(self, row: Begun) -> None:
         """An exploiter is rated as a new player from now on."""

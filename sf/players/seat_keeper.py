@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from sf.players.config import OpponentChoice
+from sf.players.opponent_choice import seat_weights
 from sf.players.pool import Pool
 from sf.queues import IndexQueue
 from sf.seats import Seats
 
 _LOADING_SHARE = 0.05  # of the player worker's time, at most, for players that take seats: no seat is played meanwhile
-_SEATED_MATCHES = 16  # that a player ends at least before another one takes its seat
+_OWED_MATCHES = 16  # more than the player in a seat, which another one needs to take it: about as many are in a row
 
 
 @dataclass
@@ -22,17 +23,33 @@ class _Seat:
     """What the parent remembers of a seat."""
 
     seat: int
-    policy_id: int
-    player: str | None = None
-    probability: float = 1.0  # with which the player was chosen
+    player_idx: int | None = None
     is_open: bool = False
     is_loading: bool = False
     opened_at: float = 0.0
-    num_matches: int = 0  # that have ended since
+
+
+@dataclass
+class _Opponents:
+    """What the parent remembers for a policy: its seats, and the K players of the pool.
+
+    probability: [K] with which it is to meet each. owed: [K] matches that each should have had by these, less those
+    that it has had in this session. num_matches: that `owed` counts on one side alone so far.
+    """
+
+    policy_id: int
+    seats: list[_Seat]
+    probability: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    owed: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    num_matches: int = 0
 
 
 class SeatKeeper:
     """The seats of all policies that are no exploiters.
+
+    Each policy is to meet a player with its probability, however few seats there are. Open seats are drawn by
+    `seat_weights`, and a seat goes to the player that is owed the most matches. So the shares of many matches are the
+    mean probabilities of their time, whatever closed seats and changed probabilities have done to a few of them.
 
     seats: where the player worker and the rollout workers look. wake: the queue of the player worker. gone: players
     that cannot be loaded, as they are found. weights: of players that are met as a fixed mixture, by name; empty: by
@@ -61,71 +78,101 @@ class SeatKeeper:
         self._rng = rng
         self._record_all = record_all
         self._of_policy = [
-            [_Seat(seat, policy_id) for seat in seats.of_policy(policy_id)] for policy_id in range(num_policies)
+            _Opponents(policy_id, [_Seat(seat) for seat in seats.of_policy(policy_id)])
+            for policy_id in range(num_policies)
         ]
+        self.weigh()
 
     def see_to(self, policy_id: int) -> None:
         """The next step of `sf.seats` in each seat of this policy, where it is time for it."""
-        of_policy = self._of_policy[policy_id]
-        for seat in of_policy:
-            self._see_to(seat, of_policy)
+        opponents = self._of_policy[policy_id]
+        for seat in opponents.seats:
+            self._see_to(seat, opponents)
 
     def note_match(self, policy_id: int, names: Collection[str]) -> float | None:
-        """A match of this policy with these players has ended. Returns the probability with which the first of those
-        that are seated was chosen; None if none of them has a seat now."""
-        seated = [seat for seat in self._of_policy[policy_id] if seat.player in names]
-        for seat in seated:
-            seat.num_matches += 1
-        return seated[0].probability if seated else None
+        """A match of this policy has ended. Returns the probability with which it was to meet the player of the pool
+        among these; None where it was a match of policies alone."""
+        opponents = self._of_policy[policy_id]
+        met = [self._pool.idx[name] for name in names if name in self._pool.idx]
+        if not met:
+            return None
+        opponents.owed[met[0]] -= 1
+        opponents.num_matches += 1
+        return float(opponents.probability[met[0]])
 
-    def _see_to(self, seat: _Seat, of_policy: Sequence[_Seat]) -> None:
+    def weigh(self) -> None:
+        """Weigh the seats by the present probabilities: matches were noted, or players have joined or are gone."""
+        for opponents in self._of_policy:
+            opponents.owed += opponents.num_matches * opponents.probability
+            opponents.num_matches = 0
+            opponents.owed = np.pad(opponents.owed, (0, len(self._pool.players) - len(opponents.owed)))
+            opponents.probability = self._probabilities(opponents.policy_id)
+            self._weigh_seats(opponents)
+
+    def _weigh_seats(self, opponents: _Opponents) -> None:
+        if not len(opponents.probability):
+            return
+        weights = seat_weights(opponents.probability, len(opponents.seats))
+        for seat in opponents.seats:
+            if seat.player_idx is not None:
+                self._seats.weigh(seat.seat, float(weights[seat.player_idx]))
+
+    def _probabilities(self, policy_id: int) -> np.ndarray:
+        """[K], 0 for those that are gone."""
+        players = self._pool.players
+        if self._weights:
+            chances = np.array([self._weights.get(player.name, 0.0) for player in players])
+        elif players:
+            chances = self._pool.probabilities(policy_id, self._choice)
+        else:
+            chances = np.zeros(0)
+        chances[[self._pool.idx[name] for name in self._gone]] = 0.0
+        return chances / chances.sum() if chances.any() else chances
+
+    def _see_to(self, seat: _Seat, opponents: _Opponents) -> None:
         if seat.is_open:
-            if self._seats.has_failed(seat.seat) or self._is_long_enough(seat, of_policy):
+            if self._seats.has_failed(seat.seat) or self._is_long_enough(seat, opponents):
                 self._seats.set_open(seat.seat, False)
                 seat.is_open = False
         elif seat.is_loading and not self._seats.has_failed(seat.seat):
             # A mixture begins when all of it is there.
-            needed = of_policy if self._weights else [seat]
+            needed = opponents.seats if self._weights else [seat]
             if all(self._seats.is_loaded(other.seat) or self._seats.has_failed(other.seat) for other in needed):
                 seat.is_loading, seat.is_open = False, True
-                seat.opened_at, seat.num_matches = time.monotonic(), 0
+                seat.opened_at = time.monotonic()
                 self._seats.set_open(seat.seat, True)
         elif self._seats.is_idle(seat.seat):
-            self._give(seat, of_policy)
+            self._give(seat, opponents)
 
-    def _is_long_enough(self, seat: _Seat, of_policy: Sequence[_Seat]) -> bool:
-        """For the player in this seat: others have to have a turn."""
-        others_wait = len(self._pool.players) - len(self._gone) > len(of_policy) and not self._weights
-        others_play = all(other.is_open for other in of_policy)
+    def _is_long_enough(self, seat: _Seat, opponents: _Opponents) -> bool:
+        """For the player in this seat: another one is owed more matches."""
+        others_play = all(other.is_open for other in opponents.seats)
         needed_s = self._seats.loading_s(seat.seat) * self._seats.num_seats / _LOADING_SHARE
-        is_over = seat.num_matches >= _SEATED_MATCHES and time.monotonic() - seat.opened_at >= needed_s
-        return is_over and others_wait and others_play
+        if not others_play or time.monotonic() - seat.opened_at < needed_s:
+            return False
+        waiting = self._waiting(opponents)
+        owed = opponents.owed
+        return waiting.size > 0 and owed[waiting].max() - owed[seat.player_idx] >= _OWED_MATCHES
 
-    def _give(self, seat: _Seat, of_policy: Sequence[_Seat]) -> None:
-        """To a player that has no seat of this policy, where there is one."""
-        chances = self._chances(seat, of_policy)
-        # Matches are counted while the seat is that of the one who has played them. A journal says who has played by
-        # the place of a player in the record, so the record is written before the first match.
-        if not chances.any() or not self._record_all():
+    def _give(self, seat: _Seat, opponents: _Opponents) -> None:
+        """To the player without a seat of this policy that is owed the most, where there is one."""
+        seat.player_idx = None
+        # A journal says who has played by the place of a player in the record, so the record is written before the
+        # first match.
+        if not self._waiting(opponents).size or not self._record_all():
             return
-        chances = chances / chances.sum()
-        player_idx = int(self._rng.choice(len(chances), p=chances))
-        seat.player = self._pool.players[player_idx].name
-        seat.probability = float(chances[player_idx])
+        waiting = self._waiting(opponents)
+        owed = opponents.owed[waiting]
+        most_owed = waiting[owed == owed.max()]  # at the start, all
+        chances = opponents.probability[most_owed]
+        seat.player_idx = int(self._rng.choice(most_owed, p=chances / chances.sum()))
         seat.is_loading = True
-        self._seats.give(seat.seat, player_idx, seat.player, self._weights.get(seat.player, 1.0))
+        self._weigh_seats(opponents)
+        self._seats.give(seat.seat, seat.player_idx, self._pool.players[seat.player_idx].name)
         self._wake.put(0)
 
-    def _chances(self, seat: _Seat, of_policy: Sequence[_Seat]) -> np.ndarray:
-        """[players], of each to sit here, up to a factor."""
-        if not self._pool.players:
-            return np.zeros(0)
-        if self._weights:
-            chances = np.array([self._weights.get(player.name, 0.0) for player in self._pool.players])
-        else:
-            chances = self._pool.probabilities(seat.policy_id, self._choice)
-        seated = {other.player for other in of_policy if other is not seat}
-        for name, idx in self._pool.idx.items():
-            if name in self._gone or name in seated:
-                chances[idx] = 0.0
-        return chances
+    def _waiting(self, opponents: _Opponents) -> np.ndarray:
+        """The positions in the pool of those that have no seat of this policy, and may be met."""
+        may_be_met = opponents.probability > 0
+        may_be_met[[seat.player_idx for seat in opponents.seats if seat.player_idx is not None]] = False
+        return np.flatnonzero(may_be_met)

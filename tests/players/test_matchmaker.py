@@ -208,7 +208,7 @@ def test_a_player_that_takes_long_to_load_keeps_its_seat_so_long_that_loading_st
     for module in ("matchmaker", "seat_keeper"):
         monkeypatch.setattr(f"sf.players.{module}.time", clock)
     leagues.loading_s = 0.5
-    leagues.start(players=dict.fromkeys(("a", "b", "c")), seats=2)
+    leagues.start(players=dict.fromkeys(("a", "b", "c", "d")), seats=2)
     leagues.settle()
     leagues.end(*[((0, idx_of(leagues, name)), (1.0, 0.0)) for name in leagues.seated] * 16)
     clock.now += 19.9  # in 20 s two seats load for 1 s: one twentieth
@@ -360,7 +360,7 @@ def test_journals_stay_while_the_record_cannot_be_written(leagues, monkeypatch):
 
 
 def test_the_matches_of_a_seat_are_counted_before_it_is_given_away(leagues):
-    """With the probability with which their player was chosen, however seldom the record is written."""
+    """However seldom the record is written."""
     league = leagues.start(players=dict.fromkeys("abcdefgh"), seats=2)
     leagues.settle()
     first = leagues.seats.name(0)
@@ -493,7 +493,7 @@ def test_a_fixed_mixture_has_a_seat_for_each_player_and_begins_when_all_are_ther
     leagues.settle()
     assert leagues.seated == set(players)
     weights = {leagues.seats.name(seat): leagues.seats.tables["weight"][seat] for seat in range(3)}
-    assert weights == {"a": 1.0, "b": 2.0, "c": 5.0}
+    assert weights == {"a": 1 / 8, "b": 2 / 8, "c": 5 / 8}
     turns = leagues.seats.tables["turn"].tolist()
     leagues.end(*[((0, idx_of(leagues, name)), (1.0, 0.0)) for name in players] * 100)
     leagues.settle()

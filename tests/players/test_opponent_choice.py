@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sf.players.opponent_choice import probabilities, quality_after_win
+from sf.players.opponent_choice import probabilities, quality_after_win, seat_weights
 
 CHOICES = ["quality", "pfsp", "pfsp_even", "uniform"]
 counts = st.integers(0, 100)
@@ -45,8 +45,8 @@ def test_the_even_variant_prefers_those_that_are_as_good():
 
 
 def test_a_beaten_player_loses_quality_by_how_seldom_it_is_met():
-    assert quality_after_win(1.0, probability=0.25, num_players=4) == pytest.approx(0.99)
-    assert quality_after_win(1.0, probability=0.5, num_players=4) == pytest.approx(0.995)
+    assert quality_after_win(1.0, matches=4.0, num_players=4) == pytest.approx(0.99)
+    assert quality_after_win(1.0, matches=2.0, num_players=4) == pytest.approx(0.995)
 
 
 def test_of_two_players_the_one_that_is_beaten_is_met_ever_less():
@@ -54,5 +54,20 @@ def test_of_two_players_the_one_that_is_beaten_is_met_ever_less():
     for _ in range(2000):
         chance = probabilities("quality", quality, np.zeros(2), np.zeros(2))
         if rng.choice(2, p=chance) == 0:
-            quality[0] = quality_after_win(float(quality[0]), float(chance[0]), 2)
+            quality[0] = quality_after_win(float(quality[0]), 1 / float(chance[0]), 2)
     assert probabilities("quality", quality, np.zeros(2), np.zeros(2))[0] < 0.01
+
+
+@given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=20), st.integers(1, 8))
+def test_seated_for_a_share_of_the_time_everybody_is_met_with_its_probability(sizes, num_seats):
+    probability = np.array(sizes) / sum(sizes)
+    weights = seat_weights(probability, num_seats)
+    seated = probability / weights  # share of the time
+    assert (seated <= 1.0).all()
+    assert seated.sum() == pytest.approx(min(num_seats, len(probability)))
+    assert np.sort(weights)[-num_seats:].sum() == pytest.approx(1.0)  # so a weight is a probability
+
+
+def test_a_seat_has_a_weight_also_where_nobody_is_to_be_met():
+    assert (seat_weights(np.array([1.0, 0.0]), 2) > 0).all()
+    assert (seat_weights(np.zeros(2), 2) > 0).all()

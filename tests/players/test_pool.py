@@ -45,7 +45,7 @@ def test_only_the_latest_hundred_count():
 
 def test_a_new_player_is_as_likely_as_the_likeliest():
     pool = Pool(1, [FIRST, SECOND])
-    for _ in range(500):
+    for _ in range(1000):
         pool.add(met(FIRST.name, 1.0, 0.0))
     before = pool.probabilities(0, "quality")
     assert before[0] < 0.05
