@@ -69,13 +69,13 @@ def test_presets_are_read_from_the_wheel_alone(wheel, tmp_path):
     subprocess.run([sys.executable, "-I", "-c", code, str(wheel)], cwd=tmp_path, check=True, timeout=60)
 
 
-def test_the_source_distribution_has_tests_and_docs(built):
+def test_the_source_distribution_has_all_that_its_tests_and_docs_read(built):
     [path] = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    tests = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py")}
-    docs = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")}
-    assert tests | docs <= names
-    files = {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "pyproject.toml"}
-    assert files <= names
+    folders = (*PACKAGES, "tests", "docs", "scripts")
+    sources = {path for folder in folders for path in (ROOT / folder).rglob("*.*") if path.is_file()}
+    assert {str(path.relative_to(ROOT)) for path in sources if "__pycache__" not in path.parts} <= names
+    files = {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "mkdocs.yml"}
+    assert files | {"pyproject.toml"} <= names
     assert not any("__pycache__" in name for name in names)
