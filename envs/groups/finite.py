@@ -9,6 +9,8 @@ import numpy as np
 
 from sf.envs import EnvSpec, Episode, ObsRows, UsageError
 
+_LARGEST = np.finfo(np.float32).max
+
 
 def float_keys(spec: EnvSpec) -> list[str]:
     """Of the observations that could have NaN or infinite numbers."""
@@ -16,16 +18,20 @@ def float_keys(spec: EnvSpec) -> list[str]:
 
 
 def require_finite_obs(env_id: str, obs: ObsRows, keys: Iterable[str]) -> None:
-    """Raises UsageError for NaN or infinite numbers. keys: `float_keys`."""
+    """Raises UsageError for NaN, infinite numbers, and those that float32 cannot hold. keys: `float_keys`."""
     for key in keys:
         rows = obs[key]
         # One copy of all rows: a call for each of them takes four times as long where they are short.
-        if not np.isfinite(np.concatenate(rows, axis=None)).all():
-            actors = [n for n, row in enumerate(rows) if not np.isfinite(row).all()]
+        if not _are_finite(np.concatenate(rows, axis=None)):
+            actors = [n for n, row in enumerate(rows) if not _are_finite(row)]
             raise UsageError(
                 f"{env_id}: observation {key!r} of actors {actors} of a group has NaN or infinite numbers: "
                 "the environment must return finite ones, which float32 can hold"
             )
+
+
+def _are_finite(numbers: np.ndarray) -> bool:
+    return bool((np.abs(numbers) <= _LARGEST).all())  # a NaN compares as false
 
 
 def require_finite_rewards(env_id: str, reward: np.ndarray, episodes: Iterable[Episode]) -> None:

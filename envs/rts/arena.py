@@ -79,6 +79,10 @@ class Arena:
         self.planes = self._now if settings.history == 1 else np.zeros((*shape, history, side, side), np.int8)
         self.masks = np.zeros((*shape, sum(self.controls.head_sizes) if self.controls.has_mask else 0), np.int8)
 
+    def go_on_after(self, num_episodes: int) -> None:
+        """Count this many episodes as played by each game, for the curriculum."""
+        self._num_begun = [num_episodes] * len(self._num_begun)
+
     def begin(self, which: np.ndarray) -> None:
         """Begin the games [E] anew, and look."""
         if self._replay is None:

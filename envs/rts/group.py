@@ -76,12 +76,17 @@ class RtsGroup:
             frameskip=self._skip,
             action_names=controls.names_of_heads(),
             bots=_bots(arena),
+            has_curriculum=arena.settings.curriculum > 0,
         )
         self.num_actors = arena.games.num * arena.num_players
         self._key = OBSERVATION if controls.has_mask else "obs"
         self._returns = np.zeros(self.num_actors)
         self._num_steps = np.zeros(arena.games.num, np.int64)
         self._began_at = np.zeros(arena.games.num, np.int64)  # tick
+
+    def go_on_after(self, num_episodes: int) -> None:
+        """See `sf.envs.group.CurriculumGroup`."""
+        self.arena.go_on_after(num_episodes)
 
     def reset(self, obs: ObsRows) -> None:
         self.arena.begin(np.ones(self.arena.games.num, bool))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gymnasium as gym
+import numpy as np
 
 from sf.envs.clock import CLOCK
 from sf.envs.spaces.actions import ActionSpec
@@ -26,4 +27,5 @@ def _action_layout(space: gym.Space) -> str:
 
 def _numbers(box: gym.Space) -> str:
     step = box.step if isinstance(box, Planes) else None
-    return f"{box.dtype} {box.shape}" + ("" if step is None else f" in steps of {step:g}")
+    kind = "float" if np.issubdtype(box.dtype, np.floating) else str(box.dtype)  # any float is the same to a network
+    return f"{kind} {box.shape}" + ("" if step is None else f" in steps of {step:g}")

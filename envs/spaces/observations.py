@@ -1,7 +1,7 @@
 """Any supported observation space as a flat Dict of Boxes, and a writer of observations into rows of memory.
 
 An image is a uint8 Box of rank 3, with its channels last (H, W, C) or first (C, H, W); it stays as the
-environment gives it. Integers stay integers; floats are stored as float32.
+environment gives it. Integers and float64 keep their digits; other floats are stored as float32.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _remark_on_pictures(env_id: str, key: str, box: gym.spaces.Box) -> None:
 
 def _are_pixels_as_floats(box: gym.spaces.Box) -> bool:
     has_channels = len(box.shape) == 3 and not _NUM_CHANNELS.isdisjoint((box.shape[0], box.shape[-1]))
-    return has_channels and box.dtype == np.float32 and not box.low.any() and bool(np.isin(box.high, (1, 255)).all())
+    return has_channels and box.dtype.kind == "f" and not box.low.any() and bool(np.isin(box.high, (1, 255)).all())
 
 
 def _can_be_outside(box: Any) -> bool:
@@ -220,14 +220,19 @@ def _stored_box(box: Any) -> gym.spaces.Box:
     if isinstance(box, Planes):
         return box
     dtype: Any = box.dtype
+    low, high = box.low, box.high
     if dtype.kind == "b":
         dtype = np.uint8
-    elif np.issubdtype(dtype, np.floating):
-        dtype = np.float32
+    elif dtype.kind == "f":
+        dtype = np.float64 if dtype.itemsize >= 8 else np.float32
+        low, high = _infinite_where_meant(low), _infinite_where_meant(high)
     shape = box.shape or (1,)
-    with np.errstate(over="ignore"):  # the largest float64 becomes infinity, which is what is meant
-        low, high = (bound.reshape(shape).astype(dtype) for bound in (box.low, box.high))
-    return gym.spaces.Box(low, high, shape, dtype)
+    return gym.spaces.Box(low.reshape(shape).astype(dtype), high.reshape(shape).astype(dtype), shape, dtype)
+
+
+def _infinite_where_meant(bound: np.ndarray) -> np.ndarray:
+    """Replaces what float32 cannot hold, such as the largest float64, by infinity."""
+    return np.where(np.abs(bound) > np.finfo(np.float32).max, np.copysign(np.inf, bound), bound)
 
 
 def _box_store(env_id: str, key: str, box: Any) -> _Store:

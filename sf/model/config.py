@@ -63,7 +63,8 @@ class ModelConfig:
 
     normalize_input: bool = True
     """Normalise observations by running statistics: vectors to mean 0 and standard deviation 1, images to mean 0 per
-    pixel with one scale for all pixels; codes stay as they are. false: only divide images by 255."""
+    pixel with one scale for all pixels; codes stay as they are. false: only divide images by 255. The network then
+    rounds other numbers to its precision, so large times or coordinates lose digits."""
 
     normalize_returns: bool = False
     """Train the critic on value targets normalised by running statistics. Use it if returns are far from a scale of

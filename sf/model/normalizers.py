@@ -83,8 +83,8 @@ class VectorNormalizer(nn.Module):
 
     def forward(self, numbers: Tensor, dtype: torch.dtype) -> Tensor:
         """[N, *shape] -> the same in float32: `dtype` is for images."""
-        if numbers.is_floating_point():
-            centred = numbers.float() - self.moments.mean.float()
+        if numbers.dtype == torch.float32:
+            centred = numbers - self.moments.mean.float()
         else:  # a clock or an identifier has more digits than float32
             centred = (numbers.double() - self.moments.mean).float()
         return (centred / self.moments.stddev.float()).clamp(-CLIP, CLIP)

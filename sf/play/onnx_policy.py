@@ -80,6 +80,8 @@ class OnnxNetwork:
             raise ValueError(f"{name} was exported by a newer version of this package: install that, or export again")
         inputs = {node.name: node for node in self._session.get_inputs()}
         self.state_size: int = inputs["state"].shape[1] if "state" in inputs else 0
+        # Files of before float64 observations kept their digits take them as float32.
+        self._float32_inputs = {name for name, node in inputs.items() if node.type == "tensor(float)"}
         self._outputs = [node.name for node in self._session.get_outputs()]
 
     def __call__(self, obs: Mapping[str, np.ndarray], state: np.ndarray, first: np.ndarray) -> dict[str, np.ndarray]:
@@ -88,6 +90,7 @@ class OnnxNetwork:
         obs: {key: [N, ...]}; state: [N, S] float32; first: [N] bool, where the state is zeroed before use.
         """
         feed = {input_name(key): rows for key, rows in obs.items()}
+        feed |= {name: feed[name].astype(np.float32, copy=False) for name in self._float32_inputs & feed.keys()}
         if self.state_size:
             feed |= {"state": state, "first": first}
         return dict(zip(self._outputs, self._session.run(None, feed), strict=True))

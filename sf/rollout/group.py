@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import gymnasium as gym
 import numpy as np
@@ -16,6 +16,7 @@ from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, UsageError
 from sf.envs.clock import CLOCK, ClockedGroup
 from sf.envs.custom.given import GivenEnv
+from sf.envs.group import CurriculumGroup
 from sf.envs.guard import Fault, GuardedGroup
 from sf.envs.seeding import env_seed
 from sf.requests import WorkerChannel
@@ -45,6 +46,7 @@ class RolloutWorkerArgs:
     seed: int
     seed_key: tuple[int, ...]  # differs from one start of this worker to the next
     is_first_start: bool  # of this worker in the run: no other one has died before it
+    resumed_episodes: int  # of each environment in earlier parts of the run, where there is a curriculum
     core: int | None  # pin this process, and the simulators it starts, to that core
     assignment: AssignmentRules
     action_space: gym.Space  # as the run was planned for
@@ -218,6 +220,10 @@ def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGrou
         first_env_idx=group_idx * args.num_envs_per_group,
         core=args.core,
     )
+    if group.spec.has_curriculum:
+        num_actors = group.num_actors * len(args.channel.groups)
+        num_episodes = args.resumed_episodes + int(args.counters.get("episodes")) // num_actors
+        cast("CurriculumGroup", group).go_on_after(num_episodes)
     return ClockedGroup(group) if args.with_clock else group
 
 

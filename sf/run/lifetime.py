@@ -24,6 +24,7 @@ from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import read_starts
 from sf.processes.stopping import Signals, caught_signals
 from sf.ranks.board import Board
+from sf.run.beginning.earlier_episodes import earlier_episodes
 from sf.run.beginning.startup_messages import startup_messages
 from sf.run.children.roles.role import Body
 from sf.run.children.roles.table import counts, roles_with
@@ -78,6 +79,8 @@ class Run:
         self._supervisor = Supervisor(self._memory, roles)
         if resumed_steps:
             self._supervisor.starter.resumed_steps = resumed_steps
+            if plan.spec.has_curriculum:
+                self._supervisor.starter.resumed_episodes = earlier_episodes(run_dir, self._resumed_steps)
         self._progress = Progress(
             self._memory.counters,
             {

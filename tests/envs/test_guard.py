@@ -33,7 +33,7 @@ class Scripted:
 
     spec = EnvSpec(
         gym.spaces.Dict(
-            x=gym.spaces.Box(-INFINITE, INFINITE, (2,), np.float32), pixel=gym.spaces.Box(0, 255, (1,), np.uint8)
+            x=gym.spaces.Box(-INFINITE, INFINITE, (2,), np.float64), pixel=gym.spaces.Box(0, 255, (1,), np.uint8)
         ),
         gym.spaces.Discrete(2),
     )
@@ -142,6 +142,7 @@ FAULTS: dict[str, Event] = {
     "raises": raises,
     "nan_obs": puts(NAN, "x"),
     "infinite_obs": puts(-INFINITE, "x"),
+    "obs_beyond_float32": puts(1e39, "x"),
     "nan_reward": puts(NAN, "reward"),
     "infinite_reward": puts(INFINITE, "reward"),
     "nan_return": hides_nan_in_a_return,

@@ -78,6 +78,8 @@ SYMBOLS = gym.spaces.Dict(
 )
 
 envs.register_env("symbols_and_numbers", lambda: Spaces(SYMBOLS, gym.spaces.Discrete(3)))
+CLOCK = gym.spaces.Box(1.7e9, 1.7e9 + 10, (2,), np.float64)
+envs.register_env("clock", lambda: Spaces(CLOCK, gym.spaces.Discrete(2)))
 envs.register_env("masked", lambda: Spaces(MASKED, gym.spaces.MultiDiscrete([3, 2])))
 envs.register_env("image_first", lambda: Spaces(IMAGE_FIRST, gym.spaces.Box(-2.0, 5.0, (2,))))
 
@@ -109,6 +111,7 @@ CASES = {
     "symbols.onnx": ("symbols_and_numbers", {"core": "gru", "rnn_size": 16}),
     "symbols.pt2": ("symbols_and_numbers", {}),
     "masked.onnx": ("masked", {"core": "gru"}),
+    "clock.onnx": ("clock", {}),
     "policy.pt2": ("CartPole-v1", {"encoder": "export_own", "core": "gru", "share_critic": False}),
 }
 SLOW = {"everything.onnx", "image.onnx", "symbols.onnx", "symbols.pt2"}
@@ -250,6 +253,14 @@ def test_a_file_acts_as_the_policy_does(exported, name):
         for a, b in leaves:
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
         policy.act(obs)  # as the other one has
+
+
+def test_a_file_from_before_float64_kept_its_digits_takes_it_still(exported):
+    policy, path = exported("policy.onnx")
+    network, obs = OnnxNetwork(path.read_bytes(), "test"), random_obs(policy.flat_obs_space, 5)["obs"]
+    nothing, first = np.zeros((5, 0), np.float32), np.ones(5, bool)
+    found, expected = (network({"obs": rows}, nothing, first) for rows in (obs.astype(np.float64), obs))
+    np.testing.assert_array_equal(found["logits"], expected["logits"])
 
 
 def test_actions_are_drawn_with_their_probabilities(exported):

@@ -49,9 +49,10 @@ def test_a_far_mean_and_a_large_count_lose_no_digits():
     assert moments.mean.item() == pytest.approx(before[1] + 8e-10, abs=2e-10)
 
 
-def test_whole_numbers_far_from_0_keep_their_digits():
-    norm = ObsNormalizer({"clock": gym.spaces.Box(0, 2**62, (1,), np.int64)})
-    clock = torch.arange(1_700_000_000, 1_700_003_600)[:, None]
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float64])
+def test_numbers_far_from_0_keep_their_digits(dtype):
+    norm = ObsNormalizer({"clock": gym.spaces.Box(0, 2**62, (1,), np.float64)})
+    clock = torch.arange(1_700_000_000, 1_700_003_600, dtype=dtype)[:, None]
     norm.update({"clock": clock[:, None]}, torch.ones(len(clock), 1, dtype=torch.bool))
     out = norm({"clock": clock}, torch.float32)["clock"]
     np.testing.assert_allclose(out[:, 0], (np.arange(3600) - 1799.5) / np.arange(3600).std(), atol=1e-5)

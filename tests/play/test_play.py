@@ -465,7 +465,7 @@ def test_one_policy_of_a_run_meets_all_of_the_same_run_however_it_is_spelt(tmp_p
 def test_a_policy_of_other_observations_is_refused_before_anything_is_played():
     players = {"mine": untrained("CartPole-v1")}
     said = (
-        "the observations of Acrobot-v1 are obs float32 (6,), and those that mine was trained with are obs float32 "
+        "the observations of Acrobot-v1 are obs float (6,), and those that mine was trained with are obs float "
         "(4,): name another policy, or the --env_kwargs that it was trained with"
     )
     with pytest.raises(ValueError, match=re.escape(said)):

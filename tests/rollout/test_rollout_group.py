@@ -125,6 +125,14 @@ def test_rewards_are_shaped_by_the_weights_of_whoever_plays_from_the_start_and_w
     assert found.env.shaped[4:] == [(n, [5.0 + 2.0 * who]) for n, who in enumerate(found.group._assignment.policy)]
 
 
+def test_a_curriculum_goes_on_after_the_episodes_of_earlier_starts_and_of_a_worker_that_died(stage):
+    found = stage(spec=dataclasses.replace(SPEC, has_curriculum=True), resumed_episodes=8 * 7)  # of 8 actors
+    assert found.env.num_earlier == 7
+    found.args.counters.add(episodes=8 * 5)
+    RolloutGroup(GROUP, found.args, None)
+    assert found.env.num_earlier == 12
+
+
 def test_a_match_is_noted_before_its_player_leaves_the_seat_and_no_seat_is_kept_at_the_end(stage):
     played = []
 

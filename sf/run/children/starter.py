@@ -12,13 +12,14 @@ from sf.run.memory import RunMemory
 
 
 class Starter:
-    """resumed_steps: env steps of earlier parts of the run, by policy.
+    """resumed_steps: env steps of earlier parts of the run, by policy. resumed_episodes: see `Start`.
 
     hyperparameters: of a policy's learner, those that differ from the configuration.
     """
 
     def __init__(self, memory: RunMemory) -> None:
         self.resumed_steps: Sequence[int] = [0] * memory.plan.num_policies
+        self.resumed_episodes = 0
         self.hyperparameters: Callable[[int], Mapping[str, float]] = lambda policy_id: {}
         self.links = Links()
         self._memory = memory
@@ -38,7 +39,15 @@ class Starter:
 
     def start(self, role: Role, idx: int) -> Child:
         name = f"{role.name}-{idx}"
-        start = Start(idx, self._starts[name], self._memory, self.links, self.resumed_steps, self.hyperparameters)
+        start = Start(
+            idx,
+            self._starts[name],
+            self._memory,
+            self.links,
+            self.resumed_steps,
+            self.hyperparameters,
+            self.resumed_episodes,
+        )
         self._starts[name] += 1
         child = start_child(role.server, role.name, idx, role.body, role.arguments(start))
         self.links.close_handed_over()

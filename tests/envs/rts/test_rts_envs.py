@@ -18,6 +18,7 @@ from sf.envs.rts import RtsEnv, RtsParallelEnv
 from sf.envs.rts.arena import LONGEST_HELP, Arena
 from sf.envs.rts.engine.orders.giving import IDLE, MOVE
 from sf.envs.rts.engine.units import MELEE
+from sf.envs.rts.group import RtsGroup
 from sf.envs.rts.settings import Settings
 
 
@@ -163,6 +164,10 @@ def test_a_curriculum_lets_the_ai_play_ever_fewer_ticks():
     assert 350 < np.mean(begins[:4]) < 650
     assert 150 < np.mean(begins[18:23]) < 350
     assert begins[40] == 0.0
+    arena = Arena(Settings(curriculum=40), [1, 2, 3])
+    RtsGroup(arena).go_on_after(38)
+    arena.begin(np.ones(3, bool))
+    assert 0 < arena.games.ticks.max() <= LONGEST_HELP * 2 / 40
 
 
 def test_a_mixture_draws_its_opponents_and_says_how_each_fared():

@@ -26,7 +26,7 @@ def test_nested_keys_are_joined_and_every_leaf_becomes_a_box() -> None:
     shapes = {key: (box.shape, box.dtype) for key, box in writer.space.items()}
     assert shapes == {
         "image": ((8, 9, 3), np.uint8),
-        "body/speed": ((1,), np.float32),
+        "body/speed": ((1,), np.float64),
         "body/gear": ((3,), np.float32),
     }
     rows = _rows(writer)
@@ -38,21 +38,22 @@ def test_nested_keys_are_joined_and_every_leaf_becomes_a_box() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "stored"),
+    ("dtype", "stored", "numbers"),
     [
-        (np.float64, np.float32),
-        (np.float16, np.float32),
-        (np.int64, np.int64),
-        (np.int8, np.int8),
-        (bool, np.uint8),
+        (np.float64, np.float64, [1_764_381_600.5, 1_764_381_601]),
+        (np.float16, np.float32, [0, 1]),
+        (np.int64, np.int64, [2**62, 2**62 + 1]),
+        (np.int8, np.int8, [0, 1]),
+        (bool, np.uint8, [0, 1]),
     ],
 )
-def test_integers_stay_and_floats_become_float32(dtype: type, stored: type) -> None:
-    writer = ObsWriter("env", Box(0, 1, (2,), dtype))
+def test_numbers_keep_their_digits(dtype: type, stored: type, numbers: list[float]) -> None:
+    writer = ObsWriter("env", Box(min(numbers), max(numbers), (2,), dtype))
     assert writer.space["obs"].dtype == stored
     rows = _rows(writer)
-    writer.write(np.ones(2, dtype), rows, 0)
-    assert rows["obs"][0].tolist() == [1, 1]
+    writer.write(np.array(numbers, dtype), rows, 0)
+    assert rows["obs"][0].tolist() == numbers
+    writer.check_bounds(rows, 0)
 
 
 def test_the_largest_float64_as_a_bound_means_no_bound() -> None:

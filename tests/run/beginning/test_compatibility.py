@@ -83,11 +83,17 @@ def test_an_encoder_of_ones_own_is_the_same_with_the_same_name_and_sizes_alone(o
 
 
 @pytest.mark.parametrize(
-    ("env", "what"), [("toy_bandit", "observations of FILE are obs float32"), ("CartPole-v1", "observations|actions")]
+    ("env", "what"), [("toy_bandit", "observations of FILE are obs float "), ("CartPole-v1", "observations|actions")]
 )
 def test_other_observations_or_actions_are_said(env, what):
     with pytest.raises(ValueError, match=rf"({what}).*those of toy_identity are.*REMEDY"):
         fits(plan_of(), env)
+
+
+def test_a_network_takes_floats_of_any_size():
+    saved = untrained("toy_identity")
+    space = {**saved.state["obs_space"], "dtype": "float64"}
+    require_fits(Checkpoint(saved.tensors, {**saved.state, "obs_space": space}), "FILE", plan_of(), "REMEDY")
 
 
 def test_choices_that_only_add_up_to_the_same_are_other_actions():

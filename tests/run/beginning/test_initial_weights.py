@@ -101,7 +101,7 @@ def test_all_policies_begin_with_a_checkpoint_that_is_named_itself(tmp_path):
         ({}, ["--nonlinearity", "tanh"], "another network than the flags describe (they differ in nonlinearity)"),
         ({}, ["--encoder_mlp_layers", "16", "16"], "another network than the flags describe"),
         ({}, ["--core", "gru"], "give the flags of the model that its run had"),
-        ({"env": "toy_bandit"}, [], "obs float32 (1,), and those of toy_identity are obs float32 (4,)"),
+        ({"env": "toy_bandit"}, [], "obs float (1,), and those of toy_identity are obs float (4,)"),
         ({"env": "CartPole-v1"}, [], "1 choices among (2,) and 0 real numbers, and those of toy_identity are"),
     ],
 )

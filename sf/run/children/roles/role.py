@@ -26,6 +26,7 @@ class Start(NamedTuple):
     links: Links
     resumed_steps: Sequence[int]  # env steps of earlier parts of the run, by policy
     hyperparameters: Callable[[int], Mapping[str, float]]  # of a policy: those that differ from the configuration
+    resumed_episodes: int = 0  # of all actors in earlier parts of the run, where there is a curriculum
 
 
 @dataclass(frozen=True)

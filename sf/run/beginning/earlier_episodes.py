@@ -1,0 +1,22 @@
+"""How many episodes the earlier starts of a run have had, for environments whose episodes change with their number."""
+
+from __future__ import annotations
+
+import json
+
+from sf.storage import json_lines
+from sf.storage.run_dir import RunDir
+
+
+def earlier_episodes(run_dir: RunDir, env_steps: int) -> int:
+    """Returns the number of episodes, of all actors, up to the last record with at most `env_steps`.
+
+    env_steps: where the run goes on. Later records are of what was not saved.
+    """
+    of_starts: dict[int, int] = {}
+    if run_dir.metrics.exists():
+        for line in json_lines.whole_lines(run_dir.metrics):
+            record = json.loads(line)
+            if record["env_steps"] <= env_steps:
+                of_starts[record.get("start", 1)] = record["episodes"]
+    return sum(of_starts.values())
