@@ -124,8 +124,10 @@ def unfinished(study: optuna.Study) -> Sequence[optuna.Trial]:
 
 
 class _Journal(JournalFileBackend):
-    """The file of a study, one JSON object a line. It is made if it is missing; what a kill or a full disk left of a last
-    line is removed."""
+    """The file of a study, one JSON object a line.
+
+    It is made if it is missing. The part of a last line that a kill or a full disk left is removed.
+    """
 
     def __init__(self, path: Path) -> None:
         json_lines.append(path, b"")
@@ -138,8 +140,8 @@ class _Journal(JournalFileBackend):
             super().append_logs(logs)
         except OSError as error:
             raise UsageError(
-                f"{self._path} cannot be written ({error.strerror}): the search ends, and the same command goes on when "
-                "there is room again"
+                f"{self._path} cannot be written ({error.strerror}): the search ends, and the same command goes on "
+                "when there is room again"
             ) from None
 
 
