@@ -22,7 +22,7 @@ LATE_GPU := PYTHONPATH=tests/late_gpu SF_TEST_DEVICE=cuda
 NUM_PROCESSES = $(shell $(PYTHON) -c "import os; print(min(4, len(os.sched_getaffinity(0)) + 1))")
 IN_PARALLEL = --numprocesses $(NUM_PROCESSES) --dist worksteal
 
-.PHONY: train test test-long lint bench bench-learning completion docs release clean
+.PHONY: train test test-long lint bench bench-learning docs release clean
 
 train: $(INSTALLED)
 	$(BIN)/sf-train --env doom_basic --restart_behavior restart $(TRAIN_FLAGS)
@@ -46,9 +46,6 @@ bench: $(INSTALLED)
 
 bench-learning: $(VENV)/.bench-learning
 	$(BIN)/python scripts/bench_learning.py $(if $(TASKS),--tasks $(TASKS))
-
-completion: $(INSTALLED)
-	$(BIN)/python -m sf.commands.completion --shell bash
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

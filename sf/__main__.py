@@ -8,7 +8,6 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sf.commands import ends
-from sf.processes.interrupt import keeps_the_status_of_a_signal
 
 if TYPE_CHECKING:
     from sf.config import Config
@@ -20,7 +19,7 @@ def main(**defaults: Any) -> None:
     With `--check` the machine is tested instead, and the end is 1 where something fails.
     defaults: flags that the command line need not name, for a script that trains an environment of its own.
     """
-    with keeps_the_status_of_a_signal(), ends.quiet_end():
+    with ends.quiet_end():
         from sf.processes.main_module import end_if_imported_again  # noqa: PLC0415
 
         end_if_imported_again()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import errno
 import hashlib
 import io
@@ -13,56 +12,50 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
-from sf.processes.interrupt import Interrupt
 from sf.ranks.agent import SAID_ONCE
 
 FAILURE = 1
-USER_ERROR = 2  # exit status of everything that the user can mend
+USER_ERROR = 2  # exit status of everything that the user can fix
 _INTERRUPTED = 128 + signal.SIGINT
 _NOT_READ = 128 + signal.SIGPIPE
-_STANDARD_ERROR = 2  # its descriptor
-_ANY_CHARACTER = "sf.any_character"
-_OF_A_STREAM = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG)
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
 def quiet_end() -> Iterator[None]:
-    """What a command does inside never ends with the traceback of a signal or of standard output.
+    """Ends what a command does inside without the traceback of Ctrl-C, of a closed pipe or of a full disk.
 
     Ctrl-C ends the process with status 130. A reader that wants no more of standard output (`sf-envs | head`) ends it
-    with 141, as the shell counts SIGPIPE. A full disk behind standard output ends it with one sentence and status 1.
-    Neither changes the status of a command that has failed. A character that standard output lacks is written out.
-    What is said to a stream that is closed (`sf-train >&-`) goes nowhere.
+    with 141, as the shell counts SIGPIPE. A full disk ends it with one sentence and status 1. A character that standard
+    output cannot encode is written with its number.
     """
-    with Interrupt() as interrupt:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A path need not be UTF-8, and is printed to be copied: its bytes stay.
+        sys.stdout.reconfigure(errors="surrogateescape" if sys.stdout.encoding == "utf-8" else "backslashreplace")
+    try:
         try:
-            try:
-                _open_what_is_closed()
-                _write_any_character()
-                yield
-            except SystemExit as end_of_command:
-                if end_of_command.code:
-                    _flush_or_discard()
-                else:
-                    _flush()
-                raise
+            yield
+        except SystemExit:
             _flush()
-        except KeyboardInterrupt:
-            raise SystemExit(_INTERRUPTED) from None
-        except Exception as error:
-            if interrupt.came:
-                raise SystemExit(_INTERRUPTED) from None
-            if not isinstance(error, OSError) or not _is_of_standard_output(error):
-                raise
-            _discard_output()
-            if isinstance(error, BrokenPipeError):
-                raise SystemExit(_NOT_READ) from None
-            end(f"standard output cannot be written ({error.strerror}): write to another place", FAILURE)
+            raise
+        _flush()
+    except KeyboardInterrupt:
+        raise SystemExit(_INTERRUPTED) from None
+    except BrokenPipeError:
+        if _is_read():
+            raise
+        _flush_or_discard()
+        raise SystemExit(_NOT_READ) from None
+    except OSError as error:
+        if error.errno not in _FULL_DISK:
+            raise
+        _flush_or_discard()
+        end(f"{error}: make room on the disk, and start again", FAILURE)
 
 
 @contextmanager
 def exit_status() -> Iterator[None]:
-    """As `quiet_end`, and a ValueError, which the user can mend, ends the process with its sentence and status 2, a
+    """As `quiet_end`, and a ValueError, which the user can fix, ends the process with its sentence and status 2, a
     RuntimeError with its sentence and status 1, that of an environment with its traceback, too. A file that is not
     found because the working directory was removed is one sentence and status 2."""
     with quiet_end():
@@ -120,55 +113,23 @@ def _with_own_lines(error: RuntimeError) -> str:
     return f"{error}\n\n{error.traceback}" if isinstance(error, EnvError) else str(error)
 
 
-def _open_what_is_closed() -> None:
-    """`sf-train >&-`: Python has no standard output then, and the next file to be opened would take its descriptor."""
-    while (fd := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:  # the lowest number that is free
-        pass
-    os.close(fd)
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  until the end of the process
-
-
-def _write_any_character() -> None:
-    """A path need not be UTF-8 and is printed to be copied: its bytes stay. What has no bytes becomes \\u6f22."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        codecs.register_error(_ANY_CHARACTER, _bytes_or_number)
-        sys.stdout.reconfigure(errors=_ANY_CHARACTER)
-
-
-def _bytes_or_number(error: UnicodeError) -> tuple[str | bytes, int]:
-    try:
-        return codecs.lookup_error("surrogateescape")(error)
-    except UnicodeError:
-        return codecs.lookup_error("backslashreplace")(error)
-
-
-def _flush_or_discard() -> None:
-    try:
-        _flush()
-    except OSError:
-        _discard_output()
-
-
 def _flush() -> None:
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
-def _is_of_standard_output(error: OSError) -> bool:
-    """Whether the write that failed was one to standard output: then the next one fails, too."""
-    if error.errno not in _OF_A_STREAM or error.filename is not None or sys.stdout is None:
-        return False
+def _is_read() -> bool:
+    """Returns whether standard output can still be written: then the broken pipe was another one."""
     try:
-        sys.stdout.write("\n")
-        sys.stdout.flush()
-    except OSError:
-        return True
-    return False
+        print(flush=True)
+    except BrokenPipeError:
+        return False
+    return True
 
 
-def _discard_output() -> None:
+def _flush_or_discard() -> None:
     """Python flushes standard output when it ends: what cannot be written must not change the status then."""
-    with suppress(OSError, AttributeError, ValueError):
+    try:
+        _flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

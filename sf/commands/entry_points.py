@@ -8,7 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 
 from sf.commands.ends import quiet_end
-from sf.processes.interrupt import keeps_the_status_of_a_signal
 
 
 def sf_eval() -> None:
@@ -64,5 +63,5 @@ def sf_envs() -> None:
 
 
 def _run(module: str) -> None:
-    with keeps_the_status_of_a_signal(), quiet_end():
+    with quiet_end():
         import_module(module).main()

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import optuna
 from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
 from sf.envs.errors import UsageError
-from sf.tune.journal import Journal
+from sf.storage import json_lines
 from sf.tune.search import Search
 
 FILE = "study.journal"
@@ -37,7 +38,13 @@ def open_study(search: Search, directory: Path, end: int, seed: int, parallel: i
     end: env steps of a run. seed: of the sampler, with the number of trials that are there. parallel: trials at once.
     """
     path = directory / FILE
-    storage = JournalStorage(Journal(path))
+    try:
+        storage = JournalStorage(_Journal(path))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{path} cannot be read ({error}): put back a copy of it from before, or move {directory} away, which "
+            "begins the search anew"
+        ) from None
     with _quiet():
         study = optuna.create_study(
             storage=storage,
@@ -114,6 +121,28 @@ def unfinished(study: optuna.Study) -> Sequence[optuna.Trial]:
     """Trials that an earlier start of the search has left: their runs go on."""
     left = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,))
     return [optuna.Trial(study, trial._trial_id) for trial in left]  # there is no public way back to a trial
+
+
+class _Journal(JournalFileBackend):
+    """The file of a study, one JSON object a line.
+
+    It is made if it is missing. The part of a last line that a kill or a full disk left is removed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        json_lines.append(path, b"")
+        super().__init__(str(path))
+        self._path = path
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Raises UsageError where the file cannot be written."""
+        try:
+            super().append_logs(logs)
+        except OSError as error:
+            raise UsageError(
+                f"{self._path} cannot be written ({error.strerror}): the search ends, and the same command goes on "
+                "when there is room again"
+            ) from None
 
 
 def _sampler(search: Search, seed: int, parallel: int) -> optuna.samplers.BaseSampler:

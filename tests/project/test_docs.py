@@ -310,7 +310,7 @@ def test_links_lead_to_files_and_headings_that_exist(page):
 
 
 def test_flags_that_the_text_names_exist():
-    known = {"help", *re.findall(r"`--(\w+)`", make_flags_page.page())}
+    known = {"help", "tyro", *re.findall(r"`--(\w+)`", make_flags_page.page())}  # --tyro-print-completion
     known |= {field.name for field in dataclasses.fields(PeersOptions)}  # of scripts/bench_peers.py
     of_other_programs = {ROOT / "docs" / "docker.md", ROOT / "docs" / "recipes" / "slurm.md"}
     for page in (page for page in PAGES if "benchmarks" not in page.parts and page not in of_other_programs):
