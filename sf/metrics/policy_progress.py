@@ -28,7 +28,7 @@ class PolicyProgress:
 
     def __init__(self, stats_avg: int) -> None:
         self.env_steps = 0  # that its learner has taken
-        self.episodes: deque[list] = deque(maxlen=stats_avg)  # the latest: return, steps, frames, stats
+        self.episodes: deque[list] = deque(maxlen=stats_avg)  # the latest: return, steps, frames, stats, order
         self.train: dict[str, float] = {}  # the latest metrics of its learner
         self.last_event: PolicyEvent | None = None  # the last decision over its weights
 
@@ -36,6 +36,14 @@ class PolicyProgress:
         """Something was decided over the policy. copies: the policy whose weights it takes over."""
         what = "begun anew" if begins_anew else "mutated" if copies is None else f"copied {copies}"
         self.last_event = PolicyEvent(what, self.env_steps)
+
+    def add(self, episode: list) -> None:
+        """Insert an episode by its order: reports of other workers may have come first. Without one it is the latest."""
+        later = []
+        while self.episodes and self.episodes[-1][4] > episode[4]:
+            later.append(self.episodes.pop())
+        self.episodes.append(episode)
+        self.episodes.extend(reversed(later))
 
     @property
     def has_enough_episodes(self) -> bool:

@@ -107,10 +107,10 @@ class Progress:
         return True
 
     def add_episodes(self, episodes: list[list]) -> None:
-        """episodes: return, steps, frames, stats, and who played it. Only those of policies that learn count."""
-        for *episode, policy_id in episodes:
+        """episodes: as in `sf.processes.reports.Episodes`. Only those of policies that learn count."""
+        for score, num_steps, num_frames, stats, policy_id, *order in episodes:
             if policy_id < self.num_policies:
-                self.policies[policy_id].episodes.append(episode)
+                self.policies[policy_id].add([score, num_steps, num_frames, stats, order])
                 self.num_episodes += 1
             else:
                 self.num_player_episodes += 1

@@ -97,8 +97,8 @@ class Finished(Report):
 
 @dataclass(frozen=True)
 class Episodes(Report):
-    """episodes: that have ended, each a list of return, steps, frames, statistics by name, and the policy that played.
-    lost_episodes: that a fault has ended."""
+    """episodes: that have ended, each a list of return, steps, frames, statistics by name, and the policy that played,
+    then in synchronous mode what sorts those of all workers. lost_episodes: that a fault has ended."""
 
     episodes: list[list[Any]]
     lost_episodes: int

@@ -25,7 +25,7 @@ from sf.rollout.decorrelation import Decorrelation
 from sf.rollout.matches import Matches
 from sf.rollout.truncations import Truncations
 from sf.rows import OBS, Turns
-from sf.slots import WorkerSlots
+from sf.slots import FULL, WorkerSlots
 from sf.storage.match_journal import Journal
 
 _OF_CUTS = 1  # the key of what is drawn for them
@@ -45,6 +45,7 @@ class RolloutWorkerArgs:
     decorrelate: bool  # as the flag
     seed: int
     seed_key: tuple[int, ...]  # differs from one start of this worker to the next
+    is_synchronous: bool  # see docs/architecture.md
     is_first_start: bool  # of this worker in the run: no other one has died before it
     resumed_episodes: int  # of each environment in earlier parts of the run, where there is a curriculum
     core: int | None  # pin this process, and the simulators it starts, to that core
@@ -107,14 +108,20 @@ class RolloutGroup:
         """Whether it has filled its slots and waits for enough free ones."""
         return not self._slots
 
-    def begin_if_it_can(self) -> None:
-        """Begin a rollout in new slots and ask for its first actions, if there are slots enough."""
+    @property
+    def is_taken(self) -> bool:
+        """Whether the learners have taken all slots that it filled last."""
+        return not (self._rows["state"][self._slot_idx] == FULL).any()
+
+    def begin_if_it_can(self) -> bool:
+        """Begin a rollout in new slots and ask for its first actions, if there are slots enough. Returns whether it has
+        begun."""
         if not self.is_parked:
-            return
+            return False
         self._slot_policy[:] = self._assignment.learner
         self._slots = self._pool.take(self._group_idx, len(self._actors), self._slot_policy)
         if not self._slots:
-            return
+            return False
         self._slot_idx = np.array(self._slots)
         self._rows["actor"][self._slot_idx] = self._actors
         self._channel.tables["slots"][self._group_idx] = self._slot_idx
@@ -123,6 +130,7 @@ class RolloutGroup:
             rows[self._slot_idx, 0] = self._next_obs[key]
         self._rows["first"][self._slot_idx, 0] = self._next_first
         self._ask()
+        return True
 
     def advance(self) -> list[Episode]:
         """Apply the actions that have come; ask for the next ones, or hand over what is full."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict
 
@@ -40,7 +41,7 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
 
 
 def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
-    episodes = _EpisodeReports(reports)
+    episodes = _EpisodeReports(reports, args)
     channel, counters = args.channel, args.counters
     counters.working()
     counters.add(away=-counters.get("away"))  # of a worker before
@@ -65,9 +66,10 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
                 counters.add(  # what is not reported before this process dies is lost
                     episodes=len(finished) + num_cut, away=group.num_away - num_away
                 )
-                episodes.add(finished, group.ended_with, num_cut)
+                episodes.add(group_idx, finished, group.ended_with, num_cut)
             for group_idx in looked_at:
-                groups[group_idx].begin_if_it_can()
+                if groups[group_idx].begin_if_it_can():
+                    episodes.release(group_idx)
             now = time.perf_counter()
             counters.add(
                 steps=env_steps,
@@ -84,6 +86,10 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
         is_hopeless = args.is_first_start and not error.has_worked
         raise (FinalError if is_hopeless else SaidError)(str(error)) from None
     finally:
+        for group_idx, group in groups.items():
+            if group.is_parked and group.is_taken:
+                episodes.release(group_idx)
+        counters.add(episodes=-episodes.num_held)
         episodes.send()
         _report_faults(reports, groups.values())
         journal.close()
@@ -98,23 +104,51 @@ def _report_faults(reports: Reports, groups: Iterable[RolloutGroup]) -> None:
 
 
 class _EpisodeReports:
-    """Collects finished episodes and sends them to the parent a few times a second."""
+    """Collects finished episodes and sends them to the parent a few times a second.
 
-    def __init__(self, reports: Reports) -> None:
+    In synchronous mode it holds those of a rollout until the learner has taken that, and says where they belong in the
+    order of all. So two runs with equal weights report equal scores, whenever their processes stop.
+    """
+
+    def __init__(self, reports: Reports, args: RolloutWorkerArgs) -> None:
         self._reports = reports
+        self._is_synchronous = args.is_synchronous
+        self._start = args.seed_key[-1]  # of this worker
+        self._num_steps: Counter[int] = Counter()  # by group
+        self._held: defaultdict[int, list[list]] = defaultdict(list)  # by group
         self._waiting: list[list] = []
         self._num_cut = 0
         self._sent_at = 0.0
 
-    def add(self, episodes: list[Episode], policy: np.ndarray, num_cut: int) -> None:
-        """policy: [N], who played each actor. num_cut: episodes that a fault has ended."""
+    def add(self, group_idx: int, episodes: list[Episode], policy: np.ndarray, num_cut: int) -> None:
+        """Add what a step of a group has ended. policy: [N], who played each actor. num_cut: episodes that a fault has
+        ended."""
         self._num_cut += num_cut
+        self._num_steps[group_idx] += 1
+        order = [self._start, self._num_steps[group_idx], group_idx] if self._is_synchronous else []
         for episode in episodes:
             stats = {name: float(value) for name, value in episode.stats.items()}
             played_by = int(policy[episode.actor_idx])
-            self._waiting.append(
-                [float(episode.episode_return), int(episode.num_steps), int(episode.num_frames), stats, played_by]
+            self._held[group_idx].append(
+                [
+                    float(episode.episode_return),
+                    int(episode.num_steps),
+                    int(episode.num_frames),
+                    stats,
+                    played_by,
+                    *order,
+                ]
             )
+        if not self._is_synchronous:
+            self.release(group_idx)
+
+    def release(self, group_idx: int) -> None:
+        """Let the episodes of a group be sent."""
+        self._waiting += self._held.pop(group_idx, [])
+
+    @property
+    def num_held(self) -> int:
+        return sum(map(len, self._held.values()))
 
     def send_if_due(self, now: float) -> None:
         if now - self._sent_at > _REPORT_EPISODES_EVERY_S:

@@ -1,5 +1,7 @@
 """What is known of the latest episodes of a policy."""
 
+import itertools
+
 import pytest
 
 from sf.metrics.policy_progress import PolicyProgress
@@ -14,6 +16,19 @@ def test_means_say_of_how_many_episodes_they_are():
     assert policy.means()["episodes_in_mean"] == 3
     policy.episodes.extend([EPISODE] * 3)
     assert policy.means()["episodes_in_mean"] == 4
+
+
+def test_the_latest_episodes_are_the_same_in_whichever_order_they_are_reported():
+    episodes = [[float(n), 1, 1, {}, [0, n // 2, n % 2]] for n in range(7)]
+    for reported in itertools.permutations(episodes):
+        policy = PolicyProgress(stats_avg=3)
+        for episode in reported:
+            policy.add(episode)
+        assert list(policy.episodes) == episodes[-3:]
+    policy = PolicyProgress(stats_avg=3)
+    for n in (2, 1, 0, 3):  # asynchronous ones have no order
+        policy.add([float(n), 1, 1, {}, []])
+    assert [episode[0] for episode in policy.episodes] == [1.0, 0.0, 3.0]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class Worker:
         self._thread = threading.Thread(target=rollout_worker, args=(self.reports, self.stage.args), daemon=True)
         self._asked = []
 
-    def run(self, groups):
+    def run(self, groups, before_stop=lambda: None):
         """Answer these groups in this order, the last of which asks again, and stop it then."""
         self._thread.start()
         policy = self.stage.memory.channels.of_policy_worker(0)
@@ -42,6 +42,7 @@ class Worker:
             self._asked.remove(group)
             policy.answer(np.array([group]), policy.numbers(np.array([group])))
         self._wait_until_it_asks(policy, groups[-1])
+        before_stop()
         self.stage.memory.channels.inboxes[0].stop()
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
@@ -70,6 +71,18 @@ def test_all_steps_are_counted_and_all_episodes_reported_before_it_ends(worker):
     assert len(episodes) == 8
     assert all(env.is_closed for env in worker.envs)
     assert worker.counted("heartbeat") % 2 == 0  # it waited
+
+
+@pytest.mark.parametrize("num_taken", [0, 1, 4])
+def test_a_synchronous_worker_reports_the_episodes_of_rollouts_that_the_learner_has_taken(
+    tmp_path, monkeypatch, num_taken
+):
+    worker = Worker(Stage(tmp_path, monkeypatch, set_workers_cpu_affinity=False, async_rl=False), monkeypatch)
+    learner = worker.stage.memory.pool.of_learner()
+    worker.run([0, 0, 0, 0, 1, 1, 1], lambda: num_taken and learner.take(num_taken))  # a rollout, and a part of one
+    orders = [episode[5:] for report in worker.reported(Episodes) for episode in report.episodes]
+    assert orders == ([[0, 3, 0]] * 4 if num_taken == 4 else [])
+    assert worker.counted("episodes") == len(orders)
 
 
 def test_episodes_that_a_fault_has_ended_are_counted_and_reported_as_lost(worker, monkeypatch):

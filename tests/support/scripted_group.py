@@ -64,7 +64,9 @@ class Scripted:
 class Stage:
     """A group with all that it talks to, and policies that answer whatever is asked."""
 
-    def __init__(self, tmp_path, monkeypatch, spec=SPEC, num_before=0, group_idx=GROUP, journal=None, resumed_episodes=0, **flags):
+    def __init__(
+        self, tmp_path, monkeypatch, spec=SPEC, num_before=0, group_idx=GROUP, journal=None, resumed_episodes=0, **flags
+    ):
         flags = {"num_envs_per_worker": 4, "rollout": 4, "batch_size": 4, "decorrelate_episodes": True, **flags}
         config = Config().replace(env="toy_match_rps", num_workers=1, device="cpu", seed=3, **flags)
         monkeypatch.setattr("sf.run.plan.describe", lambda env, options: spec)

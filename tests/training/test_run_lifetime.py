@@ -304,9 +304,14 @@ SYNC = ["--async_rl", "false", "--batch_size", "32", "--core", "gru", "--rnn_siz
 
 
 @pytest.mark.long
-def test_synchronous_runs_with_one_seed_give_the_same_weights_to_the_bit(tmp_path):
-    for name, seed in (("a", "3"), ("b", "3"), ("c", "4")):
-        train_here(tmp_path, *SYNC, "--experiment", name, "--seed", seed, "--train_for_env_steps", "1280")
+def test_synchronous_runs_with_one_seed_give_the_same_weights_to_the_bit_and_the_same_score(tmp_path):
+    flags = [*SYNC, "--stats_avg", "30", "--train_for_env_steps", "1280"]
+    summaries = {
+        name: train_here(tmp_path, *flags, "--experiment", name, "--seed", seed)
+        for name, seed in (("a", "3"), ("b", "3"), ("c", "4"))
+    }
+    scores = ("mean_return", "std_return", "mean_episode_steps", "episodes", "lost_episodes")
+    assert [summaries["a"][name] for name in scores] == [summaries["b"][name] for name in scores]
     a, b, c = (checkpoint(tmp_path / name) for name in "abc")
     assert a.keys() == b.keys() == c.keys()
     assert all(np.array_equal(a[key], b[key]) for key in a)
