@@ -49,12 +49,9 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
     try:
         reports.send(Ready())
         while True:
-            waiting_since = time.perf_counter()
-            wait_name = "slot_wait_s" if all(group.is_parked for group in groups.values()) else "wait_s"
-            counters.waiting()
+            counters.waiting("slot_wait_s" if all(group.is_parked for group in groups.values()) else "wait_s")
             looked_at = channel.wait()
             counters.working()
-            busy_since = time.perf_counter()
             answered = channel.take(looked_at)
             env_steps = 0
             for group_idx in answered:
@@ -68,15 +65,8 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
                 episodes.add(finished, group.ended_with, num_cut)
             for group_idx in looked_at:
                 groups[group_idx].begin_if_it_can()
-            now = time.perf_counter()
-            counters.add(
-                steps=env_steps,
-                rows=len(answered) * channel.actors_per_group,
-                calls=len(answered),
-                busy_s=now - busy_since,
-                **{wait_name: busy_since - waiting_since},
-            )
-            episodes.send_if_due(now)
+            counters.add(steps=env_steps, rows=len(answered) * channel.actors_per_group, calls=len(answered))
+            episodes.send_if_due(time.perf_counter())
             _report_faults(reports, groups.values())
     except StopRequested:
         return
