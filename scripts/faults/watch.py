@@ -21,7 +21,7 @@ from faults.machine import patience
 
 from sf.arrays import Field, SharedArrays
 from sf.commands import cli
-from sf.counters import Counters
+from sf.counters import COUNTS, counter_fields
 from sf.rows import slot_fields
 from sf.run.children.roles.table import counts
 from sf.run.memory import rows_by_role
@@ -95,13 +95,12 @@ class RunWatch:
 
     def _map_tables(self) -> None:
         self._rows = rows_by_role(counts(self.plan))
-        columns = Counters.allocate(sum(map(len, self._rows.values()))).snapshot()
-        fields = [Field(name, column.shape, column.dtype) for name, column in columns.items()]
+        fields = counter_fields(sum(map(len, self._rows.values())))
         self._counters = self._attach("sf-counters", fields)
         self._slots = self._attach(
             "sf-slots", slot_fields(self.plan.spec, self.plan.num_slots, self.plan.config.rollout)
         )
-        self._seen = {name: self._counters[name].copy() for name in columns}
+        self._seen = {name: self._counters[name].copy() for name in COUNTS}
 
     # What it does
 

@@ -29,21 +29,18 @@ def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
     masks = rows[OBS + ACTION_MASK] if ACTION_MASK in args.spec.obs_space.spaces else None
     reports.send(Ready())
     while True:
-        waiting_since = time.perf_counter()
         counters.waiting()
         try:
             groups = channel.take()
         except StopRequested:
             return
         counters.working()
-        busy_since = time.perf_counter()
         numbers = channel.numbers(groups)
         slots, t, _ = channel.rows(groups, numbers)
         mask = None if masks is None else masks[slots, t]
         rows["discrete"][slots, t], rows["continuous"][slots, t] = random_actions(rng, action, len(slots), mask)
         channel.answer(groups, numbers)
-        now = time.perf_counter()
-        counters.add(steps=len(slots), calls=1, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
+        counters.add(steps=len(slots), calls=1)
 
 
 def draining_learner(reports: Reports, args: LearnerArgs) -> None:
@@ -69,19 +66,17 @@ def _drain(reports: Reports, args: LearnerArgs) -> None:
     counters = args.counters
     env_steps, reported_at = 0, time.perf_counter()
     while not args.stop.is_set():
-        waiting_since = time.perf_counter()
         counters.waiting()
         try:
             slots = args.slots.take(at_most=1024)
         except StopRequested:
             break
         counters.working()
-        busy_since = time.perf_counter()
         num_taken = sum(env_steps_in(args.slots.arrays, slots))
         args.slots.give_back(slots)
         env_steps += num_taken
+        counters.add(steps=num_taken, calls=1)
         now = time.perf_counter()
-        counters.add(steps=num_taken, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
         if now - reported_at > _REPORT_EVERY_S:
             reported_at = now
             reports.send(Trained(env_steps, {}))

@@ -167,7 +167,7 @@ def _train(
         now = time.perf_counter()
         last_s = now - busy_since
         say(pace.end(now))
-        counters.add(steps=env_steps + agreed.lost_steps, calls=steps, wait_s=busy_since - waiting_since, busy_s=last_s)
+        counters.add(steps=env_steps + agreed.lost_steps, calls=steps)
         if state.updater.helper is not None:
             state.updater.helper.measured(steps, busy_s=last_s, for_batch_s=busy_since - waiting_since)
         is_cut = steps < config.steps_per_iteration

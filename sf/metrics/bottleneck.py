@@ -3,7 +3,7 @@
 The cases, and how each shows:
 
 slow          No iteration of the learner has ended within the window, and rollout workers never wait: steps take long.
-starting      Nothing has been trained on yet, or no iteration of the learner has ended within the window.
+starting      Nothing has been trained on yet, or the learner has died and its successor starts.
 ranks         Of several learners of one policy, one comes later than the others, which wait for it.
 learner       Rollout workers wait for free slots, and the learner never waits. Slots are the only throttle of the
               sampler, and come back at the pace of the learner.
@@ -60,9 +60,9 @@ class RanksLoad:
 class Load:
     """Shares of time, 0 to 1, over the last minute or so; means over the processes of a role.
 
-    learner_busy, learner_wait: of the busiest learner, since the slowest sets the pace of all. slot_wait: of rollout
-    workers, for slots; rollout_wait: for actions. player_busy: of the player worker; 0 without one. actions_per_batch:
-    of one forward pass of a policy worker.
+    learner_busy, learner_wait: of the busiest learner, since the slowest sets the pace of all. has_iteration: whether
+    one of it has ended meanwhile. slot_wait: of rollout workers, for slots; rollout_wait: for actions. player_busy: of
+    the player worker; 0 without one. actions_per_batch: of one forward pass of a policy worker.
     cores_in_use: share of the cores that this program may use, by all programs. cores: how many of them each role keeps
     busy, simulators included.
     """
@@ -79,6 +79,7 @@ class Load:
     cores: dict[str, float]
     num_cores: int
     player_busy: float = 0.0
+    has_iteration: bool = True
     num_epochs: int = 1
     is_on_gpu: bool = False
     is_synchronous: bool = False
@@ -215,26 +216,22 @@ def _environments(load: Load) -> str:
 def _slow(load: Load) -> str:
     cores = f"more --num_workers ({_percent(load.cores_in_use)} of the cores are in use), or "
     return (
-        f"rollout workers busy {_percent(load.rollout_busy)}, and {_no_iteration(load)}: try "
+        f"rollout workers busy {_percent(load.rollout_busy)}, and the learner has ended no iteration within the last "
+        f"{_window(load)}: try "
         f"{'' if load.is_full else cores}a lower --num_batches_per_epoch, for more updates of fewer steps"
     )
 
 
-def _no_iteration(load: Load) -> str:
-    window = "minute" if load.window_s >= _MINUTE_S else f"{max(1.0, load.window_s):.0f} s"
-    return f"the learner has ended no iteration within the last {window}"
-
-
-def _has_no_iteration(load: Load) -> bool:
-    return load.learner_busy + load.learner_wait < 0.01
+def _window(load: Load) -> str:
+    return "minute" if load.window_s >= _MINUTE_S else f"{max(1.0, load.window_s):.0f} s"
 
 
 _RULES = (
-    _Rule("slow", lambda load: _has_no_iteration(load) and load.rollout_busy > _MOST, _slow),
+    _Rule("slow", lambda load: not load.has_iteration and load.rollout_busy > _MOST, _slow),
     _Rule(
         "starting",
-        _has_no_iteration,
-        lambda load: f"not known: {_no_iteration(load)}",
+        lambda load: load.learner_busy + load.learner_wait < 0.01,
+        lambda load: f"not known: the learner has not run within the last {_window(load)}",
     ),
     _Rule("ranks", _has_slow_rank, _ranks),
     _Rule(

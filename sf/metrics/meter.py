@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -64,8 +63,7 @@ class Window:
 
     def share(self, name: str, rows: Sequence[int]) -> float:
         """Of the time that these processes were busy, or waited; the mean over them."""
-        # A wait is counted when it ends, so it may be longer than the window.
-        return min(1.0, float(self._counts[f"{name}_s"][rows].mean() / self.seconds))
+        return min(1.0, float(self._counts[f"{name}_s"][rows].mean() / self.seconds))  # rounding may exceed 1
 
     def shares(self, num_policies: int) -> dict[str, float]:
         """By the name that they have in a record. num_policies: of several, each learner has its own, too."""
@@ -106,6 +104,7 @@ class Window:
             policy_wait=shares["policy/wait_share"],
             learner_busy=self.share("busy", [busiest]),
             learner_wait=self.share("wait", [busiest]),
+            has_iteration=bool(self._counts["calls"][busiest] > 0),
             player_busy=shares.get("player/busy_share", 0.0),
             actions_per_batch=shares["policy/actions_per_batch"],
             cores_in_use=cores["cores/in_use_share"],
@@ -171,5 +170,5 @@ class Meter:
         return Window(self._roles, self._machine, then, now)
 
     def _moment(self) -> Moment:
-        counts, cpu = self._counters.snapshot(), core_seconds(self._machine.cores, tuple(self._roles))
-        return Moment(time.perf_counter(), counts, cpu)
+        at, counts = self._counters.snapshot()
+        return Moment(at, counts, core_seconds(self._machine.cores, tuple(self._roles)))

@@ -71,18 +71,14 @@ def player_worker(reports: Reports, args: PlayerWorkerArgs) -> None:
     players.take_seats()
     reports.send(Ready())
     while True:
-        waiting_since = time.perf_counter()
         counters.waiting()
         try:
             groups = np.array(sorted(channel.look()), np.int64)
         except StopRequested:
             return
         counters.working()
-        busy_since = time.perf_counter()
         players.take_seats()
-        num_actions = players.act(groups)
-        now = time.perf_counter()
-        counters.add(steps=num_actions, calls=1, wait_s=busy_since - waiting_since, busy_s=now - busy_since)
+        counters.add(steps=players.act(groups), calls=1)
 
 
 class _Players:

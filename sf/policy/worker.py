@@ -8,7 +8,6 @@ Unblocked  by a rollout worker, or by a stop.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -64,7 +63,6 @@ def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
     at_least = channel.num_groups if args.synchronous else 1
     reports.send(Ready())
     while True:
-        waiting_since = time.perf_counter()
         counters.waiting()
         try:
             groups = channel.take(at_least)
@@ -72,19 +70,12 @@ def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
             policy.close()
             return
         counters.working()
-        busy_since = time.perf_counter()
         numbers = channel.numbers(groups)
         slots, rows, numbers_of_actors = channel.rows(groups, numbers)
         if len(slots):  # else the request was one of a worker that has died since
             policy.act(slots, rows, numbers_of_actors)
         channel.answer(groups, numbers)
-        now = time.perf_counter()
-        counters.add(
-            steps=len(slots),
-            calls=1,
-            wait_s=busy_since - waiting_since,
-            busy_s=now - busy_since,
-        )
+        counters.add(steps=len(slots), calls=1)
 
 
 class _Policy:

@@ -50,12 +50,9 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
     try:
         reports.send(Ready())
         while True:
-            waiting_since = time.perf_counter()
-            wait_name = "slot_wait_s" if all(group.is_parked for group in groups.values()) else "wait_s"
-            counters.waiting()
+            counters.waiting("slot_wait_s" if all(group.is_parked for group in groups.values()) else "wait_s")
             looked_at = channel.wait()
             counters.working()
-            busy_since = time.perf_counter()
             answered = channel.take(looked_at)
             env_steps = 0
             for group_idx in answered:
@@ -70,15 +67,8 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
             for group_idx in looked_at:
                 if groups[group_idx].begin_if_it_can():
                     episodes.release(group_idx)
-            now = time.perf_counter()
-            counters.add(
-                steps=env_steps,
-                rows=len(answered) * channel.actors_per_group,
-                calls=len(answered),
-                busy_s=now - busy_since,
-                **{wait_name: busy_since - waiting_since},
-            )
-            episodes.send_if_due(now)
+            counters.add(steps=env_steps, rows=len(answered) * channel.actors_per_group, calls=len(answered))
+            episodes.send_if_due(time.perf_counter())
             _report_faults(reports, groups.values())
     except StopRequested:
         return

@@ -90,8 +90,8 @@ def recording_learner(reports, args):
 
 
 def mortal_policy_worker(reports, args):
-    num_before = int(args.counters.get("slot_wait_s"))  # which policy workers do not count themselves
-    args.counters.add(slot_wait_s=1)
+    num_before = int(args.counters.get("rows"))  # which policy workers do not count themselves
+    args.counters.add(rows=1)
     if num_before < NUM_DEATHS:
         die_at_a_line((args.idx, num_before))
     counting_policy_worker(reports, args)

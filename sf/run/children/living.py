@@ -108,7 +108,9 @@ class LivingChildren:
             assert child.process.pid is not None  # it was started
             gpu.forget_killed(child.process.pid)
         self._children.remove(child)
-        finished = int(self._memory.counter_row(child.role, child.idx).get("episodes"))
+        counters = self._memory.counter_row(child.role, child.idx)
+        counters.resting()
+        finished = int(counters.get("episodes"))
         lost = finished - self._reported[child.name]
         self._reported[child.name] = finished
         return [*events, (child, Unreported(lost))] if lost else events

@@ -286,6 +286,18 @@ def test_agents_that_have_left_their_match_lose_no_episode_with_their_worker(run
     assert lost(run.receive()) == {Replaced: running - 1}
 
 
+def test_the_time_of_a_process_stops_where_it_has_ended(run, monkeypatch):
+    monkeypatch.setattr("time.perf_counter", lambda: run.now)
+    for name in ("rollout-0", "rollout-1"):
+        run.row(name).waiting()
+        run.row(name).working()
+    run.end("rollout-1")
+    run.receive()
+    run.now += 7.0
+    _, counts = run.memory.counters.snapshot()
+    assert counts["busy_s"][run.memory.counter_rows["rollout"]].tolist() == [7.0, 0.0]
+
+
 def test_the_last_reports_of_a_worker_that_is_killed_with_others_are_heard(run):
     run.row("rollout-0").add(episodes=3)
     run.report("rollout-0", Episodes([[1.0, 8, 8, {}, 0]] * 2, lost_episodes=0))
