@@ -21,7 +21,7 @@ _Step = tuple[_ByAgent, _ByAgent, _ByAgent, _ByAgent, _ByAgent]
 class _ZeroSumGame:
     """One step: both players choose, and the second pays the first PAYOFF[choice of the first][of the second].
 
-    Stats of an episode: `true_objective` is what the player has won; each of its choices is 1 where it was made.
+    Stats of an episode: each of the player's choices is 1 where it was made.
     """
 
     PAYOFF: ClassVar[tuple[tuple[float, ...], ...]]
@@ -53,7 +53,7 @@ class _ZeroSumGame:
         infos = {}
         for player in players:
             chosen = {name: float(i == actions[player]) for i, name in enumerate(self.CHOICES[player])}
-            infos[player] = {"episode_stats": {"true_objective": rewards[player], **chosen}}
+            infos[player] = {"episode_stats": chosen}
         self.agents = []
         return dict(self._obs), rewards, dict.fromkeys(players, True), dict.fromkeys(players, False), infos
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from sf.population.config import PopulationConfig
+from sf.processes.reports import WIN_RATE
+
 
 def enough_episodes(stats_avg: int) -> float:
     """Episodes for an unbiased mean of the latest `stats_avg`: short ones finish first."""
@@ -52,10 +55,23 @@ class PolicyProgress:
         return len(self.episodes) >= enough_episodes(self.episodes.maxlen)
 
     def objective(self, name: str) -> float | None:
-        """Mean of the statistic `name` of its episodes; of the return where they lack it. None: too few episodes."""
+        """Mean of `objective_values`; None: too few episodes."""
+        values = self.objective_values(name)
+        return float(np.mean(values)) if values else None
+
+    def objective_values(self, name: str) -> list[float]:
+        """Returns the statistic `name` of each of its episodes, or the return where they lack it. Empty: too few.
+
+        Episodes that lack the statistic of the default are judged by whether their match was won, where that is known.
+        """
         if not self.has_enough_episodes:
-            return None
-        return float(np.mean([episode[3].get(name, episode[0]) for episode in self.episodes]))
+            return []
+        stats = [episode[3] for episode in self.episodes]
+        if name == PopulationConfig.pbt_target_objective and not any(name in each for each in stats):
+            won = [each[WIN_RATE] for each in stats if WIN_RATE in each]
+            if len(won) > 1:
+                return won
+        return [episode[3].get(name, episode[0]) for episode in self.episodes]
 
     def means(self) -> dict[str, Any]:
         """Of its latest episodes, and of its training."""

@@ -44,7 +44,8 @@ class PopulationConfig:
 
     pbt_replace_reward_gap: float = 0.1
     """A policy is far below the best if its objective is lower by more than this share of the best one. If the
-    objective is a win rate, use 0.5: this replaces a policy that wins less than half as often as the best."""
+    objective is a win rate, use 0.5: this replaces a policy that wins less than half as often as the best. A difference
+    that may be chance never counts, whatever this is."""
 
     pbt_replace_reward_gap_absolute: float = 1e-6
     """The objective must also be lower by more than this, in its own units."""
@@ -63,7 +64,9 @@ class PopulationConfig:
     """Largest factor by which a mutation multiplies or divides a hyperparameter."""
 
     pbt_target_objective: str = "true_objective"
-    """Episode statistic to rank policies by, as a mean over episodes; higher is better."""
+    """Episode statistic to rank policies by, as a mean over episodes; higher is better. The default is the win rate in
+    matches whose returns add up to zero and that report no true_objective, else the return. Any other name that is not
+    reported is the return."""
 
     def __post_init__(self) -> None:
         check_fields(self)

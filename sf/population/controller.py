@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from sf.arrays import SharedArrays
 from sf.config import Config
 from sf.envs import EnvSpec
+from sf.evaluation.statistics import rate_statistics, statistics
 from sf.metrics.progress import Progress
 from sf.population.evolution import RANGES, SHAPING, Member, evolve
 from sf.population.record import PopulationRecord
@@ -77,8 +78,9 @@ class Population:
 
     def _evolve(self, generation: int) -> bool:
         """Returns whether the generation could be recorded. If not, nothing changes, and the caller tries again."""
+        target = self._rules.pbt_target_objective
         members = [
-            Member(policy_id, policy.objective(self._rules.pbt_target_objective), self._hyperparameters(policy_id))
+            _member(policy_id, policy.objective_values(target), self._hyperparameters(policy_id))
             for policy_id, policy in zip(sorted(self._initial), self._progress.policies, strict=True)
         ]
         decisions = evolve(members, self._rules, np.random.default_rng((self._seed, generation)))
@@ -118,6 +120,16 @@ class Population:
         if self._shaping is not None:
             of_policy = self._hyperparameters(policy_id)
             self._shaping["weights"][policy_id] = [of_policy[SHAPING + name] for name in self._shaping_names]
+
+
+def _member(policy_id: int, values: Sequence[float], hyperparameters: Mapping[str, float]) -> Member:
+    """values: of the objective in its episodes."""
+    if not values:
+        return Member(policy_id, None, hyperparameters)
+    are_results = {*values} <= {0.0, 0.5, 1.0}  # of matches: a win, a draw, a defeat
+    found = (rate_statistics if are_results else statistics)(values, range(len(values)))
+    interval = None if found.low is None or found.high is None else (found.low, found.high)
+    return Member(policy_id, found.mean, hyperparameters, interval)
 
 
 def initial_hyperparameters(config: Config, spec: EnvSpec) -> dict[int, Mapping[str, float]]:

@@ -45,6 +45,7 @@ class Member:
     policy_id: int
     objective: float | None  # mean over its latest episodes, the greater the better; None: not enough episodes yet
     hyperparameters: Mapping[str, float]  # names of RANGES, or SHAPING and a name
+    interval: tuple[float, float] | None = None  # 95 % confidence interval of the objective; None: it is exact
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,17 @@ def _objective(member: Member) -> float:
 
 
 def _is_far_below(member: Member, best: Member, rules: PopulationConfig) -> bool:
-    """best - x > max(absolute gap, relative gap |best|), which needs no division and no positive objective."""
+    """best - x > max(absolute gap, relative gap |best|, noise), which needs no division and no positive objective.
+
+    noise: half of the interval of a difference, from the intervals of both (Newcombe 1998, method 10). Jaderberg et al.
+    2017 test the difference, too.
+    """
     gap = _objective(best) - _objective(member)
     relative_gap = rules.pbt_replace_reward_gap * abs(_objective(best))
-    return gap > max(rules.pbt_replace_reward_gap_absolute, relative_gap)
+    below, _ = best.interval or (_objective(best), math.inf)
+    _, above = member.interval or (-math.inf, _objective(member))
+    noise = math.hypot(_objective(best) - below, above - _objective(member))
+    return gap > max(rules.pbt_replace_reward_gap_absolute, relative_gap, noise)
 
 
 def _mutated(hyperparameters: Mapping[str, float], rules: PopulationConfig, rng: Generator) -> dict[str, float]:

@@ -94,6 +94,8 @@ class Finished(Report):
 
 # Environments, of rollout workers and of evaluations
 
+WIN_RATE = "win_rate"  # a statistic of episodes, which rollout workers add: `sf.rollout.win_rates`
+
 
 @dataclass(frozen=True)
 class Episodes(Report):

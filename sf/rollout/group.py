@@ -24,6 +24,7 @@ from sf.rollout.assignment import Assignment, AssignmentRules
 from sf.rollout.decorrelation import Decorrelation
 from sf.rollout.matches import Matches
 from sf.rollout.truncations import Truncations
+from sf.rollout.win_rates import WinRates
 from sf.rows import OBS, Turns
 from sf.slots import FULL, WorkerSlots
 from sf.storage.match_journal import Journal
@@ -79,6 +80,7 @@ class RolloutGroup:
         self._assignment = Assignment(args.assignment, num_actors, args.rollout, rng, group_idx)
         num_agents, by_match = args.assignment.num_agents, args.assignment.draws_by_match
         self._matches = Matches(num_actors, num_agents, args.objective) if by_match else None
+        self._win_rates = WinRates(num_agents) if args.assignment.num_policies > 1 and num_agents > 1 else None
         self._journal, self._has_seats = journal, args.assignment.seats is not None
         # With several policies a slot is of use up to the first change of who plays, so cuts would cost more.
         self._is_alone = args.assignment.num_policies == 1 and self._matches is None
@@ -185,6 +187,8 @@ class RolloutGroup:
         rows["first"][slots, t + 1] = result.first
         self._row = t + 1
         self.ended_with[:] = self._assignment.learner
+        if self._win_rates is not None:
+            finished = self._win_rates.add_to(finished, self._assignment.policy)
         if self._matches is not None:
             played = self._matches.after_step(result, finished, self._assignment.identity)
             if self._has_seats:

@@ -78,6 +78,26 @@ def test_episodes_are_those_of_the_policies_that_played_them_and_not_of_the_next
     assert changes > 0
 
 
+def test_episodes_of_a_match_of_different_policies_say_which_has_won(stage):
+    class ZeroSum(Scripted):
+        """The second agent of each match wins."""
+
+        def step(self, *args):
+            episodes = super().step(*args)
+            return [dataclasses.replace(e, episode_return=1.0 if e.actor_idx % 2 else -1.0) for e in episodes]
+
+    found = stage(num_policies=9, pbt_rollouts_per_draw=0)
+    found.group._envs._group.__class__ = ZeroSum
+    won = set()
+    for _ in range(30):
+        policy = found.group._assignment.policy.copy()
+        for episode in found.step():
+            first, second = policy[episode.actor_idx // 2 * 2 :][:2]
+            won.add((bool(first != second), episode.actor_idx % 2, episode.stats.get("win_rate")))
+        found.memory.pool.reset()
+    assert won == {(True, 0, 0.0), (True, 1, 1.0), (False, 0, None), (False, 1, None)}
+
+
 def test_a_game_whose_lives_are_episodes_is_played_by_one_policy(stage):
     class OfTwoLives(Scripted):
         def step(self, *args):
