@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -30,19 +29,6 @@ def writing(needs: Needs) -> str:
         if free < _ENOUGH_ON_DISK:
             raise ProbeError(f"{folder.parent} has {free / 2**30:.1f} GiB left")
         return f"{folder.parent}: files are replaced whole, {free / 2**30:.0f} GiB are free"
-
-
-def locking(needs: Needs) -> str:
-    """A lock of a file is refused to the second process that asks for it (flock)."""
-    with _folder(needs.train_dir) as folder:
-        path = folder / "lock"
-        with path.open("w") as first, path.open("w") as second:
-            fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            try:
-                fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return "the second who asks for a lock is refused"
-            raise ProbeError(f"two had the lock of one file in {folder.parent}")
 
 
 def shm(needs: Needs) -> str:

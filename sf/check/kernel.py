@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import os
 import resource
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sf.arrays import Field, SharedArrays, available_memory
+from sf.arrays import Field, SharedArrays
 from sf.check.probe import Needs, ProbeError
 from sf.machine import cores as machine_cores
 from sf.processes.creator import die_with_creator
@@ -21,7 +20,6 @@ from sf.processes.fork_servers import descriptors_needed
 from sf.queues import PipeQueue
 
 _SHARED_BYTES = 64 << 20
-_ENOUGH_MEMORY = 2 << 30
 _DEATH_WITHIN_MS = 5000.0
 _PIPE_LIMITS = Path("/proc/sys/fs")
 
@@ -41,13 +39,6 @@ def shared_memory(needs: Needs) -> str:
     if (status, int(ours[0])) != (1, 2):
         raise ProbeError(f"a child saw {status} instead of 1, its parent {ours[0]} instead of 2")
     return f"{_SHARED_BYTES >> 20} MiB without a name, the same in two processes"
-
-
-def free_memory(needs: Needs) -> str:
-    free = available_memory()
-    if free < _ENOUGH_MEMORY:
-        raise ProbeError(f"{free / 2**30:.1f} GiB are free")
-    return f"{free / 2**30:.1f} GiB are free"
 
 
 def descriptors(needs: Needs) -> str:
@@ -105,15 +96,6 @@ def death_signal(needs: Needs) -> str:
     return "a process dies with its parent"
 
 
-def pinning(needs: Needs) -> str:
-    cores = sorted(os.sched_getaffinity(0))
-    for core in (cores[0], cores[-1]):
-        os.sched_setaffinity(0, {core})
-        if os.sched_getaffinity(0) != {core}:
-            raise ProbeError(f"a process that asked for core {core} may run on {sorted(os.sched_getaffinity(0))}")
-    return f"a process can be bound to each of {len(cores)} cores"
-
-
 def cpu_quota(needs: Needs) -> str:
     """A cgroup may grant less CPU time than its number of cores suggests."""
     cores = len(os.sched_getaffinity(0))
@@ -121,14 +103,6 @@ def cpu_quota(needs: Needs) -> str:
     if granted is not None and granted < cores:
         raise ProbeError(f"{cores} cores are there, and the time of {granted:g} is granted")
     return f"all the time of {cores} cores"
-
-
-def kept_memory(needs: Needs) -> str:
-    """mallopt makes the process keep freed memory (sf/processes/torch_runtime.py)."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is None or not mallopt(-3, 1 << 30):
-        raise ProbeError("the C library has no mallopt that obeys")
-    return "the C library keeps what is freed"
 
 
 def _number(path: Path) -> str:

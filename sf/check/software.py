@@ -1,11 +1,10 @@
-"""Versions of packages, and useful programs."""
+"""Versions of Python, of packages and of the driver."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
 import importlib.util
-import os
 import platform
 from pathlib import Path
 
@@ -28,15 +27,6 @@ def versions(needs: Needs) -> str:
     build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "a build without CUDA"
     shown = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _SHOWN)
     return f"Python {platform.python_version()}, {shown}; torch is for {build}; {_driver()}"
-
-
-def mps(device: str) -> str:
-    """CUDA's Multi-Process Service: whether its daemon runs."""
-    names = [_text(path) for path in Path("/proc").glob("[0-9]*/comm")]
-    pipe = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control"  # of a container, the host's
-    if not pipe.exists() and not any(name.startswith("nvidia-cuda-mps") for name in names):
-        raise ProbeError("not running: the processes of a run share the GPU by time slices")
-    return "running: kernels of several processes run side by side"
 
 
 def _requirements() -> list[Requirement]:
