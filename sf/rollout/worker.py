@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
-
-import numpy as np
 
 from sf.envs import Episode
 from sf.envs.guard import EnvFaultError
@@ -40,12 +38,12 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
 
 
 def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
-    episodes = _EpisodeReports(reports)
     channel, counters = args.channel, args.counters
     counters.working()
     counters.add(away=-counters.get("away"))  # of a worker before
     journal = Journal(args.run_dir)
     groups = {group_idx: RolloutGroup(group_idx, args, journal) for group_idx in channel.groups}
+    episodes = _EpisodeReports(reports, groups.values())
     try:
         reports.send(Ready())
         while True:
@@ -65,7 +63,7 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
                 counters.add(  # what is not reported before this process dies is lost
                     episodes=len(finished) + num_cut, away=group.num_away - num_away
                 )
-                episodes.add(finished, group.ended_with, num_cut)
+                episodes.add(finished, group, num_cut)
             for group_idx in looked_at:
                 groups[group_idx].begin_if_it_can()
             now = time.perf_counter()
@@ -100,21 +98,33 @@ def _report_faults(reports: Reports, groups: Iterable[RolloutGroup]) -> None:
 class _EpisodeReports:
     """Collects finished episodes and sends them to the parent a few times a second."""
 
-    def __init__(self, reports: Reports) -> None:
+    def __init__(self, reports: Reports, groups: Collection[RolloutGroup]) -> None:
         self._reports = reports
+        self._groups = groups
+        now = time.monotonic()
+        self._began = {actor: now for group in groups for actor in group.actors.tolist()}  # its episode, or earlier
         self._waiting: list[list] = []
         self._num_cut = 0
         self._sent_at = 0.0
 
-    def add(self, episodes: list[Episode], policy: np.ndarray, num_cut: int) -> None:
-        """policy: [N], who played each actor. num_cut: episodes that a fault has ended."""
+    def add(self, episodes: list[Episode], group: RolloutGroup, num_cut: int) -> None:
+        """Those that have ended in the last step of a group. num_cut: episodes that a fault has ended."""
         self._num_cut += num_cut
+        now = time.monotonic()
         for episode in episodes:
-            stats = {name: float(value) for name, value in episode.stats.items()}
-            played_by = int(policy[episode.actor_idx])
+            actor = int(group.actors[episode.actor_idx])
             self._waiting.append(
-                [float(episode.episode_return), int(episode.num_steps), int(episode.num_frames), stats, played_by]
+                [
+                    float(episode.episode_return),
+                    int(episode.num_steps),
+                    int(episode.num_frames),
+                    {name: float(value) for name, value in episode.stats.items()},
+                    int(group.ended_with[episode.actor_idx]),
+                    actor,
+                    self._began[actor],
+                ]
             )
+            self._began[actor] = now
 
     def send_if_due(self, now: float) -> None:
         if now - self._sent_at > _REPORT_EPISODES_EVERY_S:
@@ -123,5 +133,6 @@ class _EpisodeReports:
 
     def send(self) -> None:
         if self._waiting or self._num_cut:
-            self._reports.send(Episodes(self._waiting, self._num_cut))
+            absent = [actor for group in self._groups for actor in group.absent]
+            self._reports.send(Episodes(self._waiting, self._num_cut, absent))
             self._waiting, self._num_cut = [], 0
