@@ -59,7 +59,7 @@ def result_in(folder: Path, ran: Ran, has_goal: bool) -> Result:
         last["env_frames"],
         seconds,
         ran.left_behind,
-        last["mean_return"] if has_goal and last.get("episodes_in_mean") == EPISODES else None,
+        last["mean_return"] if has_goal and last.get("episodes_in_mean", 0) >= EPISODES else None,
         seconds if has_reached else None,
         last["env_frames"] if has_reached else None,
     )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
 from sf.population.config import PopulationConfig
 from sf.processes.reports import WIN_RATE
 
 
 def enough_episodes(stats_avg: int) -> float:
-    """Episodes for an unbiased mean of the latest `stats_avg`: short ones finish first."""
+    """Episodes that a mean of the latest `stats_avg` has to be over at least, for decisions and plots."""
     return stats_avg / 2
 
 
@@ -27,11 +28,14 @@ class PolicyEvent:
 
 
 class PolicyProgress:
-    """The progress of one policy."""
+    """The progress of one policy. latest: the episodes of all policies."""
 
-    def __init__(self, stats_avg: int) -> None:
+    def __init__(self, policy_id: int, latest: LatestEpisodes, stats_avg: int) -> None:
+        self._policy_id = policy_id
+        self._latest = latest
+        self._stats_avg = stats_avg
+        self._since = float("-inf")  # by time.monotonic(): episodes that began before are those of an earlier self
         self.env_steps = 0  # that its learner has taken
-        self.episodes: deque[list] = deque(maxlen=stats_avg)  # the latest: return, steps, frames, stats, order
         self.train: dict[str, float] = {}  # the latest metrics of its learner
         self.last_event: PolicyEvent | None = None  # the last decision over its weights
 
@@ -40,19 +44,24 @@ class PolicyProgress:
         what = "begun anew" if begins_anew else "mutated" if copies is None else f"copied {copies}"
         self.last_event = PolicyEvent(what, self.env_steps)
 
-    def add(self, episode: list) -> None:
-        """Insert an episode by its order: reports of other workers may have come first. Without one it is the latest."""
-        later = []
-        while self.episodes and self.episodes[-1][4] > episode[4]:
-            later.append(self.episodes.pop())
-        self.episodes.append(episode)
-        self.episodes.extend(reversed(later))
+    def begin_anew(self) -> None:
+        """It has other weights: no episode that is under way counts, nor any before."""
+        self._since = time.monotonic()
+
+    @property
+    def num_waited_for(self) -> int:
+        """Actors that have yet to end an episode since the policy is what it is. Until then it has no score."""
+        return self._latest.num_waited_for(self._since)
+
+    @property
+    def episodes(self) -> list[EndedEpisode]:
+        """Its latest `stats_avg` or some more, see `LatestEpisodes`; empty while an actor is waited for."""
+        return self._latest.of(self._policy_id, self._since)
 
     @property
     def has_enough_episodes(self) -> bool:
         """Whether there are enough for their mean to be reported."""
-        assert self.episodes.maxlen is not None
-        return len(self.episodes) >= enough_episodes(self.episodes.maxlen)
+        return len(self.episodes) >= enough_episodes(self._stats_avg)
 
     def objective(self, name: str) -> float | None:
         """Mean of `objective_values`; None: too few episodes."""
@@ -64,34 +73,34 @@ class PolicyProgress:
 
         Episodes that lack the statistic of the default are judged by whether their match was won, where that is known.
         """
-        if not self.has_enough_episodes:
+        episodes = self.episodes
+        if len(episodes) < enough_episodes(self._stats_avg):
             return []
-        stats = [episode[3] for episode in self.episodes]
-        if name == PopulationConfig.pbt_target_objective and not any(name in each for each in stats):
-            won = [each[WIN_RATE] for each in stats if WIN_RATE in each]
+        if name == PopulationConfig.pbt_target_objective and not any(name in each.stats for each in episodes):
+            won = [each.stats[WIN_RATE] for each in episodes if WIN_RATE in each.stats]
             if len(won) > 1:
                 return won
-        return [episode[3].get(name, episode[0]) for episode in self.episodes]
+        return [each.stats.get(name, each.episode_return) for each in episodes]
 
     def means(self) -> dict[str, Any]:
         """Of its latest episodes, and of its training."""
         return {**episode_means(self.episodes), **{f"train/{name}": value for name, value in self.train.items()}}
 
 
-def episode_means(episodes: Collection[list]) -> dict[str, Any]:
+def episode_means(episodes: Collection[EndedEpisode]) -> dict[str, Any]:
     """Over finished episodes: return, steps, frames, stats."""
     if not episodes:
         return {"mean_return": None, "mean_episode_steps": None, "episodes_in_mean": 0}
-    returns = [episode[0] for episode in episodes]
+    returns = [episode.episode_return for episode in episodes]
     means = {
         "mean_return": float(np.mean(returns)),
         "std_return": float(np.std(returns)),
         "min_return": float(np.min(returns)),
         "max_return": float(np.max(returns)),
-        "mean_episode_steps": float(np.mean([episode[1] for episode in episodes])),
-        "mean_episode_frames": float(np.mean([episode[2] for episode in episodes])),
+        "mean_episode_steps": float(np.mean([episode.num_steps for episode in episodes])),
+        "mean_episode_frames": float(np.mean([episode.num_frames for episode in episodes])),
         "episodes_in_mean": len(episodes),
     }
-    for name in sorted({name for episode in episodes for name in episode[3]}):
-        means[f"stats/{name}"] = float(np.mean([episode[3][name] for episode in episodes if name in episode[3]]))
+    for name in sorted({name for episode in episodes for name in episode.stats}):
+        means[f"stats/{name}"] = float(np.mean([each.stats[name] for each in episodes if name in each.stats]))
     return means

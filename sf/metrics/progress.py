@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from sf.counters import Counters
 from sf.metrics.bottleneck import Load, bottleneck
 from sf.metrics.first_update import first_update
+from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
 from sf.metrics.meter import Machine, Meter, Roles
 from sf.metrics.policy_progress import PolicyEvent, PolicyProgress, episode_means
 
@@ -20,7 +22,8 @@ class Outlook:
     """Smoothed figures for the display, over the last minute.
 
     frames_per_second, sampled_frames_per_second: that learners have taken, that rollout workers have stepped.
-    has_enough_episodes: fewer would bias the mean return, because short episodes finish first.
+    has_enough_episodes: to draw their mean. num_waited_for: actors that have yet to end an episode; until then there is
+        no mean.
     checkpoint: path of the last one, and how many seconds ago it was written.
     last_events: what evolution did last, by policy.
     first_update: when it is due; empty once it has come.
@@ -30,6 +33,7 @@ class Outlook:
     frames_per_second: float = 0.0
     sampled_frames_per_second: float = 0.0
     has_enough_episodes: bool = True
+    num_waited_for: int = 0
     checkpoint: tuple[str, float] | None = None
     last_events: tuple[PolicyEvent | None, ...] = ()
     first_update: str = ""
@@ -52,6 +56,7 @@ class Progress:
     frameskip: int
     stats_avg: int  # episodes that means are over, of all ranks
     num_policies: int = 1
+    num_actors: int = 1  # of this rank
     objective: str = "true_objective"  # the statistic of episodes that says how good a policy is
     machine: Machine = field(default_factory=Machine)
     num_epochs: int = 1  # of the learner, on the same data
@@ -73,7 +78,8 @@ class Progress:
     def __post_init__(self) -> None:
         self._meter = Meter(self.counters, self.roles, self.machine)
         own_share = -(-self.stats_avg // self.num_ranks)
-        self.policies = [PolicyProgress(own_share) for _ in range(self.num_policies)]
+        self._latest = LatestEpisodes(self.num_actors, self.num_policies, own_share)
+        self.policies = [PolicyProgress(policy_id, self._latest, own_share) for policy_id in range(self.num_policies)]
         self._begun: set[int] = set()  # policies whose learners have told where they begin
         self._added: dict[str, Any] = {}  # of the next record
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
@@ -106,11 +112,16 @@ class Progress:
         self.seconds_before = max(self.seconds_before, seconds_before)
         return True
 
-    def add_episodes(self, episodes: list[list]) -> None:
-        """episodes: as in `sf.processes.reports.Episodes`. Only those of policies that learn count."""
-        for score, num_steps, num_frames, stats, policy_id, *order in episodes:
-            if policy_id < self.num_policies:
-                self.policies[policy_id].add([score, num_steps, num_frames, stats, order])
+    def add_episodes(
+        self, episodes: Iterable[Sequence[Any]], worker_idx: int = 0, absent: Collection[int] = ()
+    ) -> None:
+        """episodes: the fields of `EndedEpisode`. Only those of policies that learn are counted as the run's. absent:
+        the actors of this rollout worker that have had no step so far."""
+        self._latest.note_absent(worker_idx, absent)
+        for fields in episodes:
+            episode = EndedEpisode(*fields)
+            self._latest.add(episode)
+            if episode.policy_id < self.num_policies:
                 self.num_episodes += 1
             else:
                 self.num_player_episodes += 1
@@ -157,6 +168,7 @@ class Progress:
             frames_per_second=recent.rate("learner") * self.frameskip,
             sampled_frames_per_second=recent.rate("rollout") * self.frameskip,
             has_enough_episodes=all(policy.has_enough_episodes for policy in self.policies),
+            num_waited_for=min(policy.num_waited_for for policy in self.policies),
             checkpoint=checkpoint and (checkpoint[0], time.perf_counter() - checkpoint[1]),
             last_events=tuple(policy.last_event for policy in self.policies),
             first_update=self._first_update(),

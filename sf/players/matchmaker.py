@@ -73,6 +73,9 @@ class Matchmaker:
         self._exploiters = exploiters
         earlier = EarlierRecord(record_path, self._exploiters)
         self._pool = Pool(num_policies, earlier.rows(), reference or earlier.held(players))
+        # Policies of which each actor had ended an episode when matches were collected last. Before, short matches end
+        # first, so their results decide nothing.
+        self._settled: set[int] = set()
         self._to_begin_anew: dict[int, str] = {}  # exploiters that wait for the record, and why they do
         self._journal = JournalReader(run_dir, earlier.journals, say)
         self._record = RecordWriter(record_path, say)
@@ -147,7 +150,8 @@ class Matchmaker:
         if weights_event < self._exploiters.num_beginnings(policy_id):
             self._send_anew(policy_id)
         elif self._exploiters.is_to_begin(policy_id):
-            self._progress.policies[policy_id].episodes.clear()  # its earlier self has played them
+            self._progress.policies[policy_id].begin_anew()
+            self._settled.discard(policy_id)
             row = Begun(policy_id, self._progress.policies[policy_id].env_steps)
             self._exploiters.add(row)
             self._pool.begin_anew(row)
@@ -213,10 +217,11 @@ class Matchmaker:
                 (file, line),
                 {policy_name(each): self._progress.policies[each].env_steps for each in learns} if learns[1:] else None,
             )
-            self._pool.add(match)
-            self._exploiters.add(match)
+            self._pool.add(match, self._settled)
+            self._exploiters.add(match, self._settled)
             self._record.add(match)
         self._keeper.weigh()
+        self._settled = {idx for idx, policy in enumerate(self._progress.policies) if not policy.num_waited_for}
 
     def _record_all(self) -> bool:
         """Count the matches that have ended, and write all players to the record. Returns whether it has them."""
@@ -270,7 +275,7 @@ class Matchmaker:
         self._to_begin_anew.clear()
 
     def _send_anew(self, policy_id: int) -> None:
-        self._progress.policies[policy_id].episodes.clear()  # its earlier self has played them
+        self._progress.policies[policy_id].begin_anew()
         self._order(
             policy_id,
             hyperparameters={},

@@ -1,12 +1,13 @@
 """The pool of players of a run, and what the matches so far say of each, from the side of each policy that learns.
 
-All of it follows from the rows of league.jsonl, in their order. So a resumed run has the pool that it had.
+All but the win rate that a snapshot is taken at follows from the rows of league.jsonl, in their order. So a resumed run
+has the pool that it had.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from sf.players.opponent_choice import probabilities, quality_after_win
 
 _RECENT = 100  # matches against a player that a win rate is about
 _MATCHES_IN_A_ROW = 16  # about as many are in a seat: together they say how seldom a player is met
-_SINCE_SNAPSHOT = 200  # matches against the pool that say whether a policy beats it
+_SINCE_SNAPSHOT = 200  # matches of this session against the pool that say whether a policy beats it
 
 
 class Pool:
@@ -63,15 +64,16 @@ class Pool:
             self._counted[policy_id].append(self._num_met[policy_id])
             self._recent[policy_id].append(deque(maxlen=_RECENT))
 
-    def add(self, match: Match) -> None:
-        """A match is over. A win counts 1, a draw 0.5."""
+    def add(self, match: Match, settled: Collection[int] = ()) -> None:
+        """A match is over. A win counts 1, a draw 0.5. settled: the policies that may beat the pool, see `Matchmaker`."""
         if self._ratings is not None:
             self._ratings.add(match)
         for name, other, score, other_score in meetings(match):
             if name in self._names and other in self.idx:
                 policy_id, idx, won = self._names.index(name), self.idx[other], result(score, other_score)
                 self._recent[policy_id][idx].append(won)
-                self._since_snapshot[policy_id].append(won)
+                if policy_id in settled:
+                    self._since_snapshot[policy_id].append(won)
                 self._num_met[policy_id] += 1
                 matches = self._take_uncounted(policy_id, idx)
                 if won == 1.0:
@@ -101,7 +103,8 @@ class Pool:
         )
 
     def beats_the_pool(self, policy_id: int, win_rate: float) -> bool:
-        """Whether it has won this share of its latest 200 matches against players, all since its latest snapshot."""
+        """Whether it has won this share of its latest 200 matches against players, all since its latest snapshot, and of
+        this session."""
         results = self._since_snapshot[policy_id]
         return len(results) == results.maxlen and float(np.mean(results)) >= win_rate
 

@@ -99,7 +99,7 @@ class Population:
             self._write_shaping(decision.policy_id)
             self._send(decision.policy_id, copies=decision.copies)
             if decision.copies is not None:
-                self._progress.policies[decision.policy_id].episodes.clear()  # its earlier self has played them
+                self._progress.policies[decision.policy_id].begin_anew()
         return True
 
     def _send(self, policy_id: int, copies: int | None) -> None:

@@ -99,11 +99,12 @@ WIN_RATE = "win_rate"  # a statistic of episodes, which rollout workers add: `sf
 
 @dataclass(frozen=True)
 class Episodes(Report):
-    """episodes: that have ended, each a list of return, steps, frames, statistics by name, and the policy that played,
-    then in synchronous mode what sorts those of all workers. lost_episodes: that a fault has ended."""
+    """episodes: that have ended, each the fields of `sf.metrics.latest_episodes.EndedEpisode`. lost_episodes: that a
+    fault has ended. absent: the actors of the worker that have had no step so far."""
 
     episodes: list[list[Any]]
     lost_episodes: int
+    absent: list[int]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ _SUMS = (
 )
 _OVER_EPISODES = ("mean_return", "mean_episode_steps", "mean_episode_frames", "true_objective")
 _OVER_EPISODES_PREFIX = "stats/"
+_SPREAD = ("std_return", "min_return", "max_return")
 _MEANS = ("train/lag_mean", "train/masked_share", "train/clipped_reward_share", "cores/in_use_share")
 _MEANS_SUFFIXES = ("/busy_share", "/wait_share", "/slot_wait_share", "/actions_per_batch")
 _SUMS_PREFIX = "cores/"
@@ -25,7 +26,8 @@ _OF_POLICY = re.compile(r"policy_\d+/")
 
 def merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Counts and rates of sampling are sums, returns are means over the episodes of all, shares of time are means over
-    the ranks. All else is the same on each of them, or stays that of the first.
+    the ranks. All else is the same on each of them, or stays that of the first. There is no return until each rank has
+    one: those that have it first may have it of short episodes.
 
     records: one a rank, the first of rank 0. Names behind `policy_00/` and so on are of the episodes of that policy.
     """
@@ -43,6 +45,8 @@ def _prefix(name: str) -> str:
 
 def _merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Of names without a prefix."""
+    if any(other.get("episodes_in_mean") == 0 for other in records):
+        records = [_without_episodes(other) for other in records]
     record = dict(records[0])
     for name in records[0]:
         values = [other[name] for other in records if _is_number(other.get(name))]
@@ -61,6 +65,12 @@ def _merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         elif name in _SUMS or name.startswith(_SUMS_PREFIX):
             record[name] = sum(values)
     return record
+
+
+def _without_episodes(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Its means are not known, nor is their spread."""
+    unknown = [name for name in record if name in _OVER_EPISODES + _SPREAD or name.startswith(_OVER_EPISODES_PREFIX)]
+    return {**record, **dict.fromkeys(unknown), "episodes_in_mean": 0}
 
 
 def _mean_over_episodes(records: Sequence[Mapping[str, Any]], name: str) -> float:

@@ -90,9 +90,10 @@ class RolloutGroup:
         self._decorrelation = Decorrelation(self._envs.cut, num_envs, num_agents, limit, rng) if cuts else None
         self._shaping = args.shaping
         self.ended_with = self._assignment.learner.copy()  # [N] who learns from the step that was taken last
+        self._has_played = np.zeros(num_actors, bool)  # [N]
         self._is_over = np.zeros(num_actors, bool)  # [N] an Episode has come, and the next has not begun
         self._slot_policy = self._assignment.learner.copy()  # [N] whose the slots are that are being filled
-        self._actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)
+        self.actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)  # [N] of all groups
         self._result = StepResult.empty(num_actors)
         self._turns = Turns.where_there_are(args.slots.arrays)
         self.num_env_steps = num_actors  # of the last step: of the agents that had something to choose
@@ -121,11 +122,11 @@ class RolloutGroup:
         if not self.is_parked:
             return False
         self._slot_policy[:] = self._assignment.learner
-        self._slots = self._pool.take(self._group_idx, len(self._actors), self._slot_policy)
+        self._slots = self._pool.take(self._group_idx, len(self.actors), self._slot_policy)
         if not self._slots:
             return False
         self._slot_idx = np.array(self._slots)
-        self._rows["actor"][self._slot_idx] = self._actors
+        self._rows["actor"][self._slot_idx] = self.actors
         self._channel.tables["slots"][self._group_idx] = self._slot_idx
         self._row = 0
         for key, rows in self._obs.items():
@@ -155,6 +156,12 @@ class RolloutGroup:
     def num_away(self) -> int:
         """How many of its agents are in no episode: they have left their match."""
         return self._envs.num_away
+
+    @property
+    def absent(self) -> list[int]:
+        """Those of `actors` that have had no step so far, though others have."""
+        absent = self.actors[~self._has_played]
+        return absent.tolist() if len(absent) < len(self.actors) else []
 
     def close(self) -> None:
         self._envs.close()
@@ -189,6 +196,7 @@ class RolloutGroup:
         self.ended_with[:] = self._assignment.learner
         if self._win_rates is not None:
             finished = self._win_rates.add_to(finished, self._assignment.policy)
+        self._has_played |= result.valid
         if self._matches is not None:
             played = self._matches.after_step(result, finished, self._assignment.identity)
             if self._has_seats:

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-
-import numpy as np
 
 from sf.envs import Episode
 from sf.envs.guard import EnvFaultError
@@ -41,12 +39,12 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
 
 
 def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
-    episodes = _EpisodeReports(reports, args)
     channel, counters = args.channel, args.counters
     counters.working()
     counters.add(away=-counters.get("away"))  # of a worker before
     journal = Journal(args.run_dir)
     groups = {group_idx: RolloutGroup(group_idx, args, journal) for group_idx in channel.groups}
+    episodes = _EpisodeReports(reports, groups, args.is_synchronous)
     try:
         reports.send(Ready())
         while True:
@@ -63,7 +61,7 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
                 counters.add(  # what is not reported before this process dies is lost
                     episodes=len(finished) + num_cut, away=group.num_away - num_away
                 )
-                episodes.add(group_idx, finished, group.ended_with, num_cut)
+                episodes.add(group_idx, finished, num_cut)
             for group_idx in looked_at:
                 if groups[group_idx].begin_if_it_can():
                     episodes.release(group_idx)
@@ -96,39 +94,39 @@ def _report_faults(reports: Reports, groups: Iterable[RolloutGroup]) -> None:
 class _EpisodeReports:
     """Collects finished episodes and sends them to the parent a few times a second.
 
-    In synchronous mode it holds those of a rollout until the learner has taken that, and says where they belong in the
-    order of all. So two runs with equal weights report equal scores, whenever their processes stop.
+    In synchronous mode it holds those of a rollout until the learner has taken that. So two runs with equal weights
+    report equal scores, whenever their processes stop.
     """
 
-    def __init__(self, reports: Reports, args: RolloutWorkerArgs) -> None:
+    def __init__(self, reports: Reports, groups: Mapping[int, RolloutGroup], is_synchronous: bool) -> None:
         self._reports = reports
-        self._is_synchronous = args.is_synchronous
-        self._start = args.seed_key[-1]  # of this worker
-        self._num_steps: Counter[int] = Counter()  # by group
+        self._groups = groups
+        self._is_synchronous = is_synchronous
+        now = time.monotonic()
+        self._began = {actor: now for group in groups.values() for actor in group.actors.tolist()}  # or earlier
         self._held: defaultdict[int, list[list]] = defaultdict(list)  # by group
         self._waiting: list[list] = []
         self._num_cut = 0
         self._sent_at = 0.0
 
-    def add(self, group_idx: int, episodes: list[Episode], policy: np.ndarray, num_cut: int) -> None:
-        """Add what a step of a group has ended. policy: [N], who played each actor. num_cut: episodes that a fault has
-        ended."""
+    def add(self, group_idx: int, episodes: list[Episode], num_cut: int) -> None:
+        """Add what the last step of a group has ended. num_cut: episodes that a fault has ended."""
+        group, now = self._groups[group_idx], time.monotonic()
         self._num_cut += num_cut
-        self._num_steps[group_idx] += 1
-        order = [self._start, self._num_steps[group_idx], group_idx] if self._is_synchronous else []
         for episode in episodes:
-            stats = {name: float(value) for name, value in episode.stats.items()}
-            played_by = int(policy[episode.actor_idx])
+            actor = int(group.actors[episode.actor_idx])
             self._held[group_idx].append(
                 [
                     float(episode.episode_return),
                     int(episode.num_steps),
                     int(episode.num_frames),
-                    stats,
-                    played_by,
-                    *order,
+                    {name: float(value) for name, value in episode.stats.items()},
+                    int(group.ended_with[episode.actor_idx]),
+                    actor,
+                    self._began[actor],
                 ]
             )
+            self._began[actor] = now
         if not self._is_synchronous:
             self.release(group_idx)
 
@@ -147,5 +145,6 @@ class _EpisodeReports:
 
     def send(self) -> None:
         if self._waiting or self._num_cut:
-            self._reports.send(Episodes(self._waiting, self._num_cut))
+            absent = [actor for group in self._groups.values() for actor in group.absent]
+            self._reports.send(Episodes(self._waiting, self._num_cut, absent))
             self._waiting, self._num_cut = [], 0

@@ -95,7 +95,6 @@ class Decisions:
                 plan.targets,
                 plan.config.players.exploiter_win_rate,
                 plan.config.players.exploiter_env_steps,
-                plan.num_actors // plan.spec.num_agents,
             ),
             {name: entrant if isinstance(entrant, Checkpoint) else None for name, entrant in plan.entrants.items()},
             plan.reference,

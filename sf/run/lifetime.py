@@ -91,6 +91,7 @@ class Run:
             plan.spec.frameskip,
             plan.config.run.stats_avg,
             plan.num_policies,
+            plan.num_actors,
             plan.config.population.pbt_target_objective,
             machine=Machine(plan.cores, plan.num_cores),
             num_epochs=plan.config.learner.num_epochs,

@@ -82,8 +82,8 @@ class ReportHandler:
             # While it trains
             case LearnerReady():
                 self._learner_ready(child, report)
-            case Episodes(episodes, lost_episodes):
-                progress.add_episodes(episodes)
+            case Episodes(episodes, lost_episodes, absent):
+                progress.add_episodes(episodes, child.idx, absent)
                 progress.num_lost_episodes += lost_episodes
             case Trained(env_steps, metrics):
                 progress.add_training(child.idx, env_steps, metrics)

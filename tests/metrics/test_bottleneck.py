@@ -150,7 +150,8 @@ def test_steps_of_a_policy_whose_learner_begins_late_are_of_no_time_since(monkey
     now = [100.0]
     monkeypatch.setattr("sf.metrics.progress.time.perf_counter", lambda: now[0])
     progress = Progress(Counters.allocate(3), {"rollout": [0], "policy": [1], "learner": [2]}, 4, 100, 2, num_ranks=3)
-    assert progress.policies[0].episodes.maxlen == 34  # a third
+    progress.add_episodes([[1.0, 1, 1, {}, 0, 0, 0.0]] * 100)
+    assert len(progress.policies[0].episodes) == 34  # a third
     progress.resume(0, 10_000_000, 0.0)
     progress.add_training(0, 10_000_100, {})
     progress.resume(1, 10_000_000, 0.0)

@@ -17,8 +17,6 @@ from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.match_journal import DIRECTORY, Journal, PlayedMatch
 
-NUM_ENVS = 20
-
 
 class Learner:
     """What a learner has put into shared memory, and the parent knows of its progress."""
@@ -26,7 +24,10 @@ class Learner:
     def __init__(self):
         self.remembered = None
         self.env_steps = 0
-        self.episodes = []
+        self.num_waited_for = 0  # actors
+
+    def begin_anew(self):
+        self.num_waited_for = 5
 
     def train_to(self, env_steps):
         self.env_steps = env_steps
@@ -64,7 +65,6 @@ class Leagues:
                 {1: 0} if self.config.exploiters else {},
                 self.config.exploiter_win_rate,
                 self.config.exploiter_env_steps,
-                NUM_ENVS,
             ),
             players or {},
             self.reference,
@@ -152,6 +152,27 @@ def test_a_snapshot_is_taken_when_the_pool_is_beaten(leagues):
     leagues.end(*[((0, past), (1.0, 0.0))] * 2)
     league.act_if_due()
     assert [player.env_steps for player in league._pool.players] == [64, 128]
+
+
+def test_the_pool_is_not_beaten_by_matches_that_end_before_each_actor_has_ended_an_episode(leagues):
+    leagues.learners[0].num_waited_for = 3
+    for _ in range(2):  # a resumed run begins with matches that are short, too
+        league = leagues.start(snapshot_every_env_steps=10**9, snapshot_at_win_rate=0.6)
+        leagues.learners[0].train_to(64)
+        league.act_if_due()
+        won = ((0, idx_of(leagues, "policy_00_000000000064")), (1.0, 0.0))
+        leagues.end(*[won] * 200)
+        league.act_if_due()
+        assert len(league._pool.players) == 1
+    leagues.learners[0].num_waited_for = 0
+    leagues.end(*[won] * 200)  # they may have ended before that
+    leagues.end(*[won] * 199)
+    leagues.learners[0].train_to(128)
+    league.act_if_due()
+    assert len(league._pool.players) == 1
+    leagues.end(won)
+    league.act_if_due()
+    assert len(league._pool.players) == 2
 
 
 def test_matches_are_on_the_disk_within_a_second(leagues, monkeypatch):
@@ -534,6 +555,11 @@ def exploited(tmp_path):
     return leagues
 
 
+def all_actors_end_an_episode(leagues):
+    leagues.learners[EXPLOITER].num_waited_for = 0
+    leagues.league.write()
+
+
 def play(leagues, num_won, num_lost=0):
     won, lost = ((EXPLOITER, MAIN), (1.0, 0.0)), ((MAIN, EXPLOITER), (1.0, 0.0))
     leagues.end(*[won] * num_won + [lost] * num_lost)
@@ -546,7 +572,6 @@ def test_an_exploiter_that_wins_joins_the_pool_and_begins_anew(exploited):
     play(leagues, 0, 61)
     play(leagues, 139)
     assert leagues.ordered == []  # 69.5 % of 200
-    leagues.learners[EXPLOITER].episodes.append("old")
     play(leagues, 1)
     assert [player.name for player in leagues.league._pool.players][1:] == ["policy_01_000000000500"]
     ((policy_id, order),) = leagues.ordered
@@ -557,7 +582,7 @@ def test_an_exploiter_that_wins_joins_the_pool_and_begins_anew(exploited):
         "begins_from": str(leagues.run_dir / "league" / "beginning_01.safetensors"),
         "weights_event": 1,
     }
-    assert leagues.learners[EXPLOITER].episodes == []
+    assert leagues.learners[EXPLOITER].num_waited_for  # it has begun anew
     kinds = [row["kind"] for row in leagues.rows()]
     assert kinds.count("anew") == 1
     assert kinds[-2:] == ["player", "anew"]  # on the disk ahead of the order
@@ -569,11 +594,14 @@ def test_what_its_earlier_self_has_played_does_not_count(exploited):
     exploited.learners[EXPLOITER].train_to(900)
     play(exploited, 1000)  # the order is on its way
     assert "policy_01/league/win_rate" not in exploited.league.metrics()
-    exploited.learners[EXPLOITER].episodes.append("old")
+    all_actors_end_an_episode(exploited)
     exploited.league.learner_has(EXPLOITER, 1)
-    assert exploited.learners[EXPLOITER].episodes == []
+    assert exploited.learners[EXPLOITER].num_waited_for
+    play(exploited, 1000)  # of its earlier self, or short
+    assert "policy_01/league/win_rate" not in exploited.league.metrics()
+    all_actors_end_an_episode(exploited)
     exploited.league.learner_has(EXPLOITER, 1)  # as after a death: it has begun already
-    play(exploited, NUM_ENVS + 199)
+    play(exploited, 199)
     assert len(exploited.ordered) == 1
     play(exploited, 1)
     assert [order["weights_event"] for _, order in exploited.ordered] == [1, 2]
@@ -589,7 +617,10 @@ def test_a_resumed_run_knows_that_an_exploiter_has_begun(exploited):
     league.learner_has(EXPLOITER, 1)
     league.write()
     league = exploited.start(exploiters=1)
-    play(exploited, NUM_ENVS + 10)
+    play(exploited, 10)
+    assert "policy_01/league/win_rate" not in league.metrics()
+    all_actors_end_an_episode(exploited)
+    play(exploited, 10)
     assert league.metrics()["policy_01/league/win_rate"] == 1.0
 
 
@@ -618,7 +649,8 @@ def test_an_exploiter_that_does_not_win_begins_anew_after_its_env_steps_also_aft
 def test_it_waits_until_there_is_something_to_leave_behind(exploited):
     play(exploited, 200)
     exploited.league.learner_has(EXPLOITER, 1)
-    play(exploited, NUM_ENVS + 200)  # its learner has kept nothing new
+    all_actors_end_an_episode(exploited)
+    play(exploited, 200)  # its learner has kept nothing new
     assert len(exploited.ordered) == 1
     exploited.learners[EXPLOITER].train_to(900)
     exploited.league.act_if_due()

@@ -25,9 +25,9 @@ def test_reports_arrive_whole_and_in_their_order(pipe):
     reader, writer = pipe
     child, reports = Child("rollout", 0, SimpleNamespace(), reader), Reports(writer)
     assert child.receive() == []
-    reports.send(Episodes([[1.5, 8]], lost_episodes=2))
+    reports.send(Episodes([[1.5, 8]], lost_episodes=2, absent=[]))
     reports.say("two\nlines")
-    assert child.receive() == [Episodes([[1.5, 8]], lost_episodes=2), Say("two\nlines")]
+    assert child.receive() == [Episodes([[1.5, 8]], lost_episodes=2, absent=[]), Say("two\nlines")]
 
 
 def test_half_a_report_is_not_waited_for(pipe):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sf.metrics.latest_episodes import EndedEpisode
 from sf.metrics.policy_progress import episode_means
 from sf.ranks.records import merged
 
 
 def record(episodes, **others):
-    return {**episode_means([[value, 2 * value, 8 * value, {"kills": value}] for value in episodes]), **others}
+    ended = [EndedEpisode(value, 2 * value, 8 * value, {"kills": value}, 0, 0, 0.0) for value in episodes]
+    return {**episode_means(ended), **others}
 
 
 def test_returns_of_all_ranks_are_those_of_all_their_episodes():
@@ -19,9 +21,13 @@ def test_returns_of_all_ranks_are_those_of_all_their_episodes():
     assert of_all == pytest.approx(record([value for part in parts for value in part]))
 
 
-def test_ranks_without_episodes_do_not_count():
-    assert merged([record([]), record([])])["mean_return"] is None
-    of_two = merged([record([3.0]), record([]), record([5.0])])
+def test_there_is_no_return_until_each_rank_has_one():
+    for ranks in ([record([]), record([])], [record([3.0]), record([]), record([5.0])], [record([]), record([3.0])]):
+        of_all = merged(ranks)
+        means = [value for name, value in of_all.items() if "return" in name or name.startswith("stats/")]
+        assert set(means) == {None}
+        assert of_all["episodes_in_mean"] == 0
+    of_two = merged([record([3.0]), record([5.0])])
     assert (of_two["mean_return"], of_two["episodes_in_mean"]) == (4.0, 2)
 
 

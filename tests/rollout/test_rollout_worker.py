@@ -1,6 +1,8 @@
 """What a rollout worker counts and reports, to the last step before it is stopped."""
 
 import threading
+import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from waiting import has_message
 
 from sf import envs
 from sf.envs import Episode
+from sf.metrics.latest_episodes import EndedEpisode
 from sf.processes.reports import EnvFault, Episodes
 from sf.rollout.worker import rollout_worker
 
@@ -69,6 +72,7 @@ def test_all_steps_are_counted_and_all_episodes_reported_before_it_ends(worker):
     assert [worker.counted(name) for name in ("calls", "steps", "rows", "episodes")] == [6, 24, 24, 8]
     episodes = [episode for report in worker.reported(Episodes) for episode in report.episodes]
     assert len(episodes) == 8
+    assert sorted(EndedEpisode(*episode).actor for episode in episodes) == list(range(8))
     assert all(env.is_closed for env in worker.envs)
     assert worker.counted("heartbeat") % 2 == 0  # it waited
 
@@ -80,9 +84,27 @@ def test_a_synchronous_worker_reports_the_episodes_of_rollouts_that_the_learner_
     worker = Worker(Stage(tmp_path, monkeypatch, set_workers_cpu_affinity=False, async_rl=False), monkeypatch)
     learner = worker.stage.memory.pool.of_learner()
     worker.run([0, 0, 0, 0, 1, 1, 1], lambda: num_taken and learner.take(num_taken))  # a rollout, and a part of one
-    orders = [episode[5:] for report in worker.reported(Episodes) for episode in report.episodes]
-    assert orders == ([[0, 3, 0]] * 4 if num_taken == 4 else [])
-    assert worker.counted("episodes") == len(orders)
+    episodes = [episode for report in worker.reported(Episodes) for episode in report.episodes]
+    assert len(episodes) == worker.counted("episodes") == (4 if num_taken == 4 else 0)
+
+
+def test_an_episode_begins_when_the_one_before_has_ended_and_who_has_had_no_step_is_absent(worker, monkeypatch):
+    step = Scripted.step
+
+    def three_end_and_one_is_not_there(self, *args):
+        step(self, *args)
+        args[-1].valid[3] = False
+        return [Episode(n, 1.0, 1, 1) for n in range(3)]
+
+    now = iter(range(100))
+    clock = SimpleNamespace(monotonic=lambda: float(next(now)), perf_counter=time.perf_counter)
+    monkeypatch.setattr(Scripted, "step", three_end_and_one_is_not_there)
+    monkeypatch.setattr("sf.rollout.worker.time", clock)
+    worker.run([0] * 3)
+    reports = worker.reported(Episodes)
+    episodes = [EndedEpisode(*episode) for report in reports for episode in report.episodes]
+    assert [(episode.actor, episode.began) for episode in episodes] == [(n, t) for t in range(3) for n in range(3)]
+    assert [report.absent for report in reports] == [[3]] * len(reports)
 
 
 def test_episodes_that_a_fault_has_ended_are_counted_and_reported_as_lost(worker, monkeypatch):

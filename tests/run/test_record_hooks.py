@@ -50,14 +50,30 @@ def test_a_return_counts_once_every_policy_has_it_over_as_many_episodes_as_are_a
     is_reached = stop_at_return(5.0, 2, num_policies=2)
 
     def after(*episodes):
-        progress.add_episodes([[value, 1, 1, {}, policy_id] for value, policy_id in episodes])
+        progress.add_episodes([[value, 1, 1, {}, policy_id, 0, 0.0] for value, policy_id in episodes])
         return is_reached(progress.record())
 
     assert not after()
     assert not after((9.0, 0), (9.0, 0), (9.0, 1))  # the second policy has played one
     assert not after((0.5, 1))
     assert after((9.5, 1))  # 0.5 and 9.5
-    progress.policies[0].episodes.clear()  # evolution has given it other weights
+    progress.policies[0].begin_anew()  # evolution has given it other weights
+    assert not is_reached(progress.record())
+
+
+def test_a_return_does_not_count_before_each_actor_has_ended_an_episode():
+    rows = {"rollout": [0], "policy": [1], "learner": [2]}
+    progress = Progress(Counters.allocate(3), rows, 1, stats_avg=4, num_actors=8)
+    is_reached = stop_at_return(50.0, 4, num_policies=1)
+    for actor in (0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3):
+        progress.add_episodes([[60.0, 1, 1, {}, 0, actor, 0.0]])
+        record, outlook = progress.record(), progress.outlook()
+        assert not is_reached(record)
+        assert record["mean_return"] is None
+        assert progress.policies[0].objective("true_objective") is None
+    assert (outlook.num_waited_for, outlook.has_enough_episodes) == (1, False)
+    progress.add_episodes([[-220.0, 1, 1, {}, 0, 7, 0.0]])
+    assert progress.record()["mean_return"] == 25.0  # seven of 60
     assert not is_reached(progress.record())
 
 

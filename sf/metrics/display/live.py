@@ -107,7 +107,7 @@ class Display:
     def _line(self, record: dict[str, Any], outlook: Outlook) -> str:
         return (
             f"{clock(record['seconds'])} frames {record['env_frames']:,} fps {rate(outlook.frames_per_second)} "
-            f"return {number(record['mean_return'])} episode {number(record['mean_episode_steps'])} steps "
+            f"return {panel.mean_return(record, outlook)} episode {number(record['mean_episode_steps'])} steps "
             f"lag {number(record.get('train/lag_mean'))} eta {clock(self._target.seconds_left(record, outlook))} "
             f"bottleneck {outlook.bottleneck}"
         )

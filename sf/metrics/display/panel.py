@@ -163,12 +163,19 @@ def _progress(
     of_target = f" of {target.frames:,}" if target.frames else ""
     yield "frames", f"{record['env_frames']:,}{of_target}"
     yield "frames/s", f"{rate(outlook.frames_per_second)} trained, {outlook.sampled_frames_per_second:,.0f} sampled"
-    yield "return", _beside(f"{number(record['mean_return'])} mean, {number(curve.best)} best", curve)
+    yield "return", _beside(f"{mean_return(record, outlook)} mean, {number(curve.best)} best", curve)
     if "stats/true_objective" in record:
         yield "objective", number(record["stats/true_objective"])
     yield "episodes", _episodes(record)
     if record.get("league/players"):
         yield "league", _league(record)
+
+
+def mean_return(record: dict[str, Any], outlook: Outlook) -> str:
+    """Or why there is none yet."""
+    if record["mean_return"] is None and outlook.num_waited_for:
+        return f"- (first episodes: {outlook.num_waited_for} actors to go)"
+    return number(record["mean_return"])
 
 
 def _league(record: dict[str, Any]) -> str:

@@ -263,6 +263,9 @@ def test_a_policy_worker_that_waits_for_a_learner_that_starts_does_not_hang(run)
     assert "policy-0" not in run.go_on(watchdog.START_WITHIN_S + 1)
 
 
+EPISODE = [1.0, 8, 8, {}, 0, 0, 0.0]
+
+
 def lost(events):
     return {type(report): report.lost_episodes for _, report in events if isinstance(report, Replaced | Unreported)}
 
@@ -270,11 +273,11 @@ def lost(events):
 def test_episodes_that_a_dead_worker_had_finished_and_not_reported_are_lost(run):
     running = run.memory.plan.config.sampler.num_envs_per_worker
     run.row("rollout-1").add(episodes=9)
-    run.report("rollout-1", Episodes([[1.0, 8, 8, {}, 0]] * 4, lost_episodes=2))
+    run.report("rollout-1", Episodes([EPISODE] * 4, 2, []))
     run.end("rollout-1")
     assert lost(run.receive()) == {Unreported: 3, Replaced: running}
     run.row("rollout-1").add(episodes=5)
-    run.report("rollout-1", Episodes([[1.0, 8, 8, {}, 0]] * 5, lost_episodes=0))
+    run.report("rollout-1", Episodes([EPISODE] * 5, 0, []))
     run.end("rollout-1")
     assert lost(run.receive()) == {Replaced: running}
 
@@ -300,7 +303,7 @@ def test_the_time_of_a_process_stops_where_it_has_ended(run, monkeypatch):
 
 def test_the_last_reports_of_a_worker_that_is_killed_with_others_are_heard(run):
     run.row("rollout-0").add(episodes=3)
-    run.report("rollout-0", Episodes([[1.0, 8, 8, {}, 0]] * 2, lost_episodes=0))
+    run.report("rollout-0", Episodes([EPISODE] * 2, 0, []))
     run.writers["rollout-0"].close()
     events = run.supervisor._living.kill(run.children["rollout-0"])
     assert [type(report) for _, report in events] == [Episodes, Unreported]
