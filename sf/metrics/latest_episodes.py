@@ -1,14 +1,14 @@
 """The latest episodes of every actor: a sample in which short episodes are no likelier than long ones.
 
-Of the episodes that end first, too many are short: the long ones are still under way. The latest episodes of a run have
-that bias, too, where many environments have begun together. The latest episode of each actor has not. Let u(s) be the
-probability that an episode of an actor begins at step s, and f(l) that an episode takes l steps, one like the other. At
-a step t after the longest, the latest episode that has ended took l steps with probability
+Of the episodes that end first, too many are short: the long ones are still under way. The latest episodes of a run are
+biased, too, where many environments have begun together. The latest episode of each actor is not. Let f(l) be the
+probability that an episode takes l steps, and u(s) that one begins s steps after the start. The latest episode that has
+ended by step t, where no episode takes longer than t, took l steps with probability
 
-    f(l) sum_s u(s) P(the next one takes more than t - l - s steps) = f(l),
+    f(l) sum_s u(s) P(the next episode takes more than t - l - s steps) = f(l)
 
-as the sum goes over all beginnings of the episode that an actor is in at step t - l. The same is true of the j-th
-latest. So the same number of episodes is taken of each actor, and none before each has ended one.
+since the sum is over all beginnings of the episode that is under way at step t - l. The same is true of the j-th latest
+at a later step. So the same number of episodes is taken of each actor, and none before each has ended one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LatestEpisodes:
         self._of_actor[episode.actor].append(episode)
 
     def note_absent(self, worker_idx: int, actors: Collection[int]) -> None:
-        """actors: those of this worker that no match has had so far. They may never come, so they are not waited for."""
+        """actors: those of this worker that no match has had so far. They may never come, and are not waited for."""
         self._absent[worker_idx] = actors
 
     def num_waited_for(self, since: float) -> int:
@@ -56,12 +56,11 @@ class LatestEpisodes:
     def of(self, policy_id: int, since: float) -> list[EndedEpisode]:
         """The latest of this policy, of those that began since then: of the same number of episodes of each actor, one
         at least, and as many as give `num_wanted`. Empty while an actor has ended none."""
-        num_of_each = min(self._num_ended(since), default=0)
+        newest_first = [[each for each in reversed(episodes) if each.began >= since] for episodes in self._of_actor]
         found: list[EndedEpisode] = []
-        for nth in range(1, num_of_each + 1):
-            for episodes in self._of_actor:
-                if len(episodes) >= nth and episodes[-nth].began >= since and episodes[-nth].policy_id == policy_id:
-                    found.append(episodes[-nth])
+        for nth in range(min(self._num_ended(since), default=0)):
+            of_each = [episodes[nth] for episodes in newest_first if len(episodes) > nth]
+            found += [each for each in of_each if each.policy_id == policy_id]
             if len(found) >= self._num_wanted:
                 break
         return found

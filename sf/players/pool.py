@@ -65,7 +65,8 @@ class Pool:
             self._recent[policy_id].append(deque(maxlen=_RECENT))
 
     def add(self, match: Match, settled: Collection[int] = ()) -> None:
-        """A match is over. A win counts 1, a draw 0.5. settled: the policies that may beat the pool, see `Matchmaker`."""
+        """A match is over. A win counts 1, a draw 0.5. settled: the policies that may beat the pool by it, see
+        `Matchmaker`."""
         if self._ratings is not None:
             self._ratings.add(match)
         for name, other, score, other_score in meetings(match):
@@ -103,8 +104,8 @@ class Pool:
         )
 
     def beats_the_pool(self, policy_id: int, win_rate: float) -> bool:
-        """Whether it has won this share of its latest 200 matches against players, all since its latest snapshot, and of
-        this session."""
+        """Whether it has won this share of its latest 200 matches against players, all of this session and since its
+        latest snapshot."""
         results = self._since_snapshot[policy_id]
         return len(results) == results.maxlen and float(np.mean(results)) >= win_rate
 

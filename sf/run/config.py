@@ -61,7 +61,8 @@ class RunConfig:
     """Stop after this many seconds of wall time."""
 
     stop_at_return: float | None = None
-    """Stop once the mean return of every policy over its last stats_avg episodes reaches this."""
+    """Stop once the mean return of every policy over its latest stats_avg episodes reaches this, and each actor has
+    ended one."""
 
     save_every_sec: float = 120.0
     """Seconds between checkpoints. One more is written when the run ends or is stopped."""
@@ -76,7 +77,7 @@ class RunConfig:
     """Seconds between records in metrics.jsonl and TensorBoard."""
 
     stats_avg: int = 100
-    """Number of latest episodes that the reported mean return is taken over."""
+    """Number of latest episodes that the reported mean return is taken over: as many of each actor, at least one."""
 
     def __post_init__(self) -> None:
         check_fields(self)
