@@ -13,6 +13,7 @@ from sf.metrics.bottleneck import Load, bottleneck
 from sf.metrics.first_update import first_update
 from sf.metrics.meter import Machine, Meter, Roles
 from sf.metrics.policy_progress import PolicyEvent, PolicyProgress, episode_means
+from sf.metrics.unreported_objective import UnreportedObjective
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Progress:
         self._meter = Meter(self.counters, self.roles, self.machine)
         own_share = -(-self.stats_avg // self.num_ranks)
         self.policies = [PolicyProgress(own_share) for _ in range(self.num_policies)]
+        self.unreported_objective = UnreportedObjective(self.objective)
         self._begun: set[int] = set()  # policies whose learners have told where they begin
         self._added: dict[str, Any] = {}  # of the next record
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
