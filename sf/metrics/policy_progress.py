@@ -41,7 +41,7 @@ class PolicyProgress:
         self.last_event = PolicyEvent(what, self.env_steps)
 
     def add(self, episode: list) -> None:
-        """Insert an episode by its order: reports of other workers may have come first. Without one it is the latest."""
+        """Insert an episode by its order: other workers may have reported later ones. Without one it is last."""
         later = []
         while self.episodes and self.episodes[-1][4] > episode[4]:
             later.append(self.episodes.pop())

@@ -11,7 +11,7 @@ from sf.metrics.policy_progress import PolicyProgress
 class UnreportedObjective:
     """Looks at the first episodes of a run for the statistic `--pbt_target_objective`.
 
-    The default says nothing: an environment without `true_objective` is ranked by its returns.
+    For the default nothing is said: many environments have no `true_objective`, and are meant to be ranked without.
     """
 
     def __init__(self, name: str) -> None:
