@@ -71,6 +71,9 @@ def parse_flags(
     for rule in (_lowercase_booleans, _numbers):
         registry.primitive_rule(rule)
     args = list(sys.argv[1:] if argv is None else argv)
+    empty = flag_mistakes.empty_path(kind, args)
+    if empty is not None:
+        fail(empty)
     box = StringIO()
     with quiet_end():
         try:

@@ -8,6 +8,7 @@ import types
 import typing
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, takewhile
+from pathlib import Path
 from typing import Annotated, Any
 
 from sf.envs.field_types import allowed, as_type, flag_types
@@ -38,6 +39,15 @@ def sentence(kind: type, prog: str, args: Sequence[str], box: str) -> str:
         if said:
             return said
     return _of_box(box)
+
+
+def empty_path(kind: type, args: Sequence[str]) -> str | None:
+    """Returns a sentence about the first path that is empty: tyro takes it for the working directory."""
+    known = flag_types(kind)
+    for name, words in _given(args):
+        if words[:1] == [""] and Path in _leaves(known.get(name)):
+            return f"{name} is empty: name a file or folder, or . for the working directory"
+    return None
 
 
 def _given(args: Sequence[str]) -> Iterator[tuple[str, list[str]]]:

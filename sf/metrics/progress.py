@@ -15,6 +15,7 @@ from sf.metrics.first_update import first_update
 from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
 from sf.metrics.meter import Machine, Meter, Roles
 from sf.metrics.policy_progress import PolicyEvent, PolicyProgress, episode_means
+from sf.metrics.unreported_objective import UnreportedObjective
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Progress:
         own_share = -(-self.stats_avg // self.num_ranks)
         self._latest = LatestEpisodes(self.num_actors, self.num_policies, own_share)
         self.policies = [PolicyProgress(policy_id, self._latest, own_share) for policy_id in range(self.num_policies)]
+        self.unreported_objective = UnreportedObjective(self.objective)
         self._begun: set[int] = set()  # policies whose learners have told where they begin
         self._added: dict[str, Any] = {}  # of the next record
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on

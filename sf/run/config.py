@@ -94,6 +94,7 @@ class RunConfig:
             f"experiment is {num_bytes} bytes long ({name[:20]}...): it must be at most {_LONGEST_NAME}, since what "
             "is beside the run has longer names",
         )
+        require(self.train_dir != "", "train_dir is empty: name a folder, or . for the working directory")
         require(self.init_from != "", "init_from is empty: name a checkpoint or a run, such as train_dir/doom_basic")
         require(0 <= self.seed < 2**32, f"seed is {self.seed}: it must be from 0 to {2**32 - 1}")
         require(self.train_for_env_steps > 0, f"train_for_env_steps is {self.train_for_env_steps}: at least 1")

@@ -85,6 +85,9 @@ class ReportHandler:
             case Episodes(episodes, lost_episodes, absent):
                 progress.add_episodes(episodes, child.idx, absent)
                 progress.num_lost_episodes += lost_episodes
+                unreported = progress.unreported_objective.see(progress.policies)
+                if unreported is not None:
+                    self._say(unreported)
             case Trained(env_steps, metrics):
                 progress.add_training(child.idx, env_steps, metrics)
                 self._say_if_any(name, self._stale_data[child.idx].see(time.monotonic(), metrics))

@@ -57,6 +57,7 @@ from sf.storage.run_dir import RunDir
         ({"vtrace_c": 2.0}, "V-trace needs rho >= c"),
         ({"env_kwargs": "[1]"}, "it must be a JSON object"),
         ({"experiment": "a/b"}, "without '/'"),
+        ({"train_dir": ""}, "train_dir is empty: name a folder"),
         ({"experiment": "a\0b"}, "experiment is 'a.x00b': no name of a folder has a NUL byte"),
         ({"experiment": 121 * "é"}, "experiment is 242 bytes long .*: it must be at most 240"),
         ({"async_rl": False, "policy_workers_per_policy": 2}, "synchronous training uses 1"),
@@ -253,6 +254,9 @@ def test_a_wrong_flag_ends_with_status_2_and_one_sentence(args, sentence, capsys
         ("sf_bench", "--autotune --rounds x", "rounds is 'x': it must be a whole number"),
         ("sf_envs", "a b", "unrecognized options: b"),
         ("sf_report", "x --x rounds", "x is 'rounds': it must be "),
+        ("sf_report", "x --video=", "video is empty: name a file or folder"),
+        ("sf_sweep", "x --train_dir=", "train_dir is empty: name a file or folder"),
+        ("sf_tune", "--train_dir= x", "train_dir is empty: name a file or folder"),
     ],
 )
 def test_the_other_commands_do_so_too(program, args, sentence, capsys, monkeypatch):

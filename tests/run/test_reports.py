@@ -1,0 +1,30 @@
+from types import SimpleNamespace
+
+import pytest
+
+from sf.counters import Counters
+from sf.metrics.progress import Progress
+from sf.processes.reports import Episodes
+from sf.run.reports import ReportHandler
+
+
+@pytest.mark.parametrize(
+    ("objective", "stats", "names"),
+    [
+        ("kilss", [{"kills": 1.0, "won": 0.0}], "they report kills, won"),
+        ("kilss", [{}], "they report no statistics"),
+        ("kills", [{"won": 0.0}, {}, {"kills": 1.0}], None),
+        ("true_objective", [{"won": 0.0}], None),
+    ],
+)
+def test_an_objective_that_no_episode_reports_is_said_once_before_policies_are_ranked_by_it(objective, stats, names):
+    roles = {"rollout": [0], "policy": [1], "learner": [2]}
+    progress = Progress(Counters.allocate(3), roles, 1, stats_avg=6, num_policies=2, objective=objective)
+    said = []
+    handler = ReportHandler(progress, 1, said.append, orders=None, evaluations=None, videos=None)
+    for n in range(9):
+        assert not (said and progress.policies[1].objective(objective) is None)
+        episode = [1.0, 1, 1, stats[n % len(stats)], 1]
+        handler.handle(SimpleNamespace(name="rollout-0", idx=0), Episodes([episode], lost_episodes=0))
+    sentence = f"pbt_target_objective is {objective!r}, which no episode has reported, so policies are ranked by their"
+    assert said == ([] if names is None else [f"{sentence} return: {names}"])
