@@ -35,9 +35,9 @@ class Run:
         self.milestones = path / "checkpoints" / "milestones"
         self.reports = RecordedReports()
 
-    def learner(self, predecessor_env_steps=None):
+    def learner(self, predecessor_env_steps=None, published_version=0):
         args = learner_args(self._memory, predecessor_env_steps=predecessor_env_steps)
-        return LearnerState(args, self.reports, published_version=0)
+        return LearnerState(args, self.reports, published_version)
 
     def remembered(self):
         return self._memory.recoveries[0].read()
@@ -67,6 +67,14 @@ def test_the_seconds_of_a_run_count_once_however_often_its_learner_is_replaced(r
         first = run.learner(predecessor_env_steps=0)
     run.now += 100.0
     assert first.seconds == run.now == 400.0
+
+
+@pytest.mark.parametrize(("published_version", "version"), [(0, 10), (10, 10), (12, 13)])
+def test_a_successor_publishes_no_version_that_other_weights_have(run, published_version, version):
+    first = run.learner()
+    first.updater.version = 10
+    first.remember_if_due()
+    assert run.learner(predecessor_env_steps=0, published_version=published_version).updater.version == version
 
 
 def test_a_milestone_is_kept_each_time_that_so_many_seconds_of_the_run_have_passed(run):

@@ -140,6 +140,25 @@ def test_a_policy_that_begins_anew_has_no_moments_of_its_earlier_self(optimizer)
     assert same(fresh.tensors(), trained.tensors())
 
 
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_what_an_earlier_policy_has_acted_teaches_the_one_that_took_its_place_nothing(is_resumed):
+    updater = make_updater(max_policy_lag=1000)
+    updater.train_iteration(make_batch(0, updater.version), 0, lambda: None)
+    updater.pop_metrics()
+    version_before = updater.version
+    updater.copy({name: tensor.detach().clone() for name, tensor in updater.tensors().items()})
+    if is_resumed:
+        saved = {name: tensor.detach().clone() for name, tensor in updater.tensors().items()}, updater.state()
+        updater = make_updater(max_policy_lag=1000)
+        updater.load(*saved)
+    for version, is_trained_on in [(version_before, False), (version_before + 1, True)]:
+        before = [parameter.detach().clone() for parameter in updater.model.parameters()]
+        updater.train_iteration(make_batch(1, version), 0, lambda: None)
+        stays = [torch.equal(p, q) for p, q in zip(updater.model.parameters(), before, strict=True)]
+        assert (not any(stays)) if is_trained_on else all(stays)
+        assert updater.pop_metrics()["masked_share"] == 1.0 - is_trained_on
+
+
 @pytest.mark.parametrize(("flag", "rate"), [(0.01, 0.0015), (0.002, 0.002)])
 def test_an_adaptive_rate_goes_on_unless_the_flag_is_another_one(flag, rate):
     begun, resumed = (
