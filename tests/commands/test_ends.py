@@ -17,7 +17,7 @@ from sf.commands import ends
 
 PROGRAMS = make_flags_page.entry_points()
 WORDS = {  # that let a command come to where it imports what it works with
-    "sf-train": ["--env", "toy_bandit", "--device", "cpu", "--train_dir", "."],
+    "sf-train": ["--env", "toy_bandit", "--device", "cpu", "--train_dir", ".", "--train_for_env_steps", "1"],
     "sf-bench": ["--env", "toy_bandit", "--device", "cpu", "--seconds", "1"],
     "sf-sweep": ["none.yaml"],
     "sf-tune": ["none.yaml"],
@@ -252,7 +252,7 @@ def test_an_error_of_another_file_is_not_blamed_on_standard_output():
 
 def test_a_working_directory_that_was_removed_is_one_sentence(tmp_path):
     (tmp_path / "gone").mkdir()
-    words = ["--env", "toy_bandit", "--device", "cpu", "--train_dir", str(tmp_path / "runs")]
+    words = [*WORDS["sf-train"], "--train_dir", str(tmp_path / "runs")]
     done = subprocess.run(
         ["bash", "-c", 'rmdir "$PWD"; exec "$@"', "-", sys.executable, "-c", code_of("sf-train"), *words],
         cwd=tmp_path / "gone",
