@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import tempfile
 
 from hypothesis import settings
@@ -13,6 +14,10 @@ def pytest_collection_finish():
     gc.freeze()
     gc.enable()
 
+
+# A shell without job control starts background jobs with SIGINT ignored, which every process of a test would inherit.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # For torch, here and in every process that a test starts: the networks are tiny. It is read when torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

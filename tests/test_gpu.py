@@ -65,7 +65,10 @@ def test_what_is_called_float32_keeps_its_digits_and_only_fixed_shapes_are_timed
 )
 def test_memory_that_cannot_be_shared_ends_a_run_with_a_sentence(fault, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "sf", "--env", "toy_identity", "--device", "cuda", "--train_dir", str(tmp_path)],
+        [
+            *(sys.executable, "-m", "sf", "--env", "toy_identity", "--device", "cuda"),
+            *("--train_dir", str(tmp_path), "--train_for_seconds", "600"),
+        ],
         env={**environment(), "LATE_GPU_FAULT": fault},
         capture_output=True,
         text=True,

@@ -146,7 +146,7 @@ def test_no_command_of_a_page_goes_on_with_an_earlier_run_of_it_under_other_sett
 
 
 def test_a_wrong_flag_in_a_command_would_be_found(tmp_path):
-    for wrong in ("sf-train --num_worker 3", "sf-eval train_dir/x --episodes 0", "python scripts/soak.py --hours 1"):
+    for wrong in ("sf-train --num_worker 3", "sf-eval train_dir/x --episodes 0", "python scripts/rank_campaign.py --hours 1"):
         with pytest.raises((AssertionError, ValueError)):
             parsed(wrong.split(), tmp_path)
 

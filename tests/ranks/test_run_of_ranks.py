@@ -24,6 +24,7 @@ FLAGS = [
     *("--env", "CartPole-v1", "--num_workers", "1", "--num_envs_per_worker", "8", "--rollout", "16"),
     *("--batch_size", "128", "--num_batches_per_epoch", "2", "--num_epochs", "1", "--compile", "false"),
     *("--device", "cpu", "--experiment", "ranks", "--summaries_every_sec", "0.5"),
+    *("--train_for_seconds", "600"),  # also where a test is killed
 ]
 
 

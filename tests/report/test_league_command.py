@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -304,7 +303,6 @@ def test_ctrl_c_ends_it_with_130_and_says_how_to_go_on(flags):
         text=True,
         timeout=100,
         check=False,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert done.returncode == 130, done.stderr
     if flags:

@@ -24,7 +24,7 @@ def test_an_objective_that_no_episode_reports_is_said_once_before_policies_are_r
     handler = ReportHandler(progress, 1, said.append, orders=None, evaluations=None, videos=None)
     for n in range(9):
         assert not (said and progress.policies[1].objective(objective) is None)
-        episode = [1.0, 1, 1, stats[n % len(stats)], 1]
-        handler.handle(SimpleNamespace(name="rollout-0", idx=0), Episodes([episode], lost_episodes=0))
+        episode = [1.0, 1, 1, stats[n % len(stats)], 1, 0, 0.0]
+        handler.handle(SimpleNamespace(name="rollout-0", idx=0), Episodes([episode], lost_episodes=0, absent=[]))
     sentence = f"pbt_target_objective is {objective!r}, which no episode has reported, so policies are ranked by their"
     assert said == ([] if names is None else [f"{sentence} return: {names}"])

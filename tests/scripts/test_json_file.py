@@ -8,7 +8,6 @@ from pages import ROOT
 
 CAMPAIGNS = ["fault_campaign.py", "rank_campaign.py"]
 OTHERS = (
-    "soak.py",
     "bench_peers.py",
     "bench_ranks.py",
     "bench_openspiel.py",

@@ -211,7 +211,8 @@ def test_a_run_in_the_place_of_which_links_lead_in_a_circle_is_one_sentence(tmp_
 
 
 def settings(tmp_path, **flags):
-    return Config().replace(env="toy_identity", train_dir=str(tmp_path), num_workers=1, device="cpu", **flags)
+    of_run = {"env": "toy_identity", "train_dir": str(tmp_path), "num_workers": 1, "device": "cpu"}
+    return Config().replace(**of_run, train_for_seconds=600.0, **flags)
 
 
 @pytest.mark.parametrize("restart_behavior", ["resume", "restart", "overwrite"])

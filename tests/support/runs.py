@@ -37,9 +37,9 @@ def command(tmp_path, *flags, env="toy_identity"):
 
 
 def start(tmp_path, *flags, env="toy_identity"):
-    """A run in its own process group, once it has begun to train."""
+    """A run in its own process group, once it has begun to train. It ends, also where its test did not end it."""
     process = subprocess.Popen(
-        command(tmp_path, *flags, env=env),
+        command(tmp_path, "--train_for_seconds", "600", *flags, env=env),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -202,7 +202,7 @@ def test_a_sweep_that_has_the_name_of_a_run_is_refused_and_leaves_the_run_alone(
 
 
 def test_runs_at_once_have_cores_of_their_own_and_stop_with_the_sweep(tmp_path):
-    write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit}}\nseeds: 2\n")
+    write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit, train_for_seconds: 600}}\nseeds: 2\n")
     process = subprocess.Popen(command(tmp_path, "--parallel", "2"), stdout=subprocess.PIPE, text=True)
     lines = []
     for line in process.stdout:

@@ -111,7 +111,7 @@ def session(tmp_path_factory):
         f"flags = {TINY!r}\n"
         "first = train(**{**flags, 'env': Walk, 'config': 'toy'}, experiment='first', train_for_env_steps=640)\n"
         "print('FIRST', json.dumps(first), flush=True)\n"
-        "second = train(**flags, experiment='second')\n"
+        "second = train(**flags, experiment='second', train_for_seconds=600)\n"
         "print('SECOND', json.dumps(second), flush=True)\n"
         "print('HANDLER', signal.getsignal(signal.SIGINT) is signal.default_int_handler, __main__.__file__)\n"
     )
@@ -123,8 +123,6 @@ def session(tmp_path_factory):
         stderr=subprocess.STDOUT,
         text=True,
         cwd=directory,
-        # A job in the background of a shell inherits to ignore that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509  no threads here
     )
     process.stdin.write(program)
     process.stdin.close()

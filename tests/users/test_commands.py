@@ -334,13 +334,6 @@ def test_a_benchmark_measures(text, here):
     assert "frames/s" in run_here(*COMMANDS[text], *flags)
 
 
-@pytest.mark.long
-def test_a_soak_comes_to_its_end():
-    (command,) = (c for c in COMMANDS.values() if "scripts/soak.py" in c)
-    short = ["--minutes", "0.6", "--settle_s", "4", "--restart_every_s", "2"]
-    assert "| learner-0 " in run(sys.executable, str(ROOT / "scripts" / "soak.py"), *command[2:], *short)
-
-
 def test_no_command_is_one_that_no_test_runs():
     programs = {Path(command[0]).name for command in COMMANDS.values()}
     assert programs - PROGRAMS.keys() == {"make", "pip", "python", "python3"}
@@ -356,6 +349,5 @@ def test_no_command_is_one_that_no_test_runs():
         "fault_campaign",
         "gpu_campaign",
         "rank_campaign",
-        "soak",
     )
     assert scripts == {f"scripts/{name}.py" for name in names}

@@ -34,7 +34,7 @@ flags = dict(
 )
 """
 TRAINS = "sf.train(env=Walk, train_for_env_steps=640, **flags)['stopped_by']"
-ENDLESS = "sf.train(env=Walk, experiment='endless', **flags)['stopped_by']"
+ENDLESS = "sf.train(env=Walk, experiment='endless', train_for_seconds=600, **flags)['stopped_by']"
 SHOWS = "sf.load_policy('train_dir/python_Walk')"
 INTERRUPTED = 3  # position of its cell
 
