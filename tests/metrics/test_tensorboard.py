@@ -2,10 +2,12 @@
 
 import io
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
+import scored_match
 from PIL import Image
 from runs import train
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -29,8 +31,10 @@ def run(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("run")
     flags = ["--num_policies", "2", "--train_for_env_steps", "2000", "--exploration_loss_coeff_final", "0.001"]
     flags += ["--past_share", "0.5", "--players", "random", "--exploiters", "1"]
-    train(tmp_path, *flags, env="toy_match_rps")
-    return RunDir.at(str(tmp_path), "toy_match_rps")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(scored_match.__file__).parent), prepend=os.pathsep)
+        train(tmp_path, *flags, "--experiment", "run", env="scored_match:Scored")
+    return RunDir.at(str(tmp_path), "run")
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +112,7 @@ def test_hyperparameters_and_configuration_are_in_the_event_file(events):
     assert flags["batch_size"].number_value == 64
     assert flags["async_rl"].string_value == "True"
     text = events.Tensors("config/text_summary")[0].tensor_proto.string_val[0].decode()
-    assert "env: toy_match_rps" in text
+    assert "env: scored_match:Scored" in text
 
 
 def test_a_run_of_one_policy_has_no_charts_of_policies(tmp_path):

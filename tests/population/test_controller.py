@@ -8,6 +8,7 @@ import pytest
 from sf import envs
 from sf.arrays import Field, SharedArrays
 from sf.config import Config
+from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
 from sf.metrics.policy_progress import PolicyProgress
 from sf.population.controller import Population
 from sf.storage.run_dir import RunDir
@@ -43,16 +44,18 @@ def copied(tmp_path):
     def copied(*episodes, **flags):
         config = Config().replace(env="toy_match_rps", num_policies=2, with_pbt=True, pbt_start_mutation=1, **flags)
         spec = envs.describe("toy_match_rps", config.environment)
-        policies = [PolicyProgress(stats_avg=len(episodes[0])) for _ in range(2)]
+        latest = LatestEpisodes(num_actors=2, num_policies=2, num_wanted=len(episodes[0]))
+        policies = [PolicyProgress(policy_id, latest, stats_avg=len(episodes[0])) for policy_id in range(2)]
         progress = SimpleNamespace(has_begun=True, policies=policies)
         orders = {}
         population = Population(
             config, spec, RunDir(tmp_path), progress, None, lambda idx, **order: orders.update({idx: order}), print
         )
         population.evolve_if_due()  # nothing is due at 0
-        for policy, own in zip(policies, episodes, strict=True):
-            policy.episodes.extend([paid, 1, 1, stats] for paid, stats in own)
-            policy.env_steps = 1
+        for policy_id, own in enumerate(episodes):
+            for paid, stats in own:
+                latest.add(EndedEpisode(paid, 1, 1, stats, policy_id, actor=policy_id, began=0.0))
+            policies[policy_id].env_steps = 1
         population.evolve_if_due()
         return {idx: order["copies"] for idx, order in orders.items() if order["copies"] is not None}
 

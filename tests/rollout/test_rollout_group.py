@@ -86,7 +86,7 @@ def test_episodes_of_a_match_of_different_policies_say_which_has_won(stage):
             episodes = super().step(*args)
             return [dataclasses.replace(e, episode_return=1.0 if e.actor_idx % 2 else -1.0) for e in episodes]
 
-    found = stage(num_policies=9, pbt_rollouts_per_draw=0)
+    found = stage(num_policies=2, pbt_rollouts_per_draw=0)
     found.group._envs._group.__class__ = ZeroSum
     won = set()
     for _ in range(30):
