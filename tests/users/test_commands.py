@@ -3,8 +3,8 @@
 Of those that train, evaluate or measure, as many are run as it takes to have each environment and each flag among them.
 Those of pip and make are run by `test_installation`, the comparison with Sample Factory, with a stand-in for it, by
 `test_bench_peers`, that of what they learn by `test_bench_learning`, that of queues by `test_bench_queues`, that of
-OpenSpiel's games by `test_bench_openspiel`, the fault campaign by `test_fault_campaign`. `test_docs` sees to it that
-all of them parse.
+OpenSpiel's games by `test_bench_openspiel`, the fault campaign by `test_fault_campaign`, the algorithm in one file by
+`test_tiny_appo`. `test_docs` sees to it that all of them parse.
 """
 
 import dataclasses
@@ -350,4 +350,4 @@ def test_no_command_is_one_that_no_test_runs():
         "gpu_campaign",
         "rank_campaign",
     )
-    assert scripts == {f"scripts/{name}.py" for name in names}
+    assert scripts == {"docs/examples/tiny_appo.py", *(f"scripts/{name}.py" for name in names)}
