@@ -26,8 +26,8 @@ from typing import Any
 import yaml
 
 from sf.commands import cli
-from sf.report.records import read_records
 from sf.storage import output_file
+from sf.storage.run_records import read_records
 
 SPACE = {
     "learning_rate": {"low": 0.00003, "high": 0.03, "log": True},

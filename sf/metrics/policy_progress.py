@@ -12,11 +12,7 @@ import numpy as np
 from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
 from sf.population.config import PopulationConfig
 from sf.processes.reports import WIN_RATE
-
-
-def enough_episodes(stats_avg: int) -> float:
-    """Episodes that a mean of the latest `stats_avg` has to be over at least, for decisions and plots."""
-    return stats_avg / 2
+from sf.storage.run_records import enough_episodes
 
 
 @dataclass(frozen=True)

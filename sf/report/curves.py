@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sf.report.records import is_number
+from sf.storage.run_records import is_number
 
 _EVALUATION = re.compile(r"(policy_\d+/)?eval/")
 NUM_POINTS = 400  # of a line: more than one sees

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,10 +12,10 @@ from typing import Any, Literal
 from sf.config import Config
 from sf.metrics.readable import clock, count, four_digits
 from sf.report.groups import shown, told_apart
-from sf.report.names import plain
-from sf.report.records import is_number, not_undone, numbers, settled
 from sf.report.runs import Run
+from sf.storage.printable import plain
 from sf.storage.run_dir import FAILURE
+from sf.storage.run_records import is_number, not_undone, numbers, settled
 
 _SILENT_RECORDS = 5  # a run that has written nothing for the time of so many records is no longer running
 _SILENT_AT_LEAST_S = 60.0
@@ -48,16 +46,10 @@ class Setting:
 
 def read_summary(run: Run) -> dict[str, Any] | None:
     """The content of summary.json; None where it is missing or of an earlier part of the run than these records."""
-    try:
-        found = json.loads(run.directory.summary.read_bytes())
-    except (OSError, ValueError, RecursionError):
+    found = run.directory.saved_summary() or {}
+    if not is_number(found.get("seconds")) or found["seconds"] < run.records[-1].get("seconds", 0.0):
         return None
-    if not isinstance(found, dict) or not is_number(found.get("seconds")):
-        return None
-    if found["seconds"] < run.records[-1].get("seconds", 0.0):
-        return None
-    stopped_by = found.get("stopped_by")
-    return {**numbers(found), "stopped_by": stopped_by if isinstance(stopped_by, int | str) else None}
+    return {**numbers(found), "stopped_by": found.get("stopped_by")}
 
 
 def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
@@ -74,8 +66,7 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
     if stopped_by == "stop_at_return":
         return Status("finished", "finished, at the return of stop_at_return")
     if stopped_by and stopped_by != FAILURE:
-        name = _signal_name(stopped_by) if isinstance(stopped_by, int) else stopped_by  # earlier versions wrote numbers
-        return Status("stopped", f"stopped by {name}")
+        return Status("stopped", f"stopped by {stopped_by}")
     if stopped_by != FAILURE and _has_reached_its_end(run.flags, summary):
         return Status("finished", "finished")
     return Status("ended", f"ended early: a process failed for good{_log_hint(run)}")
@@ -161,13 +152,6 @@ def _recent_rate(records: Sequence[Mapping[str, float]]) -> tuple[str, str]:
 def _log_hint(run: Run) -> str:
     """Where the log is; empty for runs of earlier versions, which have none."""
     return "; run.log has its last words" if run.directory.log.exists() else ""
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _has_reached_its_end(flags: Mapping[str, Any], summary: Mapping[str, Any]) -> bool:

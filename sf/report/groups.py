@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from sf.config import Config
-from sf.report.names import plain
 from sf.report.runs import Run
+from sf.storage.printable import plain
 
 NOT_THE_EXPERIMENT = frozenset(
     {

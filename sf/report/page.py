@@ -14,9 +14,9 @@ import tyro
 
 from sf.commands import cli
 from sf.machine import extras
-from sf.report.names import plain
 from sf.report.runs import load
 from sf.storage import output_file, video_files
+from sf.storage.printable import plain
 from sf.storage.run_dir import RunDir
 
 _MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}

@@ -11,9 +11,9 @@ import tyro
 
 from sf.commands import cli
 from sf.machine import extras
-from sf.report.names import plain
 from sf.report.runs import load_all
 from sf.storage import output_file
+from sf.storage.printable import plain
 
 
 @dataclass(frozen=True)

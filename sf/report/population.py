@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from sf.population.lineage import Event, histories
 from sf.population.record import EVENTS, read_events
 from sf.report.curves import curve
-from sf.report.records import read_records
 from sf.report.style import GOLD, PALETTE, house_style, log_scale
+from sf.storage.run_records import read_records
 
 _COLUMNS = 3
 _MILLION = 1e6

@@ -18,8 +18,8 @@ from sf.population.record import EVENTS
 from sf.report import charts, facts, population
 from sf.report.inline_svg import inline_svg
 from sf.report.league.figure import draw as draw_league
-from sf.report.names import plain
 from sf.report.runs import Run
+from sf.storage.printable import plain
 
 _OBJECTIVE = "true_objective"  # by which policies are ranked
 

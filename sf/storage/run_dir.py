@@ -151,7 +151,7 @@ class RunDir:
         """The summary that the run wrote at its end; None where it is missing or damaged."""
         try:
             summary = json.loads(self.summary.read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         if not isinstance(summary, dict):
             return None

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,9 +13,9 @@ import numpy as np
 
 from sf.config import Config
 from sf.report.groups import NOT_THE_EXPERIMENT, shown
-from sf.report.records import not_undone, numbers, parsed, read_records, settled_means
-from sf.storage import checkpoint_names, json_lines
+from sf.storage import checkpoint_names
 from sf.storage.run_dir import RunDir, write_atomically
+from sf.storage.run_records import latest_record, not_undone, numbers, read_records, settled_means
 from sf.sweep.grid import SweepRun
 
 _ENDS = ("train_for_env_steps", "train_for_env_frames", "train_for_seconds", "stop_at_return")
@@ -52,8 +50,8 @@ def read_result(run: SweepRun, run_dir: RunDir, state: State) -> Result:
     Where a run was resumed shortly before its end, the means are those of the latest record over enough episodes.
     """
     if state == "running":
-        return Result(run, state, _last_line(run_dir.metrics))
-    summary, records = _object(run_dir.summary), _records(run_dir.metrics)
+        return Result(run, state, numbers(latest_record(run_dir)))
+    summary, records = numbers(run_dir.saved_summary() or {}), _records(run_dir.metrics)
     latest = {name: value for record in records for name, value in record.items()}
     if latest.get("env_steps", -1) > summary.get("env_steps", -1):  # it was killed before it wrote its summary
         summary |= records[-1]
@@ -108,12 +106,15 @@ def is_done(run: SweepRun, run_dir: RunDir) -> bool:
 
     A run that was stopped or killed just after it had saved its last step has ended as well: it cannot go on.
     """
-    summary, saved = _object(run_dir.summary), run_dir.saved_flags() or {}
+    summary, saved = run_dir.saved_summary() or {}, run_dir.saved_flags() or {}
     ends_the_same = all(name not in _ENDS or saved.get(name) == value for name, value in run.flags.items())
     if summary and summary.get("stopped_by") in (None, "stop_at_return") and ends_the_same:
         return True
     flags = {**saved, **run.flags}
-    reached = {"train_for_env_steps": _saved_env_steps(run_dir, saved.get("num_policies", 1)), **_reached(summary)}
+    reached = {
+        "train_for_env_steps": _saved_env_steps(run_dir, saved.get("num_policies", 1)),
+        **_reached(numbers(summary)),
+    }
     return any(flags.get(name) is not None and value >= flags[name] for name, value in reached.items())
 
 
@@ -166,39 +167,8 @@ def _seen(path: Path) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def _object(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    return {**numbers(found), **({"stopped_by": found["stopped_by"]} if "stopped_by" in found else {})}
-
-
 def _records(path: Path) -> Sequence[Mapping[str, float]]:
     try:
         return not_undone(read_records(path)[0])
     except OSError:
         return []
-
-
-def is_recorded(run_dir: RunDir, name: str) -> bool:
-    """Whether the latest record has this name, also where its value is not known."""
-    try:
-        lines = json_lines.last_lines(run_dir.metrics, 3)
-    except OSError:
-        return False
-    for line in reversed(lines):  # the last is empty, or half written
-        with suppress(ValueError, TypeError, RecursionError):
-            return name in json.loads(line)
-    return False
-
-
-def _last_line(path: Path) -> dict[str, Any]:
-    try:
-        lines = json_lines.last_lines(path, 3)
-    except OSError:
-        return {}
-    whole = (record for line in reversed(lines) if (record := parsed(line)))  # the last is empty, or half written
-    return next(whole, {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from sf.report import records
+from sf.storage import run_records
 
 
 class Curve:
@@ -38,9 +38,9 @@ class Curve:
         whole = written[: written.rfind(b"\n") + 1]
         self._offset += len(whole)
         for line in whole.splitlines():
-            record = records.parsed(line)
+            record = run_records.parsed(line)
             if self._objective in record and "env_steps" in record:
-                is_settled = records.is_settled(record, self._objective, self._num_policies)
+                is_settled = run_records.is_settled(record, self._objective, self._num_policies)
                 if self._is_settled and not is_settled:
                     continue
                 self._is_settled = is_settled

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
-from sf.report.records import is_number
+from sf.storage.run_records import is_number
 from sf.sweep.grid import SweepRun, mapping, read_yaml, require_free_flag, require_values, seeds_of
 
 if TYPE_CHECKING:

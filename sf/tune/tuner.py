@@ -19,10 +19,11 @@ from sf.envs.errors import UsageError
 from sf.metrics.readable import number
 from sf.processes.stopping import Signals
 from sf.storage.run_dir import UNSAVED, RunDir
+from sf.storage.run_records import latest_record
 from sf.sweep.grid import SweepRun
 from sf.sweep.launchers.launcher import MOST_REFUSALS, Launcher
 from sf.sweep.launchers.run_process import ASKED_TO_END
-from sf.sweep.results import changed_setting, is_done, is_recorded, read_result
+from sf.sweep.results import changed_setting, is_done, read_result
 from sf.tune import study as studies
 from sf.tune.curve import Curve
 from sf.tune.search import Search
@@ -232,7 +233,7 @@ class Tuner:
         Statistics and evaluations, whose names have a slash, may be there in some runs alone, or come late.
         """
         name = self._search.objective
-        if is_recorded(self._run_dir(run), name):
+        if name in latest_record(self._run_dir(run)):
             return f"{run.name} ended without a value of {name}: no episode had ended, or it was infinite or no number"
         near = [] if "/" in name else difflib.get_close_matches(name, record, n=1)
         if near and not is_stopping and not studies.completed(self._study):

@@ -10,9 +10,9 @@ import yaml
 from written_runs import record, write_run
 
 from sf.config.older import BEFORE_THE_FLAG
-from sf.report.records import settled, settled_means
 from sf.report.runs import find, load, load_all
 from sf.storage.run_dir import RunDir
+from sf.storage.run_records import settled, settled_means
 
 
 def test_a_run_has_its_settings_the_defaults_and_its_place(tmp_path):

@@ -33,7 +33,7 @@ from peers.machine import PACKAGES
 from peers.trainer import ReturnReport
 
 from sf.commands import cli
-from sf.report.records import read_records
+from sf.storage.run_records import read_records
 
 SF_EVAL = re.compile(r'^sf-eval = "([\w.]+):(\w+)"$', re.MULTILINE)
 """In pyproject.toml: the module and function of the command, which are others in older commits."""

@@ -1,4 +1,4 @@
-"""The records of a run in metrics.jsonl, also while it is written and after a crash."""
+"""What a run has recorded in metrics.jsonl and summary.json, also while it writes them and after a crash."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from sf.metrics.policy_progress import enough_episodes
-from sf.report.names import plain
+from sf.storage import json_lines
+from sf.storage.printable import plain
+from sf.storage.run_dir import RunDir
 
 _EPISODE_MEAN = re.compile(r"(policy_\d+/)?(?:(?:mean|std|min|max)_return|mean_episode_\w+|episodes_in_mean|stats/.+)")
 _plain_name = lru_cache(maxsize=10_000)(plain)  # all records share the names
@@ -34,6 +36,20 @@ def read_records(path: Path) -> tuple[list[dict[str, float]], list[int]]:
     return records, damaged
 
 
+def latest_record(run_dir: RunDir) -> dict[str, Any]:
+    """The last whole record as it was written, with names whose value is not known. Empty where there is none."""
+    try:
+        lines = json_lines.last_lines(run_dir.metrics, 3)
+    except OSError:
+        return {}
+    for line in reversed(lines):  # the last is empty, or half written
+        with suppress(ValueError, RecursionError):
+            found = json.loads(line)
+            if isinstance(found, dict):
+                return found
+    return {}
+
+
 def parsed(text: bytes) -> dict[str, float]:
     """The numbers of one JSON object by name. Empty where the text is no such object or it has no numbers."""
     try:
@@ -46,6 +62,11 @@ def parsed(text: bytes) -> dict[str, float]:
 def numbers(record: Mapping[str, Any]) -> dict[str, float]:
     """What can be drawn and compared. Metrics that are not known yet are null, a loss that diverged is null or NaN."""
     return {_plain_name(name): value for name, value in record.items() if is_number(value)}
+
+
+def enough_episodes(stats_avg: int) -> float:
+    """Episodes that a mean of the latest `stats_avg` has to be over at least, for decisions and plots."""
+    return stats_avg / 2
 
 
 def settled(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) -> list[Mapping[str, float]]:
